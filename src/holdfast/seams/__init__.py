@@ -1,0 +1,10 @@
+"""The only places where time, chance, waiting and threads come in.
+
+Everything else takes these as values, so that the checker can run the real code on a simulated world.
+"""
+
+from holdfast.seams.clock import Clock, SystemClock
+from holdfast.seams.ids import Ids, SystemIds
+from holdfast.seams.runner import Runner, SerialRunner, ThreadRunner
+
+__all__ = ["Clock", "Ids", "Runner", "SerialRunner", "SystemClock", "SystemIds", "ThreadRunner"]

@@ -1,0 +1,1 @@
+"""Object stores: protocols, implementations, interceptors."""
