@@ -27,6 +27,7 @@ from holdfast.errors import CorruptDataError, InvalidRequestError, UnsupportedEr
 
 __all__ = [
     "Capabilities",
+    "CopyStore",
     "Create",
     "MultipartLimits",
     "MultipartStore",
@@ -43,6 +44,7 @@ __all__ = [
     "UploadPage",
     "WritableFile",
     "batched_keys",
+    "check_key",
     "iter_objects",
     "iter_uploads",
     "multipart",
@@ -102,12 +104,14 @@ class Capabilities:
         multipart: limits if the store is a `MultipartStore`, else None.
         rename: whether the store is a `RenameStore` (atomic file rename).
         metadata: whether metadata given to `create_upload` and `put` comes back from `head`.
+        copy: whether the store is a `CopyStore` (the bytes need not pass through the client).
     """
 
     conditional_put: Trit = Trit.UNKNOWN
     multipart: MultipartLimits | None = None
     rename: bool = False
     metadata: bool = False
+    copy: bool = False
 
 
 # --- records ----------------------------------------------------------------------------------------------------------
@@ -165,13 +169,16 @@ class ObjectStore(Protocol):
         """What this store promises; constant."""
         ...
 
-    def put(self, key: str, data: bytes, mode: PutMode = Overwrite(), metadata: Mapping[str, str] | None = None) -> ObjectInfo:
+    def put(
+        self, key: str, data: bytes, mode: PutMode = Overwrite(), metadata: Mapping[str, str] | None = None
+    ) -> ObjectInfo:
         """Write a whole object, atomically and durably.
 
         Guarantee: a reader sees the old object or the new one, never a mixture.
 
         Raises:
-            PreconditionError: `mode` was not met. It may be the caller's own earlier put whose reply was lost: read back.
+            PreconditionError: `mode` was not met. It may be the caller's own earlier put whose reply was lost:
+                read back.
             UnsupportedError: the store refuses conditional writes.
             StorageFullError: no room.
         """
@@ -279,6 +286,18 @@ class RenameStore(ObjectStore, Protocol):
         ...
 
 
+class CopyStore(ObjectStore, Protocol):
+    """A store that copies an object by itself: what a rename costs on a store without rename."""
+
+    def copy(self, source: str, target: str) -> ObjectInfo:
+        """Copy an object with its metadata, atomically replacing the target.
+
+        Raises:
+            NotFoundError: no object at `source`.
+        """
+        ...
+
+
 # --- functions over stores --------------------------------------------------------------------------------------------
 def multipart(store: ObjectStore) -> MultipartStore:
     """The store as a `MultipartStore`; `UnsupportedError` if it is none."""
@@ -307,7 +326,9 @@ def iter_objects(store: ObjectStore, prefix: str, start_after: str = "", page_si
             return
         last = page.objects[-1].key if page.objects else ""
         if last <= start_after:
-            raise CorruptDataError("a listing does not advance; report it to the store's maker", prefix=prefix, key=last)
+            raise CorruptDataError(
+                "a listing does not advance; report it to the store's maker", prefix=prefix, key=last
+            )
         start_after = last
 
 
@@ -317,21 +338,45 @@ def iter_uploads(store: MultipartStore, prefix: str) -> Iterator[UploadInfo]:
     Args:
         prefix: a directory: ends in ``/`` or is empty, so that ``dataset1`` never reaches into ``dataset10``.
 
+    Markers need not be ordered (SeaweedFS pages are unsorted), but none may come twice, or the walk would not end.
+
     Raises:
         InvalidRequestError: the prefix does not end in ``/``.
-        CorruptDataError: the server's marker does not advance.
+        CorruptDataError: the server gave the same marker twice.
     """
     if prefix and not prefix.endswith("/"):
         raise InvalidRequestError("uploads are listed below a directory: end the prefix in '/'", prefix=prefix)
     marker: tuple[str, str] | None = None
+    seen: set[tuple[str, str]] = set()
     while True:
         page = store.list_uploads_page(prefix, marker)
         yield from (upload for upload in page.uploads if upload.key.startswith(prefix))
-        if page.next_marker is None:
-            return
-        if marker is not None and page.next_marker <= marker:
-            raise CorruptDataError("a listing of uploads does not advance; report it to the store's maker", prefix=prefix)
         marker = page.next_marker
+        if marker is None:
+            return
+        if marker in seen:
+            raise CorruptDataError(
+                "a listing of uploads does not advance; report it to the store's maker", prefix=prefix
+            )
+        seen.add(marker)
+
+
+def check_key(key: str, max_bytes: int = 1024) -> None:
+    """Refuse a key that some store would refuse or change: empty, with a leading slash, not UTF-8, too long.
+
+    Raises:
+        InvalidRequestError: with the reason.
+    """
+    if not key or key.startswith("/"):
+        raise InvalidRequestError("a key is neither empty nor starts with '/'", key=key)
+    if "\0" in key:
+        raise InvalidRequestError("a key holds no NUL character", key=key)
+    try:
+        size_bytes = len(key.encode())
+    except UnicodeEncodeError as error:
+        raise InvalidRequestError("a key has to be valid unicode", key=key) from error
+    if size_bytes > max_bytes:
+        raise InvalidRequestError(f"a key has at most {max_bytes} bytes: shorten it", key=key, bytes=size_bytes)
 
 
 def batched_keys(keys: Iterable[str], size: int = 1000) -> Iterator[list[str]]:

@@ -1,0 +1,200 @@
+"""One wrapper that hands every call of a store to a function: faults, recording and throttling are such functions.
+
+Worked composition::
+
+    recorded = Recorded()
+    store = InterceptedStore(MemoryStore(), recorded)
+    store.put("a", b"1")
+    assert recorded.count(Operation.PUT) == 1
+
+Wrappers nest: the outer interceptor sees a call first. `capabilities` and `close` are no calls to the store and are
+forwarded as they are.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeVar, cast
+
+from holdfast.stores.base import (
+    Capabilities,
+    CopyStore,
+    MultipartStore,
+    ObjectInfo,
+    ObjectPage,
+    ObjectStore,
+    Overwrite,
+    Part,
+    PutMode,
+    RenameStore,
+    UploadPage,
+    WritableFile,
+)
+
+__all__ = ["InterceptedStore", "Interceptor", "Operation", "StoreCall"]
+
+T = TypeVar("T")
+
+
+class Operation(enum.Enum):
+    """The calls of the store protocols."""
+
+    PUT = "put"
+    GET = "get"
+    HEAD = "head"
+    LIST = "list_page"
+    DELETE = "delete"
+    DELETE_MANY = "delete_many"
+    CREATE_UPLOAD = "create_upload"
+    UPLOAD_PART = "upload_part"
+    COMPLETE_UPLOAD = "complete_upload"
+    ABORT_UPLOAD = "abort_upload"
+    LIST_UPLOADS = "list_uploads_page"
+    OPEN_WRITE = "open_write"
+    FILE_WRITE = "file.write"
+    FILE_CLOSE = "file.close"
+    FILE_DISCARD = "file.discard"
+    RENAME = "rename"
+    COPY = "copy"
+
+    @property
+    def writes(self) -> bool:
+        """Whether the call can change the store, so that its reply can be lost in a way that matters."""
+        return self not in (Operation.GET, Operation.HEAD, Operation.LIST, Operation.LIST_UPLOADS)
+
+
+@dataclass(frozen=True, slots=True)
+class StoreCall:
+    """One call, as an interceptor sees it before it happens.
+
+    Attributes:
+        operation: which call.
+        key: the key; the prefix of a listing; the source of a rename or copy; the first key of `delete_many`.
+        size_bytes: bytes that the caller sends.
+        mode: of a put, else None.
+        target: of a rename or copy, else empty.
+        keys: of `delete_many`, else empty.
+        upload_id: of a call on an upload, else empty.
+        number: of a part, else 0.
+    """
+
+    operation: Operation
+    key: str
+    size_bytes: int = 0
+    mode: PutMode | None = None
+    target: str = ""
+    keys: tuple[str, ...] = ()
+    upload_id: str = ""
+    number: int = 0
+
+
+class Interceptor(Protocol):
+    """Is called instead of the store: calls `proceed` (once, or not at all) and returns its result, or raises."""
+
+    def __call__(self, call: StoreCall, proceed: Callable[[], T]) -> T: ...
+
+
+class InterceptedStore:
+    """Any store, with every call handed to `interceptor`.
+
+    Implements every protocol; which of them the wrapped store has is said by its `capabilities`, as everywhere.
+
+    Args:
+        inner: the store that is wrapped.
+        interceptor: sees each call before it happens; called from whichever thread makes the call.
+    """
+
+    def __init__(self, inner: ObjectStore, interceptor: Interceptor) -> None:
+        self._inner = inner
+        self._interceptor = interceptor
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return self._inner.capabilities
+
+    @property
+    def _multipart(self) -> MultipartStore:
+        return cast("MultipartStore", self._inner)
+
+    @property
+    def _rename(self) -> RenameStore:
+        return cast("RenameStore", self._inner)
+
+    def put(
+        self, key: str, data: bytes, mode: PutMode = Overwrite(), metadata: Mapping[str, str] | None = None
+    ) -> ObjectInfo:
+        call = StoreCall(Operation.PUT, key, len(data), mode=mode)
+        return self._interceptor(call, lambda: self._inner.put(key, data, mode, metadata))
+
+    def get(self, key: str, start: int = 0, length: int | None = None) -> bytes:
+        return self._interceptor(StoreCall(Operation.GET, key), lambda: self._inner.get(key, start, length))
+
+    def head(self, key: str) -> ObjectInfo:
+        return self._interceptor(StoreCall(Operation.HEAD, key), lambda: self._inner.head(key))
+
+    def list_page(self, prefix: str, start_after: str = "", max_keys: int = 1000) -> ObjectPage:
+        call = StoreCall(Operation.LIST, prefix)
+        return self._interceptor(call, lambda: self._inner.list_page(prefix, start_after, max_keys))
+
+    def delete(self, key: str) -> None:
+        self._interceptor(StoreCall(Operation.DELETE, key), lambda: self._inner.delete(key))
+
+    def delete_many(self, keys: Sequence[str]) -> None:
+        call = StoreCall(Operation.DELETE_MANY, keys[0] if keys else "", keys=tuple(keys))
+        self._interceptor(call, lambda: self._inner.delete_many(keys))
+
+    def close(self) -> None:
+        self._inner.close()
+
+    def create_upload(self, key: str, metadata: Mapping[str, str] | None = None) -> str:
+        call = StoreCall(Operation.CREATE_UPLOAD, key)
+        return self._interceptor(call, lambda: self._multipart.create_upload(key, metadata))
+
+    def upload_part(self, key: str, upload_id: str, number: int, data: bytes) -> Part:
+        call = StoreCall(Operation.UPLOAD_PART, key, len(data), upload_id=upload_id, number=number)
+        return self._interceptor(call, lambda: self._multipart.upload_part(key, upload_id, number, data))
+
+    def complete_upload(self, key: str, upload_id: str, parts: Sequence[Part]) -> ObjectInfo:
+        call = StoreCall(Operation.COMPLETE_UPLOAD, key, upload_id=upload_id)
+        return self._interceptor(call, lambda: self._multipart.complete_upload(key, upload_id, parts))
+
+    def abort_upload(self, key: str, upload_id: str) -> None:
+        call = StoreCall(Operation.ABORT_UPLOAD, key, upload_id=upload_id)
+        self._interceptor(call, lambda: self._multipart.abort_upload(key, upload_id))
+
+    def list_uploads_page(self, prefix: str, marker: tuple[str, str] | None = None) -> UploadPage:
+        call = StoreCall(Operation.LIST_UPLOADS, prefix)
+        return self._interceptor(call, lambda: self._multipart.list_uploads_page(prefix, marker))
+
+    def open_write(self, key: str) -> _InterceptedFile:
+        call = StoreCall(Operation.OPEN_WRITE, key)
+        return _InterceptedFile(self._interceptor(call, lambda: self._rename.open_write(key)), key, self._interceptor)
+
+    def rename(self, source: str, target: str) -> None:
+        call = StoreCall(Operation.RENAME, source, target=target)
+        self._interceptor(call, lambda: self._rename.rename(source, target))
+
+    def copy(self, source: str, target: str) -> ObjectInfo:
+        call = StoreCall(Operation.COPY, source, target=target)
+        return self._interceptor(call, lambda: cast("CopyStore", self._inner).copy(source, target))
+
+
+class _InterceptedFile:
+    """A `WritableFile` whose calls go through the interceptor of the store that opened it."""
+
+    def __init__(self, inner: WritableFile, key: str, interceptor: Interceptor) -> None:
+        self._inner = inner
+        self._key = key
+        self._interceptor = interceptor
+
+    def write(self, data: bytes | memoryview, /) -> int:
+        call = StoreCall(Operation.FILE_WRITE, self._key, len(data))
+        return self._interceptor(call, lambda: self._inner.write(data))
+
+    def close(self) -> None:
+        self._interceptor(StoreCall(Operation.FILE_CLOSE, self._key), self._inner.close)
+
+    def discard(self) -> None:
+        self._interceptor(StoreCall(Operation.FILE_DISCARD, self._key), self._inner.discard)
