@@ -1,0 +1,35 @@
+# Every target does its own set-up through scripts/run: a .venv from the lock and, where Spark runs, Java 17+.
+.DEFAULT_GOAL := help
+.PHONY: help demo test bench check lint types integration lock clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+
+demo: ## Watch real data go through Spark into an S3 server while tasks and the driver are killed
+	@scripts/run --java holdfast demo
+
+test: ## Run the default tests (under 10 minutes on 2 cores)
+	@scripts/run --java python -m pytest
+
+bench: ## Measure the write path and the job commit against Spark's own
+	@scripts/run --java python benchmarks/write_path.py
+
+check: lint types ## Run lint, types and every test, the long ones too
+	@scripts/run --java python -m pytest -m ""
+
+lint: ## Run the linter
+	@scripts/run ruff check .
+
+types: ## Run the type checker
+	@scripts/run mypy
+
+integration: ## Run the tests against real Spark and real servers only, the long ones too
+	@scripts/run --java python -m pytest -m "" tests/integration
+
+lock: ## Resolve the dependencies anew into the lock files (then commit them)
+	@scripts/run scripts/lock
+
+clean: ## Remove .venv and everything that tools left behind
+	rm -rf .venv .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist src/holdfast.egg-info
+	rm -rf artifacts derby.log metastore_db spark-warehouse benchmarks/results
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

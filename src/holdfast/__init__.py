@@ -1,0 +1,29 @@
+"""Everything that a Spark job produces is held until the job commits, and then all of it is there, exactly once.
+
+Importing this package is light: PySpark, pyarrow and boto3 are loaded by the first call that needs them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from holdfast.errors import HoldfastError
+
+if TYPE_CHECKING:
+    from holdfast.spark.write import write
+
+__all__ = ["HoldfastError", "__version__", "write"]
+
+__version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> object:
+    if name == "write":
+        from holdfast.spark.write import write
+
+        return write
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,8 @@
+"""Makes ``format("holdfast")`` known to PySpark without registration.
+
+PySpark looks through the top-level packages whose name starts with ``pyspark_`` and registers each one's `DefaultSource`.
+"""
+
+from holdfast.spark.source import HoldfastDataSource as DefaultSource
+
+__all__ = ["DefaultSource"]
