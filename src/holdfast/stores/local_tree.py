@@ -1,0 +1,290 @@
+"""The durable file operations under `LocalStore`: hidden files, publishing them, directories that come and go.
+
+Everything that is not finished lies in a hidden entry beside its target, ``.holdfast-<kind>-<token>.<name>``, so that
+publishing is a rename inside one directory, and so that what a dead process left behind is found by listing and says
+whose it was.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import re
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from holdfast.errors import (
+    AccessDeniedError,
+    HoldfastError,
+    InvalidRequestError,
+    NotFoundError,
+    OutcomeUnknownError,
+    PreconditionError,
+    StorageFullError,
+    UnavailableError,
+    UnsupportedError,
+)
+from holdfast.stores.base import Create, PutMode, Update, check_key
+
+__all__ = ["HIDDEN_PREFIX", "LocalTree", "etag_of", "hidden_name", "os_errors", "parse_hidden"]
+
+HIDDEN_PREFIX = ".holdfast-"
+_HIDDEN = re.compile(r"\.holdfast-((?:file|upload)-[0-9a-z]+)\.(.+)", re.DOTALL)
+_MAX_NAME_BYTES = 255
+_MAX_LAST_NAME_BYTES = _MAX_NAME_BYTES - len(".holdfast-upload-0123456789ab.")
+_MAX_KEY_BYTES = 3500  # with the root it stays under PATH_MAX, 4096
+_RACE_RETRIES = 100  # a directory that is pruned again and again between its making and its use
+
+
+def hidden_name(hidden_id: str, name: str) -> str:
+    """The hidden entry for a target's last name; `hidden_id` is ``file-<token>`` or ``upload-<token>``."""
+    return f"{HIDDEN_PREFIX}{hidden_id}.{name}"
+
+
+def parse_hidden(entry_name: str) -> tuple[str, str] | None:
+    """The ``(hidden id, target's last name)`` of a hidden entry, None for other entries."""
+    found = _HIDDEN.fullmatch(entry_name)
+    return None if found is None else (found[1], found[2])
+
+
+def etag_of(status: os.stat_result) -> str:
+    """Changes whenever a file is published: the inode, the time and the size."""
+    return f"{status.st_mtime_ns:x}-{status.st_ino:x}-{status.st_size:x}"
+
+
+def _translated(error: OSError, key: str) -> HoldfastError:
+    code = error.errno
+    if code in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return StorageFullError("the disk or the quota is full: free some space and repeat", key=key)
+    if code in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return AccessDeniedError("the file system does not allow it: check owner, mode and mount", key=key)
+    if code == errno.ENOTDIR:
+        return InvalidRequestError("a path that is a file stands where a directory is needed: choose another", key=key)
+    if code == errno.EISDIR:
+        return InvalidRequestError("a path that is a directory stands where a file is needed: choose another", key=key)
+    if code in (errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL):
+        return InvalidRequestError("the file system cannot hold this name: choose another", key=key)
+    if code == errno.ENOENT:
+        return NotFoundError("no such file: check the key", key=key)
+    reason = errno.errorcode.get(code or 0, "unknown")
+    return UnavailableError("the file system failed and nothing became visible: repeat later", key=key, reason=reason)
+
+
+@contextlib.contextmanager
+def os_errors(key: str) -> Iterator[None]:
+    """Turn an `OSError` into the error that says what to do next."""
+    try:
+        yield
+    except OSError as error:
+        raise _translated(error, key) from error
+
+
+@dataclass(frozen=True, slots=True)
+class LocalTree:
+    """Files below a root, named by keys.
+
+    Attributes:
+        root: absolute path of the directory.
+        keep: key of the directory that is never pruned, nor any above it; empty for the root itself.
+        durable: whether data and directory entries are forced to the disk.
+    """
+
+    root: str
+    keep: str
+    durable: bool
+
+    def path(self, key: str) -> str:
+        """The path of a key.
+
+        Raises:
+            InvalidRequestError: the key cannot name a file here, or names one of the hidden entries.
+        """
+        check_key(key, _MAX_KEY_BYTES)
+        names = key.split("/")
+        for name in names:
+            if name in ("", ".", ".."):
+                raise InvalidRequestError("a key on a file system has no empty, '.' or '..' segment", key=key)
+            if len(name.encode()) > _MAX_NAME_BYTES:
+                raise InvalidRequestError("a segment of the key is over 255 bytes: shorten it", key=key)
+            if name.startswith(HIDDEN_PREFIX):
+                raise InvalidRequestError(f"names that start with {HIDDEN_PREFIX!r} are reserved", key=key)
+        if len(names[-1].encode()) > _MAX_LAST_NAME_BYTES:
+            raise InvalidRequestError(f"the last segment is over {_MAX_LAST_NAME_BYTES} bytes: shorten it", key=key)
+        return os.path.join(self.root, key)
+
+    def hidden_path(self, key: str, hidden_id: str) -> str:
+        """The path of the hidden entry beside a key's file."""
+        directory, name = os.path.split(self.path(key))
+        return os.path.join(directory, hidden_name(hidden_id, name))
+
+    # --- making -------------------------------------------------------------------------------------------------------
+    def make_directory(self, path: str) -> None:
+        """Make a directory and those above it, durably; one that exists is no error."""
+        if os.path.isdir(path):
+            return
+        parent = os.path.dirname(path)
+        for _ in range(_RACE_RETRIES):
+            self.make_directory(parent)
+            try:
+                os.mkdir(path)
+            except FileNotFoundError:
+                continue  # the parent was empty and pruned by another's delete in between
+            except FileExistsError:
+                if not os.path.isdir(path) and os.path.lexists(path):
+                    raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path) from None
+            self._sync_path(parent)
+            return
+        raise UnavailableError("a directory vanishes as fast as it is made: repeat later", path=path)
+
+    def open_hidden(self, key: str, hidden_id: str) -> tuple[int, str]:
+        """Open a new hidden file beside a key's place; returns a descriptor for writing and the path."""
+        path = self.hidden_path(key, hidden_id)
+        for _ in range(_RACE_RETRIES):
+            self.make_directory(os.path.dirname(path))
+            try:
+                return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), path
+            except FileNotFoundError:
+                continue  # pruned in between; once the hidden file is there, it cannot be
+        raise UnavailableError("a directory vanishes as fast as it is made: repeat later", key=key)
+
+    def make_hidden_directory(self, key: str, hidden_id: str) -> None:
+        """Make a hidden directory beside a key's place, durably."""
+        path = self.hidden_path(key, hidden_id)
+        for _ in range(_RACE_RETRIES):
+            self.make_directory(os.path.dirname(path))
+            try:
+                os.mkdir(path)
+            except FileNotFoundError:
+                continue
+            self._sync_path(os.path.dirname(path))
+            return
+        raise UnavailableError("a directory vanishes as fast as it is made: repeat later", key=key)
+
+    # --- publishing ---------------------------------------------------------------------------------------------------
+    def publish(self, source: str, key: str, mode: PutMode) -> os.stat_result:
+        """Give a finished, synced file its name, atomically and durably, if `mode` allows; returns its status.
+
+        The lock on the directory makes the check of an `Update` and the rename one step, for all processes on this
+        machine. A `Create` does not need it: a hard link fails if the name is taken.
+        """
+        target = self.path(key)
+        with self._locked_directory(os.path.dirname(target)) as directory:
+            if isinstance(mode, Create):
+                self._link(source, target, key)
+            else:
+                if isinstance(mode, Update) and self._etag(target) != mode.etag:
+                    raise PreconditionError("the file is not the expected one: read it, then decide", key=key)
+                os.replace(source, target)
+            status = os.stat(target)
+            self._sync_published(directory, key)
+        return status
+
+    def _etag(self, path: str) -> str | None:
+        try:
+            return etag_of(os.stat(path))
+        except FileNotFoundError:
+            return None
+
+    def _link(self, source: str, target: str, key: str) -> None:
+        try:
+            os.link(source, target)
+        except FileExistsError as error:
+            if os.path.isdir(target):
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), target) from error
+            raise PreconditionError("the file exists: read it, then decide", key=key) from error
+        except OSError as error:
+            if error.errno in (errno.EOPNOTSUPP, errno.ENOSYS, errno.EPERM):
+                raise UnsupportedError("the file system has no hard links: write to another one", key=key) from error
+            raise
+        os.unlink(source)
+
+    def move(self, source: str, target: str) -> None:
+        """Rename one file to a key, atomically and durably, replacing what is there."""
+        from_path, to_path = self.path(source), self.path(target)
+        for _ in range(_RACE_RETRIES):
+            if not os.path.isfile(from_path):
+                raise NotFoundError("no such file: it may have been renamed before", key=source)
+            self.make_directory(os.path.dirname(to_path))
+            try:
+                with self._locked_directory(os.path.dirname(to_path)) as directory:
+                    os.replace(from_path, to_path)
+                    self._sync_published(directory, target)
+            except FileNotFoundError:
+                continue  # the source went, or the target's directory was pruned: look again
+            if os.path.dirname(from_path) != os.path.dirname(to_path):
+                with contextlib.suppress(FileNotFoundError):  # pruned by another: then its entry is gone as well
+                    self._sync_path(os.path.dirname(from_path))
+            return
+        raise UnavailableError("a directory vanishes as fast as it is made: repeat later", key=target)
+
+    @contextlib.contextmanager
+    def _locked_directory(self, path: str) -> Iterator[int]:
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    def locked_upload(self, path: str) -> contextlib.AbstractContextManager[int]:
+        """Hold an upload's directory, so that it is completed once; `FileNotFoundError` if it is gone."""
+        return self._locked_directory(path)
+
+    def _sync_published(self, directory: int, key: str) -> None:
+        try:
+            self.sync(directory)
+        except OSError as error:
+            raise OutcomeUnknownError(
+                "the file has its name, but the disk did not confirm it: read before repeating", key=key
+            ) from error
+
+    def sync(self, descriptor: int) -> None:
+        """Force a file or a directory to the disk, if this tree is durable."""
+        if self.durable:
+            os.fsync(descriptor)
+
+    def _sync_path(self, directory: str) -> None:
+        if not self.durable:
+            return
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    # --- removing -----------------------------------------------------------------------------------------------------
+    def remove(self, key: str) -> None:
+        """Remove a key's file and the directories that this empties; one that is missing is no error.
+
+        Raises:
+            InvalidRequestError: a symbolic link in the key leads out of the tree.
+        """
+        path = self.path(key)
+        boundary = os.path.join(self.root, self.keep) if f"{key}/".startswith(f"{self.keep}/") else self.root
+        real, real_boundary = os.path.realpath(os.path.dirname(path)), os.path.realpath(boundary)
+        if os.path.commonpath([real, real_boundary]) != real_boundary:
+            raise InvalidRequestError("a symbolic link leads out of the tree: delete it there", key=key)
+        try:
+            with self._locked_directory(os.path.dirname(path)) as directory:
+                if stat.S_ISDIR(os.lstat(path).st_mode):
+                    return
+                os.unlink(path)
+                self.sync(directory)
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        self.prune(os.path.dirname(path))
+
+    def prune(self, directory: str) -> None:
+        """Remove a directory and those above it as long as they are empty, up to what is kept."""
+        kept = os.path.join(self.root, self.keep).rstrip("/") + "/"
+        while directory.startswith(kept):
+            try:
+                os.rmdir(directory)
+            except FileNotFoundError:
+                pass  # another pruned it: go on upwards, it may have died there
+            except OSError:
+                return  # not empty, a mount point, or not ours to remove: it does no harm
+            directory = os.path.dirname(directory)

@@ -1,0 +1,79 @@
+"""Walks below a local tree: objects in key order, and what is pending."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+
+from holdfast.stores.base import ObjectInfo, UploadInfo
+from holdfast.stores.local_tree import HIDDEN_PREFIX, etag_of, parse_hidden
+
+__all__ = ["walk_objects", "walk_pending"]
+
+
+def walk_objects(root: str, prefix: str, start_after: str) -> Iterator[ObjectInfo]:
+    """Files whose key starts with `prefix` and is greater than `start_after`, in UTF-8 byte order of keys.
+
+    Only directories that can hold such a key are read. Symbolic links to directories are not followed: they may lead
+    in circles. Names that are not UTF-8 are no keys and are left out.
+    """
+    yield from _walk(root, prefix.rpartition("/")[0], prefix, start_after)
+
+
+def _walk(root: str, directory: str, prefix: str, start_after: str) -> Iterator[ObjectInfo]:
+    base = f"{directory}/" if directory else ""
+    for name, is_directory in _entries(os.path.join(root, directory)):
+        key = base + name  # a directory's name ends in '/', which puts 'a-b' before 'a/b' as key order wants it
+        if not is_directory:
+            if key > start_after and key.startswith(prefix):
+                info = _described(root, key)
+                if info is not None:
+                    yield info
+        elif (key.startswith(prefix) or prefix.startswith(key)) and (key > start_after or start_after.startswith(key)):
+            yield from _walk(root, key[:-1], prefix, start_after)
+
+
+def _entries(path: str) -> list[tuple[str, bool]]:
+    """The names in a directory, in order; those of directories end in ``/``. None if it is gone or a file."""
+    try:
+        with os.scandir(path) as entries:
+            found = [
+                (f"{entry.name}/", True) if entry.is_dir(follow_symlinks=False) else (entry.name, False)
+                for entry in entries
+                if not entry.name.startswith(HIDDEN_PREFIX) and _is_utf8(entry.name)
+            ]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    return sorted(found)
+
+
+def _is_utf8(name: str) -> bool:
+    return name.isascii() or not any("\udc80" <= character <= "\udcff" for character in name)
+
+
+def _described(root: str, key: str) -> ObjectInfo | None:
+    try:
+        status = os.stat(os.path.join(root, key))
+    except OSError:
+        return None  # deleted since, or a link to nowhere
+    if not stat.S_ISREG(status.st_mode):
+        return None
+    return ObjectInfo(key, status.st_size, etag_of(status), status.st_mtime)
+
+
+def walk_pending(root: str, prefix: str) -> Iterator[UploadInfo]:
+    """Uploads and unfinished files below `prefix`, those that dead processes left included. In no order."""
+    directory = prefix.rpartition("/")[0]
+    for path, directories, files in os.walk(os.path.join(root, directory)):
+        base = os.path.relpath(path, root)
+        base = "" if base == "." else f"{base}/"
+        for entry in (*directories, *files):
+            hidden = parse_hidden(entry)
+            if hidden is not None and (base + hidden[1]).startswith(prefix):
+                try:
+                    status = os.lstat(os.path.join(path, entry))
+                except FileNotFoundError:
+                    continue  # finished since
+                yield UploadInfo(base + hidden[1], hidden[0], status.st_mtime)
+        directories[:] = [name for name in directories if not name.startswith(HIDDEN_PREFIX)]

@@ -1,0 +1,124 @@
+"""Urls of destinations, parsed once, at the edge.
+
+    s3://bucket/key    s3a://, s3n://      an S3 bucket; the key is taken literally, as Spark users write it
+    file:///path       file:/path, path    a directory of this machine, absolute or relative
+    memory://name/key                      a store of this process, for tests
+
+Worked composition::
+
+    destination = open_destination("s3://bucket/my table/year=2013")
+    destination.store.put(destination.key("_SUCCESS"), b"{}")
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from holdfast.errors import InvalidRequestError
+from holdfast.stores.base import ObjectStore
+from holdfast.stores.local import LocalStore
+from holdfast.stores.memory import MemoryStore
+
+if TYPE_CHECKING:
+    from holdfast.stores.s3 import S3Options
+
+__all__ = ["Destination", "memory_store", "open_destination"]
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_S3_SCHEMES = ("s3", "s3a", "s3n")
+_SCHEMES = (*_S3_SCHEMES, "file", "memory")
+_BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}")  # AWS's rule, and what older and compatible servers accept
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """A directory in a store.
+
+    Attributes:
+        store: the store.
+        prefix: key of the directory, without a slash at either end; empty for the whole store.
+        url: canonical, without credentials; `open_destination` of it gives the same destination.
+    """
+
+    store: ObjectStore
+    prefix: str
+    url: str
+
+    def key(self, relative: str) -> str:
+        """The key of a name below the destination; of ``""`` the prefix for listing what is below."""
+        return f"{self.prefix}/{relative}" if self.prefix else relative
+
+
+def open_destination(url: str, s3: S3Options | None = None) -> Destination:
+    """The store and directory that a url names. Makes no request: a missing bucket shows at the first call.
+
+    Args:
+        url: see the top of this module. Percent signs, spaces, ``+``, ``#`` and ``?`` stand for themselves.
+        s3: how to reach S3; None for the environment's settings.
+
+    Raises:
+        InvalidRequestError: the url cannot be right; says what to write instead. Never repeats credentials.
+    """
+    if not url or not url.strip():
+        raise InvalidRequestError("the destination is empty: give a url or a path")
+    found = _SCHEME.match(url)
+    if found is None:
+        return _open_path(url.removeprefix("file:"), url)
+    scheme, rest = found[1].lower(), url[found.end() :]
+    if scheme not in _SCHEMES:
+        near = difflib.get_close_matches(scheme, _SCHEMES, 1, 0.3)
+        raise InvalidRequestError(
+            f"no store has this url scheme: use {near[0] if near else 's3'}://",
+            scheme=scheme,
+            known=", ".join(_SCHEMES),
+        )
+    authority, _, path = rest.partition("/")
+    if "@" in authority:
+        raise InvalidRequestError(
+            "credentials do not belong into a url, where logs would show them: give them as options", scheme=scheme
+        )
+    if scheme == "file":
+        if authority not in ("", "localhost"):
+            raise InvalidRequestError("a file url names no host: write file:///path", url=url)
+        return _open_path(f"/{path}", url)
+    prefix = path.strip("/")
+    if scheme == "memory":
+        return Destination(memory_store(authority), prefix, _joined(f"memory://{authority}", prefix))
+    return _open_s3(authority, prefix, url, s3)
+
+
+def _open_s3(bucket: str, prefix: str, url: str, options: S3Options | None) -> Destination:
+    from holdfast.stores.s3 import S3Options, S3Store  # boto3 is imported only by those who use S3
+
+    if not bucket:
+        raise InvalidRequestError("the url names no bucket: write s3://bucket/key", url=url)
+    if not _BUCKET.fullmatch(bucket):
+        raise InvalidRequestError("this cannot be the name of a bucket: write s3://bucket/key", bucket=bucket)
+    return Destination(S3Store(bucket, options or S3Options()), prefix, _joined(f"s3://{bucket}", prefix))
+
+
+def _open_path(path: str, given: str) -> Destination:
+    if "\0" in path or not path:
+        raise InvalidRequestError("this cannot be a path: give another", url=given)
+    absolute = os.path.abspath(os.path.expanduser(path))
+    prefix = absolute.strip("/")
+    return Destination(LocalStore("/", keep=prefix), prefix, f"file:///{prefix}")
+
+
+def _joined(base: str, prefix: str) -> str:
+    return f"{base}/{prefix}" if prefix else base
+
+
+_memory_stores: dict[str, MemoryStore] = {}
+_memory_lock = threading.Lock()
+
+
+def memory_store(name: str) -> MemoryStore:
+    """The store behind ``memory://name``: the same one for the same name as long as this process lives."""
+    with _memory_lock:
+        return _memory_stores.setdefault(name, MemoryStore())
