@@ -5,6 +5,18 @@ Everything else takes these as values, so that the checker can run the real code
 
 from holdfast.seams.clock import Clock, SystemClock
 from holdfast.seams.ids import Ids, SystemIds
+from holdfast.seams.lane import InlineLane, Lane, ThreadLane
 from holdfast.seams.runner import Runner, SerialRunner, ThreadRunner
 
-__all__ = ["Clock", "Ids", "Runner", "SerialRunner", "SystemClock", "SystemIds", "ThreadRunner"]
+__all__ = [
+    "Clock",
+    "Ids",
+    "InlineLane",
+    "Lane",
+    "Runner",
+    "SerialRunner",
+    "SystemClock",
+    "SystemIds",
+    "ThreadLane",
+    "ThreadRunner",
+]

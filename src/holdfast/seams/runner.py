@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, InvalidStateError, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
+
+from holdfast.seams.lane import InlineLane, Lane, ThreadLane
 
 __all__ = ["Runner", "SerialRunner", "ThreadRunner"]
 
@@ -26,13 +29,22 @@ class Runner(Protocol):
         """
         ...
 
+    def lane(self) -> Lane:
+        """A new lane for work that is pushed as it comes; whoever asks for it closes it."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class SerialRunner:
     """Everything in the calling thread, one after the other: for tests, simulation and tiny work."""
 
     def map(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-        return map(function, items)
+        # A generator, not the builtin map: that one goes on with the next item after an error.
+        for item in items:
+            yield function(item)
+
+    def lane(self) -> Lane:
+        return InlineLane()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +58,32 @@ class ThreadRunner:
     threads: int = 32
 
     def map(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+        failed: Future[R] = Future()  # gets the first error in time, whichever item it belongs to
+
+        def run(item: T) -> R:
+            try:
+                return function(item)
+            except BaseException as error:
+                with contextlib.suppress(InvalidStateError):  # another item was first
+                    failed.set_exception(error)
+                raise
+
+        def result(future: Future[R]) -> R:
+            wait((future, failed), return_when=FIRST_COMPLETED)
+            return failed.result() if failed.done() else future.result()
+
         pool = ThreadPoolExecutor(self.threads, thread_name_prefix="holdfast")
         pending: collections.deque[Future[R]] = collections.deque()
         try:
             for item in items:
-                pending.append(pool.submit(function, item))
+                pending.append(pool.submit(run, item))
                 if len(pending) >= 2 * self.threads:
-                    yield pending.popleft().result()
+                    yield result(pending.popleft())
             while pending:
-                yield pending.popleft().result()
+                yield result(pending.popleft())
         finally:
+            # Reached by the end, an error and the closing of an abandoned iterator alike.
             pool.shutdown(wait=True, cancel_futures=True)
+
+    def lane(self) -> Lane:
+        return ThreadLane(self.threads)
