@@ -1,0 +1,41 @@
+"""The commit protocols. The house on one page is ARCHITECTURE.md; start reading at `job` and `finish`."""
+
+from holdfast.commit.committers import COMMITTERS, TWO_PHASE, Committer, get_committer
+from holdfast.commit.context import CommitContext, CommitSettings, Progress
+from holdfast.commit.history import Decision, History, VerifyReport, read_history, verify
+from holdfast.commit.ids import AttemptId, JobId
+from holdfast.commit.job import JobOutcome
+from holdfast.commit.records import JobRecord, Kind, LogEntry, SaveMode, TaskCommit, Totals
+from holdfast.commit.recovery import RecoveryReport, recover
+from holdfast.commit.snapshot import Snapshot, VisibleFile, read_snapshot
+from holdfast.commit.task import TaskAttempt
+
+__all__ = [
+    "COMMITTERS",
+    "TWO_PHASE",
+    "AttemptId",
+    "CommitContext",
+    "CommitSettings",
+    "Committer",
+    "Decision",
+    "History",
+    "JobId",
+    "JobOutcome",
+    "JobRecord",
+    "Kind",
+    "LogEntry",
+    "Progress",
+    "RecoveryReport",
+    "SaveMode",
+    "Snapshot",
+    "TaskAttempt",
+    "TaskCommit",
+    "Totals",
+    "VerifyReport",
+    "VisibleFile",
+    "get_committer",
+    "read_history",
+    "read_snapshot",
+    "recover",
+    "verify",
+]

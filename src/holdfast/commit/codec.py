@@ -1,0 +1,325 @@
+"""JSON for the stored records. What comes from a store is data: it is checked here, field by field, or refused.
+
+A record that fails a check raises `CorruptDataError`; nobody deletes or overwrites its bytes. Unknown fields are
+ignored, an unknown major version is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeVar
+
+from holdfast.commit import layout
+from holdfast.commit.ids import AttemptId, JobId, file_owner, is_job_id
+from holdfast.commit.records import (
+    FileEntry,
+    JobRecord,
+    Kind,
+    ListRef,
+    LogEntry,
+    ManifestRef,
+    Replaced,
+    SaveMode,
+    TaskManifest,
+    Totals,
+)
+from holdfast.errors import CorruptDataError
+
+__all__ = [
+    "decode_entry",
+    "decode_job",
+    "decode_manifest",
+    "decode_refs",
+    "decode_replaced",
+    "digest",
+    "encode_entry",
+    "encode_job",
+    "encode_manifest",
+    "encode_refs",
+    "encode_replaced",
+]
+
+T = TypeVar("T")
+
+_JOB_FORMAT = "holdfast-job/1"
+_LOG_FORMAT = "holdfast-log/1"
+_MANIFEST_FORMAT = "holdfast-manifest/1"
+
+
+def digest(data: bytes) -> str:
+    """SHA-256 of `data`, in hexadecimal digits."""
+    return hashlib.sha256(data).hexdigest()
+
+
+# --- writing ----------------------------------------------------------------------------------------------------------
+def _line(value: Mapping[str, object]) -> bytes:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode() + b"\n"
+
+
+def _totals(totals: Totals) -> dict[str, int]:
+    return {"files": totals.files, "bytes": totals.size_bytes, "rows": totals.rows}
+
+
+def _job_fields(record: JobRecord) -> dict[str, object]:
+    return {
+        "job": record.job,
+        "committer": record.committer,
+        "publication": record.publication,
+        "mode": record.mode.value,
+        "base_seq": record.base_seq,
+        "started_at_s": record.started_at_s,
+        "details": dict(record.details),
+    }
+
+
+def encode_job(record: JobRecord) -> bytes:
+    return _line({"format": _JOB_FORMAT, **_job_fields(record)})
+
+
+def encode_manifest(manifest: TaskManifest) -> bytes:
+    """A header line, then a line a file."""
+    header = {
+        "format": _MANIFEST_FORMAT,
+        "job": manifest.job,
+        "task": manifest.task,
+        "attempt": manifest.attempt,
+        "files": len(manifest.files),
+        "metrics": dict(manifest.metrics),
+    }
+    lines = [_line(header)]
+    for file in manifest.files:
+        where: dict[str, object] = (
+            {"source": file.source} if file.source else {"upload_id": file.upload_id, "parts": file.parts}
+        )
+        lines.append(_line({"path": file.path, "bytes": file.size_bytes, "rows": file.rows, **where}))
+    return b"".join(lines)
+
+
+def encode_refs(refs: Iterable[ManifestRef]) -> bytes:
+    return b"".join(
+        _line({"key": ref.key, "sha256": ref.sha256, "task": ref.task, **_totals(ref.totals)}) for ref in refs
+    )
+
+
+def encode_replaced(files: Iterable[Replaced]) -> bytes:
+    return b"".join(_line({"path": file.path, "bytes": file.size_bytes, "etag": file.etag}) for file in files)
+
+
+def encode_entry(entry: LogEntry) -> bytes:
+    def ref(of: ListRef | None) -> dict[str, object] | None:
+        return None if of is None else {"key": of.key, "sha256": of.sha256, "count": of.count}
+
+    return _line(
+        {
+            "format": _LOG_FORMAT,
+            "seq": entry.seq,
+            "kind": entry.kind.value,
+            **_job_fields(entry.record),
+            "token": entry.token,
+            "decided_at_s": entry.decided_at_s,
+            "tasks": entry.tasks,
+            **_totals(entry.totals),
+            "manifests": ref(entry.manifests),
+            "replaced": ref(entry.replaced),
+            "replaced_by_job": {job: list(counts) for job, counts in entry.replaced_by_job.items()},
+        }
+    )
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+class _Bad(Exception):
+    """A check failed; the sentence says which."""
+
+
+def _require(condition: bool, what: str) -> None:
+    if not condition:
+        raise _Bad(what)
+
+
+def _guarded(key: str, decode: Callable[[], T]) -> T:
+    try:
+        return decode()
+    except (_Bad, ValueError, TypeError, KeyError, RecursionError) as error:
+        raise CorruptDataError(
+            "a stored record cannot be read; its bytes are kept: report them, or restore the record",
+            key=key,
+            reason=str(error) or type(error).__name__,
+        ) from error
+
+
+def _object(line: bytes) -> dict[str, Any]:
+    value = json.loads(line)
+    _require(isinstance(value, dict), "not an object")
+    return value  # type: ignore[no-any-return]  # checked in the line above
+
+
+def _text(value: dict[str, Any], name: str, *, empty: bool = False) -> str:
+    found = value[name]
+    _require(isinstance(found, str) and (empty or bool(found)), f"{name} is not a text")
+    return str(found)
+
+
+def _count(value: dict[str, Any], name: str) -> int:
+    found = value[name]
+    _require(type(found) is int and 0 <= found < 2**63, f"{name} is not a count")
+    return int(found)
+
+
+def _sha256(value: dict[str, Any]) -> str:
+    found = _text(value, "sha256")
+    _require(len(found) == 64 and set(found) <= set("0123456789abcdef"), "sha256 is not a digest")
+    return found
+
+
+def _job_id(value: dict[str, Any]) -> JobId:
+    found = _text(value, "job")
+    _require(is_job_id(found), "job is not a job id")
+    return JobId(found)
+
+
+def _read_totals(value: dict[str, Any]) -> Totals:
+    return Totals(files=_count(value, "files"), size_bytes=_count(value, "bytes"), rows=_count(value, "rows"))
+
+
+def _seconds(value: dict[str, Any], name: str) -> float:
+    found = value[name]
+    _require(type(found) in (int, float) and 0 <= found < 1e12, f"{name} is not a time")
+    return float(found)
+
+
+def _read_job(value: dict[str, Any]) -> JobRecord:
+    details = value["details"]
+    _require(isinstance(details, dict), "details is not an object")
+    _require(value["publication"] in ("upload", "rename"), "publication is unknown")
+    return JobRecord(
+        job=_job_id(value),
+        committer=_text(value, "committer"),
+        publication=_text(value, "publication"),
+        mode=SaveMode(value["mode"]),
+        base_seq=_count(value, "base_seq"),
+        started_at_s=_seconds(value, "started_at_s"),
+        details=details,
+    )
+
+
+def decode_job(key: str, data: bytes) -> JobRecord:
+    def decode() -> JobRecord:
+        value = _object(data)
+        _require(value["format"] == _JOB_FORMAT, "format is unknown")
+        record = _read_job(value)
+        _require(key.endswith(layout.job_record(record.job)), "the record is another job's")
+        return record
+
+    return _guarded(key, decode)
+
+
+def _read_file(value: dict[str, Any], job: JobId, task: int, attempt: AttemptId) -> FileEntry:
+    path = _text(value, "path")
+    owner = file_owner(path)
+    _require(layout.is_safe_path(path), "path leaves the destination")
+    _require(
+        owner is not None and (owner.job, owner.task, owner.attempt) == (job, task, attempt), "path is another attempt's"
+    )
+    size_bytes, rows = _count(value, "bytes"), _count(value, "rows")
+    if "source" in value:
+        source = _text(value, "source")
+        _require(source == layout.attempt_dir(job, task, attempt) + path, "source is not the attempt's")
+        return FileEntry(path=path, size_bytes=size_bytes, rows=rows, source=source)
+    parts = value["parts"]
+    _require(isinstance(parts, list) and 0 < len(parts) <= 10_000, "parts are missing")
+    for part in parts:
+        _require(isinstance(part, list) and len(part) == 2, "a part is not a pair")
+        _require(isinstance(part[0], str) and type(part[1]) is int and part[1] >= 0, "a part is not (etag, size)")
+    _require(sum(part[1] for part in parts) == size_bytes, "parts do not add up to the file")
+    return FileEntry(
+        path=path,
+        size_bytes=size_bytes,
+        rows=rows,
+        upload_id=_text(value, "upload_id"),
+        parts=tuple((etag, size) for etag, size in parts),
+    )
+
+
+def decode_manifest(ref: ManifestRef, data: bytes) -> TaskManifest:
+    """The manifest that `ref` pins; a single changed byte is noticed."""
+
+    def decode() -> TaskManifest:
+        _require(digest(data) == ref.sha256, "its digest is not the one that the task reported")
+        lines = data.splitlines()
+        header = _object(lines[0] if lines else b"null")
+        _require(header["format"] == _MANIFEST_FORMAT, "format is unknown")
+        job, task, attempt = _job_id(header), _count(header, "task"), AttemptId(_text(header, "attempt"))
+        _require(ref.key == layout.manifest(job, task, attempt) and task == ref.task, "it is another attempt's")
+        _require(_count(header, "files") == len(lines) - 1 == ref.totals.files, "files are missing")
+        metrics = header["metrics"]
+        _require(isinstance(metrics, dict), "metrics is not an object")
+        files = tuple(_read_file(_object(line), job, task, attempt) for line in lines[1:])
+        return TaskManifest(job=job, task=task, attempt=attempt, files=files, metrics=metrics)
+
+    return _guarded(ref.key, decode)
+
+
+def _decode_lines(ref: ListRef, data: bytes, read: Callable[[dict[str, Any]], T]) -> Iterator[T]:
+    def check() -> list[bytes]:
+        _require(digest(data) == ref.sha256, "its digest is not the one in the decision")
+        lines = data.splitlines()
+        _require(len(lines) == ref.count, "lines are missing")
+        return lines
+
+    for line in _guarded(ref.key, check):
+        yield _guarded(ref.key, lambda line=line: read(_object(line)))  # type: ignore[misc]  # bound by default
+
+
+def decode_refs(ref: ListRef, data: bytes) -> Iterator[ManifestRef]:
+    def read(value: dict[str, Any]) -> ManifestRef:
+        return ManifestRef(
+            key=_text(value, "key"), sha256=_sha256(value), task=_count(value, "task"), totals=_read_totals(value)
+        )
+
+    return _decode_lines(ref, data, read)
+
+
+def decode_replaced(ref: ListRef, data: bytes) -> Iterator[Replaced]:
+    def read(value: dict[str, Any]) -> Replaced:
+        path = _text(value, "path")
+        _require(not layout.is_hidden(path), "path is not output")  # hidden covers ".." too
+        return Replaced(path=path, size_bytes=_count(value, "bytes"), etag=_text(value, "etag", empty=True))
+
+    return _decode_lines(ref, data, read)
+
+
+def _read_ref(value: Any) -> ListRef | None:
+    if value is None:
+        return None
+    _require(isinstance(value, dict), "a reference is not an object")
+    key = _text(value, "key")
+    _require(key.startswith(layout.JOBS) and ".." not in key, "a reference leaves the job folders")
+    return ListRef(key=key, sha256=_sha256(value), count=_count(value, "count"))
+
+
+def decode_entry(key: str, seq: int, data: bytes) -> LogEntry:
+    def decode() -> LogEntry:
+        value = _object(data)
+        _require(value["format"] == _LOG_FORMAT, "format is unknown")
+        _require(value["seq"] == seq, "seq is not the one in the name")
+        by_job = value["replaced_by_job"]
+        _require(isinstance(by_job, dict), "replaced_by_job is not an object")
+        manifests = _read_ref(value["manifests"])
+        kind = Kind(value["kind"])
+        _require((manifests is not None) == (kind is Kind.COMMIT), "a commit names its manifests, an abort none")
+        return LogEntry(
+            seq=seq,
+            kind=kind,
+            record=_read_job(value),
+            token=_text(value, "token"),
+            decided_at_s=_seconds(value, "decided_at_s"),
+            totals=_read_totals(value),
+            tasks=_count(value, "tasks"),
+            manifests=manifests,
+            replaced=_read_ref(value["replaced"]),
+            replaced_by_job={str(job): (int(files), int(size)) for job, (files, size) in by_job.items()},
+        )
+
+    return _guarded(key, decode)

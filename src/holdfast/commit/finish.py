@@ -1,0 +1,177 @@
+"""After a decision: make it so. Everything here may be run again, by anybody, at any time (C10).
+
+The driver that decided runs these steps first; after a crash the next job on the destination or `recover` runs the
+rest. Order matters and is this: publish all, mark visible, delete what is replaced, report, clean up, mark done.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+from holdfast.commit import layout
+from holdfast.commit.context import CommitContext
+from holdfast.commit.ids import JobId, is_job_id
+from holdfast.commit.log import LogView, mark_exists, read_entry, write_mark
+from holdfast.commit.manifests import ManifestCache, iter_files, load_refs
+from holdfast.commit.publication import PUBLICATIONS, UPLOADS
+from holdfast.commit.records import FileEntry, Kind, LogEntry
+from holdfast.commit.replacement import delete_replaced
+from holdfast.commit.success import FILENAME_LIMIT, write_success
+from holdfast.errors import CorruptDataError, NotFoundError
+from holdfast.stores.base import batched_keys, iter_objects
+
+__all__ = ["finish_decision", "finish_earlier", "reap_folders", "reap_uploads", "remove_job_dir"]
+
+
+def finish_earlier(ctx: CommitContext, view: LogView) -> None:
+    """Finish every decision that is not done yet, oldest first: helping.
+
+    Ensures: when the next decision is made, all earlier ones are done. So an object that a decision's completion
+    does not find can be explained only by that decision being done already.
+    """
+    for seq in view.unfinished:
+        finish_decision(ctx, read_entry(ctx, seq), visible=seq in view.visible)
+
+
+def finish_decision(
+    ctx: CommitContext,
+    entry: LogEntry,
+    *,
+    visible: bool = False,
+    cache: ManifestCache | None = None,
+    accept_damage: bool = False,
+) -> None:
+    """Roll a decision forward to its end.
+
+    Args:
+        visible: whether its ``visible`` mark was seen.
+        cache: manifests that the caller still holds.
+        accept_damage: go on although files of the job are lost, and note which.
+
+    Raises:
+        CorruptDataError: files of a committed job are nowhere. Nothing was deleted; restore them, or accept the loss
+            with ``holdfast recover --accept-damage``.
+    """
+    damaged: list[str] = []
+    started_s = ctx.clock.elapsed_s()
+    if entry.kind is Kind.COMMIT:
+        if not visible:
+            lost = _publish_all(ctx, entry, cache)
+            if lost is None and mark_exists(ctx, entry.seq, "done"):
+                return
+            damaged = _refuse_damage(ctx, entry, lost or [], accept_damage)
+            write_mark(ctx, entry.seq, "visible")
+        publish_ms = int((ctx.clock.elapsed_s() - started_s) * 1000)
+        delete_replaced(ctx, entry)
+        write_success(ctx, entry, _some_names(ctx, entry, cache), {"publish_ms": publish_ms, "lost": len(damaged)})
+    # The job is over: what is still pending under its name belongs to attempts that do not count.
+    over = _OverJobs(ctx, {entry.job: True})
+    PUBLICATIONS[entry.record.publication].sweep(ctx, over.is_over)
+    remove_job_dir(ctx, entry.job)
+    write_mark(ctx, entry.seq, "done", json.dumps({"damaged": damaged[:1000]}).encode() + b"\n")
+
+
+def _refuse_damage(ctx: CommitContext, entry: LogEntry, lost: list[str], accept_damage: bool) -> list[str]:
+    if lost and not accept_damage:
+        raise CorruptDataError(
+            "files of a committed job are lost, somebody removed its uploads; nothing was deleted: restore them or run "
+            "holdfast recover --accept-damage",
+            url=ctx.url,
+            job=entry.job,
+            lost=len(lost),
+            first=lost[0],
+        )
+    return lost
+
+
+def _publish_all(ctx: CommitContext, entry: LogEntry, cache: ManifestCache | None) -> list[str] | None:
+    """Publish every file: returns those that are lost, or None if somebody else has made the job visible meanwhile."""
+    assert entry.manifests is not None  # decode_entry checked it
+    publish = PUBLICATIONS[entry.record.publication].publish_file
+    lost: list[str] = []
+
+    def publish_one(file: FileEntry) -> tuple[FileEntry, bool]:
+        return file, publish(ctx, file)
+
+    try:
+        files = iter_files(ctx, load_refs(ctx, entry.manifests), cache)
+        for done, (file, there) in enumerate(ctx.runner.map(publish_one, files), start=1):
+            if not there:
+                lost.append(file.path)
+            ctx.progress("publish", done, entry.totals.files)
+    except NotFoundError as error:
+        # The manifests go only when the decision is finished, except by a foreign hand.
+        if _is_visible(ctx, entry.seq):
+            return None
+        raise CorruptDataError(
+            "the manifests of a committed job are lost, somebody removed them; nothing was deleted: restore them",
+            url=ctx.url,
+            job=entry.job,
+        ) from error
+    if lost and _is_visible(ctx, entry.seq):
+        return None  # a helper was faster, and a later job has replaced the files since
+    return lost
+
+
+def _some_names(ctx: CommitContext, entry: LogEntry, cache: ManifestCache | None) -> list[str]:
+    """The first names for the report; none if a helper has cleaned up already."""
+    assert entry.manifests is not None  # decode_entry checked it
+    try:
+        files = itertools.islice(iter_files(ctx, load_refs(ctx, entry.manifests), cache), FILENAME_LIMIT)
+        return ["/" + ctx.key(file.path).lstrip("/") for file in files]
+    except NotFoundError:
+        return []
+
+
+def _is_visible(ctx: CommitContext, seq: int) -> bool:
+    return mark_exists(ctx, seq, "visible") or mark_exists(ctx, seq, "done")
+
+
+def remove_job_dir(ctx: CommitContext, job: JobId) -> None:
+    """Delete a job's folder, its ``job.json`` last: while that is there, others leave the job's uploads alone."""
+    record = ctx.key(layout.job_record(job))
+    keys = (info.key for info in iter_objects(ctx.store, ctx.key(layout.job_dir(job))) if info.key != record)
+    for batch in batched_keys(list(keys)):
+        ctx.store.delete_many(batch)
+    ctx.store.delete(record)
+
+
+class _OverJobs:
+    """Which jobs are over: those that are known to be, and those without a ``job.json``.
+
+    The record comes before a job's first upload and goes after its last step, so a job that has one is never
+    touched (C7).
+    """
+
+    def __init__(self, ctx: CommitContext, known: dict[JobId, bool]) -> None:
+        self._ctx = ctx
+        self._known = known
+
+    def is_over(self, job: JobId) -> bool:
+        if job not in self._known:
+            try:
+                self._ctx.store.head(self._ctx.key(layout.job_record(job)))
+                self._known[job] = False
+            except NotFoundError:
+                self._known[job] = True
+        return self._known[job]
+
+
+def reap_folders(ctx: CommitContext) -> int:
+    """Remove the folders of jobs that are over: zombies write there after their job's own clean-up."""
+    over = _OverJobs(ctx, {})
+    prefix = ctx.key(layout.JOBS)
+    names = (info.key[len(prefix) :].partition("/")[0] for info in iter_objects(ctx.store, prefix))
+    found = [JobId(name) for name, _ in itertools.groupby(names) if is_job_id(name)]
+    gone = [job for job in found if over.is_over(job)]
+    for job in gone:
+        remove_job_dir(ctx, job)
+    return len(gone)
+
+
+def reap_uploads(ctx: CommitContext) -> int:
+    """Abort the pending uploads of jobs that are over; returns how many."""
+    if ctx.store.capabilities.multipart is None:
+        return 0
+    return UPLOADS.sweep(ctx, _OverJobs(ctx, {}).is_over)

@@ -1,0 +1,177 @@
+"""Looking back: what was decided on a destination, and whether what is there is what was decided."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from holdfast.commit import layout
+from holdfast.commit.context import CommitContext
+from holdfast.commit.ids import JobId, file_owner
+from holdfast.commit.log import LogView, read_entries, read_log
+from holdfast.commit.records import Kind, LogEntry, SaveMode, Totals
+from holdfast.commit.recovery import OpenJob, open_jobs
+from holdfast.commit.snapshot import read_snapshot
+from holdfast.commit.success import read_success, report_seq
+from holdfast.stores.base import iter_uploads, multipart
+
+__all__ = ["Decision", "History", "VerifyReport", "read_history", "verify"]
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """An entry of the log and how far it has come: ``done``, ``visible`` or ``decided``."""
+
+    entry: LogEntry
+    state: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """Decisions in order, and jobs that are not decided (running, or dead)."""
+
+    decisions: list[Decision]
+    open_jobs: list[OpenJob]
+
+
+def _state(view: LogView, seq: int) -> str:
+    return "done" if seq in view.done else "visible" if seq in view.visible else "decided"
+
+
+def read_history(ctx: CommitContext) -> History:
+    """Everything that the destination's log still knows.
+
+    Raises:
+        CorruptDataError: a log record cannot be read.
+    """
+    view = read_log(ctx)
+    decisions = [Decision(entry, _state(view, entry.seq)) for entry in read_entries(ctx, view.oldest, view.head)]
+    decided = {decision.entry.job for decision in decisions}
+    return History(decisions=decisions, open_jobs=[job for job in open_jobs(ctx) if job.job not in decided])
+
+
+@dataclass(slots=True, kw_only=True)
+class VerifyReport:
+    """Whether a destination holds what its log says.
+
+    Attributes:
+        problems: one sentence each; empty means verified.
+        notes: what is not wrong but worth knowing.
+        totals: what is visible now (rows are those of the jobs that are still whole).
+        jobs: committed jobs whose files were compared.
+    """
+
+    problems: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    totals: Totals = Totals()
+    jobs: int = 0
+    pending_uploads: int = 0
+
+    @property
+    def verified(self) -> bool:
+        return not self.problems
+
+
+def verify(ctx: CommitContext) -> VerifyReport:
+    """Compare the listing, the log and ``_SUCCESS``.
+
+    Guarantee: reads only. Each job that the log still knows must have exactly the files and bytes that it committed,
+    less what later jobs replaced; aborted and undecided jobs must have none.
+    """
+    history = read_history(ctx)
+    found, foreign = _count_files(ctx)
+    report = VerifyReport()
+    expected = _expected(history)
+    for job, (files, size) in expected.items():
+        has = found.pop(job, Totals())
+        report.jobs += 1
+        if (has.files, has.size_bytes) != (files, size):
+            report.problems.append(
+                f"job {job} should have {files} files and {size} bytes and has {has.files} files and "
+                f"{has.size_bytes} bytes: restore the difference, or overwrite the destination"
+            )
+        report.totals += has
+    _judge_others(history, found, report)
+    if foreign.files:
+        report.notes.append(f"{foreign.files} files were not written by Holdfast")
+        report.totals += foreign
+    for decision in history.decisions:
+        if decision.state != "done":
+            report.problems.append(
+                f"job {decision.entry.job} is {decision.entry.kind.value}ted but not finished: run holdfast recover"
+            )
+    _judge_success(ctx, history, report)
+    _judge_pending(ctx, history, report)
+    return report
+
+
+def _count_files(ctx: CommitContext) -> tuple[dict[JobId, Totals], Totals]:
+    found: dict[JobId, Totals] = {}
+    foreign = Totals()
+    for file in read_snapshot(ctx).files:
+        one = Totals(files=1, size_bytes=file.size_bytes)
+        owner = file_owner(file.path)
+        if owner is None:
+            foreign += one
+        else:
+            found[owner.job] = found.get(owner.job, Totals()) + one
+    return found, foreign
+
+
+def _expected(history: History) -> dict[JobId, tuple[int, int]]:
+    """Files and bytes that each committed job must have: a replay of the log."""
+    expected: dict[JobId, tuple[int, int]] = {}
+    for decision in history.decisions:
+        entry = decision.entry
+        if entry.kind is not Kind.COMMIT or decision.state == "decided":
+            continue
+        if entry.record.mode is SaveMode.OVERWRITE:
+            expected = dict.fromkeys(expected, (0, 0))
+        for job, (files, size) in entry.replaced_by_job.items():
+            if (had := expected.get(JobId(job))) is not None:
+                expected[JobId(job)] = (had[0] - files, had[1] - size)
+        expected[entry.job] = (entry.totals.files, entry.totals.size_bytes)
+    return expected
+
+
+def _judge_others(history: History, found: dict[JobId, Totals], report: VerifyReport) -> None:
+    decided = {decision.entry.job: decision for decision in history.decisions}
+    complete = not history.decisions or history.decisions[0].entry.seq == 1
+    overwritten = any(
+        decision.entry.record.mode is SaveMode.OVERWRITE and decision.entry.kind is Kind.COMMIT
+        for decision in history.decisions
+    )
+    undecided = {job.job for job in history.open_jobs}
+    for job, totals in found.items():
+        report.totals += totals
+        if job in decided or job in undecided or complete or overwritten:
+            report.problems.append(f"{totals.files} files of job {job} are visible though it did not commit them")
+        else:
+            report.notes.append(f"{totals.files} files are of job {job}, which the log has forgotten")
+
+
+def _judge_success(ctx: CommitContext, history: History, report: VerifyReport) -> None:
+    commits = [d.entry for d in history.decisions if d.entry.kind is Kind.COMMIT and d.state == "done"]
+    if not commits:
+        return
+    success = read_success(ctx)
+    newest = commits[-1]
+    if success is None:
+        report.problems.append("_SUCCESS is missing though a job committed: somebody removed it")
+    elif report_seq(success) == 0:
+        report.notes.append("_SUCCESS was written by another tool after the last job")
+    elif success.get("jobId") != newest.job:
+        report.problems.append(f"_SUCCESS is of job {success.get('jobId')}, the last one is {newest.job}")
+
+
+def _judge_pending(ctx: CommitContext, history: History, report: VerifyReport) -> None:
+    for job in history.open_jobs:
+        report.notes.append(f"job {job.job} is undecided: running, or dead (then run holdfast recover)")
+    if ctx.store.capabilities.multipart is None:
+        return
+    alive = {job.job for job in history.open_jobs}
+    alive |= {decision.entry.job for decision in history.decisions if decision.state != "done"}
+    for upload in iter_uploads(multipart(ctx.store), ctx.prefix):
+        report.pending_uploads += 1
+        owner = file_owner(upload.key)
+        if owner is not None and owner.job not in alive:
+            report.notes.append(f"upload {upload.upload_id} of finished job {owner.job} is pending: run holdfast recover")

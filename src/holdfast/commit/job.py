@@ -1,0 +1,265 @@
+"""The driver's side of `two_phase`: start a job, decide it, abort it.
+
+Source: paper 000, VIII.A for what has to hold, XI and XIII for handing the task's list to the driver; the decision
+log, helping and fencing are ours (docs/decisions).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from holdfast.commit import layout
+from holdfast.commit.codec import encode_job
+from holdfast.commit.context import CommitContext, create_record
+from holdfast.commit.finish import finish_decision, finish_earlier, reap_folders, remove_job_dir
+from holdfast.commit.ids import new_job_id
+from holdfast.commit.log import LogView, append_entry, find_decision, read_log, trim_log
+from holdfast.commit.manifests import ManifestCache, Prepared, check_messages, prepare_job, store_refs
+from holdfast.commit.publication import PUBLICATIONS, choose_publication
+from holdfast.commit.records import JobRecord, Kind, LogEntry, SaveMode, TaskCommit
+from holdfast.commit.replacement import has_output, plan_replaced
+from holdfast.errors import (
+    ConflictError,
+    DestinationExistsError,
+    FencedError,
+    HoldfastError,
+    InvalidRequestError,
+    NotFoundError,
+    OutcomeUnknownError,
+    PreconditionError,
+    UnavailableError,
+    UnsupportedError,
+)
+from holdfast.stores.base import Create, Trit
+
+__all__ = ["JobOutcome", "abort_job", "commit_job", "start_job"]
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobOutcome:
+    """How a job ended.
+
+    Attributes:
+        entry: the decision; None if there is none: the log has left the job behind, and what it had is removed.
+        finished: whether all work after the decision is done; if not, the next job or ``holdfast recover`` does it.
+        pending_reason: one sentence, empty if finished.
+    """
+
+    entry: LogEntry | None
+    finished: bool = True
+    pending_reason: str = ""
+
+    @property
+    def committed(self) -> bool:
+        return self.entry is not None and self.entry.kind is Kind.COMMIT
+
+
+# --- start ------------------------------------------------------------------------------------------------------------
+def start_job(ctx: CommitContext, mode: SaveMode, details: Mapping[str, object] | None = None) -> JobRecord | None:
+    """Check the destination and announce a job. Nothing is written before every check has passed.
+
+    Returns:
+        The job, or None if `mode` is ``ignore`` and the destination holds data.
+
+    Raises:
+        DestinationExistsError: mode ``fail`` and the destination holds data.
+        InvalidRequestError: the destination is a file.
+        UnsupportedError: the store cannot keep the promise; says what is missing.
+
+    Crash: at most a ``job.json``; `recover` removes it.
+    """
+    publication = choose_publication(ctx.store)
+    view = read_log(ctx)
+    if ctx.prefix and _is_file(ctx):
+        raise InvalidRequestError("the destination is a file: name a directory", url=ctx.url)
+    if mode in (SaveMode.FAIL, SaveMode.IGNORE) and has_output(ctx):
+        if mode is SaveMode.IGNORE:
+            return None
+        raise _destination_exists(ctx)
+    record = JobRecord(
+        job=new_job_id(ctx.clock, ctx.ids),
+        committer="two_phase",
+        publication=publication.name,
+        mode=mode,
+        base_seq=view.head,
+        started_at_s=round(ctx.clock.now_s(), 3),
+        details=details or {},
+    )
+    data = encode_job(record)
+    found = create_record(ctx, layout.job_record(record.job), data)
+    if found != data:
+        raise ConflictError("another job has the same id: run the job again", job=record.job)
+    _require_conditional_writes(ctx, record, data)
+    return record
+
+
+def _is_file(ctx: CommitContext) -> bool:
+    try:
+        ctx.store.head(ctx.prefix.rstrip("/"))
+    except NotFoundError:
+        return False
+    return True
+
+
+def _destination_exists(ctx: CommitContext) -> DestinationExistsError:
+    return DestinationExistsError(
+        "the destination holds data already: choose mode append or overwrite, or another destination", url=ctx.url
+    )
+
+
+def _require_conditional_writes(ctx: CommitContext, record: JobRecord, data: bytes) -> None:
+    """C8 rests on put-if-absent, which some servers accept and ignore: try it on the job's own record."""
+    known = ctx.store.capabilities.conditional_put
+    if ctx.settings.allow_unfenced or known is Trit.YES:
+        return
+    try:
+        if known is Trit.UNKNOWN:
+            ctx.store.put(ctx.key(layout.job_record(record.job)), data, Create())
+    except PreconditionError:
+        return
+    except UnsupportedError:
+        pass
+    remove_job_dir(ctx, record.job)
+    raise UnsupportedError(
+        "the store ignores conditional writes, so two drivers could both decide a job: use another store, or accept "
+        "that with allow_unfenced",
+        url=ctx.url,
+    )
+
+
+# --- commit -----------------------------------------------------------------------------------------------------------
+def commit_job(ctx: CommitContext, job: JobRecord, commits: Sequence[TaskCommit | None], tasks: int) -> JobOutcome:
+    """Decide a job and make it visible.
+
+    Guarantee: returns only after the decision stands in the log. From then on the job is committed whatever happens
+    (C8): trouble with the work after it is reported in the outcome, never as a failed commit. Calling it again, also
+    from another process, gives the same decision.
+
+    Args:
+        commits: what the tasks' accepted attempts returned; `tasks` of them, one a task.
+
+    Raises:
+        InvalidRequestError: a task is missing or doubled, or two files share a target. Undecided.
+        DestinationExistsError: mode ``fail``, and another job put data there meanwhile. Undecided.
+        FencedError: somebody has aborted the job. Stop.
+        CorruptDataError: a manifest or log record cannot be read (undecided), or files of this or an earlier
+            committed job are lost.
+        OutcomeUnknownError: the store did not say whether the decision stands. Call `abort_job`: it reads first.
+
+    Crash: undecided until the log entry is there, committed from then on; `recover` or the next job does the rest.
+    """
+    view = read_log(ctx)
+    entry = find_decision(ctx, view, job.job, job.base_seq)
+    cache = None
+    if entry is None:
+        prepared = prepare_job(ctx, job, check_messages(job, commits, tasks))
+        cache = prepared.cache
+        entry = _decide(ctx, job, prepared, view)
+    if entry is None:
+        return abort_job(ctx, job)
+    if entry.kind is Kind.ABORT:
+        raise FencedError("the job was aborted by somebody else: run it again", url=ctx.url, job=job.job)
+    return _finish(ctx, entry, cache)
+
+
+def _decide(ctx: CommitContext, job: JobRecord, prepared: Prepared, view: LogView) -> LogEntry | None:
+    """Create the decision behind all others; None if mode ``ignore`` finds data from another job by now."""
+    token = ctx.ids.token()
+    refs = store_refs(ctx, job, prepared.refs, token)
+    for attempt in range(ctx.settings.conflict_attempts):
+        finish_earlier(ctx, view)
+        if job.mode in (SaveMode.FAIL, SaveMode.IGNORE) and has_output(ctx):
+            if job.mode is SaveMode.IGNORE:
+                return None
+            raise _destination_exists(ctx)
+        replaced, by_job = plan_replaced(ctx, job, prepared, f"{token}-{attempt}")
+        mine = LogEntry(
+            seq=view.head + 1,
+            kind=Kind.COMMIT,
+            record=job,
+            token=token,
+            decided_at_s=round(ctx.clock.now_s(), 3),
+            totals=prepared.totals,
+            tasks=len(prepared.refs),
+            manifests=refs,
+            replaced=replaced,
+            replaced_by_job=by_job,
+        )
+        found = append_entry(ctx, mine)  # the commit point
+        if found.job == job.job:
+            return found
+        seen = view.head
+        view = read_log(ctx)
+        decided = find_decision(ctx, view, job.job, seen)
+        if decided is not None:
+            return decided
+    raise ConflictError("too many other jobs are deciding on the destination: run the job again", url=ctx.url)
+
+
+def _finish(ctx: CommitContext, entry: LogEntry, cache: ManifestCache | None) -> JobOutcome:
+    """The work after a decision, tried a few times; what is left then is left to the next job."""
+    problem: HoldfastError | None = None
+    for attempt in range(ctx.settings.finish_attempts):
+        if attempt:
+            ctx.clock.sleep(min(0.5 * 2**attempt, 10.0))
+        try:
+            view = read_log(ctx)
+            if entry.seq not in view.done and entry.seq >= view.oldest:
+                finish_decision(ctx, entry, visible=entry.seq in view.visible, cache=cache)
+            reap_folders(ctx)
+            trim_log(ctx, replace(view, done=view.done | {entry.seq}))
+            return JobOutcome(entry=entry)
+        except (UnavailableError, OutcomeUnknownError) as error:
+            problem = error
+        except InvalidRequestError as error:
+            problem = error
+            break
+    word = "committed" if entry.kind is Kind.COMMIT else "aborted"
+    reason = f"the job is {word}, its clean-up is pending: run holdfast recover {ctx.url}"
+    _log.error("%s job=%s cause=%s", reason, entry.job, problem)
+    return JobOutcome(entry=entry, finished=False, pending_reason=f"{reason} ({problem})")
+
+
+# --- abort ------------------------------------------------------------------------------------------------------------
+def abort_job(ctx: CommitContext, job: JobRecord) -> JobOutcome:
+    """End a job that shall not commit; or, if it is decided already, carry the decision out.
+
+    Guarantee: reads the log before anything else. Spark calls abort after a commit that died half way: a job whose
+    commit stands is rolled forward, never undone (Iceberg issue 4686). Else an abort entry fences a slow driver (C8),
+    then the job's hidden files go (C5).
+
+    Crash: with the abort entry in the log anybody finishes the rest; without it the job is undecided still.
+    """
+    for _ in range(ctx.settings.conflict_attempts):
+        view = read_log(ctx)
+        try:
+            entry = find_decision(ctx, view, job.job, job.base_seq)
+        except FencedError:
+            return _drop_fenced(ctx, job)
+        if entry is None:
+            mine = LogEntry(
+                seq=view.head + 1,
+                kind=Kind.ABORT,
+                record=job,
+                token=ctx.ids.token(),
+                decided_at_s=round(ctx.clock.now_s(), 3),
+            )
+            found = append_entry(ctx, mine)
+            entry = found if found.job == job.job else None
+        if entry is not None:
+            return _finish(ctx, entry, None)
+    raise ConflictError("too many other jobs are deciding on the destination: run abort again", url=ctx.url)
+
+
+def _drop_fenced(ctx: CommitContext, job: JobRecord) -> JobOutcome:
+    """Clean up after a job that the log has left behind: no driver can commit it any more, so no entry is needed.
+
+    If it was committed once, it was finished before its entry was trimmed, and what is left of it does not count.
+    """
+    PUBLICATIONS[job.publication].sweep(ctx, lambda found: found == job.job)
+    remove_job_dir(ctx, job.job)
+    return JobOutcome(entry=None)

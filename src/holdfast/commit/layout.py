@@ -1,0 +1,103 @@
+"""Where things are below a destination. Everything that is not output starts with ``_``: Hadoop readers skip it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from holdfast.commit.ids import AttemptId, JobId
+from holdfast.stores.base import ObjectInfo, ObjectStore, iter_objects
+
+__all__ = [
+    "HOME",
+    "JOBS",
+    "LOG",
+    "SUCCESS",
+    "attempt_dir",
+    "is_hidden",
+    "is_safe_path",
+    "iter_visible",
+    "job_dir",
+    "job_record",
+    "committed_list",
+    "log_entry",
+    "log_mark",
+    "manifest",
+    "replaced_list",
+]
+
+HOME = "_holdfast/"
+LOG = HOME + "log/"
+JOBS = HOME + "jobs/"
+SUCCESS = "_SUCCESS"
+
+
+def log_entry(seq: int) -> str:
+    """A decision: created once, never changed."""
+    return f"{LOG}{seq:020d}.json"
+
+
+def log_mark(seq: int, mark: str) -> str:
+    """Progress of a decided job: ``visible`` or ``done``."""
+    return f"{LOG}{seq:020d}.{mark}"
+
+
+def job_dir(job: JobId) -> str:
+    return f"{JOBS}{job}/"
+
+
+def job_record(job: JobId) -> str:
+    """Written before anything else of a job, deleted after everything else: while it is there, hands off."""
+    return f"{job_dir(job)}job.json"
+
+
+def attempt_dir(job: JobId, task: int, attempt: AttemptId) -> str:
+    """Where an attempt on a rename store keeps its files until the decision."""
+    return f"{job_dir(job)}attempts/{task:05d}-{attempt}/"
+
+
+def manifest(job: JobId, task: int, attempt: AttemptId) -> str:
+    """What one attempt wrote. Named by attempt: a zombie can never replace the winner's (paper 000, VIII.C)."""
+    return f"{job_dir(job)}attempts/{task:05d}-{attempt}.jsonl"
+
+
+def committed_list(job: JobId, token: str) -> str:
+    """The manifests that a decision names."""
+    return f"{job_dir(job)}committed-{token}.jsonl"
+
+
+def replaced_list(job: JobId, token: str) -> str:
+    """The files that a decision replaces."""
+    return f"{job_dir(job)}replaced-{token}.jsonl"
+
+
+def is_hidden(path: str) -> bool:
+    """Whether Hadoop and Spark readers skip `path`: a segment starts with ``.``, or with ``_`` and is no partition."""
+    return any(
+        segment.startswith(".") or (segment.startswith("_") and "=" not in segment) for segment in path.split("/")
+    )
+
+
+def is_safe_path(path: str) -> bool:
+    """Whether `path` stays below the destination and out of our own folders."""
+    segments = path.split("/")
+    return all(segment not in ("", ".", "..") for segment in segments) and "\0" not in path and not is_hidden(path)
+
+
+def iter_visible(store: ObjectStore, prefix: str) -> Iterator[tuple[str, ObjectInfo]]:
+    """Every object that a plain reader of the destination sees, as (relative path, info), without listing our own.
+
+    Args:
+        prefix: key prefix of the destination, empty or ending in ``/``.
+    """
+    ours = prefix + HOME
+    for info in iter_objects(store, prefix):
+        if info.key.startswith(ours):
+            break
+        if not is_hidden(path := info.key[len(prefix) :]) and path:
+            yield path, info
+    else:
+        return
+    # "0" is the character after "/": go on behind everything in our own folder, which may be large.
+    for info in iter_objects(store, prefix, start_after=f"{prefix}{HOME[:-1]}0"):
+        if not is_hidden(path := info.key[len(prefix) :]):
+            yield path, info

@@ -1,0 +1,148 @@
+"""The decision log: numbered records, each created once. Creating entry `head + 1` is the moment of decision (C8)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from holdfast.commit import layout
+from holdfast.commit.codec import decode_entry, encode_entry
+from holdfast.commit.context import CommitContext, create_record
+from holdfast.commit.ids import JobId
+from holdfast.commit.records import LogEntry
+from holdfast.errors import CorruptDataError, FencedError, NotFoundError
+from holdfast.stores.base import batched_keys, iter_objects
+
+__all__ = ["LogView", "append_entry", "find_decision", "mark_exists", "read_entries", "read_entry", "read_log", "trim_log", "write_mark"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogView:
+    """The log as one listing shows it.
+
+    Attributes:
+        oldest: first entry that is still kept (1 if the log is empty); `oldest` to `head` has no gap.
+        head: newest entry, 0 if there is none.
+        visible: entries whose files are all visible and whose replaced files count no more.
+        done: entries of which nothing is left to do.
+        stale: names of records before `oldest`: what a trim that was cut off left.
+    """
+
+    oldest: int
+    head: int
+    visible: frozenset[int]
+    done: frozenset[int]
+    stale: tuple[str, ...] = ()
+
+    @property
+    def unfinished(self) -> list[int]:
+        return [seq for seq in range(self.oldest, self.head + 1) if seq not in self.done]
+
+
+def read_log(ctx: CommitContext) -> LogView:
+    """List the log.
+
+    Raises:
+        CorruptDataError: something is in the log's folder that Holdfast did not put there.
+    """
+    prefix = ctx.key(layout.LOG)
+    seqs: dict[str, set[int]] = {"json": set(), "visible": set(), "done": set()}
+    names: list[tuple[int, str]] = []
+    for info in iter_objects(ctx.store, prefix):
+        number, _, kind = info.key[len(prefix) :].partition(".")
+        if kind not in seqs or len(number) != 20 or not (number.isascii() and number.isdigit()):
+            raise CorruptDataError(
+                "the decision log holds a file that is not a record: move it away, then run the command again",
+                url=ctx.url,
+                key=info.key,
+            )
+        seqs[kind].add(int(number))
+        names.append((int(number), info.key))
+    entries = seqs["json"]
+    head = oldest = max(entries, default=0)
+    while oldest - 1 in entries:  # a trim that was cut off may leave older entries behind a gap: they are over
+        oldest -= 1
+    oldest = max(oldest, 1)
+    return LogView(
+        oldest=oldest,
+        head=head,
+        visible=frozenset(seqs["visible"]),
+        done=frozenset(seqs["done"]),
+        stale=tuple(key for seq, key in names if seq < oldest),
+    )
+
+
+def read_entry(ctx: CommitContext, seq: int) -> LogEntry:
+    """One decision.
+
+    Raises:
+        CorruptDataError: its bytes are not a decision.
+        NotFoundError: it was trimmed meanwhile.
+    """
+    path = layout.log_entry(seq)
+    return decode_entry(path, seq, ctx.store.get(ctx.key(path)))
+
+
+def read_entries(ctx: CommitContext, first: int, last: int) -> Iterator[LogEntry]:
+    """Decisions `first` to `last`, in order."""
+    return ctx.runner.map(lambda seq: read_entry(ctx, seq), range(first, last + 1))
+
+
+def find_decision(ctx: CommitContext, view: LogView, job: JobId, after: int) -> LogEntry | None:
+    """The decision about `job` among the entries behind `after`, or None if nobody has decided yet.
+
+    Raises:
+        FencedError: the log does not reach back to `after`: it was trimmed or removed, so nobody can prove any more
+            that the job was not aborted. Run the job again.
+    """
+    if view.head < after:
+        raise FencedError("the destination's decision log was removed while the job ran: run the job again", url=ctx.url)
+    if view.oldest > after + 1:
+        raise FencedError(
+            "more jobs were decided on the destination than its log keeps: raise log_retention_entries and run the "
+            "job again",
+            url=ctx.url,
+            job=job,
+        )
+    try:
+        return next((entry for entry in read_entries(ctx, after + 1, view.head) if entry.job == job), None)
+    except NotFoundError as error:
+        raise FencedError("the destination's decision log was trimmed: run the job again", url=ctx.url) from error
+
+
+def append_entry(ctx: CommitContext, entry: LogEntry) -> LogEntry:
+    """Create `entry` at its number: returns the entry that stands there now, the caller's own or the winner's."""
+    path = layout.log_entry(entry.seq)
+    data = encode_entry(entry)
+    found = create_record(ctx, path, data)
+    return entry if found == data else decode_entry(path, entry.seq, found)
+
+
+def write_mark(ctx: CommitContext, seq: int, mark: str, data: bytes = b"{}\n") -> None:
+    """Note that a decision is ``visible`` or ``done``. Again is no error."""
+    create_record(ctx, layout.log_mark(seq, mark), data)
+
+
+def trim_log(ctx: CommitContext, view: LogView) -> None:
+    """Drop finished decisions behind the newest `log_retention_entries`. Never the newest, never an unfinished one.
+
+    Crash: a gap, or marks without an entry; `read_log` starts behind the gap and the next trim takes the rest.
+    """
+    retention = max(ctx.settings.log_retention_entries, 1)
+    unfinished = view.unfinished
+    limit = min(view.head - retention + 1, unfinished[0] if unfinished else view.head)
+    # Entries go before their marks: an entry without its mark would look unfinished.
+    entries = [ctx.key(layout.log_entry(seq)) for seq in range(view.oldest, limit)]
+    marks = [ctx.key(layout.log_mark(seq, mark)) for seq in range(view.oldest, limit) for mark in ("visible", "done")]
+    for keys in (view.stale, entries, marks):
+        for batch in batched_keys(keys):
+            ctx.store.delete_many(batch)
+
+
+def mark_exists(ctx: CommitContext, seq: int, mark: str) -> bool:
+    """Whether somebody has made a decision ``visible`` or ``done`` meanwhile."""
+    try:
+        ctx.store.head(ctx.key(layout.log_mark(seq, mark)))
+    except NotFoundError:
+        return False
+    return True

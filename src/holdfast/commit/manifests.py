@@ -1,0 +1,121 @@
+"""Loading what tasks report: checked before the decision, streamed again after it, in bounded memory (HADOOP-16570)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from holdfast.commit import layout
+from holdfast.commit.codec import decode_manifest, decode_refs, digest, encode_refs
+from holdfast.commit.context import CommitContext
+from holdfast.commit.records import FileEntry, JobRecord, ListRef, ManifestRef, TaskCommit, TaskManifest, Totals
+from holdfast.errors import InvalidRequestError
+
+__all__ = ["ManifestCache", "Prepared", "check_messages", "iter_files", "load_refs", "prepare_job", "store_refs"]
+
+
+@dataclass(slots=True)
+class ManifestCache:
+    """Manifest bytes kept between the two passes, up to a limit."""
+
+    limit_bytes: int
+    kept: dict[str, bytes] = field(default_factory=dict)
+    size_bytes: int = 0
+
+    def keep(self, key: str, data: bytes) -> None:
+        if self.size_bytes + len(data) <= self.limit_bytes:
+            self.kept[key] = data
+            self.size_bytes += len(data)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A job's output, checked and ready to be decided.
+
+    Attributes:
+        refs: the manifests that count, by task.
+        partitions: directories that the job writes into (``""`` for the destination itself).
+    """
+
+    refs: Sequence[ManifestRef]
+    totals: Totals
+    partitions: frozenset[str]
+    cache: ManifestCache
+
+
+def check_messages(job: JobRecord, commits: Sequence[TaskCommit | None], tasks: int) -> list[TaskCommit]:
+    """Exactly one message a task, none missing, none twice (C1, C3); else nothing is decided.
+
+    Raises:
+        InvalidRequestError: which task is missing or doubled.
+    """
+    present = [commit for commit in commits if commit is not None]
+    found = sorted(commit.ref.task for commit in present)
+    if found != list(range(tasks)):
+        missing = sorted(set(range(tasks)) - set(found))
+        raise InvalidRequestError(
+            "the job cannot be committed, each task must report exactly once: run it again",
+            job=job.job,
+            tasks=tasks,
+            reported=len(found),
+            missing=missing[:5],
+        )
+    strangers = [commit.job for commit in present if commit.job != job.job]
+    if strangers:
+        raise InvalidRequestError("a task reports for another job: run the job again", job=job.job, other=strangers[0])
+    return sorted(present, key=lambda commit: commit.ref.task)
+
+
+def _load(ctx: CommitContext, ref: ManifestRef, data: bytes | None) -> tuple[ManifestRef, bytes, TaskManifest]:
+    data = ctx.store.get(ctx.key(ref.key)) if data is None else data
+    return ref, data, decode_manifest(ref, data)
+
+
+def prepare_job(ctx: CommitContext, job: JobRecord, commits: Sequence[TaskCommit]) -> Prepared:
+    """Load and check every manifest.
+
+    Ensures: digests match, no two files share a target, every file belongs to the attempt that reported it.
+
+    Raises:
+        CorruptDataError: a manifest is not what its task reported.
+        InvalidRequestError: two files share a target; nothing was decided.
+    """
+    cache = ManifestCache(ctx.settings.manifest_cache_bytes)
+    totals = Totals()
+    seen: set[bytes] = set()  # digests: a hundred thousand long paths would be heavy
+    partitions: set[str] = set()
+    loads = ctx.runner.map(lambda commit: _load(ctx, commit.ref, commit.inline), commits)
+    for done, (ref, data, manifest) in enumerate(loads, start=1):
+        cache.keep(ref.key, data)
+        totals += ref.totals
+        for file in manifest.files:
+            mark = hashlib.blake2b(file.path.encode(), digest_size=16).digest()
+            if mark in seen:
+                raise InvalidRequestError("two files of the job have the same target", path=file.path)
+            seen.add(mark)
+            partitions.add(file.path.rpartition("/")[0])
+        ctx.progress("manifests", done, len(commits))
+    return Prepared(
+        refs=[commit.ref for commit in commits], totals=totals, partitions=frozenset(partitions), cache=cache
+    )
+
+
+def store_refs(ctx: CommitContext, job: JobRecord, refs: Sequence[ManifestRef], token: str) -> ListRef:
+    """Write the list of manifests that a decision names."""
+    data = encode_refs(refs)
+    path = layout.committed_list(job.job, token)
+    ctx.store.put(ctx.key(path), data)
+    return ListRef(key=path, sha256=digest(data), count=len(refs))
+
+
+def load_refs(ctx: CommitContext, ref: ListRef) -> list[ManifestRef]:
+    """Read the list of manifests that a decision names."""
+    return list(decode_refs(ref, ctx.store.get(ctx.key(ref.key))))
+
+
+def iter_files(ctx: CommitContext, refs: Iterable[ManifestRef], cache: ManifestCache | None) -> Iterator[FileEntry]:
+    """Every file of the job, manifest by manifest."""
+    kept = cache.kept if cache is not None else {}
+    for _ref, _data, manifest in ctx.runner.map(lambda ref: _load(ctx, ref, kept.get(ref.key)), refs):
+        yield from manifest.files

@@ -1,0 +1,168 @@
+"""How a file that is complete but hidden becomes visible: the one thing in which stores differ.
+
+A `Publication` is a value of four steps. Each step may be run again by anybody, at any time (C10).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from holdfast.commit import layout
+from holdfast.commit.context import CommitContext
+from holdfast.commit.ids import FileOwner, JobId, file_owner
+from holdfast.commit.records import FileEntry
+from holdfast.commit.sinks import PartBudget, RenameSink, UploadSink
+from holdfast.errors import NotFoundError, OutcomeUnknownError, UnsupportedError
+from holdfast.seams import Lane
+from holdfast.stores.base import ObjectStore, Part, UploadInfo, iter_uploads, multipart, rename
+
+__all__ = ["PUBLICATIONS", "RENAMES", "UPLOADS", "Publication", "choose_publication"]
+
+_OWNER = "holdfast-attempt"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Publication:
+    """Steps on one file.
+
+    Attributes:
+        name: kept in records, so that whoever recovers uses the same.
+        open_file: a sink for a new file of an attempt.
+        publish_file: make the file visible; False if it is nowhere, neither waiting nor visible.
+        drop_file: give the file up while it is hidden.
+        sweep: give up everything that the jobs for which `is_over` holds still have waiting; returns how many.
+    """
+
+    name: str
+    open_file: Callable[[CommitContext, FileOwner, str, Lane, PartBudget], UploadSink | RenameSink]
+    publish_file: Callable[[CommitContext, FileEntry], bool]
+    drop_file: Callable[[CommitContext, FileEntry], None]
+    sweep: Callable[[CommitContext, Callable[[JobId], bool]], int]
+
+
+def is_published(ctx: CommitContext, file: FileEntry) -> bool:
+    """Whether the file stands at its final name: same size, and the same attempt where the store keeps metadata."""
+    try:
+        found = ctx.store.head(ctx.key(file.path))
+    except NotFoundError:
+        return False
+    owner = file_owner(file.path)
+    written_by = found.metadata.get(_OWNER)
+    # Names are used once, so a name that is there is ours; size and metadata guard against foreign hands.
+    return found.size_bytes == file.size_bytes and (owner is None or written_by in (None, owner.attempt))
+
+
+# --- uploads ----------------------------------------------------------------------------------------------------------
+def _open_upload(ctx: CommitContext, owner: FileOwner, path: str, lane: Lane, budget: PartBudget) -> UploadSink:
+    return UploadSink(
+        multipart(ctx.store),
+        ctx.key(path),
+        path,
+        lane=lane,
+        budget=budget,
+        base_part_bytes=ctx.settings.part_size_bytes,
+        metadata={_OWNER: owner.attempt},
+    )
+
+
+def _complete_upload(ctx: CommitContext, file: FileEntry) -> bool:
+    """A lost reply and a twin that was faster look alike: no such upload. HEAD tells (facts: Complete is not portable)."""
+    store = multipart(ctx.store)
+    parts = [Part(number, etag, size) for number, (etag, size) in enumerate(file.parts, start=1)]
+    for attempt in range(3):
+        if attempt:
+            ctx.clock.sleep(0.2 * 2**attempt)
+        try:
+            store.complete_upload(ctx.key(file.path), file.upload_id, parts)
+            return True
+        except NotFoundError:
+            return is_published(ctx, file)
+        except OutcomeUnknownError:
+            continue  # again: if the first one worked, the upload is gone and the object tells
+    raise OutcomeUnknownError("a file was not confirmed as complete: run holdfast recover", path=file.path)
+
+
+def _abort_upload(ctx: CommitContext, file: FileEntry) -> None:
+    multipart(ctx.store).abort_upload(ctx.key(file.path), file.upload_id)
+
+
+def _sweep_uploads(ctx: CommitContext, is_over: Callable[[JobId], bool]) -> int:
+    """C7: only uploads below this destination whose own name says that they belong to a job that is over."""
+    store = multipart(ctx.store)
+
+    def leftovers() -> list[UploadInfo]:
+        owned = ((upload, file_owner(upload.key)) for upload in iter_uploads(store, ctx.prefix))
+        return [upload for upload, owner in owned if owner is not None and is_over(owner.job)]
+
+    def abort(upload: UploadInfo) -> None:
+        store.abort_upload(upload.key, upload.upload_id)
+
+    aborted = 0
+    # A part that was on its way while its upload was aborted can leave the upload alive: look again, a few times.
+    for _ in range(3):
+        found = leftovers()
+        if not found:
+            break
+        for _done in ctx.runner.map(abort, found):
+            aborted += 1
+    return aborted
+
+
+# --- renames ----------------------------------------------------------------------------------------------------------
+def _open_attempt_file(ctx: CommitContext, owner: FileOwner, path: str, lane: Lane, budget: PartBudget) -> RenameSink:
+    source = layout.attempt_dir(owner.job, owner.task, owner.attempt) + path
+    return RenameSink(rename(ctx.store), ctx.key(source), source, path, lane=lane)
+
+
+def _rename_file(ctx: CommitContext, file: FileEntry) -> bool:
+    for attempt in range(3):
+        if attempt:
+            ctx.clock.sleep(0.2 * 2**attempt)
+        try:
+            rename(ctx.store).rename(ctx.key(file.source), ctx.key(file.path))
+            return True
+        except NotFoundError:
+            return is_published(ctx, file)
+        except OutcomeUnknownError:
+            continue  # again: if the first one worked, the source is gone and the target tells
+    raise OutcomeUnknownError("a file was not confirmed as renamed: run holdfast recover", path=file.path)
+
+
+def _delete_attempt_file(ctx: CommitContext, file: FileEntry) -> None:
+    ctx.store.delete(ctx.key(file.source))
+
+
+def _sweep_nothing(ctx: CommitContext, is_over: Callable[[JobId], bool]) -> int:
+    """Files of attempts lie in their job's folder and go with it."""
+    return 0
+
+
+UPLOADS = Publication(
+    name="upload",
+    open_file=_open_upload,
+    publish_file=_complete_upload,
+    drop_file=_abort_upload,
+    sweep=_sweep_uploads,
+)
+RENAMES = Publication(
+    name="rename",
+    open_file=_open_attempt_file,
+    publish_file=_rename_file,
+    drop_file=_delete_attempt_file,
+    sweep=_sweep_nothing,
+)
+PUBLICATIONS = {publication.name: publication for publication in (UPLOADS, RENAMES)}
+
+
+def choose_publication(store: ObjectStore) -> Publication:
+    """Atomic rename where the store has it (no byte is written twice), else delayed uploads.
+
+    Raises:
+        UnsupportedError: the store has neither.
+    """
+    if store.capabilities.rename:
+        return RENAMES
+    if store.capabilities.multipart is not None:
+        return UPLOADS
+    raise UnsupportedError("two_phase needs a store with multipart uploads or atomic rename: choose another store")

@@ -1,0 +1,107 @@
+"""What a job replaces: worked out inside the decision loop, written down before the decision, deleted after it.
+
+Because the list is made after all earlier jobs are finished and is void when another job comes first, jobs on one
+destination give the result of running one after the other in log order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from holdfast.commit import layout
+from holdfast.commit.codec import decode_replaced, digest, encode_replaced
+from holdfast.commit.context import CommitContext
+from holdfast.commit.ids import file_owner
+from holdfast.commit.manifests import Prepared
+from holdfast.commit.records import JobRecord, ListRef, LogEntry, Replaced, SaveMode
+from holdfast.errors import CorruptDataError, NotFoundError
+from holdfast.stores.base import batched_keys
+
+__all__ = ["delete_replaced", "has_output", "load_replaced", "plan_replaced"]
+
+
+def has_output(ctx: CommitContext) -> bool:
+    """Whether a plain reader sees anything at the destination."""
+    return next(layout.iter_visible(ctx.store, ctx.prefix), None) is not None
+
+
+def _scope(job: JobRecord, prepared: Prepared) -> Callable[[str], bool]:
+    if job.mode is SaveMode.OVERWRITE:
+        return lambda path: True
+    if job.mode is SaveMode.OVERWRITE_PARTITIONS:
+        return lambda path: path.rpartition("/")[0] in prepared.partitions
+    return lambda path: False
+
+
+def plan_replaced(
+    ctx: CommitContext, job: JobRecord, prepared: Prepared, token: str
+) -> tuple[ListRef | None, dict[str, tuple[int, int]]]:
+    """List what `job` replaces if it is decided now, and store the list.
+
+    Returns:
+        The list (None if nothing is replaced), and files and bytes by the job that wrote them (partition overwrites).
+    """
+    if job.mode not in (SaveMode.OVERWRITE, SaveMode.OVERWRITE_PARTITIONS):
+        return None, {}
+    in_scope = _scope(job, prepared)
+    files: list[Replaced] = []
+    by_job: dict[str, tuple[int, int]] = {}
+    for path, info in layout.iter_visible(ctx.store, ctx.prefix):
+        owner = file_owner(path)
+        if not in_scope(path) or (owner is not None and owner.job == job.job):
+            continue
+        files.append(Replaced(path=path, size_bytes=info.size_bytes, etag="" if owner else info.etag))
+        if owner is not None and job.mode is SaveMode.OVERWRITE_PARTITIONS:
+            count, size = by_job.get(owner.job, (0, 0))
+            by_job[owner.job] = (count + 1, size + info.size_bytes)
+    if not files:
+        return None, {}
+    data = encode_replaced(files)
+    path = layout.replaced_list(job.job, token)
+    ctx.store.put(ctx.key(path), data)
+    return ListRef(key=path, sha256=digest(data), count=len(files)), by_job
+
+
+def load_replaced(ctx: CommitContext, entry: LogEntry) -> Iterator[Replaced]:
+    """What a decision replaces. Nothing if the list is gone: it goes only after everything on it has gone."""
+    if entry.replaced is None:
+        return iter(())
+    try:
+        data = ctx.store.get(ctx.key(entry.replaced.key))
+    except NotFoundError:
+        return iter(())
+    return decode_replaced(entry.replaced, data)
+
+
+def delete_replaced(ctx: CommitContext, entry: LogEntry) -> int:
+    """Delete what a visible decision replaces; returns how many files.
+
+    Requires: the decision is visible, so the replacement is complete (C9). Again is harmless: names of ours are used
+    once, and a foreign file goes only while its etag is the one that was seen.
+    """
+
+    def keys() -> Iterator[str]:
+        for file in load_replaced(ctx, entry):
+            # C2: a record from the store never makes us delete what this very job wrote.
+            owner = file_owner(file.path)
+            if owner is not None and owner.job == entry.job:
+                raise CorruptDataError("a decision replaces its own output", key=entry.replaced and entry.replaced.key)
+            if owner is not None or _unchanged(ctx, file):
+                yield ctx.key(file.path)
+
+    def delete(batch: list[str]) -> int:
+        ctx.store.delete_many(batch)
+        return len(batch)
+
+    deleted = 0
+    for count in ctx.runner.map(delete, batched_keys(keys())):
+        deleted += count
+        ctx.progress("replaced", deleted, entry.replaced.count if entry.replaced else 0)
+    return deleted
+
+
+def _unchanged(ctx: CommitContext, file: Replaced) -> bool:
+    try:
+        return ctx.store.head(ctx.key(file.path)).etag == file.etag
+    except NotFoundError:
+        return False

@@ -1,0 +1,207 @@
+"""Where a task's bytes go while the job is undecided: parts of pending uploads, or files in an attempt directory.
+
+Sinks take bytes from one thread; the slow calls run in the attempt's lane, so that encoding and uploading overlap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from holdfast.commit.records import FileEntry
+from holdfast.errors import InvalidRequestError
+from holdfast.seams import Lane
+from holdfast.stores.base import MultipartStore, Part, RenameStore, WritableFile
+
+__all__ = ["FileSink", "PartBudget", "RenameSink", "UploadSink", "part_size"]
+
+
+class FileSink(Protocol):
+    """A file of a task attempt that is being written from start to end."""
+
+    @property
+    def path(self) -> str:
+        """Target, relative to the destination."""
+        ...
+
+    def write(self, data: bytes | bytearray | memoryview, /) -> int:
+        """Append; blocks while too many parts are on their way."""
+        ...
+
+    def close(self) -> None:
+        """The file is complete. Errors of the store may also come later, when the attempt commits."""
+        ...
+
+    def discard(self) -> None:
+        """Drop the file; it will not be part of the attempt."""
+        ...
+
+
+def part_size(number: int, base_bytes: int) -> int:
+    """Size of part `number`: doubles every 1,000 parts, so that 10,000 parts hold 8 TB at a base of 8 MiB."""
+    return base_bytes << min(number // 1000, 9)
+
+
+@dataclass(slots=True)
+class PartBudget:
+    """Bytes that wait in the open sinks of one attempt. Over the limit the fullest sink sends a part early."""
+
+    limit_bytes: int
+    sinks: dict[str, UploadSink] = field(default_factory=dict)
+
+    def settle(self) -> None:
+        while sum(sink.waiting_bytes for sink in self.sinks.values()) > self.limit_bytes:
+            fullest = max(self.sinks.values(), key=lambda sink: sink.waiting_bytes)
+            if not fullest.send_early():
+                return
+
+
+class UploadSink:
+    """A pending multipart upload to the file's final name (paper 000, VI): invisible until somebody completes it.
+
+    Crash: the upload stays pending, with the job in its key; sweeps find it there.
+    """
+
+    def __init__(
+        self,
+        store: MultipartStore,
+        key: str,
+        path: str,
+        *,
+        lane: Lane,
+        budget: PartBudget,
+        base_part_bytes: int,
+        metadata: Mapping[str, str],
+    ) -> None:
+        self.path = path
+        self._store = store
+        self._key = key
+        self._lane = lane
+        self._budget = budget
+        self._metadata = metadata
+        limits = store.capabilities.multipart
+        assert limits is not None  # the publication checked it
+        self._limits = limits
+        self._base_part_bytes = max(base_part_bytes, limits.min_part_size_bytes)
+        self._buffer = bytearray()
+        self._upload_id = ""
+        self._sent = 0
+        self._parts: dict[int, Part] = {}
+        self._size_bytes = 0
+        self._closed = False
+        budget.sinks[path] = self
+
+    @property
+    def waiting_bytes(self) -> int:
+        return len(self._buffer)
+
+    def write(self, data: bytes | bytearray | memoryview, /) -> int:
+        view = memoryview(data).cast("B")
+        self._buffer += view
+        self._size_bytes += len(view)
+        while len(self._buffer) >= (size := part_size(self._sent, self._base_part_bytes)):
+            self._send(size)
+        self._budget.settle()
+        return len(view)
+
+    def send_early(self) -> bool:
+        """Send what waits as one part if it is large enough to be one."""
+        if len(self._buffer) < self._limits.min_part_size_bytes:
+            return False
+        self._send(len(self._buffer))
+        return True
+
+    def _send(self, size: int) -> None:
+        if self._sent + 1 >= self._limits.max_parts:
+            raise InvalidRequestError(
+                "a file needs more parts than the store allows: raise the part size or set maxRecordsPerFile",
+                path=self.path,
+            )
+        if not self._upload_id:
+            self._upload_id = self._store.create_upload(self._key, self._metadata)
+        data = bytes(self._buffer[:size])
+        del self._buffer[:size]
+        self._sent += 1
+        self._lane.submit(self._upload(self._sent, data))
+
+    def _upload(self, number: int, data: bytes) -> Callable[[], None]:
+        def upload() -> None:
+            self._parts[number] = self._store.upload_part(self._key, self._upload_id, number, data)
+
+        return upload
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        del self._budget.sinks[self.path]
+        data = bytes(self._buffer)
+        self._buffer.clear()
+        if not data and self._sent:
+            return
+        self._sent += 1
+        number = self._sent
+
+        def finish() -> None:
+            # A small file is one trip through the lane: dozens of them then go up side by side.
+            if not self._upload_id:
+                self._upload_id = self._store.create_upload(self._key, self._metadata)
+            self._parts[number] = self._store.upload_part(self._key, self._upload_id, number, data)
+
+        self._lane.submit(finish)
+
+    def discard(self) -> None:
+        self._closed = True
+        self._budget.sinks.pop(self.path, None)
+        self._buffer.clear()
+        if self._upload_id:
+            self._store.abort_upload(self._key, self._upload_id)
+
+    def entry(self, rows: int) -> FileEntry:
+        """What the manifest says of this file. Requires: closed, and the lane drained."""
+        assert self._closed and len(self._parts) == self._sent, "C1: every part is up before the manifest is written"
+        parts = tuple((self._parts[number].etag, self._parts[number].size_bytes) for number in sorted(self._parts))
+        return FileEntry(
+            path=self.path, size_bytes=self._size_bytes, rows=rows, upload_id=self._upload_id, parts=parts
+        )
+
+
+class RenameSink:
+    """A file in the attempt's directory on a store with atomic rename (paper 002).
+
+    Crash: the file stays in the job's folder, which goes as a whole.
+    """
+
+    def __init__(self, store: RenameStore, key: str, source: str, path: str, *, lane: Lane) -> None:
+        self.path = path
+        self._store = store
+        self._key = key
+        self._source = source
+        self._lane = lane
+        self._file: WritableFile = store.open_write(key)
+        self._size_bytes = 0
+        self._closed = False
+
+    def write(self, data: bytes | bytearray | memoryview, /) -> int:
+        view = memoryview(data).cast("B")
+        self._file.write(view)
+        self._size_bytes += len(view)
+        return len(view)
+
+    def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            self._lane.submit(self._file.close)  # the fsync overlaps with the next file's encoding
+
+    def discard(self) -> None:
+        if self._closed:
+            self._store.delete(self._key)
+        else:
+            self._closed = True
+            self._file.discard()
+
+    def entry(self, rows: int) -> FileEntry:
+        """What the manifest says of this file. Requires: closed, and the lane drained."""
+        assert self._closed, "C1: every file is durable before the manifest is written"
+        return FileEntry(path=self.path, size_bytes=self._size_bytes, rows=rows, source=self._source)

@@ -1,0 +1,103 @@
+"""What a reader through Holdfast sees: whole jobs only (C4).
+
+A decided job without ``visible`` is left out and what it replaces is kept; with ``visible`` it counts and what it
+replaces does not. The switch is one record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from holdfast.commit import layout
+from holdfast.commit.context import CommitContext
+from holdfast.commit.ids import JobId, file_owner
+from holdfast.commit.log import LogView, read_entry, read_log
+from holdfast.commit.records import Kind, LogEntry
+from holdfast.commit.replacement import load_replaced
+from holdfast.errors import NotFoundError, UnavailableError
+
+__all__ = ["Snapshot", "VisibleFile", "read_snapshot"]
+
+
+@dataclass(frozen=True, slots=True)
+class VisibleFile:
+    """A file of the destination; `path` is relative to it."""
+
+    path: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """The destination at one instant.
+
+    Attributes:
+        head: newest decision that was looked at, 0 if Holdfast never wrote here.
+        details: what the newest committed job kept (its schema and format), empty if there is none.
+    """
+
+    head: int
+    files: tuple[VisibleFile, ...]
+    details: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    hidden_jobs: frozenset[JobId]
+    replaced: frozenset[str]
+
+
+def read_snapshot(ctx: CommitContext, attempts: int = 50) -> Snapshot:
+    """List the files that count at one instant between the start and the end of this call.
+
+    Raises:
+        UnavailableError: jobs are decided faster than the destination can be listed. Repeat.
+        CorruptDataError: a log record cannot be read.
+    """
+    for _ in range(attempts):
+        try:
+            view = read_log(ctx)
+            unfinished = [read_entry(ctx, seq) for seq in view.unfinished]
+            rule = _visibility(ctx, view, unfinished)
+            files = tuple(
+                VisibleFile(path, info.size_bytes)
+                for path, info in layout.iter_visible(ctx.store, ctx.prefix)
+                if path not in rule.replaced and not _is_of(path, rule.hidden_jobs)
+            )
+            if _instant(read_log(ctx)) == _instant(view):
+                return Snapshot(head=view.head, files=files, details=_details(ctx, view))
+        except NotFoundError:
+            continue  # an entry was trimmed under our eyes: the log has moved
+    raise UnavailableError("jobs are decided faster than the destination is listed: read again", url=ctx.url)
+
+
+def _instant(view: LogView) -> tuple[int, frozenset[int]]:
+    """What must not have moved while the files were listed: the head, and which decisions are not visible yet."""
+    return view.head, frozenset(view.unfinished) - view.visible
+
+
+def _visibility(ctx: CommitContext, view: LogView, unfinished: list[LogEntry]) -> _Rule:
+    hidden: set[JobId] = set()
+    replaced: set[str] = set()
+    for entry in unfinished:
+        if entry.kind is Kind.COMMIT and entry.seq in view.visible:
+            replaced.update(file.path for file in load_replaced(ctx, entry))
+        elif entry.kind is Kind.COMMIT:
+            hidden.add(entry.job)
+    return _Rule(frozenset(hidden), frozenset(replaced))
+
+
+def _is_of(path: str, jobs: frozenset[JobId]) -> bool:
+    owner = file_owner(path)
+    return owner is not None and owner.job in jobs
+
+
+def _details(ctx: CommitContext, view: LogView) -> Mapping[str, object]:
+    """Details of the newest committed and visible job."""
+    for seq in range(view.head, view.oldest - 1, -1):
+        if seq in view.visible or seq in view.done:
+            entry = read_entry(ctx, seq)
+            if entry.kind is Kind.COMMIT:
+                return entry.record.details
+    return {}

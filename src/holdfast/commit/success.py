@@ -1,0 +1,137 @@
+"""The ``_SUCCESS`` file, in the JSON that Hadoop's S3A and manifest committers write and their tools read."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timezone
+
+from holdfast.commit import layout
+from holdfast.commit.context import CommitContext
+from holdfast.commit.records import LogEntry
+from holdfast.errors import CorruptDataError, NotFoundError, PreconditionError
+from holdfast.stores.base import Create, Overwrite, PutMode, Update
+
+__all__ = ["FILENAME_LIMIT", "SuccessReport", "read_success", "write_success"]
+
+FILENAME_LIMIT = 100
+"""Hadoop lists at most this many files (SUCCESS_MARKER_FILE_LIMIT)."""
+
+_NAME = "org.apache.hadoop.fs.s3a.commit.files.SuccessData/1"
+
+SuccessReport = Mapping[str, object]
+
+
+def _report(ctx: CommitContext, entry: LogEntry, filenames: Sequence[str], metrics: Mapping[str, int]) -> bytes:
+    when = datetime.fromtimestamp(entry.decided_at_s, tz=timezone.utc)
+    totals = entry.totals
+    report = {
+        "name": _NAME,
+        "timestamp": int(entry.decided_at_s * 1000),
+        "success": True,
+        "date": when.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "hostname": socket.gethostname(),
+        "committer": entry.record.committer,
+        "description": "Holdfast",
+        "jobId": entry.job,
+        "jobIdSource": "holdfast",
+        "state": "committed",
+        "stage": "job_stage_save_success_marker",
+        "metrics": {
+            "files": totals.files,
+            "bytes": totals.size_bytes,
+            "rows": totals.rows,
+            "tasks": entry.tasks,
+            **metrics,
+        },
+        "diagnostics": {
+            "holdfast.seq": str(entry.seq),
+            "holdfast.mode": entry.record.mode.value,
+            "holdfast.publication": entry.record.publication,
+        },
+        "filenames": list(filenames),
+        "iostatistics": {
+            "counters": {
+                "committer_files_committed": totals.files,
+                "committer_bytes_committed": totals.size_bytes,
+                "committer_tasks_completed": entry.tasks,
+                "committer_jobs_completed": 1,
+            },
+            "gauges": {},
+            "minimums": {},
+            "maximums": {},
+            "meanstatistics": {},
+        },
+    }
+    return json.dumps(report, indent=2, ensure_ascii=False).encode() + b"\n"
+
+
+def read_success(ctx: CommitContext) -> SuccessReport | None:
+    """The destination's report: None if there is none, empty if it is the empty file of a classic committer.
+
+    Raises:
+        CorruptDataError: it is not JSON of this kind.
+    """
+    try:
+        data = ctx.store.get(ctx.key(layout.SUCCESS))
+    except NotFoundError:
+        return None
+    return parse_success(layout.SUCCESS, data)
+
+
+def parse_success(key: str, data: bytes) -> SuccessReport:
+    """The report in `data`, checked; unknown fields are kept."""
+    if not data.strip():
+        return {}
+    try:
+        report = json.loads(data)
+        if not isinstance(report, dict) or not str(report["name"]).startswith(_NAME.rpartition("/")[0]):
+            raise ValueError("not a success report")
+    except (ValueError, KeyError, RecursionError) as error:
+        raise CorruptDataError("the success report cannot be read; its bytes are kept", key=key) from error
+    return report
+
+
+def report_seq(report: SuccessReport | None) -> int:
+    """The decision that a report is about; 0 for a report of somebody else's."""
+    diagnostics = (report or {}).get("diagnostics")
+    text = diagnostics.get("holdfast.seq", "0") if isinstance(diagnostics, dict) else "0"
+    return int(text) if isinstance(text, str) and text.isascii() and text.isdigit() else 0
+
+
+def write_success(ctx: CommitContext, entry: LogEntry, filenames: Sequence[str], metrics: Mapping[str, int]) -> None:
+    """Write ``_SUCCESS`` unless a later job's stands there: a slow helper must not turn it back (C6).
+
+    Requires: every file of the job is visible.
+    """
+    key = ctx.key(layout.SUCCESS)
+    data = _report(ctx, entry, filenames, metrics)
+    if ctx.settings.allow_unfenced:
+        ctx.store.put(key, data, Overwrite())
+        return
+    refused = ""
+    for _ in range(8):
+        mode: PutMode = Create()
+        try:
+            found = ctx.store.head(key)
+            if report_seq(_lenient(key, ctx.store.get(key))) > entry.seq:
+                return
+            # Some servers refuse the right etag as well (radosgw 16.2): when nothing changed in between, write.
+            mode = Overwrite() if found.etag == refused else Update(found.etag)
+        except NotFoundError:
+            mode = Create()
+        try:
+            ctx.store.put(key, data, mode)
+            return
+        except PreconditionError:
+            refused = mode.etag if isinstance(mode, Update) else ""
+    # Somebody keeps rewriting it; the log is the truth, this file is a courtesy.
+
+
+def _lenient(key: str, data: bytes) -> SuccessReport | None:
+    """A report that somebody else broke does not stop a commit: it is replaced."""
+    try:
+        return parse_success(key, data)
+    except CorruptDataError:
+        return None
