@@ -1,0 +1,26 @@
+"""File formats: one module each, all behind `FileFormat`. Imports pyarrow; `import holdfast` does not import this."""
+
+from holdfast.formats.base import (
+    BatchWriter,
+    ByteSink,
+    FileFormat,
+    FormatOptions,
+    ParsedOptions,
+    RowFilter,
+    require_all,
+)
+from holdfast.formats.options import nearest
+from holdfast.formats.registry import FORMATS, get_format
+
+__all__ = [
+    "FORMATS",
+    "BatchWriter",
+    "ByteSink",
+    "FileFormat",
+    "FormatOptions",
+    "ParsedOptions",
+    "RowFilter",
+    "get_format",
+    "nearest",
+    "require_all",
+]

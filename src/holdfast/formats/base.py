@@ -1,0 +1,154 @@
+"""What a file format is: a frozen value with the functions that write and read one file.
+
+A writer takes record batches and a sink; a reader takes a seekable binary file and gives record batches back.
+Neither closes what it was given: whoever opened a sink or a file closes it.
+
+Worked composition::
+
+    file_format = get_format("parquet")
+    options = file_format.parse_options({"compression": "zstd"}).options
+    file_format.check_schema(schema)                       # before anything is written
+    writer = file_format.open_writer(sink, schema, options)
+    writer.write(batch)
+    writer.close()                                         # the footer is written; the sink is still open
+
+Errors: `InvalidRequestError` for a type or an option that the format cannot hold, before any byte is written;
+`CorruptDataError` for a file that is not of the format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO, Generic, Protocol, TypeVar
+
+import pyarrow as pa
+
+__all__ = ["BatchWriter", "ByteSink", "FileFormat", "FormatOptions", "ParsedOptions", "RowFilter", "require_all"]
+
+
+class ByteSink(Protocol):
+    """Where a format writer sends the bytes of a file, from its start to its end."""
+
+    def write(self, data: bytes | memoryview, /) -> int:
+        """Append all of `data`; returns its length."""
+        ...
+
+
+class BatchWriter(Protocol):
+    """One file that is being written."""
+
+    @property
+    def buffered_bytes(self) -> int:
+        """Estimate of the memory held for rows that did not reach the sink yet."""
+        ...
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append rows; the batch has the schema that the writer was opened with (dictionary encoding aside)."""
+        ...
+
+    def close(self) -> None:
+        """Send the rest and the footer to the sink. The sink stays open. Called once."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class FormatOptions:
+    """Settings of one format; each format has its own subclass."""
+
+
+Opt = TypeVar("Opt", bound=FormatOptions)
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedOptions(Generic[Opt]):
+    """What `FileFormat.parse_options` made of strings.
+
+    Attributes:
+        options: the format's options.
+        unknown: keys, as given, that this format does not know; the caller may know them.
+    """
+
+    options: Opt
+    unknown: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RowFilter:
+    """A condition that a row has to meet; a null result does not meet it.
+
+    Attributes:
+        expression: a `pyarrow.compute.Expression` over column names.
+        columns: the names in it. An expression cannot be asked for them.
+    """
+
+    expression: Any
+    columns: frozenset[str]
+
+
+def require_all(filters: Sequence[RowFilter]) -> RowFilter | None:
+    """The conjunction of filters, None for no filter."""
+    if not filters:
+        return None
+    expression = filters[0].expression
+    for other in filters[1:]:
+        expression = expression & other.expression
+    return RowFilter(expression, frozenset().union(*(one.columns for one in filters)))
+
+
+class ReadBatches(Protocol[Opt]):  # type: ignore[misc]  # Opt is invariant in FileFormat, where this protocol is used
+    """The signature of `FileFormat.read_batches`."""
+
+    def __call__(
+        self,
+        source: BinaryIO,
+        schema: pa.Schema,
+        row_filter: RowFilter | None,
+        options: Opt,
+        row_groups: Sequence[int] | None,
+    ) -> Iterator[pa.RecordBatch]: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileFormat(Generic[Opt]):
+    """One file format.
+
+    Attributes:
+        name: the format's one name.
+        aliases: other names that `get_format` knows.
+        default_options: the options that hold when nothing is said.
+        parsers: option names as Spark users write them, lower case, each with a function from the value to the fields
+            of the options that it sets; it raises `InvalidRequestError` for a bad value.
+        extension: what a file name ends in, with the leading dot, e.g. ``.snappy.parquet``.
+        check_schema: raises `InvalidRequestError` that names the column, its type and the formats that can hold it.
+        open_writer: (sink, schema, options) to a `BatchWriter`. The schema was checked.
+        read_schema: the schema of a file, from its footer or inferred from its first rows.
+        read_batches: (source, schema, row_filter, options, row_groups) to record batches of exactly `schema`: columns
+            that the file lacks are null, others are cast, only rows that meet the filter come out. The filter's
+            columns are in the schema. `row_groups` narrows the file to some of those `plan_splits` named.
+        plan_splits: (source, options, bytes) to groups of row groups of about that size; ``[None]``: not splittable.
+    """
+
+    name: str
+    aliases: tuple[str, ...] = ()
+    default_options: Opt
+    parsers: Mapping[str, Callable[[str], Mapping[str, Any]]]
+    extension: Callable[[Opt], str]
+    check_schema: Callable[[pa.Schema], None]
+    open_writer: Callable[[ByteSink, pa.Schema, Opt], BatchWriter]
+    read_schema: Callable[[BinaryIO, Opt], pa.Schema]
+    read_batches: ReadBatches[Opt]
+    plan_splits: Callable[[BinaryIO, Opt, int], Sequence[Sequence[int] | None]] = field(default=lambda *_: (None,))
+
+    def parse_options(self, given: Mapping[str, str]) -> ParsedOptions[Opt]:
+        """Turn strings into options; names are matched without regard to case.
+
+        Returns:
+            The options and the keys that this format does not know, for the caller to judge.
+
+        Raises:
+            InvalidRequestError: a value is no good, or two spellings of one option contradict each other.
+        """
+        from holdfast.formats.options import parse_format_options
+
+        return parse_format_options(self, given)

@@ -1,0 +1,28 @@
+"""The formats by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from holdfast.errors import InvalidRequestError
+from holdfast.formats.base import FileFormat
+from holdfast.formats.options import nearest
+from holdfast.formats.parquet import PARQUET
+
+__all__ = ["FORMATS", "get_format"]
+
+FORMATS: Mapping[str, FileFormat[Any]] = {value.name: value for value in (PARQUET,)}
+_BY_ALIAS = {alias: value for value in FORMATS.values() for alias in (value.name, *value.aliases)}
+
+
+def get_format(name: str) -> FileFormat[Any]:
+    """The format of that name or alias, in any case.
+
+    Raises:
+        InvalidRequestError: no such format; the message offers the nearest names.
+    """
+    try:
+        return _BY_ALIAS[name.strip().lower()]
+    except KeyError:
+        raise InvalidRequestError(f"no such file format: {nearest(name, FORMATS)}", format=name) from None

@@ -1,0 +1,45 @@
+"""What the table layer asks of a task attempt: new files with names that are never used twice."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from holdfast.formats.base import ByteSink
+
+__all__ = ["AttemptFiles", "AttemptSink"]
+
+
+class AttemptSink(ByteSink, Protocol):
+    """One new file of a task attempt; invisible until the job commits."""
+
+    def close(self) -> None:
+        """End the file; it now belongs to the attempt."""
+        ...
+
+    def discard(self) -> None:
+        """Drop the file. Safe after `close` failed and when called twice."""
+        ...
+
+
+class AttemptFiles(Protocol):
+    """The files of one task attempt."""
+
+    def file_name(self, extension: str) -> str:
+        """A fresh base name on each call, e.g. ``part-00003-<job>-<attempt>-00000.snappy.parquet``.
+
+        Args:
+            extension: with its leading dot, e.g. ``.snappy.parquet``.
+        """
+        ...
+
+    def open(self, path: str) -> AttemptSink:
+        """Open a new file.
+
+        Args:
+            path: relative to the destination, e.g. ``month=1/part-….parquet``.
+        """
+        ...
+
+    def record_rows(self, path: str, rows: int) -> None:
+        """Note how many rows a file holds; called once per file, after its sink was closed."""
+        ...

@@ -1,0 +1,228 @@
+"""Hive-style partition directories, written and named as Spark writes and names them.
+
+``month=1/city=S%C3%A3o`` is not what Spark writes: only the characters that a file system or a URL could take amiss
+are escaped (seen by running Spark over every ASCII character); others, like ``ã`` and a space, stay.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pat
+
+from holdfast.errors import InvalidRequestError
+from holdfast.formats import nearest
+from holdfast.formats.types import is_string
+from holdfast.table.values import partition_texts
+
+__all__ = [
+    "NULL_PARTITION",
+    "PartitionSplitter",
+    "escape_name",
+    "parse_partition_path",
+    "resolve_partition_columns",
+    "unescape_name",
+]
+
+NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+
+# Spark leaves NUL alone, but no store takes a key with it.
+_TO_ESCAPE = re.compile(r"""[\x00-\x1f"#%'*/:=?\\\x7f{\[\]^]""")
+_ESCAPED = re.compile(r"%([0-9A-Fa-f]{2})")
+# Longest name of a directory on common file systems.
+_MOST_NAME_BYTES = 255
+
+
+def escape_name(name: str) -> str:
+    """A partition column's name or value as part of a path: one segment, whatever it holds."""
+    return _TO_ESCAPE.sub(lambda match: f"%{ord(match.group()):02X}", name)
+
+
+def unescape_name(escaped: str) -> str:
+    """The inverse of `escape_name`; a ``%`` that starts no escape stands for itself, as in Spark."""
+    return _ESCAPED.sub(lambda match: chr(int(match.group(1), 16)), escaped)
+
+
+def segment(column: str, value: str | None) -> str:
+    """One directory name, ``column=value``; null and the empty string share a name, as in Spark.
+
+    Raises:
+        InvalidRequestError: the name is longer than file systems allow.
+    """
+    name = f"{escape_name(column)}={escape_name(value) if value else NULL_PARTITION}"
+    try:
+        size = len(name.encode())
+    except UnicodeEncodeError:
+        raise InvalidRequestError("a partition value is not valid unicode: clean it", column=column) from None
+    if size > _MOST_NAME_BYTES:
+        raise InvalidRequestError(
+            f"a partition directory's name is longer than {_MOST_NAME_BYTES} bytes: partition by something shorter",
+            column=column,
+            size_bytes=size,
+        )
+    return name
+
+
+def parse_partition_path(path: str) -> dict[str, str | None]:
+    """The columns and values in a file's path, outermost first; None where the value is null.
+
+    Segments without ``=`` and the file's own name do not count.
+    """
+    values: dict[str, str | None] = {}
+    for directory in path.split("/")[:-1]:
+        column, equals, value = directory.partition("=")
+        if equals and column:
+            values[unescape_name(column)] = None if value == NULL_PARTITION else unescape_name(value)
+    return values
+
+
+def resolve_partition_columns(schema: pa.Schema, partition_by: Sequence[str]) -> tuple[str, ...]:
+    """The partition columns as the schema spells them, checked before anything is written.
+
+    Raises:
+        InvalidRequestError: a column is missing (the nearest are offered), named twice, of a type that no directory
+            name can hold, or hidden by its name; or nothing but partition columns would be left.
+    """
+    exact = set(schema.names)
+    folded = {name.lower(): name for name in schema.names}
+    resolved: list[str] = []
+    for name in partition_by:
+        column = name if name in exact else folded.get(name.lower())
+        if column is None:
+            raise InvalidRequestError(f"no such column to partition by: {nearest(name, schema.names)}", column=name)
+        if column in resolved:
+            raise InvalidRequestError("a column is named twice to partition by: name it once", column=column)
+        _check_partition_field(schema.field(column))
+        resolved.append(column)
+    if resolved and len(resolved) == len(schema.names):
+        raise InvalidRequestError(
+            "partitioning by every column leaves no data to write: leave one out", columns=resolved
+        )
+    return tuple(resolved)
+
+
+def _check_partition_field(field: pa.Field) -> None:
+    kind = field.type.value_type if pat.is_dictionary(field.type) else field.type
+    allowed = (
+        pat.is_boolean(kind)
+        or pat.is_signed_integer(kind)
+        or pat.is_floating(kind)
+        or pat.is_decimal(kind)
+        or pat.is_date32(kind)
+        or pat.is_timestamp(kind)
+        or pat.is_null(kind)
+        or is_string(kind)
+    )
+    if not allowed:
+        raise InvalidRequestError(
+            "a directory name cannot hold this type: partition by a number, string, date or timestamp",
+            column=field.name,
+            type=str(field.type),
+        )
+    if field.name.startswith("."):
+        raise InvalidRequestError(
+            "readers skip directories whose name starts with a dot: rename the partition column", column=field.name
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Codes:
+    """One partition column of a batch: a code per row, and for each code the directory name."""
+
+    indices: Any
+    names: Sequence[str]
+
+
+class PartitionSplitter:
+    """Splits record batches by partition.
+
+    Args:
+        schema: of the batches.
+        partition_by: columns as the schema spells them (`resolve_partition_columns`), outermost first.
+        time_zone: the session's zone, in which timestamps become text.
+    """
+
+    def __init__(self, schema: pa.Schema, partition_by: Sequence[str], time_zone: str = "UTC") -> None:
+        self._columns = tuple(partition_by)
+        self._data_names = [name for name in schema.names if name not in set(partition_by)]
+        self.data_schema = pa.schema([schema.field(name) for name in self._data_names])
+        self._time_zone = time_zone
+
+    def split(self, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Each partition's directory (``a=1/b=x``, empty if unpartitioned) with its rows, in their order.
+
+        Guarantee: the parts share no memory with each other, so a part that waits does not keep the others alive.
+        """
+        if batch.num_rows == 0:
+            return
+        if not self._columns:
+            yield "", batch
+            return
+        data = batch.select(self._data_names)
+        columns = [self._encode(name, batch.column(name)) for name in self._columns]
+        combined = _combine(columns)
+        groups = pc.dictionary_encode(combined)
+        if len(groups.dictionary) == 1:
+            yield _directory(columns, 0), data
+            return
+        order = pc.array_sort_indices(groups.indices)  # a stable sort: rows keep their order
+        ends = pc.run_end_encode(groups.indices.take(order)).run_ends.to_pylist()
+        start = 0
+        for end in ends:
+            rows = order.slice(start, end - start)
+            yield _directory(columns, rows[0].as_py()), data.take(rows)
+            start = end
+
+    def _encode(self, name: str, column: Any) -> _Codes:
+        encoded = pc.dictionary_encode(column, null_encoding="encode")
+        if not pat.is_dictionary(column.type):
+            dictionary, indices = encoded.dictionary, encoded.indices
+        else:  # a dictionary that came in may hold a value twice, or null: encode its values again
+            plain = column.cast(column.type.value_type)
+            encoded = pc.dictionary_encode(plain, null_encoding="encode")
+            dictionary, indices = encoded.dictionary, encoded.indices
+        names = [segment(name, text) for text in partition_texts(dictionary, self._time_zone)]
+        return _Codes(_merge_equal(indices, names), names)
+
+
+def _merge_equal(indices: Any, names: Sequence[str]) -> Any:
+    """Codes of equal names made equal: null and the empty string live in one directory."""
+    first: dict[str, int] = {}
+    mapping = [first.setdefault(name, code) for code, name in enumerate(names)]
+    if len(first) == len(names):
+        return indices
+    return pa.array(mapping, pa.int32()).take(indices)
+
+
+def _combine(columns: Sequence[_Codes]) -> Any:
+    """One number per row that is equal where all partition columns are."""
+    combined = columns[0].indices.cast(pa.int64())
+    for codes in columns[1:]:
+        # Dense codes again before each step, so that the product stays below rows x names and cannot overflow.
+        combined = pc.dictionary_encode(combined).indices.cast(pa.int64())
+        combined = pc.add(pc.multiply(combined, len(codes.names)), codes.indices.cast(pa.int64()))
+    return combined
+
+
+def _directory(columns: Sequence[_Codes], row: int) -> str:
+    return "/".join(codes.names[codes.indices[row].as_py()] for codes in columns)
+
+
+def partition_values(path: str, columns: Sequence[str]) -> Mapping[str, str | None]:
+    """The values of `columns` in a file's path.
+
+    Raises:
+        InvalidRequestError: the path lacks one of them.
+    """
+    found = parse_partition_path(path)
+    missing = [name for name in columns if name not in found]
+    if missing:
+        raise InvalidRequestError(
+            "files are partitioned differently: read each layout on its own", path=path, missing=missing
+        )
+    return {name: found[name] for name in columns}

@@ -1,0 +1,236 @@
+"""Record batches into the partitioned files of one task attempt, with bounded memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from holdfast.errors import InvalidRequestError
+from holdfast.formats import BatchWriter, FileFormat, FormatOptions
+from holdfast.table.attempt import AttemptFiles, AttemptSink
+from holdfast.table.partition import PartitionSplitter, resolve_partition_columns
+
+__all__ = ["TableWriter", "WriteCounts", "WriteSettings"]
+
+_MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, kw_only=True)
+class WriteSettings:
+    """How a task lays out its rows.
+
+    Attributes:
+        file_format: format of the files.
+        format_options: its options; None for the format's defaults.
+        partition_by: columns that become directories, outermost first.
+        max_records_per_file: exact limit of rows in a file, None for no limit.
+        target_file_size_bytes: a file ends once it has about this size, None for no limit.
+        buffer_bytes: memory for rows that wait in open writers; past it the largest writer's file is ended.
+        max_open_files: open files at once; past it the largest writer's file is ended. Each also holds what its sink
+            buffers.
+        write_empty_file: end with one file without rows if there were none, so that the schema can be read back.
+        time_zone: the session's zone, in which partition timestamps become text.
+    """
+
+    file_format: FileFormat[Any]
+    format_options: FormatOptions | None = None
+    partition_by: tuple[str, ...] = ()
+    max_records_per_file: int | None = None
+    target_file_size_bytes: int | None = None
+    buffer_bytes: int = 256 * _MIB
+    max_open_files: int = 64
+    write_empty_file: bool = False
+    time_zone: str = "UTC"
+
+    def __post_init__(self) -> None:
+        for name in ("max_records_per_file", "target_file_size_bytes", "buffer_bytes", "max_open_files"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise InvalidRequestError(
+                    "a limit must be at least 1: raise it or leave it out", limit=name, value=value
+                )
+
+    @property
+    def options(self) -> FormatOptions:
+        """The format's options in force."""
+        default: FormatOptions = self.file_format.default_options
+        return default if self.format_options is None else self.format_options
+
+    def check_schema(self, schema: pa.Schema) -> None:
+        """Refuse what cannot be written, before any task starts.
+
+        Raises:
+            InvalidRequestError: a partition column is wrong, or the format cannot hold a column.
+        """
+        partition_by = resolve_partition_columns(schema, self.partition_by)
+        self.file_format.check_schema(PartitionSplitter(schema, partition_by).data_schema)
+
+
+@dataclass(frozen=True, slots=True)
+class WriteCounts:
+    """What a task attempt wrote; `bytes` counts what went to the sinks."""
+
+    files: int
+    rows: int
+    bytes: int
+
+
+class _CountingSink:
+    """Holds a sink and counts what passes."""
+
+    def __init__(self, sink: AttemptSink) -> None:
+        self._sink = sink
+        self.bytes = 0
+
+    def write(self, data: bytes | memoryview) -> int:
+        written = self._sink.write(data)
+        self.bytes += written
+        return written
+
+
+@dataclass(slots=True)
+class _OpenFile:
+    path: str
+    sink: AttemptSink
+    counter: _CountingSink
+    writer: BatchWriter
+    rows: int = 0
+    received_bytes: int = 0
+    buffered_bytes: int = field(default=0)
+
+
+class TableWriter:
+    """Writes one task attempt.
+
+    Guarantee: `max_records_per_file` is exact; rows of a partition keep their order within and across its files; at
+    most `buffer_bytes` plus one batch wait in memory. Nothing becomes visible here.
+
+    Args:
+        schema: of the batches.
+        settings: the layout.
+        attempt: where files come from.
+
+    Raises:
+        InvalidRequestError: see `WriteSettings.check_schema`; nothing was opened.
+
+    Crash: whatever was opened belongs to the attempt, which finds it by its name.
+    """
+
+    def __init__(self, schema: pa.Schema, settings: WriteSettings, attempt: AttemptFiles) -> None:
+        settings.check_schema(schema)
+        self._schema = schema
+        self._settings = settings
+        self._attempt = attempt
+        partition_by = resolve_partition_columns(schema, settings.partition_by)
+        self._splitter = PartitionSplitter(schema, partition_by, settings.time_zone)
+        self._extension = settings.file_format.extension(settings.options)
+        self._open: dict[str, _OpenFile] = {}
+        self._buffered_bytes = 0
+        self._files = self._rows = self._bytes = 0
+        # Bytes in ended files per byte of rows handed to them: tells how large waiting rows will be.
+        self._ended_received_bytes = 0
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append rows.
+
+        Raises:
+            InvalidRequestError: the batch has another schema, or a partition value is too long for a directory name.
+        """
+        if batch.schema.names != self._schema.names:
+            raise InvalidRequestError(
+                "a batch has other columns than its table: pass batches of one schema", columns=batch.schema.names
+            )
+        for directory, rows in self._splitter.split(batch):
+            self._write_rows(directory, rows)
+
+    def close(self) -> WriteCounts:
+        """End all files.
+
+        Returns:
+            What was written. The attempt has the rows of each file.
+        """
+        if self._files == 0 and not self._open and self._settings.write_empty_file:
+            self._open_file("")
+        for directory in list(self._open):
+            self._end_file(directory)
+        return WriteCounts(self._files, self._rows, self._bytes)
+
+    def abort(self) -> None:
+        """Drop the files that are open. Ended ones are the attempt's to drop. Safe to call twice.
+
+        Raises:
+            HoldfastError: a sink could not be dropped; all others were. The first such error.
+        """
+        opened, self._open = list(self._open.values()), {}
+        first: BaseException | None = None
+        for file in opened:
+            try:
+                file.sink.discard()
+            except BaseException as error:  # every sink gets its turn, then the first error is raised
+                first = first or error
+        if first is not None:
+            raise first
+
+    def _write_rows(self, directory: str, rows: pa.RecordBatch) -> None:
+        most = self._settings.max_records_per_file
+        while rows.num_rows:
+            file = self._open.get(directory) or self._open_file(directory)
+            part = rows if most is None else rows.slice(0, most - file.rows)
+            file.writer.write(part)
+            file.rows += part.num_rows
+            file.received_bytes += part.nbytes
+            self._note_buffered(file)
+            if file.rows == most or self._reached_target(file):
+                self._end_file(directory)
+            while self._buffered_bytes > self._settings.buffer_bytes and self._open:
+                self._end_largest()
+            rows = rows.slice(part.num_rows)
+
+    def _note_buffered(self, file: _OpenFile) -> None:
+        now = file.writer.buffered_bytes
+        self._buffered_bytes += now - file.buffered_bytes
+        file.buffered_bytes = now
+
+    def _reached_target(self, file: _OpenFile) -> bool:
+        target = self._settings.target_file_size_bytes
+        if target is None:
+            return False
+        written, received = self._bytes + file.counter.bytes, self._ended_received_bytes + file.received_bytes
+        received -= file.buffered_bytes
+        ratio = written / received if written and received > 0 else 1.0
+        return file.counter.bytes + file.buffered_bytes * ratio >= target
+
+    def _open_file(self, directory: str) -> _OpenFile:
+        while len(self._open) >= self._settings.max_open_files:
+            self._end_largest()
+        name = self._attempt.file_name(self._extension)
+        path = f"{directory}/{name}" if directory else name
+        sink = self._attempt.open(path)
+        counter = _CountingSink(sink)
+        try:
+            writer = self._settings.file_format.open_writer(counter, self._splitter.data_schema, self._settings.options)
+        except BaseException:
+            sink.discard()
+            raise
+        file = self._open[directory] = _OpenFile(path, sink, counter, writer)
+        return file
+
+    def _end_largest(self) -> None:
+        # Among equals (formats that hold nothing back) the one with the most rows: small ones may still grow.
+        largest = max(self._open, key=lambda name: (self._open[name].buffered_bytes, self._open[name].rows))
+        self._end_file(largest)
+
+    def _end_file(self, directory: str) -> None:
+        file = self._open[directory]
+        file.writer.close()
+        file.sink.close()
+        self._attempt.record_rows(file.path, file.rows)
+        # Still in the table of open files until here: `abort` has to find a file that failed to end.
+        del self._open[directory]
+        self._buffered_bytes -= file.buffered_bytes
+        self._ended_received_bytes += file.received_bytes
+        self._files += 1
+        self._rows += file.rows
+        self._bytes += file.counter.bytes
