@@ -289,11 +289,11 @@ class RenameStore(ObjectStore, Protocol):
 class CopyStore(ObjectStore, Protocol):
     """A store that copies an object by itself: what a rename costs on a store without rename."""
 
-    def copy(self, source: str, target: str) -> ObjectInfo:
-        """Copy an object with its metadata, atomically replacing the target.
+    def copy(self, source: ObjectInfo, target: str) -> None:
+        """Copy an object, as a listing shows it, with its metadata; atomically replaces the target.
 
         Raises:
-            NotFoundError: no object at `source`.
+            NotFoundError: no object at the source's key.
         """
         ...
 

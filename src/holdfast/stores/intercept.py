@@ -72,7 +72,7 @@ class StoreCall:
     Attributes:
         operation: which call.
         key: the key; the prefix of a listing; the source of a rename or copy; the first key of `delete_many`.
-        size_bytes: bytes that the caller sends.
+        size_bytes: bytes that the caller sends; of a copy, those that the store copies.
         mode: of a put, else None.
         target: of a rename or copy, else empty.
         keys: of `delete_many`, else empty.
@@ -176,9 +176,9 @@ class InterceptedStore:
         call = StoreCall(Operation.RENAME, source, target=target)
         self._interceptor(call, lambda: self._rename.rename(source, target))
 
-    def copy(self, source: str, target: str) -> ObjectInfo:
-        call = StoreCall(Operation.COPY, source, target=target)
-        return self._interceptor(call, lambda: cast("CopyStore", self._inner).copy(source, target))
+    def copy(self, source: ObjectInfo, target: str) -> None:
+        call = StoreCall(Operation.COPY, source.key, source.size_bytes, target=target)
+        self._interceptor(call, lambda: cast("CopyStore", self._inner).copy(source, target))
 
 
 class _InterceptedFile:

@@ -117,16 +117,15 @@ class LocalStore:
         for key in keys:
             self.delete(key)
 
-    def copy(self, source: str, target: str) -> ObjectInfo:
+    def copy(self, source: ObjectInfo, target: str) -> None:
         file = _LocalFile(self._tree, target, self._ids, Overwrite())
         try:
-            with _reading(source), open(self._tree.path(source), "rb") as content:
+            with _reading(source.key), open(self._tree.path(source.key), "rb") as content:
                 file.append(content.fileno())
             file.close()
         except BaseException:
             file.discard()
             raise
-        return _info(target, file.published)
 
     def close(self) -> None:
         """Nothing is held open."""

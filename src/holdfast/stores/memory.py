@@ -158,11 +158,11 @@ class MemoryStore:
             for key in keys:
                 self._remove(key)
 
-    def copy(self, source: str, target: str) -> ObjectInfo:
+    def copy(self, source: ObjectInfo, target: str) -> None:
         check_key(target)
         with self._lock:
-            found = self._existing(source)
-            return self._publish(target, found.data, found.info.etag, found.info.metadata)
+            found = self._existing(source.key)
+            self._publish(target, found.data, found.info.etag, found.info.metadata)
 
     def close(self) -> None:
         """Nothing to release; the content stays."""

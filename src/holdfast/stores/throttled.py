@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from holdfast.seams.clock import Clock, SystemClock
-from holdfast.stores.base import ObjectInfo
 from holdfast.stores.intercept import Operation, StoreCall
 
 __all__ = ["ThrottleOptions", "Throttled"]
@@ -61,17 +60,16 @@ class Throttled:
     def __call__(self, call: StoreCall, proceed: Callable[[], T]) -> T:
         with self._slots:
             result = proceed()
-            wait_s = self._duration_s(call, result)
+            wait_s = self._duration_s(call)
             if wait_s > 0:
                 self._clock.sleep(wait_s)
             return result
 
-    def _duration_s(self, call: StoreCall, result: object) -> float:
+    def _duration_s(self, call: StoreCall) -> float:
         options = self._options
         in_memory = call.operation in (Operation.FILE_WRITE, Operation.FILE_DISCARD)
         duration_s = 0.0 if in_memory else options.request_s
-        if options.upload_bytes_per_s:
-            duration_s += call.size_bytes / options.upload_bytes_per_s
-        if call.operation is Operation.COPY and options.copy_bytes_per_s and isinstance(result, ObjectInfo):
-            duration_s += result.size_bytes / options.copy_bytes_per_s
+        rate = options.copy_bytes_per_s if call.operation is Operation.COPY else options.upload_bytes_per_s
+        if rate is not None:
+            duration_s += call.size_bytes / rate
         return duration_s

@@ -68,6 +68,9 @@ def open_destination(url: str, s3: S3Options | None = None) -> Destination:
         raise InvalidRequestError("the destination is empty: give a url or a path")
     found = _SCHEME.match(url)
     if found is None:
+        scheme = url.partition(":")[0].lower()
+        if scheme in (*_S3_SCHEMES, "memory"):
+            raise InvalidRequestError(f"two slashes follow the scheme: write {scheme}://bucket/key", url=url)
         return _open_path(url.removeprefix("file:"), url)
     scheme, rest = found[1].lower(), url[found.end() :]
     if scheme not in _SCHEMES:
