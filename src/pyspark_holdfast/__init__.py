@@ -1,6 +1,6 @@
 """Makes ``format("holdfast")`` known to PySpark without registration.
 
-PySpark looks through the top-level packages whose name starts with ``pyspark_`` and registers the `DefaultSource` of each.
+PySpark looks into the top-level packages whose name starts with ``pyspark_`` and registers each `DefaultSource`.
 """
 
 from holdfast.spark.source import HoldfastDataSource as DefaultSource

@@ -1,0 +1,67 @@
+"""What the tidy tests look at: the project's own files, parsed."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["ROOT", "SRC", "Module", "iter_imports", "modules", "text_files"]
+
+ROOT = Path(__file__).resolve().parents[2]
+SRC = ROOT / "src"
+
+_FOLDERS = (".ci", ".github", "benchmarks", "docs", "scripts", "src", "tests")
+_TOP_SUFFIXES = (".lock", ".md", ".toml", ".yaml", ".yml")
+_TOP_NAMES = (".gitignore", "LICENSE", "Makefile")
+_BINARY = (".parquet", ".orc", ".arrow", ".avro", ".gz", ".zip", ".png")
+_GENERATED = re.compile(r"__pycache__|\.\w+_cache|\.hypothesis|results|.*\.egg-info")
+
+
+@dataclass(frozen=True)
+class Module:
+    """A Python file under a source root, its dotted name and its syntax tree."""
+
+    path: Path
+    name: str
+    tree: ast.Module
+
+    @property
+    def where(self) -> str:
+        return str(self.path.relative_to(ROOT))
+
+
+def _parse(path: Path, root: Path) -> Module:
+    parts = path.relative_to(root).with_suffix("").parts
+    name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+    return Module(path, name, ast.parse(path.read_text(encoding="utf-8"), str(path)))
+
+
+@functools.cache
+def modules(folder: str = "src") -> tuple[Module, ...]:
+    """Every Python file below a folder of the project."""
+    root = ROOT / folder
+    return tuple(_parse(path, root) for path in sorted(root.rglob("*.py")))
+
+
+def iter_imports(module: Module) -> Iterator[tuple[int, str]]:
+    """Line and dotted name of everything that a module imports: at its top, in functions, under TYPE_CHECKING."""
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
+
+
+def text_files() -> Iterator[tuple[str, str]]:
+    """Name and text of every file that belongs to the project."""
+    paths = [path for path in ROOT.iterdir() if path.suffix in _TOP_SUFFIXES or path.name in _TOP_NAMES]
+    for folder in _FOLDERS:
+        paths += [path for path in (ROOT / folder).rglob("*") if path.is_file()]
+    for path in sorted(paths):
+        generated = any(map(_GENERATED.fullmatch, path.relative_to(ROOT).parts))
+        if not generated and not path.name.endswith(_BINARY):
+            yield str(path.relative_to(ROOT)), path.read_text(encoding="utf-8")

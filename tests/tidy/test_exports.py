@@ -1,0 +1,70 @@
+"""Every `__all__` is exact and importable, and everything public says what it does. Ruff keeps the lists sorted."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+
+import pytest
+
+from tests.tidy.source_tree import Module, modules
+
+_PUBLIC = [module for module in modules() if not any(part.startswith("_") for part in module.name.split("."))]
+_each = pytest.mark.parametrize("module", _PUBLIC, ids=lambda module: module.name)
+
+
+def _exported(module: Module) -> list[str]:
+    for node in module.tree.body:
+        if isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == ["__all__"]:
+            names = ast.literal_eval(node.value)
+            assert isinstance(names, list)
+            return names
+    return []
+
+
+def _is_type_variable(value: ast.expr | None) -> bool:
+    return isinstance(value, ast.Call) and ast.unparse(value.func).split(".")[-1] in {"TypeVar", "ParamSpec"}
+
+
+def _defined(module: Module) -> set[str]:
+    """Public names that a module defines itself; a package's own are those that it takes from its modules."""
+    names = set[str]()
+    is_package = module.path.name == "__init__.py"
+    for node in module.tree.body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Assign) and not _is_type_variable(node.value):
+            names |= {name.id for target in node.targets for name in ast.walk(target) if isinstance(name, ast.Name)}
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            names.add(node.target.id)
+        elif is_package and isinstance(node, ast.ImportFrom) and (node.module or "").startswith("holdfast."):
+            names |= {alias.asname or alias.name for alias in node.names}
+    return {name for name in names if not name.startswith("_")}
+
+
+@_each
+def test_all_lists_what_the_module_defines(module: Module) -> None:
+    exported = _exported(module)
+    assert len(exported) == len(set(exported))
+    lazy = {"write"} if module.name == "holdfast" else set()
+    assert {name for name in exported if not name.startswith("__")} == _defined(module) | lazy
+
+
+@_each
+def test_what_all_lists_is_there(module: Module) -> None:
+    imported = importlib.import_module(module.name)
+    assert [name for name in _exported(module) if not hasattr(imported, name)] == []
+
+
+@_each
+def test_everything_public_has_a_docstring(module: Module) -> None:
+    silent = [] if ast.get_docstring(module.tree) else ["(the module)"]
+    for node in module.tree.body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name in _exported(module):
+            if ast.get_docstring(node) is None and not _is_overload(node):
+                silent.append(node.name)
+    assert silent == []
+
+
+def _is_overload(node: ast.FunctionDef | ast.ClassDef) -> bool:
+    return any(ast.unparse(decorator).split(".")[-1] == "overload" for decorator in node.decorator_list)
