@@ -28,7 +28,8 @@ _IGNORE = re.compile(
 
 @pytest.mark.parametrize("command", ["ruff check --quiet .", "mypy --no-error-summary"])
 def test_the_tools_are_content(command: str) -> None:
-    run = subprocess.run([sys.executable, "-m", *command.split()], cwd=ROOT, capture_output=True, text=True, timeout=300)
+    arguments = [sys.executable, "-m", *command.split()]
+    run = subprocess.run(arguments, cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert run.returncode == 0, run.stdout + run.stderr
 
 
