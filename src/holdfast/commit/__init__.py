@@ -5,6 +5,7 @@ from holdfast.commit.context import CommitContext, CommitSettings, Progress
 from holdfast.commit.history import Decision, History, VerifyReport, read_history, verify
 from holdfast.commit.ids import AttemptId, JobId
 from holdfast.commit.job import JobOutcome
+from holdfast.commit.open import open_context
 from holdfast.commit.records import JobRecord, Kind, LogEntry, SaveMode, TaskCommit, Totals
 from holdfast.commit.recovery import RecoveryReport, recover
 from holdfast.commit.snapshot import Snapshot, VisibleFile, read_snapshot
@@ -34,6 +35,7 @@ __all__ = [
     "VerifyReport",
     "VisibleFile",
     "get_committer",
+    "open_context",
     "read_history",
     "read_snapshot",
     "recover",

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from holdfast.commit import layout
-from holdfast.commit.ids import AttemptId, JobId, file_owner, is_job_id
+from holdfast.commit.ids import AttemptId, FileOwner, JobId, file_owner, is_job_id
 from holdfast.commit.records import (
     FileEntry,
     JobRecord,
@@ -220,7 +220,8 @@ def _read_file(value: dict[str, Any], job: JobId, task: int, attempt: AttemptId)
     owner = file_owner(path)
     _require(layout.is_safe_path(path), "path leaves the destination")
     _require(
-        owner is not None and (owner.job, owner.task, owner.attempt) == (job, task, attempt), "path is another attempt's"
+        owner is not None and (owner.job, owner.task, owner.attempt) == (job, task, attempt),
+        "path is another attempt's",
     )
     size_bytes, rows = _count(value, "bytes"), _count(value, "rows")
     if "source" in value:

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from holdfast.errors import HoldfastError, OutcomeUnknownError, PreconditionError, UnavailableError
+from holdfast.errors import HoldfastError, NotFoundError, OutcomeUnknownError, PreconditionError, UnavailableError
 from holdfast.seams import Clock, Ids, Runner, SystemClock, SystemIds, ThreadRunner
 from holdfast.stores.base import Create, ObjectStore, Overwrite
-from holdfast.errors import NotFoundError
 
-__all__ = ["CommitContext", "CommitSettings", "Progress", "create_record"]
+__all__ = ["CommitContext", "CommitSettings", "Progress", "create_record", "silent"]
 
 Progress = Callable[[str, int, int], None]
 """Told (stage, done, total); total is 0 when it is not known. Called from one thread."""
 
 
-def _silent(stage: str, done: int, total: int) -> None:
+def silent(stage: str, done: int, total: int) -> None:
     """The default progress: nobody looks."""
 
 
@@ -64,7 +63,7 @@ class CommitContext:
     ids: Ids = field(default_factory=SystemIds)
     runner: Runner = field(default_factory=ThreadRunner)
     settings: CommitSettings = field(default_factory=CommitSettings)
-    progress: Progress = _silent
+    progress: Progress = silent
 
     def __post_init__(self) -> None:
         # C7: "dataset1" must never reach into "dataset10".

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from holdfast.commit import layout
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import JobId, file_owner
 from holdfast.commit.log import LogView, read_entries, read_log
@@ -62,7 +61,7 @@ class VerifyReport:
 
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    totals: Totals = Totals()
+    totals: Totals = field(default_factory=Totals)
     jobs: int = 0
     pending_uploads: int = 0
 
@@ -174,4 +173,6 @@ def _judge_pending(ctx: CommitContext, history: History, report: VerifyReport) -
         report.pending_uploads += 1
         owner = file_owner(upload.key)
         if owner is not None and owner.job not in alive:
-            report.notes.append(f"upload {upload.upload_id} of finished job {owner.job} is pending: run holdfast recover")
+            report.notes.append(
+                f"upload {upload.upload_id} of finished job {owner.job} is pending: run holdfast recover"
+            )

@@ -13,7 +13,17 @@ from holdfast.commit.records import LogEntry
 from holdfast.errors import CorruptDataError, FencedError, NotFoundError
 from holdfast.stores.base import batched_keys, iter_objects
 
-__all__ = ["LogView", "append_entry", "find_decision", "mark_exists", "read_entries", "read_entry", "read_log", "trim_log", "write_mark"]
+__all__ = [
+    "LogView",
+    "append_entry",
+    "find_decision",
+    "mark_exists",
+    "read_entries",
+    "read_entry",
+    "read_log",
+    "trim_log",
+    "write_mark",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +106,7 @@ def find_decision(ctx: CommitContext, view: LogView, job: JobId, after: int) -> 
             that the job was not aborted. Run the job again.
     """
     if view.head < after:
-        raise FencedError("the destination's decision log was removed while the job ran: run the job again", url=ctx.url)
+        raise FencedError("the decision log was removed while the job ran: run the job again", url=ctx.url)
     if view.oldest > after + 1:
         raise FencedError(
             "more jobs were decided on the destination than its log keeps: raise log_retention_entries and run the "

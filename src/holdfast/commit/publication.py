@@ -67,7 +67,7 @@ def _open_upload(ctx: CommitContext, owner: FileOwner, path: str, lane: Lane, bu
 
 
 def _complete_upload(ctx: CommitContext, file: FileEntry) -> bool:
-    """A lost reply and a twin that was faster look alike: no such upload. HEAD tells (facts: Complete is not portable)."""
+    """A lost reply and a faster twin look alike: no such upload. HEAD tells; repeating alone is not portable."""
     store = multipart(ctx.store)
     parts = [Part(number, etag, size) for number, (etag, size) in enumerate(file.parts, start=1)]
     for attempt in range(3):

@@ -161,7 +161,7 @@ class LogEntry:
     record: JobRecord
     token: str
     decided_at_s: float
-    totals: Totals = Totals()
+    totals: Totals = field(default_factory=Totals)
     tasks: int = 0
     manifests: ListRef | None = None
     replaced: ListRef | None = None

@@ -162,9 +162,7 @@ class UploadSink:
         """What the manifest says of this file. Requires: closed, and the lane drained."""
         assert self._closed and len(self._parts) == self._sent, "C1: every part is up before the manifest is written"
         parts = tuple((self._parts[number].etag, self._parts[number].size_bytes) for number in sorted(self._parts))
-        return FileEntry(
-            path=self.path, size_bytes=self._size_bytes, rows=rows, upload_id=self._upload_id, parts=parts
-        )
+        return FileEntry(path=self.path, size_bytes=self._size_bytes, rows=rows, upload_id=self._upload_id, parts=parts)
 
 
 class RenameSink:
