@@ -1,0 +1,288 @@
+"""S3 and the servers that speak it, through boto3.
+
+Worked composition::
+
+    store = S3Store("bucket", S3Options(endpoint_url="http://127.0.0.1:9000", access_key="…", secret_key="…"))
+    upload_id = store.create_upload("t/a")                               # in one process
+    part = store.upload_part("t/a", upload_id, 1, rows)
+    S3Store("bucket", options).complete_upload("t/a", upload_id, [part])  # in another
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from holdfast.errors import (
+    AccessDeniedError,
+    CorruptDataError,
+    InvalidRequestError,
+    NotFoundError,
+    PreconditionError,
+    UnavailableError,
+)
+from holdfast.seams.clock import Clock, SystemClock
+from holdfast.seams.ids import Ids, SystemIds
+from holdfast.stores.base import (
+    Capabilities,
+    Create,
+    MultipartLimits,
+    ObjectInfo,
+    ObjectPage,
+    Overwrite,
+    Part,
+    PutMode,
+    Trit,
+    Update,
+    UploadInfo,
+    UploadPage,
+    check_key,
+)
+from holdfast.stores.s3_client import Client, S3Connection, S3Options
+from holdfast.stores.s3_errors import BULK_DELETE_REFUSED, Effect, code_of, status_of
+
+__all__ = ["S3Options", "S3Store"]
+
+
+class S3Store:
+    """A `MultipartStore` and `CopyStore` in one bucket.
+
+    Guarantee: threads may share a store. Every process has a client of its own, made at its first request, also after
+    a fork; pickling carries the bucket and the options, never a client. No credential shows in an error or a `repr`.
+
+    Args:
+        bucket: its name; it has to exist.
+        options: how to reach it.
+        clock: waits between tries.
+        ids: spreads those waits, so that many clients do not return all at once.
+    """
+
+    def __init__(
+        self, bucket: str, options: S3Options | None = None, clock: Clock | None = None, ids: Ids | None = None
+    ) -> None:
+        self.bucket = bucket
+        self._connection = S3Connection(bucket, options or S3Options(), clock or SystemClock(), ids or SystemIds())
+        self._bulk_delete_refused = False
+
+    def __repr__(self) -> str:
+        return f"S3Store({self.bucket!r}, {self._connection.options!r})"
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(conditional_put=Trit.UNKNOWN, multipart=MultipartLimits(), metadata=True, copy=True)
+
+    # --- objects ------------------------------------------------------------------------------------------------------
+    def put(
+        self, key: str, data: bytes, mode: PutMode = Overwrite(), metadata: Mapping[str, str] | None = None
+    ) -> ObjectInfo:
+        check_key(key)
+        arguments: dict[str, object] = {"Bucket": self.bucket, "Key": key, "Body": data, "Metadata": metadata or {}}
+        if isinstance(mode, Create):
+            arguments["IfNoneMatch"] = "*"
+        elif isinstance(mode, Update):
+            arguments["IfMatch"] = _quoted(mode.etag)
+
+        def send(client: Client) -> ObjectInfo:
+            try:
+                return ObjectInfo(key, len(data), _etag(client.put_object(**arguments)), metadata=dict(metadata or {}))
+            except ClientError as error:
+                if isinstance(mode, Update) and code_of(error) != "NoSuchBucket" and status_of(error) == 404:
+                    raise PreconditionError("the object is gone: start over", bucket=self.bucket, key=key) from error
+                raise
+
+        return self._connection.request(key, Effect.VISIBLE, send, repeatable=isinstance(mode, Overwrite))
+
+    def get(self, key: str, start: int = 0, length: int | None = None) -> bytes:
+        if length == 0:
+            self.head(key)
+            return b""
+        arguments = {"Bucket": self.bucket, "Key": key}
+        if start or length is not None:
+            arguments["Range"] = f"bytes={start}-{'' if length is None else start + length - 1}"
+
+        def send(client: Client) -> bytes:
+            try:
+                with client.get_object(**arguments)["Body"] as body:
+                    return bytes(body.read())
+            except ClientError as error:
+                if status_of(error) == 416:
+                    return b""  # the range starts at or behind the end
+                raise
+
+        return self._connection.request(key, Effect.NONE, send)
+
+    def head(self, key: str) -> ObjectInfo:
+        found = self._connection.request(
+            key, Effect.NONE, lambda client: client.head_object(Bucket=self.bucket, Key=key)
+        )
+        return ObjectInfo(
+            key,
+            int(found["ContentLength"]),
+            _etag(found),
+            found["LastModified"].timestamp(),
+            {name.lower(): value for name, value in found.get("Metadata", {}).items()},
+        )
+
+    def list_page(self, prefix: str, start_after: str = "", max_keys: int = 1000) -> ObjectPage:
+        arguments: dict[str, object] = {"Bucket": self.bucket, "Prefix": prefix, "MaxKeys": max_keys}
+        if start_after:
+            arguments["StartAfter"] = start_after
+        page = self._connection.request(prefix, Effect.NONE, lambda client: client.list_objects_v2(**arguments))
+        found = [
+            ObjectInfo(entry["Key"], int(entry["Size"]), _etag(entry), entry["LastModified"].timestamp())
+            for entry in page.get("Contents", ())
+        ]
+        return ObjectPage(found, truncated=bool(page.get("IsTruncated")))
+
+    def delete(self, key: str) -> None:
+        def send(client: Client) -> None:
+            try:
+                client.delete_object(Bucket=self.bucket, Key=key)
+            except ClientError as error:
+                if code_of(error) == "NoSuchBucket" or status_of(error) != 404:
+                    raise
+
+        self._connection.request(key, Effect.VISIBLE, send)
+
+    def delete_many(self, keys: Sequence[str]) -> None:
+        if len(keys) > 1000:
+            raise InvalidRequestError("at most 1000 keys in one call: use batched_keys", keys=len(keys))
+        if not keys:
+            return
+        if self._bulk_delete_refused or not self._bulk_delete(keys):
+            for key in keys:
+                self.delete(key)
+
+    def _bulk_delete(self, keys: Sequence[str]) -> bool:
+        """Delete in one request; False if the server has none such (remembered, so that it is asked once)."""
+        entries = {"Objects": [{"Key": key} for key in keys], "Quiet": True}
+
+        def send(client: Client) -> list[dict[str, str]] | None:
+            try:
+                answer = client.delete_objects(Bucket=self.bucket, Delete=entries)
+            except ClientError as error:
+                if code_of(error) in BULK_DELETE_REFUSED:
+                    return None
+                raise
+            return [entry for entry in answer.get("Errors", ()) if entry.get("Code") != "NoSuchKey"]
+
+        errors = self._connection.request(keys[0], Effect.VISIBLE, send)
+        if errors is None:
+            self._bulk_delete_refused = True
+            return False
+        if errors:
+            first, code = errors[0].get("Key", ""), errors[0].get("Code", "")
+            if code == "AccessDenied":
+                raise AccessDeniedError("the policy forbids deleting: allow it", bucket=self.bucket, key=first)
+            raise UnavailableError(
+                "some objects were not deleted: repeat the whole call",
+                bucket=self.bucket,
+                key=first,
+                errors=len(errors),
+            )
+        return True
+
+    def copy(self, source: ObjectInfo, target: str) -> None:
+        check_key(target)
+        arguments = {"Bucket": self.bucket, "Key": target, "CopySource": {"Bucket": self.bucket, "Key": source.key}}
+        self._connection.request(target, Effect.VISIBLE, lambda client: client.copy_object(**arguments))
+
+    def close(self) -> None:
+        self._connection.close()
+
+    # --- uploads ------------------------------------------------------------------------------------------------------
+    def create_upload(self, key: str, metadata: Mapping[str, str] | None = None) -> str:
+        check_key(key)
+        arguments = {"Bucket": self.bucket, "Key": key, "Metadata": metadata or {}}
+        created = self._connection.request(key, Effect.NONE, lambda client: client.create_multipart_upload(**arguments))
+        return str(created["UploadId"])
+
+    def upload_part(self, key: str, upload_id: str, number: int, data: bytes) -> Part:
+        arguments = {"Bucket": self.bucket, "Key": key, "UploadId": upload_id, "PartNumber": number, "Body": data}
+
+        def send(client: Client) -> Part:
+            try:
+                return Part(number, _etag(client.upload_part(**arguments)), len(data))
+            except ClientError as error:
+                if _server_failed(error):
+                    self._settle(client, key, upload_id, error)
+                raise
+
+        return self._connection.request(key, Effect.NONE, send)
+
+    def complete_upload(self, key: str, upload_id: str, parts: Sequence[Part]) -> ObjectInfo:
+        if not parts or [part.number for part in parts] != list(range(1, len(parts) + 1)):
+            raise InvalidRequestError("parts have to be numbered from 1 without a gap", key=key)
+        named = [{"PartNumber": part.number, "ETag": _quoted(part.etag)} for part in parts]
+        arguments = {"Bucket": self.bucket, "Key": key, "UploadId": upload_id, "MultipartUpload": {"Parts": named}}
+
+        def send(client: Client) -> ObjectInfo:
+            try:
+                etag = _etag(client.complete_multipart_upload(**arguments))
+            except ClientError as error:
+                if _server_failed(error) and self._settle(client, key, upload_id, error):
+                    raise UnavailableError("the store failed, the upload is pending: repeat", key=key) from error
+                raise
+            return ObjectInfo(key, sum(part.size_bytes for part in parts), etag)
+
+        return self._connection.request(key, Effect.VISIBLE, send, repeatable=False)
+
+    def _settle(self, client: Client, key: str, upload_id: str, cause: ClientError) -> bool:
+        """After an answer 5xx: True if the upload is still there, so nothing happened; False if that stays unknown.
+
+        Some servers answer 500 for an upload that is gone (radosgw 16.2, moto): repeating would never end.
+
+        Raises:
+            NotFoundError: it is gone.
+        """
+        try:
+            client.list_parts(Bucket=self.bucket, Key=key, UploadId=upload_id, MaxParts=1)
+        except (BotoCoreError, ClientError) as error:
+            if code_of(error) == "NoSuchUpload" or status_of(error) == 404:
+                raise NotFoundError(
+                    "no such upload: completed, aborted or never there", bucket=self.bucket, key=key
+                ) from cause
+            return False
+        return True
+
+    def abort_upload(self, key: str, upload_id: str) -> None:
+        def send(client: Client) -> None:
+            try:
+                client.abort_multipart_upload(Bucket=self.bucket, Key=key, UploadId=upload_id)
+            except ClientError as error:
+                if code_of(error) == "NoSuchBucket" or status_of(error) != 404:
+                    raise
+
+        self._connection.request(key, Effect.NONE, send)
+
+    def list_uploads_page(self, prefix: str, marker: tuple[str, str] | None = None) -> UploadPage:
+        # No MaxUploads: SeaweedFS loses uploads between small pages. Its default page holds what there is.
+        arguments = {"Bucket": self.bucket, "Prefix": prefix}
+        if marker is not None:
+            arguments["KeyMarker"], arguments["UploadIdMarker"] = marker
+        page = self._connection.request(prefix, Effect.NONE, lambda client: client.list_multipart_uploads(**arguments))
+        found = [
+            UploadInfo(entry["Key"], entry["UploadId"], entry["Initiated"].timestamp() if "Initiated" in entry else 0.0)
+            for entry in page.get("Uploads", ())
+        ]
+        if not page.get("IsTruncated"):
+            return UploadPage(found, None)
+        if not page.get("NextKeyMarker"):
+            raise CorruptDataError(
+                "a listing of uploads is cut off without a marker; report it to the store's maker", prefix=prefix
+            )
+        return UploadPage(found, (page["NextKeyMarker"], page.get("NextUploadIdMarker", "")))
+
+
+def _etag(answer: Mapping[str, Any]) -> str:
+    return str(answer.get("ETag", "")).strip('"')
+
+
+def _quoted(etag: str) -> str:
+    return f'"{etag}"'
+
+
+def _server_failed(error: ClientError) -> bool:
+    return code_of(error) == "InternalError" or (status_of(error) >= 500 and status_of(error) != 503)
