@@ -40,6 +40,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         poll.wait(0.1)
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     if reporter is not None:
+        reporter.ensure_newline()
         reporter.section("left behind by the tests", red=True, bold=True)
         for line in left:
             reporter.line(line)
