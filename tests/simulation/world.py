@@ -1,0 +1,159 @@
+"""A small deterministic world: one store, any number of processes that each hold a handle to it.
+
+Time and chance are seeded and all work is serial, so the n-th store call of a process is the same call in every run.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from holdfast.commit import TWO_PHASE, CommitContext, CommitSettings, JobOutcome, JobRecord, SaveMode, TaskCommit
+from holdfast.commit.layout import is_hidden
+from holdfast.seams import SerialRunner
+from holdfast.stores.base import MultipartLimits, ObjectStore, iter_objects, iter_uploads
+from holdfast.stores.faulty import Fault, Faulty
+from holdfast.stores.intercept import InterceptedStore, StoreCall
+from holdfast.stores.memory import MemoryStore
+
+T = TypeVar("T")
+
+HOME = "out put/dataset1/"
+TASKS = 2
+
+
+@dataclass
+class SimulatedClock:
+    """Every look at the clock is a millisecond later; waiting is free."""
+
+    at_s: float = 1_800_000_000.0
+
+    def now_s(self) -> float:
+        self.at_s += 0.001
+        return self.at_s
+
+    def elapsed_s(self) -> float:
+        return self.now_s()
+
+    def sleep(self, duration_s: float) -> None:
+        self.at_s += duration_s
+
+
+@dataclass
+class CountingIds:
+    """Tokens 000000000001, 000000000002, …"""
+
+    numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+
+    def token(self) -> str:
+        return f"{next(self.numbers):012x}"
+
+
+class At:
+    """An interceptor that lets something else happen in the middle of a process: just before its nth call."""
+
+    def __init__(self, nth: int, action: Callable[[], object]) -> None:
+        self._nth = nth
+        self._action = action
+        self.calls = 0
+        self.fired = False
+
+    def __call__(self, call: StoreCall, proceed: Callable[[], T]) -> T:
+        self.calls += 1
+        if self.calls == self._nth:
+            self.fired = True
+            self._action()
+        return proceed()
+
+
+class World:
+    """One bucket and what lives in it.
+
+    Args:
+        publication: ``upload`` or ``rename``: which kind of store it is.
+    """
+
+    def __init__(self, publication: str) -> None:
+        self.clock = SimulatedClock()
+        self.ids = CountingIds()
+        rename = publication == "rename"
+        limits = None if rename else MultipartLimits(min_part_size_bytes=4)
+        self.store = MemoryStore(limits=limits, rename=rename, clock=self.clock, ids=self.ids)
+
+    def context(self, *faults: Fault, home: str = HOME, store: ObjectStore | None = None) -> CommitContext:
+        """A process with a store handle of its own."""
+        handle = store or (InterceptedStore(self.store, Faulty(*faults)) if faults else self.store)
+        return CommitContext(
+            store=handle,
+            prefix=home,
+            url=f"memory://world/{home}",
+            clock=self.clock,
+            ids=self.ids,
+            runner=SerialRunner(),
+            settings=CommitSettings(part_size_bytes=4),
+        )
+
+    def intercepted(self, interceptor: At, home: str = HOME) -> CommitContext:
+        return self.context(home=home, store=InterceptedStore(self.store, interceptor))
+
+    # --- looking -------------------------------------------------------------------------------------------------
+    def listing(self, home: str = HOME) -> dict[str, bytes]:
+        """What a plain reader sees below the destination: path to content."""
+        keys = [info.key for info in iter_objects(self.store, home)]
+        return {key[len(home) :]: self.store.get(key) for key in keys if not is_hidden(key[len(home) :])}
+
+    def contents(self, home: str = HOME) -> list[bytes]:
+        """The visible contents, sorted: files are told apart by what is in them."""
+        return sorted(self.listing(home).values())
+
+    def pending(self) -> list[str]:
+        """Keys of all pending uploads in the bucket."""
+        if self.store.capabilities.multipart is None:
+            return []
+        return [upload.key for upload in iter_uploads(self.store, "")]
+
+    def leftovers(self, home: str = HOME) -> list[str]:
+        """What must not be there when no job is open: job folders."""
+        return [info.key for info in iter_objects(self.store, home + "_holdfast/jobs/")]
+
+
+def payload(name: str, task: int, number: int) -> bytes:
+    """Content that says whose it is; longer than two parts."""
+    return f"{name}/{task}/{number}".encode()
+
+
+def expected(name: str, tasks: int = TASKS) -> list[bytes]:
+    """What `run_tasks` writes."""
+    return sorted(payload(name, task, number) for task in range(tasks) for number in range(2))
+
+
+def run_task(ctx: CommitContext, job: JobRecord, task: int, name: str) -> TaskCommit:
+    """One attempt: two files, in two partitions, the first in several parts."""
+    with TWO_PHASE.start_task(ctx, job, task) as attempt:
+        for number in range(2):
+            path = f"day={number}/{attempt.file_name('.txt')}"
+            sink = attempt.open(path)
+            content = payload(name, task, number)
+            sink.write(content[:5])
+            sink.write(content[5:])
+            sink.close()
+            attempt.record_rows(path, 1)
+        return attempt.commit()
+
+
+def run_tasks(ctx: CommitContext, job: JobRecord, name: str, tasks: int = TASKS) -> list[TaskCommit | None]:
+    return [run_task(ctx, job, task, name) for task in range(tasks)]
+
+
+def start(ctx: CommitContext, mode: SaveMode = SaveMode.APPEND) -> JobRecord:
+    job = TWO_PHASE.start_job(ctx, mode, {})
+    assert job is not None
+    return job
+
+
+def run_job(ctx: CommitContext, name: str, mode: SaveMode = SaveMode.APPEND, tasks: int = TASKS) -> JobOutcome:
+    """A job from start to end."""
+    job = start(ctx, mode)
+    return TWO_PHASE.commit_job(ctx, job, run_tasks(ctx, job, name, tasks), tasks)
