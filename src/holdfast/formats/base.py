@@ -103,6 +103,7 @@ class ReadBatches(Protocol[Opt]):  # type: ignore[misc]  # Opt is invariant in F
         self,
         source: BinaryIO,
         schema: pa.Schema,
+        columns: Sequence[str],
         row_filter: RowFilter | None,
         options: Opt,
         row_groups: Sequence[int] | None,
@@ -123,9 +124,10 @@ class FileFormat(Generic[Opt]):
         check_schema: raises `InvalidRequestError` that names the column, its type and the formats that can hold it.
         open_writer: (sink, schema, options) to a `BatchWriter`. The schema was checked.
         read_schema: the schema of a file, from its footer or inferred from its first rows.
-        read_batches: (source, schema, row_filter, options, row_groups) to record batches of exactly `schema`: columns
-            that the file lacks are null, others are cast, only rows that meet the filter come out. The filter's
-            columns are in the schema. `row_groups` narrows the file to some of those `plan_splits` named.
+        read_batches: (source, schema, columns, row_filter, options, row_groups) to record batches. `schema` is that of
+            the rows in the file (CSV without a header has no other); out come `columns` of it, in that order and type:
+            null where the file lacks one, cast where it has another type; only rows that meet the filter, whose columns
+            are in the schema too. `row_groups` narrows the file to one of the groups that `plan_splits` gave.
         plan_splits: (source, options, bytes) to groups of row groups of about that size; ``[None]``: not splittable.
     """
 

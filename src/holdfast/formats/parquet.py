@@ -22,7 +22,7 @@ from holdfast.formats.buffer import BatchBuffer
 from holdfast.formats.files import input_file, output_stream
 from holdfast.formats.options import boolean, choice, integer
 from holdfast.formats.spark_schema import spark_schema_json
-from holdfast.formats.types import check_types, conform, plain_batch, plain_schema
+from holdfast.formats.types import check_types, finish, needed_schema, plain_batch, plain_schema
 
 __all__ = ["PARQUET", "ParquetOptions"]
 
@@ -177,24 +177,22 @@ def _read_schema(source: BinaryIO, options: ParquetOptions) -> pa.Schema:
 def _read_batches(
     source: BinaryIO,
     schema: pa.Schema,
+    columns: Sequence[str],
     row_filter: RowFilter | None,
     options: ParquetOptions,
     row_groups: Sequence[int] | None,
 ) -> Iterator[pa.RecordBatch]:
     file = _open_file(source)
+    needed = needed_schema(schema, columns, row_filter)
     groups = list(range(file.metadata.num_row_groups)) if row_groups is None else list(row_groups)
     if row_filter is not None:
-        groups = _prune(source, file.schema_arrow, schema, row_filter, groups)
+        groups = _prune(source, file.schema_arrow, needed, row_filter, groups)
     if not groups:
         return
-    wanted = {name.lower() for name in schema.names}
-    columns = [name for name in file.schema_arrow.names if name.lower() in wanted]
-    for batch in file.iter_batches(_READ_ROWS, row_groups=groups, columns=columns, use_threads=False):
-        found = conform(batch, schema)
-        if row_filter is not None:
-            found = found.filter(row_filter.expression)
-        if found.num_rows:
-            yield found
+    wanted = {name.lower() for name in needed.names}
+    found = [name for name in file.schema_arrow.names if name.lower() in wanted]
+    for batch in file.iter_batches(_READ_ROWS, row_groups=groups, columns=found, use_threads=False):
+        yield finish(batch, needed, columns, row_filter)
 
 
 def _prune(

@@ -6,13 +6,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from holdfast.errors import InvalidRequestError
+from holdfast.formats.arrow import ARROW
+from holdfast.formats.avro import AVRO
 from holdfast.formats.base import FileFormat
+from holdfast.formats.csv import CSV
+from holdfast.formats.json import JSON
 from holdfast.formats.options import nearest
+from holdfast.formats.orc import ORC
 from holdfast.formats.parquet import PARQUET
+from holdfast.formats.text import TEXT
 
 __all__ = ["FORMATS", "get_format"]
 
-FORMATS: Mapping[str, FileFormat[Any]] = {value.name: value for value in (PARQUET,)}
+FORMATS: Mapping[str, FileFormat[Any]] = {value.name: value for value in (PARQUET, CSV, JSON, ORC, TEXT, ARROW, AVRO)}
 _BY_ALIAS = {alias: value for value in FORMATS.values() for alias in (value.name, *value.aliases)}
 
 

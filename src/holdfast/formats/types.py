@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,8 +10,19 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from holdfast.errors import InvalidRequestError
+from holdfast.formats.base import RowFilter
 
-__all__ = ["HOLDS", "check_types", "children", "conform", "is_string", "plain_batch", "plain_schema", "plain_type"]
+__all__ = [
+    "HOLDS",
+    "batch_of",
+    "check_types",
+    "children",
+    "finish",
+    "is_string",
+    "needed_schema",
+    "plain_batch",
+    "plain_schema",
+]
 
 
 def is_string(kind: pa.DataType) -> bool:
@@ -171,7 +182,7 @@ def plain_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         column if column.type.equals(field.type) else cast(column, field)
         for column, field in zip(batch.columns, schema, strict=True)
     ]
-    return _batch(columns, schema, batch.num_rows)
+    return batch_of(columns, schema, batch.num_rows)
 
 
 def cast(column: Any, field: pa.Field) -> Any:
@@ -186,11 +197,29 @@ def cast(column: Any, field: pa.Field) -> Any:
         ) from error
 
 
-def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The batch with exactly the columns of `schema`: reordered, cast, null where it lacks one.
+def needed_schema(schema: pa.Schema, columns: Sequence[str], row_filter: RowFilter | None) -> pa.Schema:
+    """The part of a file's schema that has to be read: the wanted columns, then those only the filter looks at."""
+    names = list(columns)
+    if row_filter is not None:
+        names += sorted(row_filter.columns - set(names))
+    return pa.schema([schema.field(name) for name in names])
 
-    Names match exactly, else without regard to case as in Spark.
+
+def finish(
+    batch: pa.RecordBatch, needed: pa.Schema, columns: Sequence[str], row_filter: RowFilter | None
+) -> pa.RecordBatch:
+    """What `FileFormat.read_batches` yields of a batch as the file has it.
+
+    The batch becomes `needed`: reordered, cast, null where it lacks a column; names match exactly, else without regard
+    to case as in Spark. Then the filter is applied and what only it looked at is dropped.
     """
+    batch = _conform(batch, needed)
+    if row_filter is not None:
+        batch = batch.filter(row_filter.expression)
+    return batch if len(needed) == len(columns) else batch.select(list(columns))
+
+
+def _conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     if batch.schema.equals(schema):
         return batch
     exact = {name: index for index, name in enumerate(batch.schema.names)}
@@ -203,10 +232,10 @@ def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         else:
             column = batch.column(index)
             columns.append(column if column.type.equals(field.type) else cast(column, field))
-    return _batch(columns, schema, batch.num_rows)
+    return batch_of(columns, schema, batch.num_rows)
 
 
-def _batch(columns: list[Any], schema: pa.Schema, rows: int) -> pa.RecordBatch:
+def batch_of(columns: list[Any], schema: pa.Schema, rows: int) -> pa.RecordBatch:
     if columns:
         return pa.RecordBatch.from_arrays(columns, schema=schema)
     # A batch without columns still has rows (a count over a file).

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -161,17 +162,12 @@ class TableWriter:
         """Drop the files that are open. Ended ones are the attempt's to drop. Safe to call twice.
 
         Raises:
-            HoldfastError: a sink could not be dropped; all others were. The first such error.
+            HoldfastError: a sink could not be dropped; all others were.
         """
         opened, self._open = list(self._open.values()), {}
-        first: BaseException | None = None
-        for file in opened:
-            try:
-                file.sink.discard()
-            except BaseException as error:  # every sink gets its turn, then the first error is raised
-                first = first or error
-        if first is not None:
-            raise first
+        with contextlib.ExitStack() as stack:  # runs every discard, then raises what one of them raised
+            for file in opened:
+                stack.callback(file.sink.discard)
 
     def _write_rows(self, directory: str, rows: pa.RecordBatch) -> None:
         most = self._settings.max_records_per_file

@@ -1,0 +1,287 @@
+"""Avro object container files through fastavro (``pip install 'holdfast[avro]'``), with Spark's mapping of types.
+
+Rows become Python objects on the way: Avro is for exchange, not for speed. Memory: one block (`_SYNC_BYTES`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.types as pat
+
+from holdfast.errors import CorruptDataError, InvalidRequestError, UnsupportedError
+from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, RowFilter
+from holdfast.formats.options import choice, text
+from holdfast.formats.types import (
+    batch_of,
+    check_types,
+    children,
+    finish,
+    is_string,
+    needed_schema,
+    plain_batch,
+    plain_schema,
+)
+
+__all__ = ["AVRO", "AvroOptions"]
+
+_SYNC_BYTES = 1024 * 1024
+_READ_ROWS = 16 * 1024
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AvroOptions(FormatOptions):
+    """How Avro is written.
+
+    Attributes:
+        codec: block codec as Avro names it. Deflate needs no further package; Spark's default, snappy, does.
+        record_name, record_namespace: name of the top record.
+    """
+
+    codec: str = "deflate"
+    record_name: str = "topLevelRecord"
+    record_namespace: str = ""
+
+
+_CODECS = {
+    "none": "null",
+    "uncompressed": "null",
+    "deflate": "deflate",
+    "snappy": "snappy",
+    "bzip2": "bzip2",
+    "xz": "xz",
+    "zstandard": "zstandard",
+    "zstd": "zstandard",
+}
+
+
+def _fastavro() -> Any:
+    try:
+        import fastavro
+        import fastavro.write
+    except ImportError as error:
+        raise UnsupportedError("Avro needs the package fastavro: pip install 'holdfast[avro]'") from error
+    return fastavro
+
+
+# --- types ------------------------------------------------------------------------------------------------------------
+_PRIMITIVES = {
+    pa.null(): "null",
+    pa.bool_(): "boolean",
+    pa.int8(): "int",
+    pa.int16(): "int",
+    pa.int32(): "int",
+    pa.int64(): "long",
+    pa.float32(): "float",
+    pa.float64(): "double",
+}
+
+
+def _avro_type(kind: pa.DataType, nullable: bool, path: str) -> Any:
+    inner = _avro_value_type(kind, path)
+    return ["null", inner] if nullable and inner != "null" else inner
+
+
+def _avro_value_type(kind: pa.DataType, path: str) -> Any:
+    if kind in _PRIMITIVES:
+        return _PRIMITIVES[kind]
+    if is_string(kind):
+        return "string"
+    if pat.is_date32(kind):
+        return {"type": "int", "logicalType": "date"}
+    if pat.is_timestamp(kind):
+        return {"type": "long", "logicalType": "timestamp-micros" if kind.tz else "local-timestamp-micros"}
+    if pat.is_decimal(kind):
+        return {"type": "bytes", "logicalType": "decimal", "precision": kind.precision, "scale": kind.scale}
+    if pat.is_map(kind):
+        return {"type": "map", "values": _avro_type(kind.item_type, kind.item_field.nullable, f"{path}.value")}
+    if pat.is_struct(kind):
+        return _record(path.rpartition(".")[2], children(kind), path)
+    if pat.is_nested(kind):
+        return {"type": "array", "items": _avro_type(kind.value_type, kind.value_field.nullable, f"{path}.element")}
+    return "bytes"
+
+
+def _record(name: str, fields: Sequence[pa.Field], path: str) -> dict[str, Any]:
+    described = []
+    for field in fields:
+        inner = _avro_type(field.type, field.nullable, f"{path}.{field.name}")
+        described.append({"name": field.name, "type": inner})
+    return {"type": "record", "name": name, "namespace": path, "fields": described}
+
+
+def _avro_schema(schema: pa.Schema, options: AvroOptions) -> dict[str, Any]:
+    # Nested records are named by where they are, so no two share a name.
+    record = _record(options.record_name, list(schema), options.record_name)
+    return {**record, "namespace": options.record_namespace}
+
+
+def _check_schema(schema: pa.Schema) -> None:
+    check_types("avro", schema)
+    for field in plain_schema(schema):
+        _check_field(field, field.name)
+
+
+def _check_field(field: pa.Field, path: str) -> None:
+    if not _NAME.fullmatch(field.name):
+        raise InvalidRequestError(
+            "Avro names hold letters, digits and _ only: rename the column or use another format", column=path
+        )
+    kind = field.type
+    if pat.is_map(kind) and not is_string(kind.key_type):
+        raise InvalidRequestError("Avro maps have string keys: cast them or use parquet", column=path)
+    for child in children(kind):
+        if pat.is_struct(kind):
+            _check_field(child, f"{path}.{child.name}")
+        elif pat.is_nested(child.type):
+            _check_field(pa.field("element", child.type), f"{path}.element")
+
+
+# --- writing ----------------------------------------------------------------------------------------------------------
+class _AvroWriter:
+    def __init__(self, sink: ByteSink, schema: pa.Schema, options: AvroOptions) -> None:
+        fastavro = _fastavro()
+        self._plain = plain_schema(schema)
+        try:
+            self._writer = fastavro.write.Writer(
+                _Output(sink), _avro_schema(self._plain, options), options.codec, sync_interval=_SYNC_BYTES
+            )
+        except ValueError as error:
+            raise UnsupportedError(
+                "this Avro codec needs a further package: pip install 'fastavro[codecs]' or use deflate",
+                codec=options.codec,
+            ) from error
+        self._buffered = 0
+
+    @property
+    def buffered_bytes(self) -> int:
+        return self._buffered
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        plain = plain_batch(batch, self._plain)
+        for row in plain.to_pylist(maps_as_pydicts="strict"):
+            self._writer.write(row)
+        self._buffered = min(self._buffered + plain.nbytes, _SYNC_BYTES)
+
+    def close(self) -> None:
+        self._writer.flush()
+
+
+class _Output:
+    """A sink as the file that fastavro writes to."""
+
+    def __init__(self, sink: ByteSink) -> None:
+        self.write = sink.write
+
+    def flush(self) -> None:
+        """Nothing is held here."""
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+def _open_file(source: BinaryIO) -> Any:
+    try:
+        return _fastavro().reader(source)
+    except (ValueError, EOFError) as error:
+        raise CorruptDataError("not an Avro file: check what was put there and when") from error
+
+
+_READ_PRIMITIVES: Mapping[str, pa.DataType] = {
+    "null": pa.null(),
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "enum": pa.string(),
+    "bytes": pa.binary(),
+    "fixed": pa.binary(),
+}
+_READ_LOGICAL: Mapping[str, pa.DataType] = {
+    "date": pa.date32(),
+    "timestamp-micros": pa.timestamp("us", "UTC"),
+    "timestamp-millis": pa.timestamp("us", "UTC"),
+    "local-timestamp-micros": pa.timestamp("us"),
+    "local-timestamp-millis": pa.timestamp("us"),
+}
+
+
+def _arrow_type(avro: Any) -> pa.DataType:
+    if isinstance(avro, list):
+        present = [one for one in avro if one != "null"]
+        if len(present) != 1:
+            raise InvalidRequestError("unions of several types cannot be read: give another file", union=str(avro))
+        return _arrow_type(present[0])
+    if isinstance(avro, str):
+        avro = {"type": avro}
+    logical = avro.get("logicalType")
+    if logical == "decimal":
+        return pa.decimal128(avro["precision"], avro.get("scale", 0))
+    if logical in _READ_LOGICAL:
+        return _READ_LOGICAL[logical]
+    kind = avro["type"]
+    if kind == "record":
+        return pa.struct([(field["name"], _arrow_type(field["type"])) for field in avro["fields"]])
+    if kind == "array":
+        return pa.list_(_arrow_type(avro["items"]))
+    if kind == "map":
+        return pa.map_(pa.string(), _arrow_type(avro["values"]))
+    if kind not in _READ_PRIMITIVES:
+        raise InvalidRequestError("an Avro type that cannot be read: give another file", type=str(kind))
+    return _READ_PRIMITIVES[kind]
+
+
+def _read_schema(source: BinaryIO, options: AvroOptions) -> pa.Schema:
+    avro = _open_file(source).writer_schema
+    return pa.schema([(field["name"], _arrow_type(field["type"])) for field in avro["fields"]])
+
+
+def _read_batches(
+    source: BinaryIO,
+    schema: pa.Schema,
+    columns: Sequence[str],
+    row_filter: RowFilter | None,
+    options: AvroOptions,
+    row_groups: Sequence[int] | None,
+) -> Iterator[pa.RecordBatch]:
+    file = _open_file(source)
+    needed = needed_schema(schema, columns, row_filter)
+    physical = {field["name"]: _arrow_type(field["type"]) for field in file.writer_schema["fields"]}
+    wanted = {name.lower() for name in needed.names}
+    present = pa.schema([(name, kind) for name, kind in physical.items() if name.lower() in wanted])
+    rows: list[dict[str, Any]] = []
+
+    def flush() -> pa.RecordBatch:
+        arrays = [pa.array([row[name] for row in rows], present.field(name).type) for name in present.names]
+        batch = batch_of(arrays, present, len(rows))
+        rows.clear()
+        return finish(batch, needed, columns, row_filter)
+
+    for row in file:
+        rows.append(row)
+        if len(rows) == _READ_ROWS:
+            yield flush()
+    if rows:
+        yield flush()
+
+
+AVRO = FileFormat(
+    name="avro",
+    default_options=AvroOptions(),
+    parsers={
+        "compression": choice("codec", _CODECS),
+        "codec": choice("codec", _CODECS),
+        "recordname": text("record_name"),
+        "recordnamespace": text("record_namespace"),
+    },
+    extension=lambda options: ".avro",
+    check_schema=_check_schema,
+    open_writer=_AvroWriter,
+    read_schema=_read_schema,
+    read_batches=_read_batches,
+)
