@@ -178,6 +178,9 @@ class _Output:
     def __init__(self, sink: ByteSink) -> None:
         self.write = sink.write
 
+    def seekable(self) -> bool:
+        return False
+
     def flush(self) -> None:
         """Nothing is held here."""
 

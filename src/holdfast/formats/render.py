@@ -38,6 +38,7 @@ def _append(text: Any, suffix: str) -> Any:
 
 
 def _java_words(text: Any, values: Any) -> Any:
+    text = pc.if_else(pc.equal(text, "-0"), "-0.0", text)  # a JSON parser takes -0 for the integer, without a sign
     if pc.all(pc.is_finite(values)).as_py() in (True, None):
         return text
     text = pc.if_else(pc.is_nan(values), "NaN", text)
@@ -103,19 +104,20 @@ def _json_objects(values: Any, ignore_null_fields: bool) -> Any:
 
 
 def json_field(name: str, values: Any, ignore_null_fields: bool) -> Any:
-    """``"name":value`` for each value, null for null if those are left out."""
+    """``,"name":value`` for each value, empty for null if those are left out."""
     cells = json_cells(values, ignore_null_fields)
     if not ignore_null_fields:
         cells = pc.fill_null(cells, "null")
-    label = json_string(pa.array([name], pa.string()))[0].as_py() + ":"
-    return pc.binary_join_element_wise(label, cells, "")
+    label = json_string(pa.array([name], pa.string()))[0].as_py()
+    return pc.fill_null(pc.binary_join_element_wise(f",{label}:", cells, ""), "")
 
 
 def join_object(fields: list[Any], rows: int, opening: str, closing: str) -> Any:
-    """Fields of objects joined by commas, those that are null left out."""
+    """Objects from what `json_field` made of their fields."""
     if not fields:
         return pa.array([opening + closing] * rows, pa.string())
-    inner = pc.binary_join_element_wise(*fields, ",", null_handling="skip")
+    # Not the join that skips nulls: it drops rows in which all are null (pyarrow 26).
+    inner = pc.binary_replace_slice(pc.binary_join_element_wise(*fields, ""), 0, 1, "")
     return pc.binary_join_element_wise(opening, inner, closing, "")
 
 

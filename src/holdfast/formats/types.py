@@ -99,9 +99,12 @@ def check_types(format_name: str, schema: pa.Schema) -> None:
     holds = HOLDS[format_name]
     seen: dict[str, str] = {}
     for column in schema:
-        earlier = seen.setdefault(column.name.lower(), column.name)
-        if earlier is not column.name:
-            raise InvalidRequestError("two columns differ only by case: rename one", first=earlier, second=column.name)
+        folded = column.name.lower()
+        if folded in seen:
+            raise InvalidRequestError(
+                "two columns are the same or differ only by case: rename one", first=seen[folded], second=column.name
+            )
+        seen[folded] = column.name
         for unheld in _unheld(column.name, column.type, holds):
             formats = sorted(name for name, kinds in HOLDS.items() if unheld.needs <= kinds)
             advice = f"use {' or '.join(formats)}, or cast the column" if formats else "cast the column"
