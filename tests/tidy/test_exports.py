@@ -7,7 +7,7 @@ import importlib
 
 import pytest
 
-from tests.tidy.source_tree import Module, modules
+from tests.tidy.source_tree import SRC, Module, modules
 
 _PUBLIC = [module for module in modules() if not any(part.startswith("_") for part in module.name.split("."))]
 _each = pytest.mark.parametrize("module", _PUBLIC, ids=lambda module: module.name)
@@ -68,3 +68,9 @@ def test_everything_public_has_a_docstring(module: Module) -> None:
 
 def _is_overload(node: ast.FunctionDef | ast.ClassDef) -> bool:
     return any(ast.unparse(decorator).split(".")[-1] == "overload" for decorator in node.decorator_list)
+
+
+def test_every_folder_is_a_package() -> None:
+    """A folder without __init__.py works in a checkout and is missing from the wheel."""
+    folders = {module.path.parent for module in modules()} - {SRC}
+    assert [str(folder) for folder in folders if not (folder / "__init__.py").exists()] == []
