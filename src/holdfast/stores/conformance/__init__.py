@@ -1,0 +1,102 @@
+"""What every store has to do, and every wrapped store: for our tests and for those who write stores of their own.
+
+Worked composition, without a test framework::
+
+    report = run_conformance(MyStore(), prefix="conformance")
+    print(report)
+    assert report.passed
+
+A server that is known to differ declares it: ``deviations={"check_small_part": "accepts parts of any size"}``. A
+declared deviation is still run; one that is not there any more counts as a failure, so declarations cannot rot.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from types import ModuleType
+
+from holdfast.stores.base import Capabilities, ObjectStore, Trit
+from holdfast.stores.conformance import conditions, objects, renames, uploads
+from holdfast.stores.conformance.keys import KEY_CHECKS, ODD_KEYS
+from holdfast.stores.conformance.subject import Check, ConformanceError, Subject
+
+__all__ = ["ODD_KEYS", "Check", "ConformanceError", "Report", "Subject", "checks_for", "run_conformance"]
+
+
+def _checks_in(module: ModuleType) -> list[Check]:
+    functions = vars(module).items()
+    return [Check(name, function) for name, function in functions if name.startswith("check_")]
+
+
+def checks_for(capabilities: Capabilities) -> list[Check]:
+    """The checks that a store with these capabilities has to pass."""
+    left_out: set[str] = set()
+    limits = capabilities.multipart
+    if not capabilities.metadata:
+        left_out |= {"check_put_metadata", "check_upload_metadata"}
+    if not capabilities.copy:
+        left_out |= {"check_copy", "check_copy_missing"}
+    if limits is None or limits.min_part_size_bytes <= 1:
+        left_out.add("check_small_part")  # there is no part below the limit
+    checks: Iterable[Check] = (
+        *_checks_in(objects),
+        *KEY_CHECKS,
+        *(_checks_in(conditions) if capabilities.conditional_put is not Trit.NO else ()),
+        *(_checks_in(uploads) if limits is not None else ()),
+        *(_checks_in(renames) if capabilities.rename else ()),
+    )
+    return [check for check in checks if check.name not in left_out]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Report:
+    """What a run found.
+
+    Attributes:
+        results: name of each check to what went wrong, None if nothing did.
+        deviations: the deviations that were declared: name of the check to the reason.
+    """
+
+    results: Mapping[str, Exception | None]
+    deviations: Mapping[str, str]
+
+    @property
+    def passed(self) -> bool:
+        """Whether exactly the declared deviations were found."""
+        return {name for name, error in self.results.items() if error is not None} == set(self.deviations)
+
+    def __str__(self) -> str:
+        return "\n".join(self._line(name, error) for name, error in self.results.items())
+
+    def _line(self, name: str, error: Exception | None) -> str:
+        reason = self.deviations.get(name)
+        if error is None:
+            return f"ok       {name}" if reason is None else f"FAILED   {name}: passes, although declared: {reason}"
+        return f"FAILED   {name}: {error}" if reason is None else f"deviates {name}: {reason}"
+
+
+def run_conformance(
+    store: ObjectStore,
+    other: ObjectStore | None = None,
+    *,
+    prefix: str = "conformance",
+    deviations: Mapping[str, str] | None = None,
+) -> Report:
+    """Run every check that the store's capabilities ask for.
+
+    Args:
+        store: the store; everything below `prefix` is written and left there.
+        other: another handle on the same data; None for the same one.
+        prefix: where the checks work, without a slash at either end; has to be empty.
+        deviations: what the store is known not to do: name of the check to the reason.
+    """
+    results: dict[str, Exception | None] = {}
+    for check in checks_for(store.capabilities):
+        try:
+            check.run(Subject(store, other or store, f"{prefix}/{check.name.replace(':', '-')}"))
+        except Exception as error:  # noqa: BLE001  # whatever a store raises is a finding, and the run goes on
+            results[check.name] = error
+        else:
+            results[check.name] = None
+    return Report(results, deviations or {})

@@ -1,0 +1,192 @@
+"""Checks of whole objects: put, get, head, list, delete, copy."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from holdfast.errors import NotFoundError
+from holdfast.stores.base import CopyStore, iter_objects
+from holdfast.stores.conformance.subject import Subject, equal, expect, refused
+
+
+def check_put_get_head(subject: Subject) -> None:
+    """What was put is read back, and put, head and the listing tell the same story."""
+    key = subject.key("dir/object")
+    put = subject.store.put(key, b"content")
+    head = subject.other.head(key)
+    [listed] = subject.store.list_page(key).objects
+    equal(subject.other.get(key), b"content", "content")
+    equal((put.key, put.size_bytes), (key, 7), "answer of put")
+    equal((head.key, head.size_bytes), (key, 7), "answer of head")
+    equal((listed.key, listed.size_bytes), (key, 7), "listing")
+    equal(head.etag, put.etag, "etag of head and put")
+    equal(listed.etag, put.etag, "etag of listing and put")
+    expect(head.modified_at_s > 1_000_000_000, "head tells when the object was written")
+
+
+def check_put_overwrites(subject: Subject) -> None:
+    """A second put replaces the object, whatever the sizes."""
+    key = subject.key("object")
+    for content in (b"first, long", b"2nd", b"third, longer than both"):
+        subject.store.put(key, content)
+        equal(subject.other.get(key), content, "content")
+        equal(subject.other.head(key).size_bytes, len(content), "size")
+
+
+def check_empty_object(subject: Subject) -> None:
+    """An object may have no bytes."""
+    key = subject.key("_SUCCESS")
+    equal(subject.store.put(key, b"").size_bytes, 0, "size of put")
+    equal(subject.store.get(key), b"", "content")
+    equal(subject.store.head(key).size_bytes, 0, "size")
+    equal(subject.listed(), ["_SUCCESS"], "listing")
+
+
+def check_megabyte(subject: Subject) -> None:
+    """Objects that no buffer holds whole come back byte for byte."""
+    key, content = subject.key("object"), bytes(range(256)) * 12_345
+    subject.store.put(key, content)
+    expect(subject.other.get(key) == content, "the content is the same, byte for byte")
+
+
+def check_missing_object(subject: Subject) -> None:
+    """Reading what is not there is `NotFoundError`, also beside a longer or shorter key."""
+    subject.store.put(subject.key("ab/c"), b"1")
+    for relative in ("missing", "a", "ab", "ab/", "ab/c/d", "abc"):
+        key = subject.key(relative)
+        refused(NotFoundError, lambda key=key: subject.store.get(key), f"get {relative}")  # type: ignore[misc]
+        refused(NotFoundError, lambda key=key: subject.store.head(key), f"head {relative}")  # type: ignore[misc]
+
+
+def check_ranges(subject: Subject) -> None:
+    """A range gives its bytes; what lies behind the end is left out, without an error."""
+    key = subject.key("object")
+    subject.store.put(key, b"0123456789")
+    for start, length, expected in (
+        (0, None, b"0123456789"),
+        (3, None, b"3456789"),
+        (0, 4, b"0123"),
+        (3, 4, b"3456"),
+        (9, 1, b"9"),
+        (8, 100, b"89"),
+        (2, 0, b""),
+        (10, 5, b""),
+        (50, None, b""),
+    ):
+        equal(subject.store.get(key, start, length), expected, f"range {start}, {length}")
+
+
+_NAMES = ("a", "a b", "a!", "a-b", "a.b", "a/b", "a/b-c", "a/b/c", "a0", "aa", "b/x", "B", "é", "～", "😀")
+
+
+def _fill(subject: Subject) -> list[str]:
+    """Names whose order shows whether UTF-8 bytes decide, without a name that is also another's directory."""
+    names = [name for name in _NAMES if name not in ("a", "a/b")]
+    for name in names:
+        subject.store.put(subject.key(name), b"1")
+    return sorted(names, key=str.encode)
+
+
+def check_list_order(subject: Subject) -> None:
+    """Listings are in ascending order of UTF-8 bytes: 'a-b' before 'a/b', and not by UTF-16 units."""
+    names = _fill(subject)
+    equal(subject.listed(), names, "order of the listing")
+
+
+def check_list_pages(subject: Subject) -> None:
+    """Pages of every size show each key once."""
+    names = _fill(subject)
+    for size in (1, 2, 3, len(names) - 1, len(names), len(names) + 1):
+        infos = iter_objects(subject.store, subject.key(""), page_size=size)
+        equal([info.key[len(subject.key("")) :] for info in infos], names, f"listing in pages of {size}")
+    page = subject.store.list_page(subject.key(""), max_keys=2)
+    equal((len(page.objects), page.truncated), (2, True), "first page of two")
+
+
+def check_list_start_after(subject: Subject) -> None:
+    """A listing goes on behind any key, be it there or not."""
+    names = _fill(subject)
+    for marker in (*_NAMES, "", "a/", "a/b/", "a/zz", "zz", "a,"):
+        page = subject.store.list_page(subject.key(""), subject.key(marker))
+        found = [info.key[len(subject.key("")) :] for info in page.objects]
+        equal(found, [name for name in names if name.encode() > marker.encode()], f"listing behind {marker!r}")
+
+
+def check_list_prefix(subject: Subject) -> None:
+    """A prefix is a string, not a directory; with a slash at its end it is one."""
+    for name in ("dataset1/a", "dataset10/a", "dataset1-old/a", "dataset", "other"):
+        subject.store.put(subject.key(name), b"1")
+    equal(subject.listed("dataset1/"), ["dataset1/a"], "below dataset1/")
+    equal(subject.listed("dataset1"), ["dataset1-old/a", "dataset1/a", "dataset10/a"], "from dataset1")
+    equal(subject.listed("dataset10/a"), ["dataset10/a"], "a whole key")
+    equal(subject.listed("dataset10/a/"), [], "below an object")
+    equal(subject.listed("none/such/"), [], "below nothing")
+
+
+def check_object_beside_directory(subject: Subject) -> None:
+    """Keys are flat: ``a`` and ``a/b`` are two objects."""
+    subject.store.put(subject.key("a/b"), b"below")
+    subject.store.put(subject.key("a"), b"beside")
+    equal(subject.store.get(subject.key("a")), b"beside", "content of a")
+    equal(subject.store.get(subject.key("a/b")), b"below", "content of a/b")
+    equal(subject.listed(), ["a", "a/b"], "listing")
+
+
+def check_delete(subject: Subject) -> None:
+    """What is deleted is gone from every view; a second time is no error; neighbours stay."""
+    for name in ("a/b", "a/bc", "a-b"):
+        subject.store.put(subject.key(name), b"1")
+    subject.store.delete(subject.key("a/b"))
+    subject.store.delete(subject.key("a/b"))
+    subject.store.delete(subject.key("never/there"))
+    subject.store.delete(subject.key("a"))
+    refused(NotFoundError, lambda: subject.other.get(subject.key("a/b")), "get of what was deleted")
+    refused(NotFoundError, lambda: subject.other.head(subject.key("a/b")), "head of what was deleted")
+    equal(subject.listed(), ["a-b", "a/bc"], "listing")
+
+
+def check_put_after_delete(subject: Subject) -> None:
+    """A directory that deletes emptied takes objects again."""
+    for _ in range(3):
+        subject.store.put(subject.key("x/y/z"), b"1")
+        subject.store.delete(subject.key("x/y/z"))
+    subject.store.put(subject.key("x/y/z"), b"2")
+    equal(subject.other.get(subject.key("x/y/z")), b"2", "content")
+
+
+def check_delete_many(subject: Subject) -> None:
+    """Many are deleted in one call, those that are missing without an error, no other."""
+    names = [f"d{n % 7}/object {n:03d}+%" for n in range(60)]
+    for name in names:
+        subject.store.put(subject.key(name), b"1")
+    subject.store.delete_many([])
+    subject.store.delete_many([subject.key(name) for name in (*names[:50], "missing", "d1/missing")])
+    equal(subject.listed(), sorted(names[50:]), "what is left")
+    subject.store.delete_many([subject.key(name) for name in names])
+    equal(subject.listed(), [], "what is left")
+
+
+def check_put_metadata(subject: Subject) -> None:
+    """Metadata of a put comes back."""
+    subject.store.put(subject.key("object"), b"1", metadata={"holdfast-job": "20240101-0a", "n": "1"})
+    equal(dict(subject.other.head(subject.key("object")).metadata), {"holdfast-job": "20240101-0a", "n": "1"}, "head")
+
+
+def check_copy(subject: Subject) -> None:
+    """A copy has the source's bytes and replaces what is there; the source stays."""
+    store = cast("CopyStore", subject.store)
+    store.put(subject.key("a b+%20"), b"content")
+    store.put(subject.key("dir/target é"), b"old")
+    store.copy(store.head(subject.key("a b+%20")), subject.key("dir/target é"))
+    equal(subject.other.get(subject.key("dir/target é")), b"content", "content of the copy")
+    equal(subject.listed(), ["a b+%20", "dir/target é"], "listing")
+
+
+def check_copy_missing(subject: Subject) -> None:
+    """Copying what is gone is `NotFoundError` and makes nothing."""
+    store = cast("CopyStore", subject.store)
+    store.put(subject.key("a"), b"1")
+    gone = store.head(subject.key("a"))
+    store.delete(subject.key("a"))
+    refused(NotFoundError, lambda: store.copy(gone, subject.key("b")), "copy of what is gone")
+    equal(subject.listed(), [], "listing")

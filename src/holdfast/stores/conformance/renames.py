@@ -1,0 +1,95 @@
+"""Checks of stores with atomic rename."""
+
+from __future__ import annotations
+
+from holdfast.errors import NotFoundError, PreconditionError
+from holdfast.seams.runner import ThreadRunner
+from holdfast.stores.base import rename
+from holdfast.stores.conformance.subject import Subject, equal, refused
+
+
+def check_open_write(subject: Subject) -> None:
+    """A file that is being written shows nothing until it is closed; then it is whole."""
+    key = subject.key("dir/file")
+    file = subject.files.open_write(key)
+    equal(file.write(b"one "), 4, "answer of write")
+    equal(file.write(memoryview(b"two")), 3, "answer of write")
+    refused(NotFoundError, lambda: subject.other.head(key), "head of an open file")
+    equal(subject.listed(), [], "listing")
+    file.close()
+    file.close()
+    file.discard()
+    equal(subject.other.get(key), b"one two", "content")
+    equal(subject.listed(), ["dir/file"], "listing")
+
+
+def check_open_write_empty(subject: Subject) -> None:
+    """A file may have no bytes."""
+    subject.files.open_write(subject.key("file")).close()
+    equal(subject.store.get(subject.key("file")), b"", "content")
+
+
+def check_discard(subject: Subject) -> None:
+    """A file that is discarded leaves nothing; a second time is no error."""
+    file = subject.files.open_write(subject.key("dir/file"))
+    file.write(b"1")
+    file.discard()
+    file.discard()
+    equal(subject.listed(), [], "listing")
+    refused(NotFoundError, lambda: subject.store.get(subject.key("dir/file")), "get of a discarded file")
+
+
+def check_open_write_never_replaces(subject: Subject) -> None:
+    """A file whose key is taken when it is closed is refused, and what is there stays."""
+    key = subject.key("file")
+    file = subject.files.open_write(key)
+    file.write(b"late")
+    subject.other.put(key, b"first")
+    refused(PreconditionError, file.close, "close over a file")
+    file.discard()
+    equal(subject.store.get(key), b"first", "content")
+
+
+def check_rename(subject: Subject) -> None:
+    """A file moves with its bytes; the target's directory is made."""
+    source, target = subject.key("_attempt/a b"), subject.key("new/dir/é")
+    subject.store.put(source, b"rows")
+    subject.files.rename(source, target)
+    equal(subject.other.get(target), b"rows", "content")
+    refused(NotFoundError, lambda: subject.store.head(source), "head of the source")
+    equal(subject.listed(), ["new/dir/é"], "listing")
+
+
+def check_rename_replaces(subject: Subject) -> None:
+    """A file at the target is replaced."""
+    subject.store.put(subject.key("a"), b"new")
+    subject.store.put(subject.key("b"), b"old")
+    subject.files.rename(subject.key("a"), subject.key("b"))
+    equal(subject.other.get(subject.key("b")), b"new", "content")
+    equal(subject.listed(), ["b"], "listing")
+
+
+def check_rename_twice(subject: Subject) -> None:
+    """A rename that is repeated says that the source is gone and changes nothing."""
+    subject.store.put(subject.key("a"), b"1")
+    subject.files.rename(subject.key("a"), subject.key("b"))
+    again = rename(subject.other).rename
+    refused(NotFoundError, lambda: again(subject.key("a"), subject.key("b")), "rename again")
+    equal(subject.store.get(subject.key("b")), b"1", "content")
+
+
+def check_rename_race(subject: Subject) -> None:
+    """Of many who rename one file to different names, exactly one succeeds."""
+    subject.store.put(subject.key("a"), b"1")
+
+    def race(racer: int) -> str | None:
+        target = f"d{racer}/b"
+        try:
+            subject.files.rename(subject.key("a"), subject.key(target))
+        except NotFoundError:
+            return None
+        return target
+
+    winners = [target for target in ThreadRunner(8).map(race, range(8)) if target is not None]
+    equal(len(winners), 1, "renames that succeed")
+    equal(subject.listed(), winners, "listing")

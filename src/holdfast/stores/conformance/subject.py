@@ -1,0 +1,101 @@
+"""What a check works on, and how it says what it expected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from holdfast.errors import HoldfastError
+from holdfast.stores.base import MultipartStore, ObjectStore, Part, RenameStore, iter_objects, multipart, rename
+
+__all__ = ["Check", "ConformanceError", "Subject", "equal", "expect", "refused"]
+
+T = TypeVar("T")
+
+
+class ConformanceError(AssertionError):
+    """A store does not do what its protocol says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A store under test.
+
+    Attributes:
+        store: the handle that a check uses.
+        other: another handle on the same data, such as another process would have; may be the same object.
+        prefix: where this check's keys go, without a slash at either end; holds nothing yet.
+    """
+
+    store: ObjectStore
+    other: ObjectStore
+    prefix: str
+
+    def key(self, relative: str) -> str:
+        """A key below the prefix."""
+        return f"{self.prefix}/{relative}"
+
+    @property
+    def uploads(self) -> MultipartStore:
+        """The store as a `MultipartStore`."""
+        return multipart(self.store)
+
+    @property
+    def files(self) -> RenameStore:
+        """The store as a `RenameStore`."""
+        return rename(self.store)
+
+    def listed(self, relative: str = "") -> list[str]:
+        """The keys below the prefix, relative to it, as a listing shows them."""
+        infos = iter_objects(self.store, self.key(relative))
+        return [info.key[len(self.prefix) + 1 :] for info in infos]
+
+    def part_bytes(self, letter: bytes = b"p") -> bytes:
+        """A body that is just big enough for a part that is not the last."""
+        limits = self.store.capabilities.multipart
+        return letter * (limits.min_part_size_bytes if limits else 1)
+
+    def uploaded(self, relative: str, data: bytes) -> tuple[str, list[Part]]:
+        """A pending upload of one part: its id and parts."""
+        upload_id = self.uploads.create_upload(self.key(relative))
+        return upload_id, [self.uploads.upload_part(self.key(relative), upload_id, 1, data)]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that a store has to do.
+
+    Attributes:
+        name: unique, for reports and declared deviations.
+        run: raises `ConformanceError`, or whatever the store raises, if the store does not do it.
+    """
+
+    name: str
+    run: Callable[[Subject], None]
+
+
+def expect(condition: bool, what: str) -> None:
+    """Raise unless the condition holds; `what` is what should be the case."""
+    if not condition:
+        raise ConformanceError(what)
+
+
+def equal(actual: T, expected: T, what: str) -> None:
+    """Raise unless both are equal."""
+    if actual != expected:
+        raise ConformanceError(f"{what}: expected {_short(expected)}, found {_short(actual)}")
+
+
+def refused(error: type[HoldfastError], call: Callable[[], object], what: str) -> None:
+    """Raise unless the call raises this kind of error."""
+    try:
+        call()
+    except error:
+        return
+    raise ConformanceError(f"{what}: expected {error.__name__}, but the call succeeded")
+
+
+def _short(value: object) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= 200 else f"{shown[:200]}… ({len(shown)} characters)"

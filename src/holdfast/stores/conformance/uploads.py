@@ -1,0 +1,250 @@
+"""Checks of multipart uploads: what is pending is invisible, what is completed is whole, nothing comes back."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+
+from holdfast.errors import InvalidRequestError, NotFoundError
+from holdfast.seams.runner import ThreadRunner
+from holdfast.stores.base import MultipartStore, Part, iter_uploads, multipart
+from holdfast.stores.conformance.subject import Subject, equal, refused
+
+
+def _pending(store: MultipartStore, directory: str) -> list[tuple[str, str]]:
+    return sorted((upload.key, upload.upload_id) for upload in iter_uploads(store, directory))
+
+
+def check_upload_is_invisible(subject: Subject) -> None:
+    """Nothing of an upload shows before it is completed; then all of it does."""
+    key = subject.key("t/part-0")
+    upload_id = subject.uploads.create_upload(key)
+    part = subject.uploads.upload_part(key, upload_id, 1, b"rows")
+    refused(NotFoundError, lambda: subject.store.get(key), "get of a pending upload")
+    refused(NotFoundError, lambda: subject.store.head(key), "head of a pending upload")
+    equal(subject.listed(), [], "listing")
+    done = subject.uploads.complete_upload(key, upload_id, [part])
+    equal((done.key, done.size_bytes), (key, 4), "answer of complete")
+    equal(subject.store.get(key), b"rows", "content")
+    equal(subject.listed(), ["t/part-0"], "listing")
+
+
+def check_upload_completed_elsewhere(subject: Subject) -> None:
+    """Another process completes what this one uploaded, knowing key, id and parts only."""
+    key = subject.key("t/part-0")
+    upload_id, parts = subject.uploaded("t/part-0", b"rows")
+    multipart(subject.other).complete_upload(key, upload_id, parts)
+    equal(subject.store.get(key), b"rows", "content")
+    equal(_pending(subject.uploads, subject.key("")), [], "pending uploads")
+
+
+def check_upload_parts(subject: Subject) -> None:
+    """Parts are joined in the order of their numbers, whatever the order in which they came; sizes add up."""
+    key = subject.key("object")
+    upload_id = subject.uploads.create_upload(key)
+    bodies = {1: subject.part_bytes(b"1"), 2: subject.part_bytes(b"2") + b"+", 3: b"3"}
+    parts = {n: subject.uploads.upload_part(key, upload_id, n, bodies[n]) for n in (3, 1, 2)}
+    done = subject.uploads.complete_upload(key, upload_id, [parts[n] for n in (1, 2, 3)])
+    whole = b"".join(bodies[n] for n in (1, 2, 3))
+    equal(done.size_bytes, len(whole), "size")
+    equal(subject.other.get(key) == whole, True, "the content is the parts in order")
+
+
+def check_upload_parts_at_once(subject: Subject) -> None:
+    """Threads upload parts of one upload at once."""
+    key = subject.key("object")
+    upload_id = subject.uploads.create_upload(key)
+    size = len(subject.part_bytes())
+    numbers = range(1, 5)
+
+    def upload(number: int) -> Part:
+        return subject.uploads.upload_part(key, upload_id, number, b"%d" % number * size)
+
+    subject.uploads.complete_upload(key, upload_id, list(ThreadRunner(4).map(upload, numbers)))
+    expected = b"".join(b"%d" % number * size for number in numbers)
+    equal(subject.store.get(key) == expected, True, "the content is the parts in order")
+
+
+def check_upload_part_again(subject: Subject) -> None:
+    """A part that is uploaded again replaces the first one."""
+    key = subject.key("object")
+    upload_id = subject.uploads.create_upload(key)
+    subject.uploads.upload_part(key, upload_id, 1, b"first try")
+    part = subject.uploads.upload_part(key, upload_id, 1, b"2nd")
+    subject.uploads.complete_upload(key, upload_id, [part])
+    equal(subject.store.get(key), b"2nd", "content")
+
+
+def check_upload_without_bytes(subject: Subject) -> None:
+    """One part of no bytes makes an object of no bytes."""
+    upload_id, parts = subject.uploaded("empty", b"")
+    equal(subject.uploads.complete_upload(subject.key("empty"), upload_id, parts).size_bytes, 0, "size")
+    equal(subject.store.get(subject.key("empty")), b"", "content")
+
+
+def check_upload_replaces(subject: Subject) -> None:
+    """An object that is overwritten while an upload to it is pending is replaced when that completes."""
+    key = subject.key("object")
+    subject.store.put(key, b"old")
+    upload_id, parts = subject.uploaded("object", b"new")
+    equal(subject.store.get(key), b"old", "content while pending")
+    subject.store.put(key, b"newer old")
+    subject.store.delete(key)
+    subject.uploads.complete_upload(key, upload_id, parts)
+    equal(subject.store.get(key), b"new", "content")
+
+
+def check_two_uploads_of_one_key(subject: Subject) -> None:
+    """Two attempts upload to one key without touching each other; the one that completes is there."""
+    key = subject.key("object")
+    first, first_parts = subject.uploaded("object", b"first")
+    second, second_parts = subject.uploaded("object", b"second")
+    equal(_pending(subject.uploads, subject.key("")), sorted([(key, first), (key, second)]), "pending uploads")
+    subject.uploads.complete_upload(key, second, second_parts)
+    equal(subject.store.get(key), b"second", "content")
+    equal(_pending(subject.uploads, subject.key("")), [(key, first)], "pending uploads")
+    subject.uploads.complete_upload(key, first, first_parts)
+    equal(subject.store.get(key), b"first", "content")
+
+
+def check_abort(subject: Subject) -> None:
+    """An aborted upload is gone for every call; aborting again is no error; another upload of the key stays."""
+    key = subject.key("object")
+    upload_id, parts = subject.uploaded("object", b"1")
+    other_id, other_parts = subject.uploaded("object", b"other")
+    subject.uploads.abort_upload(key, upload_id)
+    subject.uploads.abort_upload(key, upload_id)
+    multipart(subject.other).abort_upload(key, upload_id)
+    refused(NotFoundError, lambda: subject.uploads.complete_upload(key, upload_id, parts), "complete after abort")
+    refused(NotFoundError, lambda: subject.uploads.upload_part(key, upload_id, 2, b"2"), "part after abort")
+    equal(subject.listed(), [], "listing")
+    equal(_pending(subject.uploads, subject.key("")), [(key, other_id)], "pending uploads")
+    subject.uploads.complete_upload(key, other_id, other_parts)
+    equal(subject.store.get(key), b"other", "content")
+
+
+def check_abort_after_complete(subject: Subject) -> None:
+    """Aborting what is completed does nothing."""
+    key = subject.key("object")
+    upload_id, parts = subject.uploaded("object", b"1")
+    subject.uploads.complete_upload(key, upload_id, parts)
+    subject.uploads.abort_upload(key, upload_id)
+    equal(subject.store.get(key), b"1", "content")
+
+
+def _complete_again(subject: Subject, upload_id: str, parts: list[Part]) -> None:
+    """Stores answer differently: as before, or that there is no such upload. Neither may change anything."""
+    with contextlib.suppress(NotFoundError):
+        multipart(subject.other).complete_upload(subject.key("object"), upload_id, parts)
+
+
+def check_complete_twice(subject: Subject) -> None:
+    """A second completion changes nothing (facts: a Complete's retry answers 200, 404 or 500)."""
+    upload_id, parts = subject.uploaded("object", b"1")
+    done = subject.uploads.complete_upload(subject.key("object"), upload_id, parts)
+    _complete_again(subject, upload_id, parts)
+    equal(subject.store.get(subject.key("object")), b"1", "content")
+    equal(subject.store.head(subject.key("object")).size_bytes, done.size_bytes, "size")
+
+
+def check_complete_after_overwrite(subject: Subject) -> None:
+    """A late second completion does not bring back what a newer object replaced."""
+    upload_id, parts = subject.uploaded("object", b"old")
+    subject.uploads.complete_upload(subject.key("object"), upload_id, parts)
+    subject.store.put(subject.key("object"), b"newer")
+    _complete_again(subject, upload_id, parts)
+    equal(subject.store.get(subject.key("object")), b"newer", "content")
+
+
+def check_complete_after_delete(subject: Subject) -> None:
+    """A late second completion does not bring back what was deleted."""
+    upload_id, parts = subject.uploaded("object", b"old")
+    subject.uploads.complete_upload(subject.key("object"), upload_id, parts)
+    subject.store.delete(subject.key("object"))
+    _complete_again(subject, upload_id, parts)
+    equal(subject.listed(), [], "listing")
+
+
+def check_complete_race(subject: Subject) -> None:
+    """Many complete one upload at once: the object is whole, nobody sees anything but success or no such upload."""
+    upload_id, parts = subject.uploaded("object", b"rows")
+    list(ThreadRunner(8).map(lambda _: _complete_again(subject, upload_id, parts), range(8)))
+    equal(subject.store.get(subject.key("object")), b"rows", "content")
+    equal(_pending(subject.uploads, subject.key("")), [], "pending uploads")
+
+
+def check_wrong_etag(subject: Subject) -> None:
+    """A completion that names another etag is refused; the upload can still be completed rightly."""
+    key = subject.key("object")
+    upload_id, [part] = subject.uploaded("object", b"1")
+    wrong = dataclasses.replace(part, etag="0" * 32)
+    refused(
+        InvalidRequestError,
+        lambda: subject.uploads.complete_upload(key, upload_id, [wrong]),
+        "complete by a wrong etag",
+    )
+    equal(subject.listed(), [], "listing")
+    subject.uploads.complete_upload(key, upload_id, [part])
+    equal(subject.store.get(key), b"1", "content")
+
+
+def check_missing_part(subject: Subject) -> None:
+    """A completion that names a part that was never uploaded, or leaves a gap, is refused and shows nothing."""
+    key = subject.key("object")
+    upload_id = subject.uploads.create_upload(key)
+    part = subject.uploads.upload_part(key, upload_id, 1, subject.part_bytes())
+    made_up = dataclasses.replace(part, number=2)
+    for parts in ([part, made_up], [made_up], []):
+        refused(
+            InvalidRequestError,
+            lambda parts=parts: subject.uploads.complete_upload(key, upload_id, parts),  # type: ignore[misc]
+            f"complete with parts {[each.number for each in parts]}",
+        )
+    equal(subject.listed(), [], "listing")
+
+
+def check_small_part(subject: Subject) -> None:
+    """A part that is not the last and below the limit that the store names is refused at completion."""
+    key = subject.key("object")
+    upload_id = subject.uploads.create_upload(key)
+    parts = [subject.uploads.upload_part(key, upload_id, n, subject.part_bytes()[:-1]) for n in (1, 2)]
+    refused(InvalidRequestError, lambda: subject.uploads.complete_upload(key, upload_id, parts), "complete")
+    equal(subject.listed(), [], "listing")
+
+
+def check_list_uploads(subject: Subject) -> None:
+    """Pending uploads below a directory are listed, all and only those (facts: swift returned ``a/dataset1``)."""
+    names = ("dataset1/a", "dataset1/b/c", "dataset1/b/c", "dataset10/a", "dataset1", "dataset1-old/a")
+    made = [(subject.key(name), subject.uploads.create_upload(subject.key(name))) for name in names]
+    below = sorted(upload for upload in made if upload[0].startswith(subject.key("dataset1/")))
+    equal(_pending(multipart(subject.other), subject.key("dataset1/")), below, "below dataset1/")
+    equal(_pending(subject.uploads, subject.key("")), sorted(made), "below the prefix")
+    equal(_pending(subject.uploads, subject.key("none/")), [], "below nothing")
+    for key, upload_id in made:
+        subject.uploads.abort_upload(key, upload_id)
+    equal(_pending(subject.uploads, subject.key("")), [], "after the aborts")
+
+
+def check_list_many_uploads(subject: Subject) -> None:
+    """More uploads than a page holds are all listed, or an error says so."""
+    keys = [subject.key(f"t/part-{n:05d}") for n in range(1050)]
+    made = sorted(zip(keys, ThreadRunner(8).map(subject.uploads.create_upload, keys), strict=True))
+    equal(_pending(subject.uploads, subject.key("t/")) == made, True, "every pending upload is listed once")
+    list(ThreadRunner(8).map(lambda upload: subject.uploads.abort_upload(*upload), made))
+    equal(_pending(subject.uploads, subject.key("t/")), [], "after the aborts")
+
+
+def check_upload_age(subject: Subject) -> None:
+    """A listing tells when an upload was begun: cleaning up by age needs it."""
+    subject.uploads.create_upload(subject.key("object"))
+    [upload] = iter_uploads(subject.uploads, subject.key(""))
+    equal(upload.initiated_at_s > 1_000_000_000, True, "the listing has the time")
+
+
+def check_upload_metadata(subject: Subject) -> None:
+    """Metadata of an upload comes back from the object."""
+    key = subject.key("object")
+    upload_id = subject.uploads.create_upload(key, {"holdfast-job": "20240101-0a"})
+    part = subject.uploads.upload_part(key, upload_id, 1, b"1")
+    subject.uploads.complete_upload(key, upload_id, [part])
+    equal(dict(subject.other.head(key).metadata), {"holdfast-job": "20240101-0a"}, "metadata")
