@@ -1,0 +1,1 @@
+"""Holdfast in Spark: the data source ``holdfast``, `register`, `write` and `read`. Imports pyspark."""

@@ -1,0 +1,45 @@
+"""Make a Spark session know Holdfast and fit for it."""
+
+from __future__ import annotations
+
+import logging
+
+from pyspark.sql import SparkSession
+
+from holdfast.spark.source import HoldfastDataSource
+
+__all__ = ["register"]
+
+_log = logging.getLogger(__name__)
+
+# Any other value of the first makes Spark's Arrow writer add up the size of the whole batch after every row: the way
+# from the JVM to Python then takes three times as long (4.7 s instead of 1.6 s for 10 M rows of 6 columns).
+_TUNING = {
+    "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
+    "spark.sql.python.filterPushdown.enabled": "true",
+}
+
+
+def register(spark: SparkSession) -> None:
+    """Make ``format("holdfast")`` known to a session and tune the session for it; again does nothing.
+
+    A setting that the user has set, for the session or for the application, is left as it is.
+
+    Memory: Arrow batches are then bounded by ``spark.sql.execution.arrow.maxRecordsPerBatch`` (10,000 rows) alone; for
+    rows of more than some 100 KB set that lower.
+    """
+    spark.dataSource.register(HoldfastDataSource)
+    for key, value in _TUNING.items():
+        if _is_untouched(spark, key):
+            spark.conf.set(key, value)
+            _log.info("set for this session: %s=%s", key, value)
+
+
+def _is_untouched(spark: SparkSession, key: str) -> bool:
+    """Whether the setting has its default; False for a setting that this Spark does not have."""
+    unset = object()
+    found = spark.conf.get(key, None)
+    if found is None:
+        return False
+    explicit = {row[0]: row[1] for row in spark.sql("SET").collect()}
+    return explicit.get(key, unset) is unset

@@ -1,0 +1,28 @@
+"""What PySpark looks for: the data source ``holdfast``."""
+
+from __future__ import annotations
+
+from pyspark.sql.datasource import DataSource
+from pyspark.sql.types import StructType
+
+from holdfast.spark.failures import one_sentence
+from holdfast.spark.options import parse_write_options
+from holdfast.spark.writer import HoldfastWriter
+
+__all__ = ["HoldfastDataSource"]
+
+
+class HoldfastDataSource(DataSource):
+    """``df.write.format("holdfast")`` and ``spark.read.format("holdfast")``.
+
+    Options are in docs/spark.md; they are parsed and checked before any task runs.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        return "holdfast"
+
+    def writer(self, schema: StructType, overwrite: bool) -> HoldfastWriter:
+        """A job that is checked and announced."""
+        with one_sentence():
+            return HoldfastWriter(parse_write_options(self.options, overwrite), schema)
