@@ -22,6 +22,8 @@ def pytest_configure() -> None:
         "AWS_EC2_METADATA_DISABLED": "true",
         "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
         "NO_PROXY": "127.0.0.1,localhost",
+        "PYSPARK_PYTHON": sys.executable,  # scripts/run sets these too; an editor that runs one test does not
+        "SPARK_LOCAL_IP": "127.0.0.1",
         "no_proxy": "127.0.0.1,localhost",
         _SESSION_MARK: str(os.getpid()),
     }
