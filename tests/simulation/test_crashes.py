@@ -9,12 +9,23 @@ import itertools
 from collections.abc import Callable, Iterator
 
 import pytest
-from tests.simulation.world import HOME, TASKS, World, expected, run_job, run_task, run_tasks, start
+from tests.simulation.world import (
+    HOME,
+    PUBLICATIONS,
+    TASKS,
+    World,
+    assert_settled,
+    expected,
+    result,
+    run_job,
+    run_task,
+    run_tasks,
+    start,
+)
 
-from holdfast.commit import TWO_PHASE, CommitContext, Kind, SaveMode, read_history, read_snapshot, recover, verify
+from holdfast.commit import TWO_PHASE, CommitContext, Kind, SaveMode, read_history, read_snapshot, recover
 from holdfast.stores.faulty import SimulatedCrash, crash_at
 
-PUBLICATIONS = ["upload", "rename"]
 MODES = [SaveMode.APPEND, SaveMode.OVERWRITE, SaveMode.OVERWRITE_PARTITIONS]
 
 
@@ -35,11 +46,6 @@ def crashes(
                 break
 
 
-def result(mode: SaveMode, name: str = "new") -> list[bytes]:
-    """What the destination holds after `name` committed over ``old`` with the mode."""
-    return sorted(expected("old") + expected(name)) if mode is SaveMode.APPEND else expected(name)
-
-
 def was_committed(world: World) -> bool:
     """Whether the newest job is decided as committed: the log is the truth."""
     return any(decision.entry.seq == 2 and decision.entry.kind is Kind.COMMIT for decision in history(world))
@@ -47,14 +53,6 @@ def was_committed(world: World) -> bool:
 
 def history(world: World) -> list:  # type: ignore[type-arg]  # decisions
     return read_history(world.context()).decisions
-
-
-def assert_settled(world: World, contents: list[bytes]) -> None:
-    assert world.contents() == contents
-    assert world.pending() == [], "C9: no pending upload remains"
-    assert world.leftovers() == [], "no job folder remains"
-    report = verify(world.context())
-    assert report.verified, report.problems
 
 
 @pytest.mark.parametrize("mode", MODES)

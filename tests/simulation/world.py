@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from holdfast.commit import TWO_PHASE, CommitContext, CommitSettings, JobOutcome, JobRecord, SaveMode, TaskCommit
+from holdfast.commit import TWO_PHASE, CommitContext, CommitSettings, JobOutcome, JobRecord, SaveMode, TaskCommit, verify
 from holdfast.commit.layout import is_hidden
 from holdfast.seams import SerialRunner
 from holdfast.stores.base import MultipartLimits, ObjectStore, iter_objects, iter_uploads
@@ -22,6 +22,7 @@ T = TypeVar("T")
 
 HOME = "out put/dataset1/"
 TASKS = 2
+PUBLICATIONS = ["upload", "rename"]
 
 
 @dataclass
@@ -157,3 +158,16 @@ def run_job(ctx: CommitContext, name: str, mode: SaveMode = SaveMode.APPEND, tas
     """A job from start to end."""
     job = start(ctx, mode)
     return TWO_PHASE.commit_job(ctx, job, run_tasks(ctx, job, name, tasks), tasks)
+
+
+def result(mode: SaveMode, name: str = "new") -> list[bytes]:
+    """What the destination holds after `name` committed over ``old`` with the mode."""
+    return sorted(expected("old") + expected(name)) if mode is SaveMode.APPEND else expected(name)
+
+
+def assert_settled(world: World, contents: list[bytes]) -> None:
+    assert world.contents() == contents
+    assert world.pending() == [], "C9: no pending upload remains"
+    assert world.leftovers() == [], "no job folder remains"
+    report = verify(world.context())
+    assert report.verified, report.problems

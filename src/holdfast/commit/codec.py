@@ -217,12 +217,8 @@ def decode_job(key: str, data: bytes) -> JobRecord:
 
 def _read_file(value: dict[str, Any], job: JobId, task: int, attempt: AttemptId) -> FileEntry:
     path = _text(value, "path")
-    owner = file_owner(path)
     _require(layout.is_safe_path(path), "path leaves the destination")
-    _require(
-        owner is not None and (owner.job, owner.task, owner.attempt) == (job, task, attempt),
-        "path is another attempt's",
-    )
+    _require(file_owner(path) == FileOwner(job, task, attempt), "path is another attempt's")
     size_bytes, rows = _count(value, "bytes"), _count(value, "rows")
     if "source" in value:
         source = _text(value, "source")

@@ -22,6 +22,7 @@ from holdfast.commit.records import JobRecord, Kind, LogEntry, SaveMode, TaskCom
 from holdfast.commit.replacement import has_output, plan_replaced
 from holdfast.errors import (
     ConflictError,
+    CorruptDataError,
     DestinationExistsError,
     FencedError,
     HoldfastError,
@@ -156,9 +157,19 @@ def commit_job(ctx: CommitContext, job: JobRecord, commits: Sequence[TaskCommit 
     entry = find_decision(ctx, view, job.job, job.base_seq)
     cache = None
     if entry is None:
-        prepared = prepare_job(ctx, job, check_messages(job, commits, tasks))
-        cache = prepared.cache
-        entry = _decide(ctx, job, prepared, view)
+        present = check_messages(job, commits, tasks)
+        try:
+            prepared = prepare_job(ctx, job, present)
+        except NotFoundError as error:
+            # Manifests go only with their job: most likely recovery took this driver for dead.
+            entry = find_decision(ctx, read_log(ctx), job.job, view.head)
+            if entry is None:
+                raise CorruptDataError(
+                    "a task's manifest is gone, somebody removed it: run the job again", url=ctx.url, job=job.job
+                ) from error
+        else:
+            cache = prepared.cache
+            entry = _decide(ctx, job, prepared, view)
     if entry is None:
         return abort_job(ctx, job)
     if entry.kind is Kind.ABORT:

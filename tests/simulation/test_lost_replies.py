@@ -1,0 +1,125 @@
+"""Calls that fail, and calls that work but whose reply is lost, at every call of a job; then what Spark would do."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from tests.simulation.world import (
+    PUBLICATIONS,
+    TASKS,
+    World,
+    assert_settled,
+    expected,
+    result,
+    run_job,
+    run_task,
+    run_tasks,
+    start,
+)
+
+from holdfast.commit import TWO_PHASE, SaveMode, recover
+from holdfast.errors import HoldfastError, OutcomeUnknownError, UnavailableError
+from holdfast.stores.faulty import FOR_EVER, Fault, FaultMode, Faulty
+from holdfast.stores.intercept import InterceptedStore, Operation
+
+
+@pytest.mark.parametrize("times", [1, 3, FOR_EVER])
+@pytest.mark.parametrize("fault", [FaultMode.LOST_REPLY, FaultMode.FAIL])
+@pytest.mark.parametrize("publication", PUBLICATIONS)
+def test_trouble_at_every_call_of_job_commit(publication: str, fault: FaultMode, times: int) -> None:
+    """What commit says is true (C1, C8); after an error Spark calls abort, and one of the two outcomes is whole."""
+    for nth in itertools.count(1):
+        world = World(publication)
+        run_job(world.context(), "old")
+        job = start(world.context(), SaveMode.OVERWRITE)
+        messages = run_tasks(world.context(), job, "new")
+        faulty = Faulty(Fault(fault, nth=nth, times=times))
+        store = InterceptedStore(world.store, faulty)
+        try:
+            outcome = TWO_PHASE.commit_job(world.context(store=store), job, messages, TASKS)
+        except (UnavailableError, OutcomeUnknownError):
+            outcome = TWO_PHASE.abort_job(world.context(), job)
+            assert_settled(world, expected("new") if outcome.committed else expected("old"))
+        else:
+            assert outcome.committed, "commit returned"
+            if outcome.finished:
+                assert_settled(world, expected("new"))
+            else:
+                assert "recover" in outcome.pending_reason
+                assert times == FOR_EVER, "trouble that passes is sat out"
+                recover(world.context())
+                assert_settled(world, expected("new"))
+        if not faulty.fired:
+            break
+
+
+@pytest.mark.parametrize("fault", [FaultMode.LOST_REPLY, FaultMode.FAIL])
+@pytest.mark.parametrize("publication", PUBLICATIONS)
+def test_trouble_at_every_call_of_a_task(publication: str, fault: FaultMode) -> None:
+    """A task that fails cleans up behind itself as far as it knows; the retry counts; no upload is left at the end."""
+    for nth in itertools.count(1):
+        world = World(publication)
+        job = start(world.context())
+        faulty = Faulty(Fault(fault, nth=nth))
+        try:
+            first = run_task(world.context(store=InterceptedStore(world.store, faulty)), job, 0, "new")
+        except HoldfastError:
+            first = run_task(world.context(), job, 0, "new")
+        second = run_task(world.context(), job, 1, "new")
+        TWO_PHASE.commit_job(world.context(), job, [first, second], TASKS)
+        assert_settled(world, expected("new"))
+        if not faulty.fired:
+            break
+
+
+def test_lost_reply_of_the_decision_is_recognised() -> None:
+    """facts: LOST RESPONSE. A retried put-if-absent meets its own entry: by content it is known as one's own."""
+    world = World("upload")
+    job = start(world.context())
+    messages = run_tasks(world.context(), job, "new")
+    fault = Fault(FaultMode.LOST_REPLY, Operation.PUT, "*/_holdfast/log/*.json")
+    outcome = TWO_PHASE.commit_job(world.context(fault), job, messages, TASKS)
+    assert outcome.committed and outcome.finished and outcome.entry is not None and outcome.entry.seq == 1
+    assert_settled(world, expected("new"))
+
+
+def test_lost_reply_of_a_completion_is_settled_by_head() -> None:
+    """Fault 15: the retry answers "no such upload", which alone says nothing."""
+    world = World("upload")
+    job = start(world.context())
+    messages = run_tasks(world.context(), job, "new")
+    fault = Fault(FaultMode.LOST_REPLY, Operation.COMPLETE_UPLOAD, times=3)
+    outcome = TWO_PHASE.commit_job(world.context(fault), job, messages, TASKS)
+    assert outcome.finished
+    assert_settled(world, expected("new"))
+
+
+def test_store_that_goes_away_after_the_decision() -> None:
+    """facts 82: trouble after the commit point is "committed, clean-up pending", and the next job finishes it."""
+    world = World("upload")
+    job = start(world.context(), SaveMode.OVERWRITE)
+    messages = run_tasks(world.context(), job, "new")
+    fault = Fault(FaultMode.FAIL, Operation.COMPLETE_UPLOAD, nth=2, times=FOR_EVER)
+    outcome = TWO_PHASE.commit_job(world.context(fault), job, messages, TASKS)
+    assert outcome.committed and not outcome.finished
+    assert "committed, its clean-up is pending" in outcome.pending_reason
+    run_job(world.context(), "next")
+    assert_settled(world, sorted(expected("new") + expected("next")))
+
+
+@pytest.mark.parametrize("publication", PUBLICATIONS)
+@pytest.mark.parametrize("mode", [SaveMode.OVERWRITE, SaveMode.APPEND])
+def test_abort_raises_only_what_it_must(publication: str, mode: SaveMode) -> None:
+    """Fault 31: the store is down in abort: an error, and recovery ends the job later."""
+    world = World(publication)
+    run_job(world.context(), "old")
+    job = start(world.context(), mode)
+    run_tasks(world.context(), job, "new")
+    with pytest.raises(UnavailableError):
+        TWO_PHASE.abort_job(world.context(Fault(FaultMode.FAIL, times=FOR_EVER)), job)
+    assert world.contents() == expected("old")
+    recover(world.context())
+    assert_settled(world, expected("old"))
+    run_job(world.context(), "new", mode)
+    assert_settled(world, result(mode))

@@ -1,0 +1,211 @@
+"""Stored records: round trips, and every kind of damage is refused by name with the bytes kept (fault 84, 94)."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.commit import codec
+from holdfast.commit.ids import AttemptId, FileOwner, JobId, file_name
+from holdfast.commit.layout import attempt_dir, log_entry, manifest
+from holdfast.commit.records import (
+    FileEntry,
+    JobRecord,
+    Kind,
+    ListRef,
+    LogEntry,
+    ManifestRef,
+    Replaced,
+    SaveMode,
+    TaskManifest,
+    Totals,
+)
+from holdfast.errors import CorruptDataError
+
+JOB = JobId("20261121093853123-a1b2c3d4e5f6")
+ATTEMPT = AttemptId("0123456789ab")
+OWNER = FileOwner(JOB, 3, ATTEMPT)
+RECORD = JobRecord(
+    job=JOB,
+    committer="two_phase",
+    publication="upload",
+    mode=SaveMode.APPEND,
+    base_seq=4,
+    started_at_s=1.5,
+    details={"schema": "{}", "partition_by": ["ü b"]},
+)
+
+counts = st.integers(0, 2**40)
+texts = st.text(st.characters(exclude_characters="/\0", exclude_categories=["Cs"]), min_size=1, max_size=8)
+
+
+def file_entries() -> st.SearchStrategy[FileEntry]:
+    def upload(number: int, value: str, rows: int, parts: list[tuple[str, int]]) -> FileEntry:
+        path = f"p={value}/{file_name(OWNER, number, '.parquet')}"
+        size = sum(part[1] for part in parts)
+        return FileEntry(path=path, size_bytes=size, rows=rows, upload_id="u", parts=tuple(parts))
+
+    def renamed(number: int, value: str, rows: int, size: int) -> FileEntry:
+        path = f"p={value}/{file_name(OWNER, number, '.csv')}"
+        return FileEntry(path=path, size_bytes=size, rows=rows, source=attempt_dir(JOB, 3, ATTEMPT) + path)
+
+    parts = st.lists(st.tuples(st.text(max_size=4), counts), min_size=1, max_size=3)
+    numbers = st.integers(0, 99)
+    return st.one_of(
+        st.builds(upload, numbers, texts, counts, parts), st.builds(renamed, numbers, texts, counts, counts)
+    )
+
+
+def encoded(files: tuple[FileEntry, ...]) -> tuple[ManifestRef, bytes]:
+    data = codec.encode_manifest(TaskManifest(job=JOB, task=3, attempt=ATTEMPT, files=files, metrics={"s": 0.5}))
+    totals = Totals(files=len(files))
+    return ManifestRef(key=manifest(JOB, 3, ATTEMPT), sha256=codec.digest(data), task=3, totals=totals), data
+
+
+@given(st.lists(file_entries(), max_size=4))
+def test_manifest_round_trip(files: list[FileEntry]) -> None:
+    """Also with newlines, quotes and all of unicode in partition values (HADOOP-17112: paths do have spaces)."""
+    ref, data = encoded(tuple(files))
+    assert codec.decode_manifest(ref, data).files == tuple(files)
+
+
+ONE = FileEntry(path=file_name(OWNER, 0, ".csv"), size_bytes=3, upload_id="u", parts=(("e", 3),))
+
+
+def test_manifest_with_any_byte_changed_is_refused() -> None:
+    ref, data = encoded((ONE,))
+    for index in range(len(data)):
+        broken = data[:index] + bytes([data[index] ^ 1]) + data[index + 1 :]
+        with pytest.raises(CorruptDataError, match="its bytes are kept"):
+            codec.decode_manifest(ref, broken)
+    with pytest.raises(CorruptDataError):
+        codec.decode_manifest(ref, data[:-1])
+
+
+def hostile_files() -> dict[str, FileEntry]:
+    name = file_name(OWNER, 0, ".csv")
+    other_job = FileOwner(JobId("20261121093853123-ffffffffffff"), 3, ATTEMPT)
+    replaced = dataclasses.replace
+    return {
+        "climbs out": replaced(ONE, path=f"../{name}"),
+        "climbs in the middle": replaced(ONE, path=f"a/../../{name}"),
+        "absolute": replaced(ONE, path=f"/{name}"),
+        "into our folder": replaced(ONE, path=f"_holdfast/log/{name}"),
+        "hidden": replaced(ONE, path=f".x/{name}"),
+        "empty segment": replaced(ONE, path=f"a//{name}"),
+        "NUL": replaced(ONE, path=f"a\0/{name}"),
+        "not ours": replaced(ONE, path="data.csv"),
+        "another job's": replaced(ONE, path=file_name(other_job, 0, ".csv")),
+        "no upload": replaced(ONE, upload_id=""),
+        "no parts": replaced(ONE, parts=()),
+        "parts do not add up": replaced(ONE, parts=(("e", 2),)),
+        "negative size": replaced(ONE, size_bytes=-1, parts=(("e", -1),)),
+        "too many parts": replaced(ONE, size_bytes=0, parts=(("e", 0),) * 10_001),
+        "source of another": replaced(ONE, source=attempt_dir(other_job.job, 3, ATTEMPT) + name),
+        "source outside": replaced(ONE, source="../../etc/passwd"),
+    }
+
+
+@pytest.mark.parametrize("what", hostile_files())
+def test_manifest_with_a_hostile_file_is_refused(what: str) -> None:
+    """A right digest does not make a path right: nothing in a record leads out of the destination."""
+    ref, data = encoded((hostile_files()[what],))
+    with pytest.raises(CorruptDataError):
+        codec.decode_manifest(ref, data)
+
+
+def entry(**changes: object) -> LogEntry:
+    base = LogEntry(
+        seq=5,
+        kind=Kind.COMMIT,
+        record=RECORD,
+        token="t",
+        decided_at_s=2.5,
+        totals=Totals(files=1, size_bytes=2, rows=3),
+        tasks=1,
+        manifests=ListRef(key=f"_holdfast/jobs/{JOB}/committed-t.jsonl", sha256="0" * 64, count=1),
+        replaced=ListRef(key=f"_holdfast/jobs/{JOB}/replaced-t.jsonl", sha256="1" * 64, count=7),
+        replaced_by_job={"20261121093853123-ffffffffffff": (1, 2)},
+    )
+    return dataclasses.replace(base, **changes)  # type: ignore[arg-type]  # names are fields
+
+
+def test_log_entry_round_trip() -> None:
+    for value in (entry(), entry(kind=Kind.ABORT, manifests=None, replaced=None, replaced_by_job={})):
+        assert codec.decode_entry(log_entry(5), 5, codec.encode_entry(value)) == value
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("format", "holdfast-log/2"),
+        ("format", None),
+        ("seq", 6),
+        ("seq", True),
+        ("kind", "maybe"),
+        ("job", "../../x"),
+        ("mode", "destroy"),
+        ("publication", "carrier pigeon"),
+        ("base_seq", -1),
+        ("base_seq", 1e308),
+        ("decided_at_s", "now"),
+        ("decided_at_s", 1e300),
+        ("token", ""),
+        ("files", "7"),
+        ("manifests", None),
+        ("manifests", {"key": "../x", "sha256": "0" * 64, "count": 1}),
+        ("manifests", {"key": "_holdfast/jobs/../../x", "sha256": "0" * 64, "count": 1}),
+        ("manifests", {"key": "_holdfast/jobs/x", "sha256": "zz", "count": 1}),
+        ("replaced", []),
+        ("replaced_by_job", []),
+        ("replaced_by_job", {"a": 1}),
+        ("details", "text"),
+    ],
+)
+def test_log_entry_with_a_wrong_field_is_refused(name: str, value: object) -> None:
+    fields = json.loads(codec.encode_entry(entry()))
+    assert name in fields
+    with pytest.raises(CorruptDataError, match="its bytes are kept"):
+        codec.decode_entry(log_entry(5), 5, json.dumps(fields | {name: value}).encode())
+
+
+def test_unknown_fields_of_a_later_version_are_ignored() -> None:
+    fields = json.loads(codec.encode_entry(entry())) | {"colour": "blue"}
+    assert codec.decode_entry(log_entry(5), 5, json.dumps(fields).encode()) == entry()
+
+
+@pytest.mark.parametrize("data", [b"", b"null", b"[]", b"{", b"\xff\xfe", b"\xef\xbb\xbf{}", b"[" * 100_000, b"NaN"])
+def test_no_record_at_all_is_refused(data: bytes) -> None:
+    with pytest.raises(CorruptDataError):
+        codec.decode_entry(log_entry(5), 5, data)
+    with pytest.raises(CorruptDataError):
+        codec.decode_job(f"_holdfast/jobs/{JOB}/job.json", data)
+
+
+def test_job_record_round_trip_and_place() -> None:
+    data = codec.encode_job(RECORD)
+    assert codec.decode_job(f"x/_holdfast/jobs/{JOB}/job.json", data) == RECORD
+    with pytest.raises(CorruptDataError):
+        codec.decode_job("_holdfast/jobs/20261121093853123-ffffffffffff/job.json", data)
+
+
+@pytest.mark.parametrize("path", ["../x", "a/../../x", "_holdfast/log/1.json", "_SUCCESS", ".x/y"])
+def test_replaced_list_never_names_what_is_not_output(path: str) -> None:
+    """A tampered list of replaced files must not delete the log, or anything outside."""
+    data = codec.encode_replaced([Replaced(path=path, size_bytes=1)])
+    ref = ListRef(key="_holdfast/jobs/x", sha256=codec.digest(data), count=1)
+    with pytest.raises(CorruptDataError):
+        list(codec.decode_replaced(ref, data))
+
+
+def test_lists_are_pinned_by_digest_and_count() -> None:
+    data = codec.encode_replaced([Replaced(path="a", size_bytes=1, etag="e"), Replaced(path="b//c", size_bytes=2)])
+    ref = ListRef(key="_holdfast/jobs/x", sha256=codec.digest(data), count=2)
+    assert [file.path for file in codec.decode_replaced(ref, data)] == ["a", "b//c"]
+    for broken, count in ((data.replace(b"a", b"z"), 2), (data, 3)):
+        with pytest.raises(CorruptDataError):
+            list(codec.decode_replaced(dataclasses.replace(ref, count=count), broken))
