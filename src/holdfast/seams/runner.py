@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, InvalidStateError, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, InvalidStateError, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -61,6 +61,8 @@ class ThreadRunner:
         failed: Future[R] = Future()  # gets the first error in time, whichever item it belongs to
 
         def run(item: T) -> R:
+            if failed.done():  # this item waited in the pool; nobody reads its result any more
+                raise CancelledError
             try:
                 return function(item)
             except BaseException as error:
@@ -69,7 +71,8 @@ class ThreadRunner:
                 raise
 
         def result(future: Future[R]) -> R:
-            wait((future, failed), return_when=FIRST_COMPLETED)
+            if not future.done():
+                wait((future, failed), return_when=FIRST_COMPLETED)
             return failed.result() if failed.done() else future.result()
 
         pool = ThreadPoolExecutor(self.threads, thread_name_prefix="holdfast")
