@@ -7,7 +7,7 @@ user a day. The names are Spark's own wherever Spark has one.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -16,7 +16,16 @@ from holdfast.errors import InvalidRequestError
 from holdfast.formats import FormatOptions, get_format, nearest
 from holdfast.stores.s3 import S3Options
 
-__all__ = ["ReadOptions", "StoreOptions", "WriteOptions", "parse_read_options", "parse_write_options"]
+__all__ = [
+    "ReadOptions",
+    "StoreOptions",
+    "WriteOptions",
+    "joined_columns",
+    "option_strings",
+    "parse_late_format_options",
+    "parse_read_options",
+    "parse_write_options",
+]
 
 T = TypeVar("T")
 
@@ -42,6 +51,7 @@ _WRITE_KEYS = (
     "partSize",
     "allowUnfenced",
     "logRetention",
+    "writeId",
 )
 _READ_KEYS = (*_STORE_KEYS, "fileFormat", "columns", "splitSize")
 
@@ -84,6 +94,7 @@ class WriteOptions:
         max_records_per_file: exact limit, None for none.
         target_file_size_bytes: a file ends at about this size, None for no limit.
         settings: of the commit.
+        write_id: the caller's own name for the write, kept with the decision; empty for none.
     """
 
     store: StoreOptions
@@ -95,6 +106,7 @@ class WriteOptions:
     max_records_per_file: int | None = None
     target_file_size_bytes: int | None = None
     settings: CommitSettings = field(default_factory=CommitSettings)
+    write_id: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,6 +188,7 @@ def parse_write_options(options: Mapping[str, str], overwrite: bool) -> WriteOpt
             log_retention_entries=retention or defaults.log_retention_entries,
             allow_unfenced=given.take("allowUnfenced", _boolean) or False,
         ),
+        write_id=given.take("writeId", str) or "",
     )
 
 
@@ -308,3 +321,18 @@ def _columns(text: str) -> tuple[str, ...]:
         if not match[3]:
             return tuple(names)
         rest = rest[match.end() :]
+
+
+# --- writing ----------------------------------------------------------------------------------------------------------
+def joined_columns(names: Sequence[str]) -> str:
+    """Column names as the options ``partitionBy`` and ``columns`` take them, whatever the names hold."""
+    return ",".join("`" + name.replace("`", "``") + "`" for name in names)
+
+
+def option_strings(options: Mapping[str, object]) -> dict[str, str]:
+    """Python values as option strings: True is ``true``, None is left out, ``access_key`` is ``accesskey``."""
+    return {
+        name.replace("_", ""): str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in options.items()
+        if value is not None
+    }

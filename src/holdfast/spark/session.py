@@ -30,16 +30,6 @@ def register(spark: SparkSession) -> None:
     """
     spark.dataSource.register(HoldfastDataSource)
     for key, value in _TUNING.items():
-        if _is_untouched(spark, key):
+        if spark.conf.get(key, None) is None:  # with a default given, Spark's own default does not come back
             spark.conf.set(key, value)
             _log.info("set for this session: %s=%s", key, value)
-
-
-def _is_untouched(spark: SparkSession, key: str) -> bool:
-    """Whether the setting has its default; False for a setting that this Spark does not have."""
-    unset = object()
-    found = spark.conf.get(key, None)
-    if found is None:
-        return False
-    explicit = {row[0]: row[1] for row in spark.sql("SET").collect()}
-    return explicit.get(key, unset) is unset

@@ -58,11 +58,13 @@ class HoldfastWriter(DataSourceArrowWriter):
         self._options = options
         self._schema = arrow_schema(schema)
         _settings(options, self._schema).check_schema(self._schema)
-        details = {
+        details: dict[str, object] = {
             "schema": nullable(schema).json(),
             "format": options.file_format,
             "partition_by": list(options.partition_by),
         }
+        if options.write_id:
+            details["write_id"] = options.write_id
         with _opened(options) as ctx:
             self._job: JobRecord | None = get_committer(options.committer).start_job(ctx, options.mode, details)
 

@@ -1,0 +1,159 @@
+"""The pleasant way in: `write`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql.functions import col
+
+from holdfast.commit import Kind, LogEntry
+from holdfast.commit.log import read_entry, read_log
+from holdfast.errors import InvalidRequestError
+from holdfast.formats import nearest
+from holdfast.seams import SystemIds
+from holdfast.spark.failures import typed_again
+from holdfast.spark.options import WriteOptions, joined_columns, option_strings, parse_write_options
+from holdfast.spark.session import register
+
+__all__ = ["WriteResult", "write"]
+
+# What the caller writes: Spark's mode, and the options that say the rest.
+_MODES: Mapping[str, tuple[str, Mapping[str, str]]] = {
+    "append": ("append", {}),
+    "overwrite": ("overwrite", {}),
+    "overwrite-partitions": ("overwrite", {"partitionOverwriteMode": "dynamic"}),
+    "fail": ("append", {"ifExists": "fail"}),
+    "error": ("append", {"ifExists": "fail"}),
+    "errorifexists": ("append", {"ifExists": "fail"}),
+    "ignore": ("append", {"ifExists": "ignore"}),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class WriteResult:
+    """What a write did.
+
+    Attributes:
+        url: the destination.
+        job: the job's id, None if mode ``ignore`` found data and nothing was written.
+        files, bytes, rows: what the job committed.
+        finished: False if work after the commit is pending (the data is safe; ``holdfast recover`` finishes it).
+    """
+
+    url: str
+    job: str | None
+    files: int = 0
+    bytes: int = 0
+    rows: int = 0
+    finished: bool = True
+
+
+def write(
+    df: DataFrame,
+    url: str,
+    *,
+    mode: str = "append",
+    partition_by: str | Sequence[str] | None = None,
+    file_format: str = "parquet",
+    committer: str = "two_phase",
+    repartition: bool = False,
+    sort_within_partitions: bool = False,
+    **options: object,
+) -> WriteResult:
+    """Write a DataFrame so that all of it becomes visible at once, exactly once, or nothing of it.
+
+    Guarantee: when this returns, the destination holds every row once, whatever died on the way; when it raises, the
+    destination is as it was, except after `OutcomeUnknownError`, where ``holdfast recover`` tells and ends it.
+
+    Args:
+        df: the rows.
+        url: ``s3://bucket/key`` or a directory.
+        mode: ``append``, ``overwrite``, ``overwrite-partitions`` (only the partitions that are written), ``fail``
+            (alias ``error``, ``errorifexists``) or ``ignore``.
+        partition_by: columns that become directories, outermost first.
+        file_format: ``parquet``, ``csv``, ``json``, ``orc``, ``avro``, ``text`` or ``arrow``.
+        committer: how the output is held and shown.
+        repartition: bring the rows of a partition to one task first: few files, one shuffle.
+        sort_within_partitions: sort each task's rows by `partition_by` first: a task then has one file open at a time.
+        options: those of docs/spark.md, also in snake case: ``compression="zstd"``, ``max_records_per_file=10_000``.
+
+    Raises:
+        InvalidRequestError: fix the call; nothing happened.
+        DestinationExistsError: mode ``fail`` and the destination holds data.
+        HoldfastError: see `holdfast.errors` for what to do next.
+        PySparkException: Spark or the query failed; nothing was written.
+
+    Crash: undecided jobs are ended by ``holdfast recover``, decided ones also by the next job on the destination.
+    """
+    columns = (partition_by,) if isinstance(partition_by, str) else tuple(partition_by or ())
+    spark_mode, implied = _parse_mode(mode)
+    token = SystemIds().token()
+    given = {
+        **option_strings(options),
+        **implied,
+        "path": url,
+        "fileFormat": file_format,
+        "committer": committer,
+        "writeId": token,
+        **({"partitionBy": joined_columns(columns)} if columns else {}),
+    }
+    parsed = parse_write_options(given, overwrite=spark_mode == "overwrite")
+    rows = _arrange(df, columns, repartition, sort_within_partitions)
+    register(df.sparkSession)
+    try:
+        rows.write.format("holdfast").mode(spark_mode).options(**given).save()
+    except PySparkException as error:
+        ours = typed_again(error)
+        if ours is None:
+            raise
+        raise ours from None  # Spark's pages around our sentence say nothing more
+    return _find_result(parsed, url, token)
+
+
+def _parse_mode(mode: str) -> tuple[str, Mapping[str, str]]:
+    try:
+        return _MODES[mode.strip().lower().replace("_", "-")]
+    except KeyError:
+        raise InvalidRequestError(f"no such mode: {nearest(mode, _MODES)}", mode=mode) from None
+
+
+def _arrange(df: DataFrame, columns: tuple[str, ...], repartition: bool, sort: bool) -> DataFrame:
+    if not (repartition or sort):
+        return df
+    if not columns:
+        raise InvalidRequestError(
+            "repartition and sort_within_partitions go by the partition columns: give partition_by"
+        )
+    keys: list[Column] = [col(f"`{name.replace('`', '``')}`") for name in columns]
+    if repartition:
+        df = df.repartition(*keys)
+    return df.sortWithinPartitions(*keys) if sort else df
+
+
+def _find_result(options: WriteOptions, url: str, token: str) -> WriteResult:
+    """What the log says about the write that carried `token`."""
+    ctx = options.store.open(options.settings)
+    try:
+        view = read_log(ctx)
+        for seq in range(view.head, view.oldest - 1, -1):
+            entry = read_entry(ctx, seq)
+            if entry.kind is Kind.COMMIT and entry.record.details.get("write_id") == token:
+                return _result(entry, url, finished=seq in view.done)
+    finally:
+        ctx.store.close()
+    return WriteResult(url=url, job=None)
+
+
+def _result(entry: LogEntry, url: str, finished: bool) -> WriteResult:
+    totals = entry.totals
+    return WriteResult(
+        url=url,
+        job=entry.job,
+        files=totals.files,
+        bytes=totals.size_bytes,
+        rows=totals.rows,
+        finished=finished,
+    )
