@@ -6,6 +6,11 @@ import itertools
 from collections.abc import Callable, Iterator
 
 import pytest
+
+from holdfast.commit import TWO_PHASE, CommitContext, Kind, SaveMode, TaskCommit, read_history, read_snapshot, recover
+from holdfast.errors import CorruptDataError, DestinationExistsError, FencedError, NotFoundError
+from holdfast.stores.base import iter_uploads
+from holdfast.stores.faulty import SimulatedCrash, crash_at
 from tests.simulation.world import (
     PUBLICATIONS,
     TASKS,
@@ -18,11 +23,6 @@ from tests.simulation.world import (
     run_tasks,
     start,
 )
-
-from holdfast.commit import TWO_PHASE, CommitContext, Kind, SaveMode, TaskCommit, read_history, read_snapshot, recover
-from holdfast.errors import CorruptDataError, DestinationExistsError, FencedError, NotFoundError
-from holdfast.stores.base import iter_uploads
-from holdfast.stores.faulty import SimulatedCrash, crash_at
 
 
 def interleavings(

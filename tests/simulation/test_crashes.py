@@ -9,6 +9,9 @@ import itertools
 from collections.abc import Callable, Iterator
 
 import pytest
+
+from holdfast.commit import TWO_PHASE, CommitContext, Kind, SaveMode, read_history, read_snapshot, recover
+from holdfast.stores.faulty import SimulatedCrash, crash_at
 from tests.simulation.world import (
     HOME,
     PUBLICATIONS,
@@ -22,9 +25,6 @@ from tests.simulation.world import (
     run_tasks,
     start,
 )
-
-from holdfast.commit import TWO_PHASE, CommitContext, Kind, SaveMode, read_history, read_snapshot, recover
-from holdfast.stores.faulty import SimulatedCrash, crash_at
 
 MODES = [SaveMode.APPEND, SaveMode.OVERWRITE, SaveMode.OVERWRITE_PARTITIONS]
 

@@ -5,6 +5,11 @@ from __future__ import annotations
 import itertools
 
 import pytest
+
+from holdfast.commit import TWO_PHASE, SaveMode, recover
+from holdfast.errors import HoldfastError, OutcomeUnknownError, UnavailableError
+from holdfast.stores.faulty import FOR_EVER, Fault, FaultMode, Faulty
+from holdfast.stores.intercept import InterceptedStore, Operation
 from tests.simulation.world import (
     PUBLICATIONS,
     TASKS,
@@ -17,11 +22,6 @@ from tests.simulation.world import (
     run_tasks,
     start,
 )
-
-from holdfast.commit import TWO_PHASE, SaveMode, recover
-from holdfast.errors import HoldfastError, OutcomeUnknownError, UnavailableError
-from holdfast.stores.faulty import FOR_EVER, Fault, FaultMode, Faulty
-from holdfast.stores.intercept import InterceptedStore, Operation
 
 
 @pytest.mark.parametrize("times", [1, 3, FOR_EVER])

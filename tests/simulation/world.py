@@ -10,7 +10,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from holdfast.commit import TWO_PHASE, CommitContext, CommitSettings, JobOutcome, JobRecord, SaveMode, TaskCommit, verify
+from holdfast.commit import (
+    TWO_PHASE,
+    CommitContext,
+    CommitSettings,
+    JobOutcome,
+    JobRecord,
+    SaveMode,
+    TaskCommit,
+    verify,
+)
 from holdfast.commit.layout import is_hidden
 from holdfast.seams import SerialRunner
 from holdfast.stores.base import MultipartLimits, ObjectStore, iter_objects, iter_uploads

@@ -1,0 +1,153 @@
+"""Task attempts: parts, budgets, errors, and what is left behind."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from holdfast.commit import TWO_PHASE, CommitContext
+from holdfast.commit.codec import decode_manifest
+from holdfast.commit.records import TaskCommit, TaskManifest
+from holdfast.commit.sinks import part_size
+from holdfast.errors import InvalidRequestError, UnavailableError
+from holdfast.seams import ThreadRunner
+from holdfast.stores.base import MultipartLimits
+from holdfast.stores.faulty import FOR_EVER, Fault, FaultMode
+from holdfast.stores.intercept import InterceptedStore, Operation
+from holdfast.stores.memory import MemoryStore
+from holdfast.stores.recorded import Recorded
+from tests.simulation.world import HOME, World, payload, run_task, start
+
+
+def manifest_of(world: World, commit: TaskCommit) -> TaskManifest:
+    return decode_manifest(commit.ref, world.store.get(HOME + commit.ref.key))
+
+
+def test_request_cost_of_a_task() -> None:
+    """facts 2.5: a small file is one create and one part, the task one more PUT; no HEAD, no LIST, no DELETE."""
+    world = World("upload")
+    job = start(world.context())
+    recorded = Recorded()
+    with TWO_PHASE.start_task(world.context(store=InterceptedStore(world.store, recorded)), job, 0) as attempt:
+        for _ in range(3):
+            sink = attempt.open(attempt.file_name(".txt"))
+            sink.write(b"abc")
+            sink.close()
+        attempt.commit()
+    assert recorded.counts() == {Operation.CREATE_UPLOAD: 3, Operation.UPLOAD_PART: 3, Operation.PUT: 1}
+
+
+def test_bytes_become_parts_in_order() -> None:
+    world = World("upload")
+    job = start(world.context())
+    commit = run_task(world.context(), job, 0, "a-long-name")
+    manifest = manifest_of(world, commit)
+    content = payload("a-long-name", 0, 0)
+    assert [size for _, size in manifest.files[0].parts] == [4] * (len(content) // 4) + [len(content) % 4]
+    assert commit.inline is not None and decode_manifest(commit.ref, commit.inline) == manifest
+    assert commit.ref.totals.rows == 2 and commit.ref.totals.files == 2
+
+
+@pytest.mark.parametrize("publication", ["upload", "rename"])
+def test_empty_file_and_task_without_files(publication: str) -> None:
+    """facts 2 and 3: an empty file is made, a task without output commits."""
+    world = World(publication)
+    ctx = world.context()
+    job = start(ctx)
+    with TWO_PHASE.start_task(ctx, job, 0) as attempt:
+        name = attempt.file_name(".txt")
+        attempt.open(name).close()
+        empty = attempt.commit()
+    with TWO_PHASE.start_task(ctx, job, 1) as attempt:
+        nothing = attempt.commit()
+    assert TWO_PHASE.commit_job(ctx, job, [empty, nothing], 2).committed
+    assert world.listing() == {name: b""}
+
+
+def test_part_sizes_reach_terabytes() -> None:
+    """facts 71: ten thousand parts are the limit; the parts grow so that they are enough."""
+    base = 8 * 1024 * 1024
+    assert part_size(0, base) == base
+    assert sum(part_size(number, base) for number in range(10_000)) > 5 * 1024**4
+
+
+def test_file_that_needs_too_many_parts_is_refused() -> None:
+    world = World("upload")
+    limits = MultipartLimits(min_part_size_bytes=1, max_parts=3)
+    store = MemoryStore(limits=limits, clock=world.clock, ids=world.ids)
+    ctx = world.context(store=store).with_settings(part_size_bytes=1)
+    job = start(ctx)
+    with pytest.raises(InvalidRequestError, match="part size"), TWO_PHASE.start_task(ctx, job, 0) as attempt:
+        attempt.open(attempt.file_name(".txt")).write(b"12345")
+    assert not store.list_uploads_page("").uploads
+
+
+def test_many_open_files_share_one_budget() -> None:
+    """Parts that wait in open files are bounded together: the fullest goes up early."""
+    world = World("upload")
+    recorded = Recorded()
+    ctx = world.context(store=InterceptedStore(world.store, recorded)).with_settings(
+        part_size_bytes=100, part_buffer_bytes=50
+    )
+    job = start(ctx)
+    with TWO_PHASE.start_task(ctx, job, 0) as attempt:
+        sinks = [attempt.open(attempt.file_name(".txt")) for _ in range(10)]
+        for number, sink in enumerate(sinks):
+            sink.write(b"x" * (number + 5))
+            assert sum(sink.waiting_bytes for sink in sinks) <= 50  # type: ignore[attr-defined]  # upload sinks
+        attempt.commit()
+    early = [call for call in recorded.calls if call.operation is Operation.UPLOAD_PART]
+    assert max(call.size_bytes for call in early) == 14
+
+
+@pytest.mark.parametrize("path", ["../{}", "/{}", "_x/{}", "a//{}", "data.csv", ""])
+def test_task_writes_only_below_its_destination(path: str) -> None:
+    world = World("upload")
+    with TWO_PHASE.start_task(world.context(), start(world.context()), 0) as attempt:
+        with pytest.raises(InvalidRequestError):
+            attempt.open(path.format(attempt.file_name(".txt")))
+        name = attempt.file_name(".txt")
+        attempt.open(name)
+        with pytest.raises(InvalidRequestError, match="already"):
+            attempt.open(name)
+
+
+@pytest.mark.parametrize(
+    ("publication", "operation"),
+    [("upload", Operation.CREATE_UPLOAD), ("upload", Operation.UPLOAD_PART), ("rename", Operation.FILE_CLOSE)],
+)
+def test_failed_attempt_leaves_no_upload(publication: str, operation: Operation) -> None:
+    """facts 12 to 15: the original error is raised, every started upload is dropped, also when dropping fails."""
+    world = World(publication)
+    job = start(world.context())
+    fault = Fault(FaultMode.FAIL, operation, nth=2, times=FOR_EVER)
+    with pytest.raises(UnavailableError, match="injected"):
+        run_task(world.context(fault), job, 0, "new")
+    assert world.pending() == [] and world.listing() == {}
+
+    faults = (fault, Fault(FaultMode.FAIL, Operation.ABORT_UPLOAD, times=FOR_EVER))
+    with pytest.raises(UnavailableError, match="injected"):
+        run_task(world.context(*faults), job, 0, "new")
+    TWO_PHASE.abort_job(world.context(), job)
+    assert world.pending() == [] and world.leftovers() == []
+
+
+def test_threads_end_with_the_attempt_and_the_job() -> None:
+    """HADOOP-16570: fifty jobs in one process, as many threads afterwards as before."""
+    world = World("upload")
+    ctx = world.context()
+    ctx = CommitContext(store=ctx.store, prefix=ctx.prefix, url=ctx.url, runner=ThreadRunner(8), settings=ctx.settings)
+    before = threading.active_count()
+    for number in range(50):
+        job = start(ctx)
+        with TWO_PHASE.start_task(ctx, job, 0) as attempt:
+            sink = attempt.open(attempt.file_name(".txt"))
+            sink.write(b"content of more than one part")
+            commit = attempt.commit()
+        if number % 2:
+            TWO_PHASE.commit_job(ctx, job, [commit], 1)
+        else:
+            TWO_PHASE.abort_job(ctx, job)
+    assert threading.active_count() == before
+    assert len(world.listing()) == 25 and world.pending() == []
