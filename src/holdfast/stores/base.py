@@ -128,10 +128,10 @@ class ObjectInfo:
 
 @dataclass(frozen=True, slots=True)
 class ObjectPage:
-    """One page of a listing in ascending UTF-8 byte order of keys; `truncated` says that more follow."""
+    """One page of a listing; `next_token` is None on the last one, else opaque to the caller."""
 
     objects: Sequence[ObjectInfo]
-    truncated: bool
+    next_token: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,8 +200,20 @@ class ObjectStore(Protocol):
         """
         ...
 
-    def list_page(self, prefix: str, start_after: str = "", max_keys: int = 1000) -> ObjectPage:
-        """List objects whose key starts with `prefix` and is greater than `start_after`."""
+    def list_page(
+        self, prefix: str, start_after: str = "", max_keys: int = 1000, token: str | None = None
+    ) -> ObjectPage:
+        """List objects whose key starts with `prefix`: use `iter_objects`.
+
+        Guarantee: within a directory, in ascending UTF-8 byte order of names. So are whole keys on S3 itself, but
+        SeaweedFS shows all of ``a/`` before ``a-b``: nothing may rest on the order across directories.
+
+        Args:
+            prefix: any start of a key.
+            start_after: only keys greater than this; for keys of one directory, because of that order.
+            max_keys: at most so many on this page; 1000 is the most that S3 gives.
+            token: goes on with a listing of the same prefix and `start_after` where its last page ended.
+        """
         ...
 
     def delete(self, key: str) -> None:
@@ -314,22 +326,22 @@ def rename(store: ObjectStore) -> RenameStore:
 
 
 def iter_objects(store: ObjectStore, prefix: str, start_after: str = "", page_size: int = 1000) -> Iterator[ObjectInfo]:
-    """Every object below `prefix` in key order, page by page.
+    """Every object whose key starts with `prefix`, page by page, in the order that `ObjectStore.list_page` describes.
 
     Raises:
-        CorruptDataError: the server's pages do not advance.
+        CorruptDataError: the server gave the same token twice, so that the walk would not end.
     """
+    token: str | None = None
+    seen: set[str] = set()
     while True:
-        page = store.list_page(prefix, start_after, page_size)
+        page = store.list_page(prefix, start_after, page_size, token)
         yield from (info for info in page.objects if info.key.startswith(prefix))
-        if not page.truncated:
+        token = page.next_token
+        if token is None:
             return
-        last = page.objects[-1].key if page.objects else ""
-        if last <= start_after:
-            raise CorruptDataError(
-                "a listing does not advance; report it to the store's maker", prefix=prefix, key=last
-            )
-        start_after = last
+        if token in seen:
+            raise CorruptDataError("a listing does not advance; report it to the store's maker", prefix=prefix)
+        seen.add(token)
 
 
 def iter_uploads(store: MultipartStore, prefix: str) -> Iterator[UploadInfo]:

@@ -134,9 +134,11 @@ class InterceptedStore:
     def head(self, key: str) -> ObjectInfo:
         return self._interceptor(StoreCall(Operation.HEAD, key), lambda: self._inner.head(key))
 
-    def list_page(self, prefix: str, start_after: str = "", max_keys: int = 1000) -> ObjectPage:
+    def list_page(
+        self, prefix: str, start_after: str = "", max_keys: int = 1000, token: str | None = None
+    ) -> ObjectPage:
         call = StoreCall(Operation.LIST, prefix)
-        return self._interceptor(call, lambda: self._inner.list_page(prefix, start_after, max_keys))
+        return self._interceptor(call, lambda: self._inner.list_page(prefix, start_after, max_keys, token))
 
     def delete(self, key: str) -> None:
         self._interceptor(StoreCall(Operation.DELETE, key), lambda: self._inner.delete(key))

@@ -98,14 +98,16 @@ class LocalStore:
             raise NotFoundError("no such file: check the key", key=key)
         return _info(key, status)
 
-    def list_page(self, prefix: str, start_after: str = "", max_keys: int = 1000) -> ObjectPage:
+    def list_page(
+        self, prefix: str, start_after: str = "", max_keys: int = 1000, token: str | None = None
+    ) -> ObjectPage:
         found: list[ObjectInfo] = []
         with os_errors(prefix):
-            for info in walk_objects(self._tree.root, prefix, start_after):
+            for info in walk_objects(self._tree.root, prefix, start_after if token is None else token):
                 if len(found) == max_keys:
-                    return ObjectPage(found, truncated=True)
+                    return ObjectPage(found, found[-1].key)
                 found.append(info)
-        return ObjectPage(found, truncated=False)
+        return ObjectPage(found, None)
 
     def delete(self, key: str) -> None:
         with os_errors(key):

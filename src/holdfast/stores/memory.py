@@ -131,7 +131,10 @@ class MemoryStore:
         with self._lock:
             return self._existing(key).info
 
-    def list_page(self, prefix: str, start_after: str = "", max_keys: int = 1000) -> ObjectPage:
+    def list_page(
+        self, prefix: str, start_after: str = "", max_keys: int = 1000, token: str | None = None
+    ) -> ObjectPage:
+        start_after = start_after if token is None else token
         with self._lock:
             first = bisect.bisect_left(self._keys, prefix)
             if start_after >= prefix:
@@ -141,7 +144,8 @@ class MemoryStore:
                 if not key.startswith(prefix):
                     break
                 found.append(self._objects[key].info)
-            return ObjectPage(found[:max_keys], truncated=len(found) > max_keys)
+        page = found[:max_keys]
+        return ObjectPage(page, page[-1].key if len(found) > max_keys else None)
 
     def delete(self, key: str) -> None:
         with self._lock:

@@ -125,16 +125,26 @@ class S3Store:
             {name.lower(): value for name, value in found.get("Metadata", {}).items()},
         )
 
-    def list_page(self, prefix: str, start_after: str = "", max_keys: int = 1000) -> ObjectPage:
+    def list_page(
+        self, prefix: str, start_after: str = "", max_keys: int = 1000, token: str | None = None
+    ) -> ObjectPage:
         arguments: dict[str, object] = {"Bucket": self.bucket, "Prefix": prefix, "MaxKeys": max_keys}
         if start_after:
             arguments["StartAfter"] = start_after
+        if token is not None:
+            arguments["ContinuationToken"] = token
         page = self._connection.request(prefix, Effect.NONE, lambda client: client.list_objects_v2(**arguments))
         found = [
             ObjectInfo(entry["Key"], int(entry["Size"]), _etag(entry), entry["LastModified"].timestamp())
             for entry in page.get("Contents", ())
         ]
-        return ObjectPage(found, truncated=bool(page.get("IsTruncated")))
+        if not page.get("IsTruncated"):
+            return ObjectPage(found, None)
+        if not page.get("NextContinuationToken"):
+            raise CorruptDataError(
+                "a listing is cut off without a token; report it to the store's maker", prefix=prefix
+            )
+        return ObjectPage(found, page["NextContinuationToken"])
 
     def delete(self, key: str) -> None:
         def send(client: Client) -> None:

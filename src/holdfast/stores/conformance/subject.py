@@ -47,9 +47,9 @@ class Subject:
         return rename(self.store)
 
     def listed(self, relative: str = "") -> list[str]:
-        """The keys below the prefix, relative to it, as a listing shows them."""
+        """The keys below the prefix, relative to it and sorted: servers order directories differently."""
         infos = iter_objects(self.store, self.key(relative))
-        return [info.key[len(self.prefix) + 1 :] for info in infos]
+        return sorted(info.key[len(self.prefix) + 1 :] for info in infos)
 
     def part_bytes(self, letter: bytes = b"p") -> bytes:
         """A body that is just big enough for a part that is not the last."""

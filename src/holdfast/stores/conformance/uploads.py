@@ -213,8 +213,16 @@ def check_small_part(subject: Subject) -> None:
 
 
 def check_list_uploads(subject: Subject) -> None:
-    """Pending uploads below a directory are listed, all and only those (facts: swift returned ``a/dataset1``)."""
-    names = ("dataset1/a", "dataset1/b/c", "dataset1/b/c", "dataset10/a", "dataset1", "dataset1-old/a")
+    """Pending uploads below a directory are listed, all and only those."""
+    _check_listing(subject, "dataset1/a", "dataset1/b/c", "dataset1/b/c", "dataset10/a", "dataset1-old/a")
+
+
+def check_list_uploads_beside_directory(subject: Subject) -> None:
+    """An upload to ``dataset1`` is not below ``dataset1/`` (facts: swift returned it)."""
+    _check_listing(subject, "dataset1", "dataset1/a")
+
+
+def _check_listing(subject: Subject, *names: str) -> None:
     made = [(subject.key(name), subject.uploads.create_upload(subject.key(name))) for name in names]
     below = sorted(upload for upload in made if upload[0].startswith(subject.key("dataset1/")))
     equal(_pending(multipart(subject.other), subject.key("dataset1/")), below, "below dataset1/")
