@@ -29,7 +29,9 @@ def arrow_schema(schema: StructType) -> pa.Schema:
             fields.append(to_arrow_schema(StructType([field]), **_UTC).field(0))
         except Exception as error:
             raise InvalidRequestError(
-                "a column's type cannot leave Spark: cast it first", column=field.name, type=field.dataType.simpleString()
+                "a column's type cannot leave Spark: cast it first",
+                column=field.name,
+                type=field.dataType.simpleString(),
             ) from error
     return pa.schema(fields)
 
