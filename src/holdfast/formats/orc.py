@@ -1,23 +1,30 @@
 """ORC through pyarrow.
 
+Local timestamps and intervals are stored as Spark stores them: whole microseconds with Spark's type as an attribute.
+pyarrow writes instants before 1970 with a fraction of a second, and reads instants outside of 1677-2262, wrongly;
+Java's ORC reader takes dates before 1582 for Julian ones. Such values are refused rather than changed.
+
 Memory: rows are collected into batches of about 64 Ki before they go to the encoder, which holds one stripe (64 MiB).
 """
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.orc as pa_orc
+import pyarrow.types as pat
 
 from holdfast.errors import CorruptDataError, InvalidRequestError
 from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, RowFilter
 from holdfast.formats.buffer import BatchBuffer
 from holdfast.formats.files import input_file, output_stream
 from holdfast.formats.options import choice
-from holdfast.formats.types import check_types, finish, needed_schema, plain_batch, plain_schema
+from holdfast.formats.types import check_types, finish, leaves, map_children, needed_schema, plain_batch, plain_schema
 
 __all__ = ["ORC", "OrcOptions"]
 
@@ -46,9 +53,66 @@ _CODECS = {
 }
 
 
+# --- types ------------------------------------------------------------------------------------------------------------
+_SPARK_TYPE = b"spark.sql.catalyst.type"
+_NTZ, _INTERVAL = b"timestamp_ntz", b"interval day to second"
+
+
+def _stored_field(field: pa.Field) -> pa.Field:
+    """The field as it is stored: ORC has no local timestamps as Spark understands them, and no intervals."""
+    kind = field.type
+    if pat.is_timestamp(kind) and kind.tz is None:
+        return pa.field(field.name, pa.int64(), field.nullable, {_SPARK_TYPE: _NTZ})
+    if pat.is_duration(kind):
+        return pa.field(field.name, pa.int64(), field.nullable, {_SPARK_TYPE: _INTERVAL})
+    return pa.field(field.name, map_children(kind, _stored_field), field.nullable)
+
+
+def _logical_field(field: pa.Field) -> pa.Field:
+    """The inverse of `_stored_field`."""
+    spark_type = (field.metadata or {}).get(_SPARK_TYPE)
+    if spark_type == _NTZ:
+        return pa.field(field.name, pa.timestamp("us"), field.nullable)
+    if spark_type == _INTERVAL:
+        return pa.field(field.name, pa.duration("us"), field.nullable)
+    return pa.field(field.name, map_children(field.type, _logical_field), field.nullable)
+
+
+_GREGORIAN = datetime.date(1582, 10, 15)
+_FIRST, _LAST = datetime.datetime(1677, 9, 22), datetime.datetime(2262, 4, 11)
+
+
+def _check_values(table: pa.Table) -> None:
+    for field, column in zip(table.schema, table.columns, strict=True):
+        for chunk in column.chunks:
+            for path, leaf in leaves(field.name, chunk):
+                if pat.is_timestamp(leaf.type) and leaf.type.tz is not None:
+                    _check_instants(path, leaf)
+                elif pat.is_date(leaf.type) and pc.any(pc.less(leaf, _GREGORIAN)).as_py():
+                    raise InvalidRequestError("ORC cannot hold dates before 1582-10-15: use parquet", column=path)
+
+
+def _check_instants(path: str, leaf: Any) -> None:
+    bounds = pc.min_max(leaf.cast(pa.timestamp("us"))).as_py()
+    if bounds["min"] is None:
+        return
+    if bounds["min"] < _FIRST or bounds["max"] > _LAST:
+        raise InvalidRequestError("ORC cannot hold instants outside of 1677-2262: use parquet", column=path)
+    if bounds["min"] < datetime.datetime(1970, 1, 1):
+        micros = leaf.cast(pa.int64())
+        early = pc.filter(micros, pc.less(micros, 0))
+        whole = pc.equal(pc.multiply(pc.divide(early, 1_000_000), 1_000_000), early)
+        if not pc.all(whole).as_py():
+            raise InvalidRequestError(
+                "ORC cannot hold fractions of a second before 1970: use parquet, or truncate the column", column=path
+            )
+
+
+# --- writing ----------------------------------------------------------------------------------------------------------
 class _OrcWriter:
     def __init__(self, sink: ByteSink, schema: pa.Schema, options: OrcOptions) -> None:
         self._plain = plain_schema(schema)
+        self._stored = pa.schema([_stored_field(field) for field in self._plain])
         self._buffer = BatchBuffer(self._plain)
         self._stripe_bytes = 0  # decoded bytes given to the encoder since it can last have ended a stripe
         self._writer = pa_orc.ORCWriter(
@@ -72,10 +136,13 @@ class _OrcWriter:
 
     def _flush(self) -> None:
         self._stripe_bytes = (self._stripe_bytes + self._buffer.bytes) % _STRIPE_BYTES
-        self._writer.write(self._buffer.take())
+        table = self._buffer.take()
+        _check_values(table)
+        self._writer.write(table.cast(self._stored))
         self._empty = False
 
 
+# --- reading ----------------------------------------------------------------------------------------------------------
 def _open_file(source: BinaryIO) -> Any:
     try:
         return pa_orc.ORCFile(input_file(source))
@@ -84,7 +151,7 @@ def _open_file(source: BinaryIO) -> Any:
 
 
 def _read_schema(source: BinaryIO, options: OrcOptions) -> pa.Schema:
-    return plain_schema(_open_file(source).schema)
+    return plain_schema(pa.schema([_logical_field(field) for field in _open_file(source).schema]))
 
 
 def _read_batches(

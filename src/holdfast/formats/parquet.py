@@ -22,7 +22,7 @@ from holdfast.formats.buffer import BatchBuffer
 from holdfast.formats.files import input_file, output_stream
 from holdfast.formats.options import boolean, choice, integer
 from holdfast.formats.spark_schema import spark_schema_json
-from holdfast.formats.types import check_types, finish, needed_schema, plain_batch, plain_schema
+from holdfast.formats.types import check_types, finish, leaves, needed_schema, plain_batch, plain_schema
 
 __all__ = ["PARQUET", "ParquetOptions"]
 
@@ -80,23 +80,8 @@ def _dictionary_columns(table: pa.Table) -> list[str]:
     for name in sample.column_names:
         column = sample.column(name)
         chunk = column.chunk(0) if column.num_chunks else pa.nulls(0, column.type)
-        chosen.extend(path for path, leaf in _leaves(name, chunk) if _repeats(leaf))
+        chosen.extend(path for path, leaf in leaves(name, chunk) if _repeats(leaf))
     return chosen
-
-
-def _leaves(path: str, array: Any) -> Iterator[tuple[str, Any]]:
-    """The leaf columns as Parquet names them, with their values."""
-    kind = array.type
-    if pat.is_map(kind):
-        yield from _leaves(f"{path}.key_value.{kind.key_field.name}", array.keys)
-        yield from _leaves(f"{path}.key_value.{kind.item_field.name}", array.items)
-    elif pat.is_list(kind) or pat.is_large_list(kind):
-        yield from _leaves(f"{path}.list.element", array.flatten())
-    elif pat.is_struct(kind):
-        for field, child in zip(kind, array.flatten(), strict=True):
-            yield from _leaves(f"{path}.{field.name}", child)
-    else:
-        yield path, array
 
 
 def _repeats(leaf: Any) -> bool:

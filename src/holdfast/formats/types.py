@@ -19,6 +19,8 @@ __all__ = [
     "children",
     "finish",
     "is_string",
+    "leaves",
+    "map_children",
     "needed_schema",
     "plain_batch",
     "plain_schema",
@@ -74,7 +76,7 @@ def _kind_of(kind: pa.DataType) -> str | None:
 # --- what each format holds -------------------------------------------------------------------------------------------
 HOLDS: Mapping[str, frozenset[str]] = {
     "parquet": _BASE | _NESTED | {"null", "binary", "duration", "time"},
-    "orc": _BASE | _NESTED | {"binary"},
+    "orc": _BASE | _NESTED | {"binary", "duration"},
     "avro": _BASE | _NESTED | {"null", "binary"},
     "arrow": frozenset(_KINDS),
     "json": _BASE | _NESTED | {"null", "binary"},
@@ -137,6 +139,21 @@ def _check_struct_names(path: str, kind: pa.DataType) -> None:
         _check_struct_names(f"{path}.{child.name}", child.type)
 
 
+def leaves(path: str, array: Any) -> Iterator[tuple[str, Any]]:
+    """The leaf columns below a column, named as in Parquet, with their values."""
+    kind = array.type
+    if pat.is_map(kind):
+        yield from leaves(f"{path}.key_value.{kind.key_field.name}", array.keys)
+        yield from leaves(f"{path}.key_value.{kind.item_field.name}", array.items)
+    elif pat.is_list(kind) or pat.is_large_list(kind):
+        yield from leaves(f"{path}.list.element", array.flatten())
+    elif pat.is_struct(kind):
+        for field, child in zip(kind, array.flatten(), strict=True):
+            yield from leaves(f"{path}.{field.name}", child)
+    else:
+        yield path, array
+
+
 # --- plain form -------------------------------------------------------------------------------------------------------
 def plain_type(kind: pa.DataType) -> pa.DataType:
     """The type without dictionary encoding; times, timestamps and durations in microseconds, as Spark keeps them."""
@@ -148,14 +165,19 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
         return pa.time64("us")
     if pat.is_duration(kind):
         return pa.duration("us")
+    return map_children(kind, _plain_field)
+
+
+def map_children(kind: pa.DataType, change: Callable[[pa.Field], pa.Field]) -> pa.DataType:
+    """A nested type with each field right below it changed; lists of fixed size become plain lists."""
     if pat.is_map(kind):
-        return pa.map_(_plain_field(kind.key_field), _plain_field(kind.item_field))
+        return pa.map_(change(kind.key_field), change(kind.item_field))
     if pat.is_large_list(kind):
-        return pa.large_list(_plain_field(kind.value_field))
+        return pa.large_list(change(kind.value_field))
     if pat.is_fixed_size_list(kind) or pat.is_list(kind):
-        return pa.list_(_plain_field(kind.value_field))
+        return pa.list_(change(kind.value_field))
     if pat.is_struct(kind):
-        return pa.struct([_plain_field(field) for field in children(kind)])
+        return pa.struct([change(field) for field in children(kind)])
     return kind
 
 
