@@ -40,7 +40,7 @@ def _import_everything() -> None:
 def test_the_picture_is_the_tree() -> None:
     _import_everything()
     picture = [line.removeprefix("    ") for line in (errors.__doc__ or "").splitlines() if "──" in line]
-    drawn = [re.split(r"(?<=\S)\s{2,}", line, maxsplit=1) for line in picture]
+    drawn = [re.split(r"(?<=[\w)])\s{2,}", line, maxsplit=1) for line in picture]
     assert [line[0] for line in drawn] == _draw(HoldfastError)
     assert [line for line in drawn if len(line) < 2] == [], "each line says what the caller does next"
 
