@@ -1,0 +1,99 @@
+"""The stores on which the conformance suite runs: two handles on the same data each."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from holdfast.stores.base import MultipartLimits
+from holdfast.stores.faulty import Faulty
+from holdfast.stores.intercept import InterceptedStore
+from holdfast.stores.local import LocalStore
+from holdfast.stores.memory import MemoryStore
+from holdfast.stores.recorded import Recorded
+from holdfast.stores.s3 import S3Options, S3Store
+from holdfast.stores.throttled import Throttled, ThrottleOptions
+from holdfast.testing.moto import MotoServer
+from holdfast.testing.weed import SeaweedServer
+
+Handles = tuple[object, object]
+
+TINY_PARTS = MultipartLimits(min_part_size_bytes=16)
+
+
+@pytest.fixture(scope="session")
+def memory() -> Handles:
+    store = MemoryStore(limits=TINY_PARTS)
+    return store, store
+
+
+@pytest.fixture(scope="session")
+def memory_with_rename() -> Handles:
+    store = MemoryStore(limits=TINY_PARTS, rename=True)
+    return store, store
+
+
+@pytest.fixture(scope="session")
+def faulty() -> Handles:
+    inner = MemoryStore(limits=TINY_PARTS, rename=True)
+    return InterceptedStore(inner, Faulty()), inner
+
+
+@pytest.fixture(scope="session")
+def recorded() -> Handles:
+    inner = MemoryStore(limits=TINY_PARTS, rename=True)
+    return InterceptedStore(inner, Recorded()), inner
+
+
+@pytest.fixture(scope="session")
+def throttled() -> Handles:
+    inner = MemoryStore(limits=TINY_PARTS, rename=True)
+    options = ThrottleOptions(request_s=0.0, copy_bytes_per_s=1e12, upload_bytes_per_s=1e12, max_concurrent=3)
+    return InterceptedStore(inner, Throttled(options)), inner
+
+
+@pytest.fixture(scope="session")
+def nested() -> Handles:
+    """A wrapper around a wrapper around a wrapper."""
+    inner = InterceptedStore(MemoryStore(limits=TINY_PARTS, rename=True), Faulty())
+    return InterceptedStore(InterceptedStore(inner, Throttled(ThrottleOptions(request_s=0.0))), Recorded()), inner
+
+
+@pytest.fixture(scope="session")
+def local(tmp_path_factory: pytest.TempPathFactory) -> Handles:
+    root = tmp_path_factory.mktemp("local") / "not made yet"
+    return LocalStore(str(root)), LocalStore(str(root))
+
+
+@pytest.fixture(scope="session")
+def local_recorded(tmp_path_factory: pytest.TempPathFactory) -> Handles:
+    root: Path = tmp_path_factory.mktemp("local")
+    return InterceptedStore(LocalStore(str(root)), Recorded()), LocalStore(str(root))
+
+
+def _s3_handles(options: S3Options) -> Handles:
+    store = S3Store("conformance", options)
+    return store, pickle.loads(pickle.dumps(store))
+
+
+@pytest.fixture(scope="session")
+def moto() -> Iterator[Handles]:
+    with MotoServer() as server:
+        server.create_bucket("conformance")
+        handles = _s3_handles(server.options)
+        yield handles
+        for handle in handles:
+            handle.close()  # type: ignore[attr-defined]  # an S3Store
+
+
+@pytest.fixture(scope="session")
+def weed() -> Iterator[Handles]:
+    with SeaweedServer() as server:
+        server.create_bucket("conformance")
+        handles = _s3_handles(server.options)
+        yield handles
+        for handle in handles:
+            handle.close()  # type: ignore[attr-defined]  # an S3Store

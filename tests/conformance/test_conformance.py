@@ -1,0 +1,66 @@
+"""The shipped suite on every store, every wrapped store and two servers; deviations are declared, never skipped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from holdfast.stores.base import MultipartLimits
+from holdfast.stores.conformance import Check, Subject, checks_for
+from holdfast.stores.local import LocalStore
+from holdfast.stores.memory import MemoryStore
+from holdfast.stores.s3 import S3Store
+
+_MEMORY = MemoryStore(limits=MultipartLimits(min_part_size_bytes=16)).capabilities
+_RENAME = MemoryStore(limits=MultipartLimits(min_part_size_bytes=16), rename=True).capabilities
+_LOCAL = LocalStore("/").capabilities
+_S3 = S3Store("bucket").capabilities
+
+IMPLEMENTATIONS = {
+    "memory": _MEMORY,
+    "memory_with_rename": _RENAME,
+    "faulty": _RENAME,
+    "recorded": _RENAME,
+    "throttled": _RENAME,
+    "nested": _RENAME,
+    "local": _LOCAL,
+    "local_recorded": _LOCAL,
+    "moto": _S3,
+    "weed": _S3,
+}
+
+_FILE_SYSTEM = {
+    "check_object_beside_directory": "a file system cannot hold a file and a directory of one name",
+    "key:double-slash": "a file system has no empty names: refused",
+    "key:dot-segment": "a file system gives '.' a meaning: refused",
+}
+DEVIATIONS = {
+    "local": _FILE_SYSTEM,
+    "local_recorded": _FILE_SYSTEM,
+    "weed": {
+        "check_list_order": "SeaweedFS sorts by path segment: all of a/ before a-b",
+        "check_list_start_after": "the same order: what is below a/ does not come behind a",
+        "key:backslash": "SeaweedFS turns a backslash into a slash in listings",
+        "key:double-slash": "SeaweedFS joins slashes in listings",
+        "key:dot-segment": "SeaweedFS refuses '.' as a segment",
+    },
+}
+
+
+def _cases() -> Iterator[object]:
+    for name, capabilities in IMPLEMENTATIONS.items():
+        checks = checks_for(capabilities)
+        declared = DEVIATIONS.get(name, {})
+        assert declared.keys() <= {check.name for check in checks}, "a declared deviation names no check"
+        for check in checks:
+            marks = [pytest.mark.xfail(strict=True, reason=declared[check.name])] if check.name in declared else []
+            if name == "weed":
+                marks.append(pytest.mark.s3)
+            yield pytest.param(name, check, id=f"{name}-{check.name}", marks=marks)
+
+
+@pytest.mark.parametrize(("implementation", "check"), list(_cases()))
+def test_conformance(implementation: str, check: Check, request: pytest.FixtureRequest) -> None:
+    store, other = request.getfixturevalue(implementation)
+    check.run(Subject(store, other, f"suite/{check.name.replace(':', '-')}"))

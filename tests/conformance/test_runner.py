@@ -1,0 +1,91 @@
+"""The runner that is shipped for stores of others: what it reports, and that its checks can fail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+import pytest
+
+from holdfast.stores.base import Capabilities, MultipartLimits, ObjectInfo, Overwrite, PutMode, Trit
+from holdfast.stores.conformance import checks_for, run_conformance
+from holdfast.stores.intercept import InterceptedStore, Operation, StoreCall
+from holdfast.stores.memory import MemoryStore
+
+T = TypeVar("T")
+TINY_PARTS = MultipartLimits(min_part_size_bytes=16)
+
+
+def test_report_of_a_right_store() -> None:
+    report = run_conformance(MemoryStore(limits=TINY_PARTS, rename=True))
+    assert report.passed, str(report)
+    assert len(report.results) > 60
+    assert all(line.startswith("ok ") for line in str(report).splitlines())
+
+
+class _IgnoresConditions(MemoryStore):
+    """As rclone, juicefs and swift do (facts: conditional writes are ignored without an error)."""
+
+    def put(
+        self, key: str, data: bytes, mode: PutMode = Overwrite(), metadata: Mapping[str, str] | None = None
+    ) -> ObjectInfo:
+        return super().put(key, data, Overwrite(), metadata)
+
+
+def test_report_names_what_a_store_does_not_do() -> None:
+    report = run_conformance(_IgnoresConditions(limits=TINY_PARTS))
+    failed = {name for name, error in report.results.items() if error is not None}
+    assert failed == {
+        "check_create",
+        "check_create_race",
+        "check_update",
+        "check_update_missing",
+        "check_update_race",
+    }
+    assert not report.passed
+    assert "FAILED   check_create: create over an object: expected PreconditionError" in str(report)
+
+
+def test_declared_deviations_have_to_be_there() -> None:
+    declared = dict.fromkeys(
+        ("check_create", "check_create_race", "check_update", "check_update_missing", "check_update_race"), "ignored"
+    )
+    assert run_conformance(_IgnoresConditions(limits=TINY_PARTS), deviations=declared).passed
+    report = run_conformance(MemoryStore(limits=TINY_PARTS), deviations={"check_create": "ignored"})
+    assert not report.passed
+    assert "check_create: passes, although declared: ignored" in str(report)
+
+
+def test_checks_follow_capabilities() -> None:
+    def names(capabilities: Capabilities) -> set[str]:
+        return {check.name for check in checks_for(capabilities)}
+
+    least = names(Capabilities(conditional_put=Trit.NO))
+    assert "check_put_get_head" in least
+    assert not least & {"check_create", "check_abort", "check_rename", "check_copy", "check_put_metadata"}
+    assert {"check_create", "check_rename", "check_abort", "check_copy", "check_upload_metadata"} <= names(
+        Capabilities(multipart=MultipartLimits(), rename=True, metadata=True, copy=True)
+    )
+
+
+def _swallow(*operations: Operation) -> Callable[[StoreCall, Callable[[], T]], T]:
+    def interceptor(call: StoreCall, proceed: Callable[[], T]) -> T:
+        return None if call.operation in operations else proceed()  # type: ignore[return-value]
+
+    return interceptor
+
+
+@pytest.mark.parametrize(
+    ("operation", "check"),
+    [
+        (Operation.DELETE, "check_delete"),
+        (Operation.DELETE_MANY, "check_delete_many"),
+        (Operation.ABORT_UPLOAD, "check_abort"),
+        (Operation.RENAME, "check_rename"),
+        (Operation.COPY, "check_copy"),
+    ],
+)
+def test_checks_notice_a_call_that_does_nothing(operation: Operation, check: str) -> None:
+    inner = MemoryStore(limits=TINY_PARTS, rename=True)
+    report = run_conformance(InterceptedStore(inner, _swallow(operation)))
+    assert report.results[check] is not None
