@@ -11,9 +11,10 @@ import pyarrow as pa
 from holdfast.errors import CorruptDataError
 from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, RowFilter
 from holdfast.formats.buffer import BatchBuffer
+from holdfast.formats.columns import finish, needed_schema, plain_batch, plain_schema
 from holdfast.formats.files import input_file, output_stream
 from holdfast.formats.options import choice
-from holdfast.formats.types import check_types, finish, needed_schema, plain_batch, plain_schema
+from holdfast.formats.types import check_types
 
 __all__ = ["ARROW", "ArrowOptions"]
 

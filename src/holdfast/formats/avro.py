@@ -15,17 +15,9 @@ import pyarrow.types as pat
 
 from holdfast.errors import CorruptDataError, InvalidRequestError, UnsupportedError
 from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, RowFilter
+from holdfast.formats.columns import batch_of, finish, needed_schema, plain_batch, plain_schema
 from holdfast.formats.options import choice, text
-from holdfast.formats.types import (
-    batch_of,
-    check_types,
-    children,
-    finish,
-    is_string,
-    needed_schema,
-    plain_batch,
-    plain_schema,
-)
+from holdfast.formats.types import check_types, children, is_string
 
 __all__ = ["AVRO", "AvroOptions"]
 

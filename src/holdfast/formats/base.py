@@ -24,7 +24,16 @@ from typing import Any, BinaryIO, Generic, Protocol, TypeVar
 
 import pyarrow as pa
 
-__all__ = ["BatchWriter", "ByteSink", "FileFormat", "FormatOptions", "ParsedOptions", "RowFilter", "require_all"]
+__all__ = [
+    "BatchWriter",
+    "ByteSink",
+    "FileFormat",
+    "FormatOptions",
+    "ParsedOptions",
+    "ReadBatches",
+    "RowFilter",
+    "require_all",
+]
 
 
 class ByteSink(Protocol):
@@ -141,6 +150,12 @@ class FileFormat(Generic[Opt]):
     read_schema: Callable[[BinaryIO, Opt], pa.Schema]
     read_batches: ReadBatches[Opt]
     plan_splits: Callable[[BinaryIO, Opt, int], Sequence[Sequence[int] | None]] = field(default=lambda *_: (None,))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Spark carries settings between processes: a format travels by its name."""
+        from holdfast.formats.registry import get_format
+
+        return get_format, (self.name,)
 
     def parse_options(self, given: Mapping[str, str]) -> ParsedOptions[Opt]:
         """Turn strings into options; names are matched without regard to case.

@@ -23,10 +23,11 @@ import pyarrow.csv as pa_csv
 
 from holdfast.errors import CorruptDataError, InvalidRequestError
 from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, RowFilter
+from holdfast.formats.columns import finish, needed_schema, plain_schema
 from holdfast.formats.lines import CODEC_EXTENSIONS, TEXT_PARSERS, LineWriter, read_blocks
 from holdfast.formats.options import boolean, only, single_character, text
 from holdfast.formats.render import scalar_text, text_bytes
-from holdfast.formats.types import check_types, finish, is_string, needed_schema, plain_schema
+from holdfast.formats.types import check_types, is_string
 
 __all__ = ["CSV", "CsvOptions"]
 

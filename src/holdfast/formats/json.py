@@ -18,10 +18,11 @@ import pyarrow.types as pat
 
 from holdfast.errors import CorruptDataError, InvalidRequestError
 from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, RowFilter
+from holdfast.formats.columns import batch_of, finish, needed_schema
 from holdfast.formats.lines import CODEC_EXTENSIONS, TEXT_PARSERS, LineWriter, read_blocks
 from holdfast.formats.options import boolean, only
 from holdfast.formats.render import join_object, json_field, text_bytes
-from holdfast.formats.types import batch_of, check_types, children, finish, is_string, needed_schema
+from holdfast.formats.types import check_types, children, is_string
 
 __all__ = ["JSON", "JsonOptions"]
 

@@ -9,11 +9,11 @@ import pyarrow as pa
 
 from holdfast.errors import CorruptDataError
 from holdfast.formats.base import ByteSink
+from holdfast.formats.columns import plain_batch, plain_schema
 from holdfast.formats.files import input_file, output_stream
 from holdfast.formats.options import OptionParser, choice, only
-from holdfast.formats.types import plain_batch, plain_schema
 
-__all__ = ["CODEC_EXTENSIONS", "TEXT_PARSERS", "LineWriter", "read_blocks"]
+__all__ = ["BLOCK_BYTES", "CODEC_EXTENSIONS", "TEXT_PARSERS", "LineWriter", "read_blocks"]
 
 BLOCK_BYTES = 8 * 1024 * 1024
 

@@ -22,9 +22,10 @@ import pyarrow.types as pat
 from holdfast.errors import CorruptDataError, InvalidRequestError
 from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, RowFilter
 from holdfast.formats.buffer import BatchBuffer
+from holdfast.formats.columns import finish, leaves, map_children, needed_schema, plain_batch, plain_schema
 from holdfast.formats.files import input_file, output_stream
 from holdfast.formats.options import choice
-from holdfast.formats.types import check_types, finish, leaves, map_children, needed_schema, plain_batch, plain_schema
+from holdfast.formats.types import check_types
 
 __all__ = ["ORC", "OrcOptions"]
 

@@ -19,10 +19,11 @@ import pyarrow.types as pat
 from holdfast.errors import CorruptDataError, InvalidRequestError
 from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, RowFilter
 from holdfast.formats.buffer import BatchBuffer
+from holdfast.formats.columns import finish, leaves, needed_schema, plain_batch, plain_schema
 from holdfast.formats.files import input_file, output_stream
 from holdfast.formats.options import boolean, choice, integer
 from holdfast.formats.spark_schema import spark_schema_json
-from holdfast.formats.types import check_types, finish, leaves, needed_schema, plain_batch, plain_schema
+from holdfast.formats.types import check_types
 
 __all__ = ["PARQUET", "ParquetOptions"]
 

@@ -46,7 +46,7 @@ def _java_words(text: Any, values: Any) -> Any:
     return pc.if_else(infinite, pc.if_else(pc.less(values, 0), "-Infinity", "Infinity"), text)
 
 
-def base64_text(values: Any) -> Any:
+def _base64_text(values: Any) -> Any:
     """Binary values as base64, as Spark writes them in JSON."""
     encoded = [None if value is None else base64.b64encode(value).decode() for value in values.to_pylist()]
     return pa.array(encoded, pa.string())
@@ -57,7 +57,7 @@ _JSON_SPECIAL = r'["\\\x00-\x1f\x7f]'
 _JSON_SHORT = {"\b": r"\b", "\t": r"\t", "\n": r"\n", "\f": r"\f", "\r": r"\r"}
 
 
-def json_string(text: Any) -> Any:
+def _json_string(text: Any) -> Any:
     """Strings between quotes, with what JSON does not allow in them escaped."""
     if pc.any(pc.match_substring_regex(text, _JSON_SPECIAL)).as_py():
         text = pc.replace_substring(text, "\\", "\\\\")
@@ -69,7 +69,7 @@ def json_string(text: Any) -> Any:
     return pc.binary_join_element_wise('"', text, '"', "")
 
 
-def json_cells(values: Any, ignore_null_fields: bool) -> Any:
+def _json_cells(values: Any, ignore_null_fields: bool) -> Any:
     """A string array with each value's JSON; null stays null."""
     kind = values.type
     if pat.is_null(kind):
@@ -79,20 +79,20 @@ def json_cells(values: Any, ignore_null_fields: bool) -> Any:
     if pat.is_floating(kind):
         text = scalar_text(values)
         finite = pc.is_finite(values)
-        return text if pc.all(finite).as_py() in (True, None) else pc.if_else(finite, text, json_string(text))
+        return text if pc.all(finite).as_py() in (True, None) else pc.if_else(finite, text, _json_string(text))
     if pat.is_struct(kind):
         return _json_objects(values, ignore_null_fields)
     if pat.is_map(kind):
         return _json_maps(values, ignore_null_fields)
     if pat.is_nested(kind):
-        elements = pc.fill_null(json_cells(values.flatten(), ignore_null_fields), "null")
+        elements = pc.fill_null(_json_cells(values.flatten(), ignore_null_fields), "null")
         return _join_lists(values, elements, "[", "]")
-    return json_string(_json_text(values))
+    return _json_string(_json_text(values))
 
 
 def _json_text(values: Any) -> Any:
     kind = values.type
-    return base64_text(values) if pat.is_binary(kind) or pat.is_large_binary(kind) else scalar_text(values)
+    return _base64_text(values) if pat.is_binary(kind) or pat.is_large_binary(kind) else scalar_text(values)
 
 
 def _json_objects(values: Any, ignore_null_fields: bool) -> Any:
@@ -105,10 +105,10 @@ def _json_objects(values: Any, ignore_null_fields: bool) -> Any:
 
 def json_field(name: str, values: Any, ignore_null_fields: bool) -> Any:
     """``,"name":value`` for each value, empty for null if those are left out."""
-    cells = json_cells(values, ignore_null_fields)
+    cells = _json_cells(values, ignore_null_fields)
     if not ignore_null_fields:
         cells = pc.fill_null(cells, "null")
-    label = json_string(pa.array([name], pa.string()))[0].as_py()
+    label = _json_string(pa.array([name], pa.string()))[0].as_py()
     return pc.fill_null(pc.binary_join_element_wise(f",{label}:", cells, ""), "")
 
 
@@ -127,8 +127,8 @@ def _json_maps(values: Any, ignore_null_fields: bool) -> Any:
     entries = values.cast(pa.list_(entry))
     keys, items = entries.flatten().flatten()
     # Every key is a string in JSON, and a null value has to stay: without it the key would be lost.
-    labels = json_string(_json_text(keys))
-    cells = pc.fill_null(json_cells(items, ignore_null_fields), "null")
+    labels = _json_string(_json_text(keys))
+    cells = pc.fill_null(_json_cells(items, ignore_null_fields), "null")
     return _join_lists(entries, pc.binary_join_element_wise(labels, cells, ":"), "{", "}")
 
 

@@ -11,9 +11,10 @@ import pyarrow.compute as pc
 
 from holdfast.errors import InvalidRequestError
 from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, RowFilter
+from holdfast.formats.columns import finish, needed_schema
 from holdfast.formats.lines import CODEC_EXTENSIONS, TEXT_PARSERS, LineWriter, read_blocks
 from holdfast.formats.render import scalar_text, text_bytes
-from holdfast.formats.types import check_types, finish, needed_schema
+from holdfast.formats.types import check_types
 
 __all__ = ["TEXT", "TextOptions"]
 

@@ -25,7 +25,9 @@ __all__ = [
     "PartitionSplitter",
     "escape_name",
     "parse_partition_path",
+    "partition_values",
     "resolve_partition_columns",
+    "segment",
     "unescape_name",
 ]
 

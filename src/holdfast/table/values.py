@@ -14,7 +14,7 @@ import pyarrow.types as pat
 
 from holdfast.errors import InvalidRequestError
 
-__all__ = ["infer_type", "parse_values", "partition_texts"]
+__all__ = ["infer_type", "java_float", "parse_values", "partition_texts"]
 
 _SPECIAL_FLOATS = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 

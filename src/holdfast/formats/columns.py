@@ -1,0 +1,150 @@
+"""Columns on their way into a file (the plain form in which all formats write them) and out of one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.types as pat
+
+from holdfast.errors import InvalidRequestError
+from holdfast.formats.base import RowFilter
+from holdfast.formats.types import children
+
+__all__ = [
+    "batch_of",
+    "finish",
+    "leaves",
+    "map_children",
+    "needed_schema",
+    "plain_batch",
+    "plain_schema",
+]
+
+
+def leaves(path: str, array: Any) -> Iterator[tuple[str, Any]]:
+    """The leaf columns below a column, named as in Parquet, with their values."""
+    kind = array.type
+    if pat.is_map(kind):
+        yield from leaves(f"{path}.key_value.{kind.key_field.name}", array.keys)
+        yield from leaves(f"{path}.key_value.{kind.item_field.name}", array.items)
+    elif pat.is_list(kind) or pat.is_large_list(kind):
+        yield from leaves(f"{path}.list.element", array.flatten())
+    elif pat.is_struct(kind):
+        for field, child in zip(kind, array.flatten(), strict=True):
+            yield from leaves(f"{path}.{field.name}", child)
+    else:
+        yield path, array
+
+
+def _plain_type(kind: pa.DataType) -> pa.DataType:
+    """The type without dictionary encoding; times, timestamps and durations in microseconds, as Spark keeps them."""
+    if pat.is_dictionary(kind):
+        return _plain_type(kind.value_type)
+    if pat.is_timestamp(kind):
+        return pa.timestamp("us", kind.tz)
+    if pat.is_time(kind):
+        return pa.time64("us")
+    if pat.is_duration(kind):
+        return pa.duration("us")
+    return map_children(kind, _plain_field)
+
+
+def map_children(kind: pa.DataType, change: Callable[[pa.Field], pa.Field]) -> pa.DataType:
+    """A nested type with each field right below it changed; lists of fixed size become plain lists."""
+    if pat.is_map(kind):
+        return pa.map_(change(kind.key_field), change(kind.item_field))
+    if pat.is_large_list(kind):
+        return pa.large_list(change(kind.value_field))
+    if pat.is_fixed_size_list(kind) or pat.is_list(kind):
+        return pa.list_(change(kind.value_field))
+    if pat.is_struct(kind):
+        return pa.struct([change(field) for field in children(kind)])
+    return kind
+
+
+def _plain_field(field: pa.Field) -> pa.Field:
+    return pa.field(field.name, _plain_type(field.type), field.nullable)
+
+
+def plain_schema(schema: pa.Schema) -> pa.Schema:
+    """The schema of the plain form, without metadata."""
+    return pa.schema([_plain_field(field) for field in schema])
+
+
+def plain_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The batch in the plain form `schema`; columns that have it already are not touched.
+
+    Raises:
+        InvalidRequestError: a value would lose digits (nanoseconds that are not whole microseconds), or the columns
+            are not those of the schema.
+    """
+    if batch.schema.equals(schema):
+        return batch
+    if batch.schema.names != schema.names:
+        raise InvalidRequestError(
+            "a batch has other columns than its file: pass batches of one schema", columns=batch.schema.names
+        )
+    columns = [
+        column if column.type.equals(field.type) else _cast(column, field)
+        for column, field in zip(batch.columns, schema, strict=True)
+    ]
+    return batch_of(columns, schema, batch.num_rows)
+
+
+def _cast(column: Any, field: pa.Field) -> Any:
+    """The column in the field's type; a value that does not fit is an error, never a null or a rounded value."""
+    try:
+        return column.cast(field.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise InvalidRequestError(
+            "a value does not fit the column's type: cast or round the column first",
+            column=field.name,
+            type=str(field.type),
+        ) from error
+
+
+def needed_schema(schema: pa.Schema, columns: Sequence[str], row_filter: RowFilter | None) -> pa.Schema:
+    """The part of a file's schema that has to be read: the wanted columns, then those only the filter looks at."""
+    names = list(columns)
+    if row_filter is not None:
+        names += sorted(row_filter.columns - set(names))
+    return pa.schema([schema.field(name) for name in names])
+
+
+def finish(
+    batch: pa.RecordBatch, needed: pa.Schema, columns: Sequence[str], row_filter: RowFilter | None
+) -> pa.RecordBatch:
+    """What `FileFormat.read_batches` yields of a batch as the file has it.
+
+    The batch becomes `needed`: reordered, cast, null where it lacks a column; names match exactly, else without regard
+    to case as in Spark. Then the filter is applied and what only it looked at is dropped.
+    """
+    batch = _conform(batch, needed)
+    if row_filter is not None:
+        batch = batch.filter(row_filter.expression)
+    return batch if len(needed) == len(columns) else batch.select(list(columns))
+
+
+def _conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    if batch.schema.equals(schema):
+        return batch
+    exact = {name: index for index, name in enumerate(batch.schema.names)}
+    folded = {name.lower(): index for name, index in exact.items()}
+    columns = []
+    for field in schema:
+        index = exact.get(field.name, folded.get(field.name.lower()))
+        if index is None:
+            columns.append(pa.nulls(batch.num_rows, field.type))
+        else:
+            column = batch.column(index)
+            columns.append(column if column.type.equals(field.type) else _cast(column, field))
+    return batch_of(columns, schema, batch.num_rows)
+
+
+def batch_of(columns: list[Any], schema: pa.Schema, rows: int) -> pa.RecordBatch:
+    """A batch of columns; without columns it still has `rows` rows (a count over a file)."""
+    if columns:
+        return pa.RecordBatch.from_arrays(columns, schema=schema)
+    return pa.RecordBatch.from_struct_array(pa.array([{}] * rows, pa.struct([])))

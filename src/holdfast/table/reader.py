@@ -1,0 +1,256 @@
+"""Partitioned files back into record batches.
+
+Three steps, so that an engine can run the last one on many machines: `read_schema`, `plan_splits`, `read_split`.
+Splits, schemas and settings survive pickling.
+
+Worked composition::
+
+    settings = ReadSettings(file_format=get_format("parquet"))
+    schema = read_schema(files, open_file, settings)
+    for split in plan_splits(files, open_file, schema, settings, filters):
+        for batch in read_split(split, open_file, schema, settings, ["id", "month"], filters):
+            ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+
+from holdfast.errors import InvalidRequestError
+from holdfast.formats import FileFormat, FormatOptions, RowFilter, nearest, require_all
+from holdfast.table.partition import parse_partition_path, partition_values
+from holdfast.table.values import infer_type, parse_values
+
+__all__ = [
+    "DataFile",
+    "OpenFile",
+    "ReadSettings",
+    "ReadSplit",
+    "TableSchema",
+    "given_schema",
+    "plan_splits",
+    "read_schema",
+    "read_split",
+]
+
+_MIB = 1024 * 1024
+
+OpenFile = Callable[[str, int], BinaryIO]
+"""Opens a file for reading by its path relative to the destination and its size; the reader closes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A file of the table; `path` is relative to the destination."""
+
+    path: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadSettings:
+    """How files are read.
+
+    Attributes:
+        file_format: format of the files.
+        format_options: its options; None for the format's defaults.
+        split_bytes: a larger file is divided if its format allows (Parquet, by row groups).
+        time_zone: the session's zone, in which partition directories name timestamps.
+    """
+
+    file_format: FileFormat[Any]
+    format_options: FormatOptions | None = None
+    split_bytes: int = 128 * _MIB
+    time_zone: str = "UTC"
+
+    @property
+    def options(self) -> FormatOptions:
+        """The format's options in force."""
+        default: FormatOptions = self.file_format.default_options
+        return default if self.format_options is None else self.format_options
+
+
+@dataclass(frozen=True, slots=True)
+class TableSchema:
+    """A table's columns.
+
+    Attributes:
+        schema: all columns in the order in which they are shown.
+        partition_by: those that directories hold, outermost first. A directory wins over a column in the file.
+    """
+
+    schema: pa.Schema
+    partition_by: tuple[str, ...] = ()
+
+    @property
+    def data_schema(self) -> pa.Schema:
+        """The columns that files hold."""
+        return pa.schema([field for field in self.schema if field.name not in self.partition_by])
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSplit:
+    """A piece of a table that one reader takes.
+
+    Attributes:
+        file: the file.
+        row_groups: which of its row groups, None for all.
+    """
+
+    file: DataFile
+    row_groups: tuple[int, ...] | None = None
+
+
+# --- schema -----------------------------------------------------------------------------------------------------------
+def read_schema(files: Sequence[DataFile], open_file: OpenFile, settings: ReadSettings) -> TableSchema:
+    """The schema of the first file that has bytes, then the partition columns with types inferred as Spark does.
+
+    Raises:
+        InvalidRequestError: there is no file, or files are partitioned differently.
+        CorruptDataError: the file is not of the format.
+    """
+    if not files:
+        raise InvalidRequestError("there is no file to take the schema from: give a schema or check the url")
+    partition_by = tuple(parse_partition_path(files[0].path))
+    values = [partition_values(file.path, partition_by) for file in files]
+    first = next((file for file in files if file.size_bytes), files[0])
+    with open_file(first.path, first.size_bytes) as source:
+        found = settings.file_format.read_schema(source, settings.options)
+    folded = {name.lower() for name in partition_by}
+    fields = [field for field in found if field.name.lower() not in folded]
+    fields += [pa.field(name, infer_type([row[name] for row in values])) for name in partition_by]
+    return TableSchema(pa.schema(fields), partition_by)
+
+
+def given_schema(schema: pa.Schema, files: Sequence[DataFile]) -> TableSchema:
+    """A schema that the caller knows, with the columns that the files' directories hold.
+
+    Raises:
+        InvalidRequestError: a directory's column is not in the schema.
+    """
+    partition_by: list[str] = []
+    folded = {name.lower(): name for name in schema.names}
+    for name in parse_partition_path(files[0].path) if files else ():
+        if name.lower() not in folded:
+            raise InvalidRequestError(
+                f"the schema lacks a partition column: add it ({nearest(name, schema.names)})", column=name
+            )
+        partition_by.append(folded[name.lower()])
+    return TableSchema(schema, tuple(partition_by))
+
+
+# --- plan -------------------------------------------------------------------------------------------------------------
+def plan_splits(
+    files: Sequence[DataFile],
+    open_file: OpenFile,
+    schema: TableSchema,
+    settings: ReadSettings,
+    filters: Sequence[RowFilter] = (),
+) -> list[ReadSplit]:
+    """The pieces to read, without those that partition directories rule out.
+
+    Only files larger than `ReadSettings.split_bytes` are opened.
+    """
+    splits: list[ReadSplit] = []
+    for file in _prune(files, schema, settings, filters):
+        if file.size_bytes <= settings.split_bytes:
+            splits.append(ReadSplit(file))
+            continue
+        with open_file(file.path, file.size_bytes) as source:
+            groups = settings.file_format.plan_splits(source, settings.options, settings.split_bytes)
+        splits.extend(ReadSplit(file, None if group is None else tuple(group)) for group in groups)
+    return splits
+
+
+def _prune(
+    files: Sequence[DataFile], schema: TableSchema, settings: ReadSettings, filters: Sequence[RowFilter]
+) -> Sequence[DataFile]:
+    names = set(schema.partition_by)
+    row_filter = require_all([one for one in filters if one.columns <= names])
+    if row_filter is None or not names or not files:
+        return files
+    rows = [_values_of(file, schema) for file in files]
+    columns = [
+        parse_values([row[index] for row in rows], schema.schema.field(name).type, settings.time_zone, name)
+        for index, name in enumerate(schema.partition_by)
+    ]
+    numbered = pa.record_batch(
+        [*columns, pa.array(range(len(files)), pa.int64())], names=[*schema.partition_by, _FILE_NUMBER]
+    )
+    kept = numbered.filter(row_filter.expression)
+    return [files[number] for number in kept.column(len(columns)).to_pylist()]
+
+
+_FILE_NUMBER = "\0file"  # no column is called that
+
+
+def _values_of(file: DataFile, schema: TableSchema) -> list[str | None]:
+    found = {name.lower(): value for name, value in parse_partition_path(file.path).items()}
+    missing = [name for name in schema.partition_by if name.lower() not in found]
+    if missing or len(found) != len(schema.partition_by):
+        raise InvalidRequestError(
+            "files are partitioned differently: read each layout on its own",
+            path=file.path,
+            partition_by=schema.partition_by,
+        )
+    return [found[name.lower()] for name in schema.partition_by]
+
+
+# --- read -------------------------------------------------------------------------------------------------------------
+def read_split(
+    split: ReadSplit,
+    open_file: OpenFile,
+    schema: TableSchema,
+    settings: ReadSettings,
+    columns: Sequence[str],
+    filters: Sequence[RowFilter] = (),
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a split that meet all filters, as batches of `columns` in that order and of the schema's types.
+
+    Memory: what the format holds for one batch (Parquet: a page of each column and 64 Ki rows).
+
+    Raises:
+        InvalidRequestError: a column is not in the schema, or a value does not fit its type.
+        CorruptDataError: the file is not of the format.
+    """
+    for name in columns:
+        if name not in schema.schema.names:
+            raise InvalidRequestError(f"no such column: {nearest(name, schema.schema.names)}", column=name)
+    data_names = set(schema.data_schema.names)
+    early = require_all([one for one in filters if one.columns and one.columns <= data_names])
+    late = require_all([one for one in filters if not (one.columns and one.columns <= data_names)])
+    wanted = list(columns) + sorted(late.columns - set(columns) if late else ())
+    from_file = [name for name in wanted if name in data_names]
+    constants = _constants(split.file, schema, settings)
+    with open_file(split.file.path, split.file.size_bytes) as source:
+        for batch in settings.file_format.read_batches(
+            source, schema.data_schema, from_file, early, settings.options, split.row_groups
+        ):
+            if batch.num_rows:
+                whole = _append_constants(batch, wanted, constants, schema.schema)
+                if late is not None:
+                    whole = whole.filter(late.expression).select(list(columns))
+                if whole.num_rows:
+                    yield whole
+
+
+def _constants(file: DataFile, schema: TableSchema, settings: ReadSettings) -> dict[str, Any]:
+    """The partition columns' values for a file, as arrays of one."""
+    texts = _values_of(file, schema)
+    return {
+        name: parse_values([text], schema.schema.field(name).type, settings.time_zone, name)
+        for name, text in zip(schema.partition_by, texts, strict=True)
+    }
+
+
+def _append_constants(
+    batch: pa.RecordBatch, names: Sequence[str], constants: dict[str, Any], schema: pa.Schema
+) -> pa.RecordBatch:
+    if not constants or not any(name in constants for name in names):
+        return batch
+    arrays = [pa.repeat(constants[name][0], batch.num_rows) if name in constants else batch[name] for name in names]
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([schema.field(name) for name in names]))

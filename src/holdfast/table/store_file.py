@@ -1,0 +1,91 @@
+"""An object of a store as a seekable file, read in ranges."""
+
+from __future__ import annotations
+
+import io
+
+from holdfast.errors import CorruptDataError, InvalidRequestError
+from holdfast.stores.base import ObjectStore
+
+__all__ = ["StoreFile"]
+
+
+class StoreFile(io.RawIOBase):
+    """A read-only file over `ObjectStore.get`.
+
+    Guarantee: at most `read_ahead_bytes` are kept. A small read fetches that many bytes in one request and serves the
+    next ones; a larger read is one request for just its bytes, so a column chunk costs one round trip.
+
+    Args:
+        store: the store; it stays open when the file is closed.
+        key: the object. It must not change while it is read; Holdfast never uses a file name twice.
+        size_bytes: its size, from a listing: saves a request.
+        read_ahead_bytes: see above.
+
+    Raises:
+        NotFoundError: on reading, the object is gone: list again.
+        CorruptDataError: on reading, the object is shorter than the listing said.
+    """
+
+    def __init__(self, store: ObjectStore, key: str, size_bytes: int, read_ahead_bytes: int = 1024 * 1024) -> None:
+        super().__init__()
+        self._store = store
+        self._key = key
+        self._size = size_bytes
+        self._read_ahead = read_ahead_bytes
+        self._position = 0
+        self._window = b""
+        self._window_start = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        if base + offset < 0:
+            raise InvalidRequestError("cannot seek before the start of a file: check the offset", offset=offset)
+        self._position = base + offset
+        return self._position
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        left = max(0, self._size - self._position)
+        wanted = left if size is None or size < 0 else min(size, left)
+        data = self._range(self._position, wanted)
+        self._position += wanted
+        return data
+
+    def readall(self) -> bytes:
+        return self.read()
+
+    def readinto(self, buffer: memoryview, /) -> int:  # type: ignore[override]  # typeshed wants collections.abc.Buffer, of 3.12
+        data = self.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def _range(self, start: int, length: int) -> bytes:
+        offset = start - self._window_start
+        if offset >= 0 and offset + length <= len(self._window):
+            return self._window[offset : offset + length]
+        if length >= self._read_ahead:
+            return self._get(start, length)
+        self._window = self._get(start, min(self._read_ahead, self._size - start))
+        self._window_start = start
+        return self._window[:length]
+
+    def _get(self, start: int, length: int) -> bytes:
+        data = self._store.get(self._key, start, length) if length else b""
+        if len(data) != length:
+            raise CorruptDataError(
+                "an object is shorter than its listing said: find out who replaced it",
+                key=self._key,
+                start=start,
+                wanted=length,
+                got=len(data),
+            )
+        return data
