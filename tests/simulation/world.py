@@ -22,7 +22,7 @@ from holdfast.commit import (
 )
 from holdfast.commit.layout import is_hidden
 from holdfast.seams import SerialRunner
-from holdfast.stores.base import MultipartLimits, ObjectStore, iter_objects, iter_uploads
+from holdfast.stores.base import MultipartLimits, ObjectPage, ObjectStore, iter_objects, iter_uploads
 from holdfast.stores.faulty import Fault, Faulty
 from holdfast.stores.intercept import InterceptedStore, StoreCall
 from holdfast.stores.memory import MemoryStore
@@ -78,6 +78,15 @@ class At:
         return proceed()
 
 
+class SmallPages(InterceptedStore):
+    """Lists two objects a page, so that a small listing is many calls, as a large one is."""
+
+    def list_page(
+        self, prefix: str, start_after: str = "", max_keys: int = 1000, token: str | None = None
+    ) -> ObjectPage:
+        return super().list_page(prefix, start_after, min(max_keys, 2), token)
+
+
 class World:
     """One bucket and what lives in it.
 
@@ -105,8 +114,8 @@ class World:
             settings=CommitSettings(part_size_bytes=4),
         )
 
-    def intercepted(self, interceptor: At, home: str = HOME) -> CommitContext:
-        return self.context(home=home, store=InterceptedStore(self.store, interceptor))
+    def intercepted(self, interceptor: At) -> CommitContext:
+        return self.context(store=SmallPages(self.store, interceptor))
 
     # --- looking -------------------------------------------------------------------------------------------------
     def listing(self, home: str = HOME) -> dict[str, bytes]:

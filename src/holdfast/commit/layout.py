@@ -97,7 +97,8 @@ def iter_visible(store: ObjectStore, prefix: str) -> Iterator[tuple[str, ObjectI
             yield path, info
     else:
         return
-    # "0" is the character after "/": go on behind everything in our own folder, which may be large.
-    for info in iter_objects(store, prefix, start_after=f"{prefix}{HOME[:-1]}0"):
+    # Our own folder may be large: go on behind it. Its names are "jobs" and "log", and "~" comes after both; a name
+    # inside the folder is right under either order of listings (see ObjectStore.list_page).
+    for info in iter_objects(store, prefix, start_after=f"{ours}~"):
         if not is_hidden(path := info.key[len(prefix) :]):
             yield path, info

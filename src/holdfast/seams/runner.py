@@ -53,9 +53,11 @@ class ThreadRunner:
 
     Args:
         threads: how many items may be in flight; twice as many are drawn ahead at most.
+        lane_threads: threads of a lane. Few, because what waits in it is as large as an upload's part.
     """
 
     threads: int = 32
+    lane_threads: int = 4
 
     def map(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
         failed: Future[R] = Future()  # gets the first error in time, whichever item it belongs to
@@ -89,4 +91,4 @@ class ThreadRunner:
             pool.shutdown(wait=True, cancel_futures=True)
 
     def lane(self) -> Lane:
-        return ThreadLane(self.threads)
+        return ThreadLane(self.lane_threads)
