@@ -14,7 +14,8 @@ from holdfast.stores.intercept import InterceptedStore
 from holdfast.stores.local import LocalStore
 from holdfast.stores.memory import MemoryStore
 from holdfast.stores.recorded import Recorded
-from holdfast.stores.s3 import S3Options, S3Store
+from holdfast.stores.s3 import S3Store
+from holdfast.stores.s3_options import S3Options
 from holdfast.stores.throttled import Throttled, ThrottleOptions
 from holdfast.testing.moto import MotoServer
 from holdfast.testing.weed import SeaweedServer

@@ -70,7 +70,7 @@ def test_checks_follow_capabilities() -> None:
 
 def _swallow(*operations: Operation) -> Callable[[StoreCall, Callable[[], T]], T]:
     def interceptor(call: StoreCall, proceed: Callable[[], T]) -> T:
-        return None if call.operation in operations else proceed()  # type: ignore[return-value]
+        return None if call.operation in operations else proceed()  # type: ignore[return-value]  # these calls return None
 
     return interceptor
 

@@ -63,7 +63,7 @@ def _translated(error: OSError, key: str) -> HoldfastError:
         return AccessDeniedError("the file system does not allow it: check owner, mode and mount", key=key)
     if code == errno.ENOTDIR:
         return InvalidRequestError("a path that is a file stands where a directory is needed: choose another", key=key)
-    if code == errno.EISDIR:
+    if code in (errno.EISDIR, errno.ENOTEMPTY, errno.EEXIST):
         return InvalidRequestError("a path that is a directory stands where a file is needed: choose another", key=key)
     if code in (errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL):
         return InvalidRequestError("the file system cannot hold this name: choose another", key=key)

@@ -38,7 +38,7 @@ from holdfast.stores.base import (
 
 __all__ = ["MemoryStore"]
 
-UPLOADS_PER_PAGE = 1000
+_UPLOADS_PER_PAGE = 1000
 """As S3 does it."""
 
 
@@ -237,12 +237,12 @@ class MemoryStore:
             if marker is not None:
                 first = max(first, bisect.bisect_right(self._upload_order, marker))
             found: list[UploadInfo] = []
-            for key, upload_id in self._upload_order[first : first + UPLOADS_PER_PAGE + 1]:
+            for key, upload_id in self._upload_order[first : first + _UPLOADS_PER_PAGE + 1]:
                 if not key.startswith(prefix):
                     break
                 found.append(self._uploads[upload_id].info)
-        page = found[:UPLOADS_PER_PAGE]
-        more = len(found) > UPLOADS_PER_PAGE
+        page = found[:_UPLOADS_PER_PAGE]
+        more = len(found) > _UPLOADS_PER_PAGE
         return UploadPage(page, (page[-1].key, page[-1].upload_id) if more else None)
 
     # --- rename -------------------------------------------------------------------------------------------------------

@@ -40,10 +40,11 @@ from holdfast.stores.base import (
     UploadPage,
     check_key,
 )
-from holdfast.stores.s3_client import Client, S3Connection, S3Options
+from holdfast.stores.s3_client import Client, S3Connection
 from holdfast.stores.s3_errors import BULK_DELETE_REFUSED, Effect, code_of, status_of
+from holdfast.stores.s3_options import S3Options
 
-__all__ = ["S3Options", "S3Store"]
+__all__ = ["S3Store"]
 
 
 class S3Store:

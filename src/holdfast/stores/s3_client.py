@@ -11,7 +11,6 @@ import itertools
 import os
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import boto3
@@ -28,8 +27,9 @@ from holdfast.errors import (
 from holdfast.seams.clock import Clock
 from holdfast.seams.ids import Ids
 from holdfast.stores.s3_errors import Effect, status_of, translated
+from holdfast.stores.s3_options import S3Options
 
-__all__ = ["Client", "S3Connection", "S3Options"]
+__all__ = ["Client", "S3Connection"]
 
 T = TypeVar("T")
 Client = Any  # boto3 makes its classes at run time: there is no type to name
@@ -37,50 +37,6 @@ Client = Any  # boto3 makes its classes at run time: there is no type to name
 _UNREACHABLE_AFTER_S = 15.0  # no further try to connect starts after this, so that a wrong endpoint shows within 30 s
 _BACKOFF_S = 0.2
 _MAX_BACKOFF_S = 5.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class S3Options:
-    """How to reach S3. Without keys, boto3 looks for credentials itself: environment, profile, instance role.
-
-    Attributes:
-        endpoint_url: of a server that is not AWS; None for AWS, or for the environment's AWS_ENDPOINT_URL.
-        region: None for boto3's choice.
-        access_key: together with `secret_key`, else None. Never shown, like the other two.
-        secret_key: see `access_key`.
-        session_token: of temporary credentials.
-        addressing_style: ``auto``, ``path`` or ``virtual``: where the bucket's name goes in the url.
-        connect_timeout_s: seconds for one connection; a reachable server needs far less.
-        read_timeout_s: seconds without a byte from the server; large copies and completions are slow to answer.
-        max_attempts: tries of a request that may be repeated; six wait about 6 s in all, enough for a short SlowDown.
-        max_connections: connections of one process; at least the number of threads that use the store.
-    """
-
-    endpoint_url: str | None = None
-    region: str | None = None
-    access_key: str | None = field(default=None, repr=False)
-    secret_key: str | None = field(default=None, repr=False)
-    session_token: str | None = field(default=None, repr=False)
-    addressing_style: str = "auto"
-    connect_timeout_s: float = 5.0
-    read_timeout_s: float = 60.0
-    max_attempts: int = 6
-    max_connections: int = 64
-
-    def __post_init__(self) -> None:
-        if (self.access_key is None) != (self.secret_key is None):
-            raise InvalidRequestError("an access key and a secret key go together: give both or none")
-        if self.session_token is not None and self.access_key is None:
-            raise InvalidRequestError("a session token needs its access key and secret key: give all three")
-        if self.addressing_style not in ("auto", "path", "virtual"):
-            raise InvalidRequestError("use auto, path or virtual", addressing_style=self.addressing_style)
-        if self.max_attempts < 1 or self.max_connections < 1:
-            raise InvalidRequestError("attempts and connections are at least 1")
-        url = self.endpoint_url
-        if url is not None and not url.startswith(("http://", "https://")):
-            raise InvalidRequestError("an endpoint url starts with http:// or https://")
-        if url is not None and "@" in url:
-            raise InvalidRequestError("credentials do not belong into an endpoint url: give them as keys")
 
 
 _build_lock = threading.Lock()

@@ -30,7 +30,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from holdfast.errors import UnavailableError, UnsupportedError
-from holdfast.stores.s3 import S3Options
+from holdfast.stores.s3_options import S3Options
 
 __all__ = ["SeaweedServer"]
 

@@ -9,7 +9,17 @@ from holdfast.seams.runner import ThreadRunner
 from holdfast.stores.base import Create, Update
 from holdfast.stores.conformance.subject import Subject, equal, expect, refused
 
-RACERS = 8
+__all__ = [
+    "check_create",
+    "check_create_after_delete",
+    "check_create_race",
+    "check_update",
+    "check_update_missing",
+    "check_update_of_listed",
+    "check_update_race",
+]
+
+_RACERS = 8
 
 
 def check_create(subject: Subject) -> None:
@@ -70,7 +80,7 @@ def _winners(subject: Subject, put: Callable[[int], object]) -> list[int]:
             return None
         return racer
 
-    return [racer for racer in ThreadRunner(RACERS).map(race, range(RACERS)) if racer is not None]
+    return [racer for racer in ThreadRunner(_RACERS).map(race, range(_RACERS)) if racer is not None]
 
 
 def check_create_race(subject: Subject) -> None:
@@ -83,7 +93,7 @@ def check_create_race(subject: Subject) -> None:
             return (subject.store, subject.other)[racer % 2].put(key, b"%d" % racer, Create())
 
         winners = _winners(subject, create)
-        expect(len(winners) == 1, f"one of {RACERS} creates succeeds, not {len(winners)}")
+        expect(len(winners) == 1, f"one of {_RACERS} creates succeeds, not {len(winners)}")
         equal(subject.store.get(key), b"%d" % winners[0], "content")
 
 
@@ -97,6 +107,6 @@ def check_update_race(subject: Subject) -> None:
             return (subject.store, subject.other)[racer % 2].put(key, b"%d-%d" % (attempt, racer), Update(etag))
 
         winners = _winners(subject, update)
-        expect(len(winners) == 1, f"one of {RACERS} updates succeeds, not {len(winners)}")
+        expect(len(winners) == 1, f"one of {_RACERS} updates succeeds, not {len(winners)}")
         equal(subject.store.get(key), b"%d-%d" % (attempt, winners[0]), "content")
         etag = subject.store.head(key).etag

@@ -7,6 +7,17 @@ from holdfast.seams.runner import ThreadRunner
 from holdfast.stores.base import rename
 from holdfast.stores.conformance.subject import Subject, equal, refused
 
+__all__ = [
+    "check_discard",
+    "check_open_write",
+    "check_open_write_empty",
+    "check_open_write_never_replaces",
+    "check_rename",
+    "check_rename_race",
+    "check_rename_replaces",
+    "check_rename_twice",
+]
+
 
 def check_open_write(subject: Subject) -> None:
     """A file that is being written shows nothing until it is closed; then it is whole."""

@@ -4,11 +4,37 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 
 from holdfast.errors import InvalidRequestError, NotFoundError
 from holdfast.seams.runner import ThreadRunner
 from holdfast.stores.base import MultipartStore, Part, iter_uploads, multipart
 from holdfast.stores.conformance.subject import Subject, equal, refused
+
+__all__ = [
+    "check_abort",
+    "check_abort_after_complete",
+    "check_complete_after_delete",
+    "check_complete_after_overwrite",
+    "check_complete_race",
+    "check_complete_twice",
+    "check_list_many_uploads",
+    "check_list_uploads",
+    "check_list_uploads_beside_directory",
+    "check_missing_part",
+    "check_small_part",
+    "check_two_uploads_of_one_key",
+    "check_upload_age",
+    "check_upload_completed_elsewhere",
+    "check_upload_is_invisible",
+    "check_upload_metadata",
+    "check_upload_part_again",
+    "check_upload_parts",
+    "check_upload_parts_at_once",
+    "check_upload_replaces",
+    "check_upload_without_bytes",
+    "check_wrong_etag",
+]
 
 
 def _pending(store: MultipartStore, directory: str) -> list[tuple[str, str]]:
@@ -197,7 +223,7 @@ def check_missing_part(subject: Subject) -> None:
     for parts in ([part, made_up], [made_up], []):
         refused(
             InvalidRequestError,
-            lambda parts=parts: subject.uploads.complete_upload(key, upload_id, parts),  # type: ignore[misc]
+            functools.partial(subject.uploads.complete_upload, key, upload_id, parts),
             f"complete with parts {[each.number for each in parts]}",
         )
     equal(subject.listed(), [], "listing")

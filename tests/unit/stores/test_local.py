@@ -1,0 +1,585 @@
+"""Local files: durability, death of processes, directories that come and go, links, full disks."""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.errors import (
+    AccessDeniedError,
+    HoldfastError,
+    InvalidRequestError,
+    NotFoundError,
+    OutcomeUnknownError,
+    PreconditionError,
+    StorageFullError,
+    UnavailableError,
+    UnsupportedError,
+)
+from holdfast.seams.runner import ThreadRunner
+from holdfast.stores.base import Create, Part, Update, iter_objects, iter_uploads
+from holdfast.stores.local import LocalStore
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> LocalStore:
+    return LocalStore(str(tmp_path / "root"))
+
+
+def _hidden(tmp_path: Path) -> list[str]:
+    return sorted(path.name for path in tmp_path.rglob(".holdfast-*"))
+
+
+# --- keys -------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "key",
+    ["", "/a", "a//b", "a/", "./a", "a/../b", "..", "a\0b", "x" * 256, "x" * 230, "a/.holdfast-x/b", ".holdfast-1"],
+)
+def test_keys_that_are_refused(store: LocalStore, tmp_path: Path, key: str) -> None:
+    for call in (lambda: store.put(key, b""), lambda: store.open_write(key), lambda: store.create_upload(key)):
+        with pytest.raises(InvalidRequestError):
+            call()
+    assert not list(tmp_path.rglob("*"))
+
+
+def test_a_directory_may_have_the_longest_name(store: LocalStore) -> None:
+    key = f"{'x' * 255}/{'y' * 220}"
+    store.put(key, b"1")
+    assert store.get(key) == b"1"
+
+
+def test_a_path_that_is_a_file(store: LocalStore) -> None:
+    """Bad input: the destination is a file."""
+    store.put("file", b"1")
+    for call in (
+        lambda: store.put("file/a", b""),
+        lambda: store.open_write("file/a/b"),
+        lambda: store.create_upload("file/a"),
+        lambda: store.rename("file", "file/a"),
+    ):
+        with pytest.raises(InvalidRequestError, match="a path that is a file"):
+            call()
+    assert [info.key for info in iter_objects(store, "file/")] == []
+    with pytest.raises(NotFoundError):
+        store.head("file/a")
+    store.delete("file/a")
+    assert store.get("file") == b"1"
+
+
+def test_a_path_that_is_a_directory(store: LocalStore) -> None:
+    store.put("dir/a", b"1")
+    for call in (
+        lambda: store.put("dir", b""),
+        lambda: store.put("dir", b"", Create()),
+        lambda: store.open_write("dir"),
+        lambda: store.create_upload("dir"),
+        lambda: store.rename("dir/a", "dir"),
+    ):
+        with pytest.raises(InvalidRequestError, match="a path that is a directory"):
+            call()
+    with pytest.raises(NotFoundError):
+        store.get("dir")
+    with pytest.raises(NotFoundError):
+        store.head("dir")
+    store.delete("dir")
+    assert store.get("dir/a") == b"1"
+
+
+def test_a_directory_that_appears_meanwhile(store: LocalStore) -> None:
+    file = store.open_write("dir")
+    file.write(b"1")
+    store.put("dir/a", b"2")
+    with pytest.raises(InvalidRequestError, match="a path that is a directory"):
+        file.close()
+    assert [info.key for info in iter_objects(store, "")] == ["dir/a"]
+
+
+# --- listing ----------------------------------------------------------------------------------------------------------
+def test_only_directories_that_matter_are_read(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(20):
+        store.put(f"t/d{number:02d}/a", b"1")
+        store.put(f"u/d{number:02d}/a", b"1")
+    read: list[str] = []
+    scandir = os.scandir
+    monkeypatch.setattr(os, "scandir", lambda path: read.append(path) or scandir(path))
+    page = store.list_page("t/d0", "t/d07/a", max_keys=1)
+    assert [info.key for info in page.objects] == ["t/d08/a"]
+    assert [Path(path).name for path in read] == ["t", "d07", "d08", "d09"]
+
+
+def test_what_is_not_finished_is_hidden_and_pending(store: LocalStore, tmp_path: Path) -> None:
+    file = store.open_write("t/a")
+    file.write(b"1")
+    upload_id = store.create_upload("t/b")
+    store.upload_part("t/b", upload_id, 1, b"1")
+    assert [info.key for info in iter_objects(store, "")] == []
+    assert sorted(upload.key for upload in iter_uploads(store, "t/")) == ["t/a", "t/b"]
+    assert len(_hidden(tmp_path)) == 2
+    file.close()
+    store.abort_upload("t/b", upload_id)
+    assert list(iter_uploads(store, "")) == []
+    assert _hidden(tmp_path) == []
+
+
+def test_names_that_are_not_utf8_are_left_out(store: LocalStore, tmp_path: Path) -> None:
+    store.put("a", b"1")
+    (tmp_path / "root" / os.fsdecode(b"\xff\xfe")).write_bytes(b"1")
+    assert [info.key for info in iter_objects(store, "")] == ["a"]
+
+
+def test_an_empty_root_is_an_empty_store(store: LocalStore) -> None:
+    assert [info.key for info in iter_objects(store, "")] == []
+    assert list(iter_uploads(store, "")) == []
+    store.delete("a/b")
+    with pytest.raises(NotFoundError):
+        store.get("a")
+
+
+# --- directories that come and go -------------------------------------------------------------------------------------
+def test_empty_directories_go_up_to_what_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "out" / "users own, empty").mkdir(parents=True)
+    store = LocalStore("/", keep=str(tmp_path / "out" / "t"))
+    base = str(tmp_path / "out" / "t").strip("/")
+    store.put(f"{base}/a/b/c", b"1")
+    store.put(f"{base}/a/x", b"1")
+    store.delete(f"{base}/a/b/c")
+    assert not (tmp_path / "out/t/a/b").exists()
+    store.rename(f"{base}/a/x", f"{base}/y")
+    assert not (tmp_path / "out/t/a").exists()
+    store.abort_upload(f"{base}/u/v", store.create_upload(f"{base}/u/v"))
+    assert not (tmp_path / "out/t/u").exists()
+    store.delete(f"{base}/y")
+    assert (tmp_path / "out/t").is_dir()
+    assert (tmp_path / "out" / "users own, empty").is_dir()
+
+
+def test_writers_survive_directories_that_are_pruned_under_them(store: LocalStore) -> None:
+    """mkdir here, rmdir there: each writer makes its directory again until its file is in it."""
+
+    def work(worker: int) -> None:
+        for number in range(60):
+            key = f"p/q/r/{worker}"
+            if number % 3 == 0:
+                store.put(key, b"1", Create())
+            elif number % 3 == 1:
+                store.put(f"x{worker}", b"1")
+                store.rename(f"x{worker}", key)
+            else:
+                upload_id = store.create_upload(key)
+                store.complete_upload(key, upload_id, [store.upload_part(key, upload_id, 1, b"1")])
+            store.delete(key)
+
+    list(ThreadRunner(6).map(work, range(6)))
+    assert [info.key for info in iter_objects(store, "")] == []
+
+
+# --- links ------------------------------------------------------------------------------------------------------------
+def test_links_do_not_lead_deletes_out_of_the_tree(store: LocalStore, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "precious").write_bytes(b"1")
+    store.put("a", b"1")
+    (tmp_path / "root/link").symlink_to(outside)
+    (tmp_path / "root/file-link").symlink_to(outside / "precious")
+    with pytest.raises(InvalidRequestError, match="symbolic link"):
+        store.delete("link/precious")
+    store.delete("file-link")
+    assert (outside / "precious").read_bytes() == b"1"
+    assert [info.key for info in iter_objects(store, "")] == ["a"]
+
+
+def test_links_do_not_lead_out_of_a_kept_directory(tmp_path: Path) -> None:
+    """The root of a path's store is '/': there, what is kept is the bound."""
+    (tmp_path / "out").mkdir()
+    (tmp_path / "precious").write_bytes(b"1")
+    (tmp_path / "out/up").symlink_to(tmp_path)
+    base = str(tmp_path / "out").strip("/")
+    with pytest.raises(InvalidRequestError, match="symbolic link"):
+        LocalStore("/", keep=base).delete(f"{base}/up/precious")
+    assert (tmp_path / "precious").exists()
+
+
+def test_a_destination_behind_a_link_is_fine(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    base = str(tmp_path / "link" / "t").strip("/")
+    store = LocalStore("/", keep=base)
+    store.put(f"{base}/a/b", b"1")
+    store.delete(f"{base}/a/b")
+    assert list((tmp_path / "real" / "t").iterdir()) == []
+
+
+# --- durability -------------------------------------------------------------------------------------------------------
+@pytest.fixture
+def events(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    """What reached the disk, in order: fsync with the path that it was for, link and rename with their target."""
+    seen: list[tuple[str, str]] = []
+    fsync, replace, link, rename = os.fsync, os.replace, os.link, os.rename
+
+    def noted(name: str, function: Callable[..., Any], path: Callable[..., str]) -> Callable[..., Any]:
+        def call(*arguments: Any) -> Any:
+            seen.append((name, Path(path(*arguments)).name))
+            return function(*arguments)
+
+        return call
+
+    monkeypatch.setattr(os, "fsync", noted("sync", fsync, lambda fd: os.readlink(f"/proc/self/fd/{fd}")))
+    monkeypatch.setattr(os, "replace", noted("name", replace, lambda _, target: target))
+    monkeypatch.setattr(os, "rename", noted("name", rename, lambda _, target: target))
+    monkeypatch.setattr(os, "link", noted("name", link, lambda _, target: target))
+    return seen
+
+
+def _is_durable(events: list[tuple[str, str]], name: str, directory: str) -> bool:
+    """Bytes before the name, the directory after it (facts: A-29, power loss after a rename)."""
+    named = events.index(("name", name))
+    synced_before = [path for kind, path in events[:named] if kind == "sync"]
+    return (
+        any(path.startswith((".holdfast-file-", "1.", "whole.")) for path in synced_before)
+        and (
+            "sync",
+            directory,
+        )
+        in events[named:]
+    )
+
+
+def _upload(store: LocalStore, key: str, count: int) -> tuple[str, list[Part]]:
+    upload_id = store.create_upload(key)
+    return upload_id, [store.upload_part(key, upload_id, n, b"%d" % n * 10) for n in range(1, count + 1)]
+
+
+def test_data_before_names_before_success(store: LocalStore, events: list[tuple[str, str]]) -> None:
+    store.put("d/a", b"1")
+    assert _is_durable(events, "a", "d")
+    assert ("sync", "root") in events  # the entry of the new directory 'd'
+    events.clear()
+    store.put("d/created", b"1", Create())
+    assert _is_durable(events, "created", "d")
+    events.clear()
+    file = store.open_write("d/streamed")
+    file.write(b"1")
+    file.close()
+    assert _is_durable(events, "streamed", "d")
+    for parts in (1, 3):
+        events.clear()
+        store.complete_upload("d/u", *_upload(store, "d/u", parts))
+        assert _is_durable(events, "u", "d")
+    events.clear()
+    store.rename("d/u", "e/renamed")
+    named = events.index(("name", "renamed"))
+    assert events[named + 1 :] == [("sync", "e"), ("sync", "d")]
+    events.clear()
+    store.delete("d/a")
+    assert events == [("sync", "d")]
+
+
+def test_not_durable_does_not_wait_for_the_disk(tmp_path: Path, events: list[tuple[str, str]]) -> None:
+    store = LocalStore(str(tmp_path), durable=False)
+    store.put("d/a", b"1")
+    store.complete_upload("d/u", *_upload(store, "d/u", 2))
+    store.rename("d/u", "e/v")
+    store.delete("d/a")
+    assert [event for event in events if event[0] == "sync"] == []
+    assert store.get("e/v") == b"1" * 10 + b"2" * 10
+
+
+def test_a_disk_that_does_not_confirm_a_name_leaves_the_outcome_unknown(
+    store: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.put("a", b"old")
+    fsync = os.fsync
+
+    def fail_on_directories(descriptor: int) -> None:
+        if os.path.isdir(f"/proc/self/fd/{descriptor}"):
+            raise OSError(errno.EIO, "no")
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fail_on_directories)
+    with pytest.raises(OutcomeUnknownError, match="read before repeating"):
+        store.put("a", b"new")
+    assert store.get("a") == b"new"
+
+
+# --- the end of processes ---------------------------------------------------------------------------------------------
+_DYING_WRITER = """
+import os, signal, sys
+from holdfast.stores.local import LocalStore
+store = LocalStore(sys.argv[1])
+upload_id = store.create_upload("t/u")
+parts = [store.upload_part("t/u", upload_id, n, b"x" * n) for n in (1, 2)]
+file = store.open_write("t/f")
+file.write(b"half")
+print(upload_id, *(part.etag for part in parts), flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_uploads_survive_the_death_of_their_process(store: LocalStore, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", _DYING_WRITER, str(tmp_path / "root")]
+    died = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=60, check=False)
+    assert died.returncode == -9
+    upload_id, *etags = died.stdout.split()
+    pending = sorted((upload.key, upload.upload_id) for upload in iter_uploads(store, "t/"))
+    assert [key for key, _ in pending] == ["t/f", "t/u"]
+    assert ("t/u", upload_id) in pending
+    parts = [Part(number, etag, number) for number, etag in enumerate(etags, 1)]
+    store.complete_upload("t/u", upload_id, parts)
+    assert store.get("t/u") == b"xxx"
+    [(key, leftover)] = [(upload.key, upload.upload_id) for upload in iter_uploads(store, "t/")]
+    with pytest.raises(NotFoundError):
+        store.complete_upload(key, leftover, parts)  # what was half written by one process is no upload
+    store.abort_upload(key, leftover)
+    assert [info.key for info in iter_objects(store, "")] == ["t/u"]
+    assert _hidden(tmp_path) == []
+
+
+class _Death(BaseException):
+    pass
+
+
+_SYSTEM_CALLS = ("open", "rename", "replace", "link", "unlink", "rmdir", "mkdir", "fsync", "copy_file_range")
+
+
+@pytest.fixture
+def die_at(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], list[str]]]:
+    """Make the nth system call that changes files raise; the result lists the calls that were made."""
+
+    def arm(nth: int) -> list[str]:
+        made: list[str] = []
+
+        def dying(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+            def call(*arguments: Any, **named: Any) -> Any:
+                made.append(name)
+                if len(made) >= nth:
+                    raise _Death(name)
+                return function(*arguments, **named)
+
+            return call
+
+        monkeypatch.undo()
+        for name in _SYSTEM_CALLS:
+            monkeypatch.setattr(os, name, dying(name, getattr(os, name)))
+        return made
+
+    yield arm
+    monkeypatch.undo()
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_completion_that_dies_anywhere_is_finished_by_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, die_at: Callable[[int], list[str]], count: int
+) -> None:
+    """After death at each system call, the next completion publishes, or finds it done; never again after that."""
+    whole = b"".join(b"%d" % n * 10 for n in range(1, count + 1))
+    published = unpublished = 0
+    for nth in range(1, 60):
+        store = LocalStore(str(tmp_path / f"{nth}"))
+        upload_id, parts = _upload(store, "t/u", count)
+        made = die_at(nth)
+        try:
+            store.complete_upload("t/u", upload_id, parts)
+            finished = True
+        except _Death:
+            finished = False
+        monkeypatch.undo()
+        if finished:
+            assert len(made) < nth
+            break
+        if [info.key for info in iter_objects(store, "")]:
+            published += 1
+            with pytest.raises(NotFoundError):
+                store.complete_upload("t/u", upload_id, parts)
+            assert store.get("t/u") == whole
+            store.delete("t/u")
+            with pytest.raises(NotFoundError):
+                store.complete_upload("t/u", upload_id, parts)  # what was deleted does not come back
+            assert [info.key for info in iter_objects(store, "")] == []
+        else:
+            unpublished += 1
+            store.complete_upload("t/u", upload_id, parts)
+            assert store.get("t/u") == whole
+            store.delete("t/u")
+        for upload in list(iter_uploads(store, "")):
+            store.abort_upload(upload.key, upload.upload_id)
+        assert list((tmp_path / f"{nth}").iterdir()) == []
+    assert finished
+    assert published >= 1
+    assert unpublished >= 3
+
+
+@pytest.mark.parametrize("mode", [Create(), None], ids=["create", "overwrite"])
+def test_a_put_that_dies_anywhere_is_all_or_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, die_at: Callable[[int], list[str]], mode: Create | None
+) -> None:
+    finished = False
+    for nth in range(1, 40):
+        store = LocalStore(str(tmp_path / f"{nth}"))
+        if mode is None:
+            store.put("t/a", b"old")
+        die_at(nth)
+        try:
+            store.put("t/a", b"new", mode) if mode else store.put("t/a", b"new")
+            finished = True
+        except _Death:
+            pass
+        monkeypatch.undo()
+        contents = [store.get(info.key) for info in iter_objects(store, "")]
+        assert contents in ([b"new"], [b"old"] if mode is None else [])
+        if finished:
+            break
+    assert finished
+
+
+# --- errors of the system ---------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        (errno.ENOSPC, StorageFullError),
+        (errno.EDQUOT, StorageFullError),
+        (errno.EFBIG, StorageFullError),
+        (errno.EACCES, AccessDeniedError),
+        (errno.EPERM, AccessDeniedError),
+        (errno.EROFS, AccessDeniedError),
+        (errno.ENAMETOOLONG, InvalidRequestError),
+        (errno.EIO, UnavailableError),
+        (errno.EMFILE, UnavailableError),
+    ],
+)
+@pytest.mark.parametrize("call", ["open", "mkdir", "fsync"])
+def test_errors_of_the_system(
+    store: LocalStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, code: int, expected: type[Exception]
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(os, call, fail)
+    with pytest.raises(HoldfastError) as caught:
+        store.put("t/a", b"1")
+    monkeypatch.undo()
+    assert type(caught.value) is expected
+    assert isinstance(caught.value.__cause__, OSError)
+    assert str(tmp_path) not in caught.value.message
+    assert [info.key for info in iter_objects(store, "")] == []
+    assert _hidden(tmp_path) == []
+
+
+def test_a_file_system_without_links(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(os, "link", fail)
+    with pytest.raises(UnsupportedError, match="no hard links"):
+        store.put("a", b"1", Create())
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 256 KiB where that can be mounted, else a limit on the size of files."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(disk)]
+    mounted = shutil.which("mount") and subprocess.run(mount, capture_output=True, check=False).returncode == 0
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    if not mounted:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (256 * 1024, hard))
+    yield disk
+    if mounted:
+        subprocess.run(["umount", str(disk)], check=True)
+    else:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_full_disk(small_disk: Path) -> None:
+    """facts: A-30. One sentence, nothing visible, the room given back, and the next try succeeds."""
+    store = LocalStore(str(small_disk / "t"))
+    too_much = b"x" * 1024 * 1024
+    with pytest.raises(StorageFullError, match="free some space"):
+        store.put("a", too_much)
+    file = store.open_write("b")
+    with pytest.raises(StorageFullError):
+        file.write(too_much * 4)
+    file.discard()
+    upload_id = store.create_upload("c")
+    with pytest.raises(StorageFullError):
+        store.upload_part("c", upload_id, 1, too_much)
+    assert [info.key for info in iter_objects(store, "")] == []
+    parts = [store.upload_part("c", upload_id, 1, b"x" * 100_000)]
+    store.complete_upload("c", upload_id, parts)
+    assert store.head("c").size_bytes == 100_000
+    assert _hidden(small_disk) == []
+
+
+def test_a_disk_that_fills_while_parts_are_joined(small_disk: Path) -> None:
+    store = LocalStore(str(small_disk / "t"))
+    upload_id = store.create_upload("c")
+    parts = [store.upload_part("c", upload_id, number, b"x" * 90_000) for number in (1, 2)]
+    if os.path.ismount(small_disk):
+        with pytest.raises(StorageFullError):
+            store.complete_upload("c", upload_id, parts)
+        assert [info.key for info in iter_objects(store, "")] == []
+        parts = [store.upload_part("c", upload_id, number, b"x" * 40_000) for number in (1, 2)]
+    assert store.complete_upload("c", upload_id, parts).size_bytes == sum(part.size_bytes for part in parts)
+
+
+def test_joining_without_help_of_the_kernel(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+
+    monkeypatch.setattr(os, "copy_file_range", fail)
+    store.complete_upload("a", *_upload(store, "a", 3))
+    assert store.get("a") == b"1" * 10 + b"2" * 10 + b"3" * 10
+
+
+def test_writing_to_a_closed_file(store: LocalStore) -> None:
+    file = store.open_write("a")
+    file.close()
+    with pytest.raises(InvalidRequestError, match="closed"):
+        file.write(b"1")
+
+
+def test_a_refused_close_leaves_nothing(store: LocalStore, tmp_path: Path) -> None:
+    store.put("a", b"first")
+    file = store.open_write("a")
+    file.write(b"second")
+    with pytest.raises(PreconditionError):
+        file.close()
+    assert _hidden(tmp_path) == []
+
+
+def test_an_etag_changes_although_the_content_does_not(store: LocalStore) -> None:
+    first = store.put("a", b"same")
+    second = store.put("a", b"same")
+    assert first.etag != second.etag
+    with pytest.raises(PreconditionError):
+        store.put("a", b"late", Update(first.etag))
+
+
+@pytest.mark.parametrize("upload_id", ["", "../../x", "upload-../x", "upload-ABC", "file-", "nonsense"])
+def test_upload_ids_are_no_paths(store: LocalStore, upload_id: str) -> None:
+    with pytest.raises(NotFoundError):
+        store.upload_part("a", upload_id, 1, b"")
+    with pytest.raises(NotFoundError):
+        store.complete_upload("a", upload_id, [Part(1, "x", 0)])
+
+
+def test_umask_decides_who_may_read(store: LocalStore, tmp_path: Path) -> None:
+    """Unlike files of tempfile: other users' readers have to see the output."""
+    before = os.umask(0o022)
+    try:
+        store.put("d/a", b"1")
+        store.complete_upload("d/u", *_upload(store, "d/u", 2))
+    finally:
+        os.umask(before)
+    assert (tmp_path / "root/d/a").stat().st_mode & 0o777 == 0o644
+    assert (tmp_path / "root/d/u").stat().st_mode & 0o777 == 0o644
+    assert (tmp_path / "root/d").stat().st_mode & 0o777 == 0o755

@@ -1,0 +1,113 @@
+"""Urls of destinations."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from holdfast.errors import InvalidRequestError
+from holdfast.stores.local import LocalStore
+from holdfast.stores.s3 import S3Store
+from holdfast.stores.url import memory_store, open_destination
+
+
+@pytest.mark.parametrize(
+    ("url", "bucket", "prefix", "canonical"),
+    [
+        ("s3://bucket/a/b", "bucket", "a/b", "s3://bucket/a/b"),
+        ("s3a://bucket/a/b/", "bucket", "a/b", "s3://bucket/a/b"),
+        ("s3n://bucket", "bucket", "", "s3://bucket"),
+        ("S3://bucket/", "bucket", "", "s3://bucket"),
+        ("s3://my.bucket-1/a b+c%20d#e?f=g/é😀", "my.bucket-1", "a b+c%20d#e?f=g/é😀", None),
+        ("s3://bucket/year=2013/x:y@z", "bucket", "year=2013/x:y@z", None),
+    ],
+)
+def test_s3(url: str, bucket: str, prefix: str, canonical: str | None) -> None:
+    destination = open_destination(url)
+    assert isinstance(destination.store, S3Store)
+    assert destination.store.bucket == bucket
+    assert destination.prefix == prefix
+    assert destination.url == (canonical or url)
+    assert open_destination(destination.url).url == destination.url
+
+
+@pytest.mark.parametrize(
+    ("url", "path"),
+    [
+        ("/data/t", "/data/t"),
+        ("/data/t/", "/data/t"),
+        ("file:///data/t", "/data/t"),
+        ("file:/data/t", "/data/t"),
+        ("file://localhost/data/t", "/data/t"),
+        ("FILE:///data/t", "/data/t"),
+        ("/data/a b+c%20d#e?f/é", "/data/a b+c%20d#e?f/é"),
+        ("file:///data/100%", "/data/100%"),
+        ("/data/x/../t/./u", "/data/t/u"),
+    ],
+)
+def test_paths(url: str, path: str) -> None:
+    destination = open_destination(url)
+    assert isinstance(destination.store, LocalStore)
+    assert f"/{destination.prefix}" == path
+    assert destination.url == f"file://{path}"
+    assert open_destination(destination.url).prefix == destination.prefix
+
+
+def test_relative_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for url in ("out/t", "./out/t", "file:out/t"):
+        assert open_destination(url).url == f"file://{tmp_path}/out/t"
+    open_destination("out/t").store.put(open_destination("out/t").key("a"), b"1")
+    assert (tmp_path / "out/t/a").read_bytes() == b"1"
+
+
+def test_the_directory_of_a_destination_is_kept(tmp_path: Path) -> None:
+    destination = open_destination(str(tmp_path / "t"))
+    destination.store.put(destination.key("a/b"), b"1")
+    destination.store.delete(destination.key("a/b"))
+    assert list((tmp_path / "t").iterdir()) == []
+
+
+def test_memory() -> None:
+    destination = open_destination("memory://test-url/a/b/")
+    assert destination.store is memory_store("test-url") is open_destination("memory://test-url").store
+    assert destination.store is not open_destination("memory://test-url-2").store
+    assert (destination.prefix, destination.url) == ("a/b", "memory://test-url/a/b")
+
+
+def test_keys() -> None:
+    assert open_destination("memory://keys/a").key("_SUCCESS") == "a/_SUCCESS"
+    assert open_destination("memory://keys/a").key("") == "a/"
+    assert open_destination("memory://keys").key("_SUCCESS") == "_SUCCESS"
+    assert open_destination("memory://keys").key("") == ""
+
+
+@pytest.mark.parametrize(
+    ("url", "sentence"),
+    [
+        ("", "the destination is empty"),
+        ("  ", "the destination is empty"),
+        ("s3:///a", "names no bucket"),
+        ("s3://", "names no bucket"),
+        ("s3://a b/c", "cannot be the name of a bucket"),
+        ("s3:bucket/key", "two slashes follow the scheme: write s3://"),
+        ("s3a:/bucket/key", "two slashes follow the scheme: write s3a://"),
+        ("s4://bucket/a", "no store has this url scheme: use s3"),
+        ("fil:///a", "no store has this url scheme: use file://"),
+        ("hdfs://host/a", "no store has this url scheme: use s3://"),
+        ("file://host/a", "a file url names no host"),
+        ("a\0b", "cannot be a path"),
+        ("file:", "cannot be a path"),
+    ],
+)
+def test_urls_that_cannot_be_right(url: str, sentence: str) -> None:
+    with pytest.raises(InvalidRequestError, match=sentence):
+        open_destination(url)
+
+
+@pytest.mark.parametrize("url", ["s3://AKIACANARY:canary-secret@bucket/a", "s4://k:canary-secret@bucket/a"])
+def test_credentials_in_a_url_are_refused_and_not_repeated(url: str) -> None:
+    with pytest.raises(InvalidRequestError) as caught:
+        open_destination(url)
+    assert "canary" not in str(caught.value).lower()
