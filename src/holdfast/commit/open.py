@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.commit.context import CommitContext, CommitSettings, Progress, silent
 from holdfast.seams import ThreadRunner
-from holdfast.stores.s3 import S3Options
+from holdfast.stores.s3_options import S3Options
 from holdfast.stores.url import open_destination
 
 __all__ = ["open_context"]
