@@ -14,7 +14,7 @@ from typing import TypeVar
 from holdfast.commit import CommitContext, CommitSettings, SaveMode, get_committer, open_context
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import FormatOptions, get_format, nearest
-from holdfast.stores.s3 import S3Options
+from holdfast.stores.s3_options import S3Options
 
 __all__ = [
     "ReadOptions",
@@ -88,6 +88,7 @@ class WriteOptions:
         store: destination.
         file_format: name of the format.
         format_options: its options.
+        format_strings: the same as the user gave them: readers want some of them too (``header``, ``sep``).
         committer: name of the committer.
         mode: what becomes of data that is there.
         partition_by: columns that become directories, as the user spelled them.
@@ -100,6 +101,7 @@ class WriteOptions:
     store: StoreOptions
     file_format: str = "parquet"
     format_options: FormatOptions
+    format_strings: Mapping[str, str] = field(default_factory=dict)
     committer: str = "two_phase"
     mode: SaveMode = SaveMode.APPEND
     partition_by: tuple[str, ...] = ()
@@ -178,6 +180,7 @@ def parse_write_options(options: Mapping[str, str], overwrite: bool) -> WriteOpt
         store=store,
         file_format=file_format.name,
         format_options=parsed.options,
+        format_strings={key.lower(): value for key, value in given.rest.items()},
         committer=get_committer(given.take("committer", str) or "two_phase").name,
         mode=_save_mode(given, overwrite, partition_by),
         partition_by=partition_by,
@@ -203,8 +206,7 @@ def parse_read_options(options: Mapping[str, str]) -> ReadOptions:
     name = given.take("fileFormat", str)
     file_format = None if name is None else get_format(name).name
     if file_format is not None:
-        parsed = get_format(file_format).parse_options(given.rest)
-        _refuse_unknown(parsed.unknown, (*_READ_KEYS, *get_format(file_format).parsers))
+        parse_late_format_options(given.rest, file_format)
     return ReadOptions(
         store=store,
         file_format=file_format,
@@ -214,14 +216,14 @@ def parse_read_options(options: Mapping[str, str]) -> ReadOptions:
     )
 
 
-def parse_late_format_options(options: ReadOptions, file_format: str) -> FormatOptions:
+def parse_late_format_options(given: Mapping[str, str], file_format: str) -> FormatOptions:
     """Format options of a read whose format came to light only now.
 
     Raises:
         InvalidRequestError: unknown or wrong.
     """
     chosen = get_format(file_format)
-    parsed = chosen.parse_options(options.format_options)
+    parsed = chosen.parse_options(given)
     _refuse_unknown(parsed.unknown, (*_READ_KEYS, *chosen.parsers))
     found: FormatOptions = parsed.options
     return found

@@ -6,7 +6,8 @@ from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
 from holdfast.spark.failures import one_sentence
-from holdfast.spark.options import parse_write_options
+from holdfast.spark.options import parse_read_options, parse_write_options
+from holdfast.spark.reader import HoldfastReader, PushdownReader, infer_schema, pushdown_planned
 from holdfast.spark.writer import HoldfastWriter
 
 __all__ = ["HoldfastDataSource"]
@@ -21,6 +22,17 @@ class HoldfastDataSource(DataSource):
     @classmethod
     def name(cls) -> str:
         return "holdfast"
+
+    def schema(self) -> StructType:
+        """Asked for only if the user gave no schema."""
+        with one_sentence():
+            return infer_schema(parse_read_options(self.options))
+
+    def reader(self, schema: StructType) -> HoldfastReader:
+        """A scan of the columns in `schema`."""
+        with one_sentence():
+            kind = PushdownReader if pushdown_planned() else HoldfastReader
+            return kind(parse_read_options(self.options), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> HoldfastWriter:
         """A job that is checked and announced."""

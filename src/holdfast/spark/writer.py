@@ -63,6 +63,8 @@ class HoldfastWriter(DataSourceArrowWriter):
             "format": options.file_format,
             "partition_by": list(options.partition_by),
         }
+        if options.format_strings:
+            details["format_options"] = dict(options.format_strings)
         if options.write_id:
             details["write_id"] = options.write_id
         with _opened(options) as ctx:

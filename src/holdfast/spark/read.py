@@ -1,0 +1,46 @@
+"""The pleasant way out: `read`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from holdfast.spark.failures import typed_again
+from holdfast.spark.options import joined_columns, option_strings, parse_read_options
+from holdfast.spark.session import register
+
+__all__ = ["read"]
+
+
+def read(spark: SparkSession, url: str, *, columns: Sequence[str] | None = None, **options: object) -> DataFrame:
+    """A DataFrame over what the destination holds: whole jobs only, as of one instant.
+
+    Guarantee: a job is seen wholly or not at all, also while it commits. Files that Holdfast did not write are read
+    too, like Spark's own sources read them.
+
+    Args:
+        spark: the session.
+        url: ``s3://bucket/key`` or a directory.
+        columns: read only these; Spark does not tell Python sources which columns a query needs.
+        options: those of docs/spark.md, also in snake case: ``file_format="csv"``, ``header=True``.
+
+    Raises:
+        NotFoundError: nothing is there.
+        InvalidRequestError: fix the call.
+    """
+    given = {
+        **option_strings(options),
+        "path": url,
+        **({"columns": joined_columns(columns)} if columns is not None else {}),
+    }
+    parse_read_options(given)
+    register(spark)
+    try:
+        return spark.read.format("holdfast").options(**given).load()
+    except PySparkException as error:
+        ours = typed_again(error)
+        if ours is None:
+            raise
+        raise ours from None  # Spark's pages around our sentence say nothing more

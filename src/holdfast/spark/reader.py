@@ -1,0 +1,216 @@
+"""The read side of the data source: what the newest decision shows (C4), in pieces that tasks read."""
+
+from __future__ import annotations
+
+import collections
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+from pyspark.sql.types import StructType, _parse_datatype_json_string
+
+from holdfast.commit import CommitContext, Snapshot, read_snapshot
+from holdfast.errors import InvalidRequestError, NotFoundError
+from holdfast.formats import RowFilter, nearest
+from holdfast.spark.failures import one_sentence
+from holdfast.spark.file_format import FormatChoice
+from holdfast.spark.filters import translate_filters
+from holdfast.spark.options import ReadOptions
+from holdfast.spark.types import arrow_schema, spark_schema
+from holdfast.table import DataFile, ReadSplit, StoreFile, TableSchema, plan_splits, read_schema, read_split
+from holdfast.table.partition import parse_partition_path
+
+__all__ = ["HoldfastReader", "PushdownReader", "SplitGroup", "infer_schema", "pushdown_planned"]
+
+_MIB = 1024 * 1024
+_OPEN_COST_BYTES = 4 * _MIB  # a file costs about as much as reading this; Spark's spark.sql.files.openCostInBytes
+_WANTED_TASKS = 32  # a small table is divided too, as far as its files allow
+_PLAN_CHUNK = 64
+
+
+@dataclass(frozen=True)
+class SplitGroup(InputPartition):
+    """What one task reads. It has to bring everything that planning found out: Spark copies the reader before.
+
+    Attributes:
+        splits: pieces of files.
+        choice: the files' format.
+        directories: the partition columns that their paths hold.
+    """
+
+    splits: tuple[ReadSplit, ...]
+    choice: FormatChoice
+    directories: tuple[str, ...]
+
+
+# --- schema -----------------------------------------------------------------------------------------------------------
+def infer_schema(options: ReadOptions) -> StructType:
+    """The schema that the newest decision kept; where Holdfast never wrote, that of the first file.
+
+    Raises:
+        NotFoundError: there is nothing to read.
+        InvalidRequestError: a wanted column is not there; offers the nearest.
+    """
+    ctx = options.store.open()
+    try:
+        snapshot = _snapshot(ctx)
+        found = _whole_schema(ctx, options, snapshot)
+    finally:
+        ctx.store.close()
+    if options.columns is None:
+        return found
+    names = {field.name.lower(): field for field in found.fields}
+    for name in options.columns:
+        if name.lower() not in names:
+            raise InvalidRequestError(f"no such column: {nearest(name, found.names)}", column=name)
+    return StructType([names[name.lower()] for name in options.columns])
+
+
+def _snapshot(ctx: CommitContext) -> Snapshot:
+    snapshot = read_snapshot(ctx)
+    if not snapshot.files and not snapshot.details:
+        raise NotFoundError("there is nothing to read: check the url", url=ctx.url)
+    return snapshot
+
+
+def _whole_schema(ctx: CommitContext, options: ReadOptions, snapshot: Snapshot) -> StructType:
+    choice = FormatChoice.of(options, snapshot)  # a wrong option shows before the schema is used
+    kept = snapshot.details.get("schema")
+    if isinstance(kept, str):
+        schema = _parse_datatype_json_string(kept)
+        assert isinstance(schema, StructType), "details are written by HoldfastWriter"
+        return schema
+    files = _data_files(snapshot)
+    table = read_schema(files, _opener(ctx), choice.settings(files[0].path, options.split_size_bytes))
+    return spark_schema(table.schema)
+
+
+def _data_files(snapshot: Snapshot) -> list[DataFile]:
+    return [DataFile(file.path, file.size_bytes) for file in snapshot.files]
+
+
+def _opener(ctx: CommitContext) -> Any:
+    return lambda path, size_bytes: StoreFile(ctx.store, ctx.key(path), size_bytes)
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+class HoldfastReader(DataSourceReader):
+    """One scan.
+
+    Guarantee: reads whole jobs only, those that were visible at one instant while the scan was planned.
+
+    Args:
+        options: of the read.
+        schema: the columns that Spark wants, in its order.
+    """
+
+    def __init__(self, options: ReadOptions, schema: StructType) -> None:
+        self._options = options
+        self._spark_schema = schema
+        self._schema = arrow_schema(schema)
+        self._filters: list[RowFilter] = []
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Plan the tasks."""
+        with one_sentence():
+            ctx = self._options.store.open()
+            try:
+                snapshot = _snapshot(ctx)
+                files = _data_files(snapshot)
+                choice = FormatChoice.of(self._options, snapshot)
+                directories = tuple(parse_partition_path(files[0].path)) if files else ()
+                total = sum(file.size_bytes for file in files)
+                goal = max(min(self._options.split_size_bytes, total // _WANTED_TASKS), _OPEN_COST_BYTES)
+                splits = self._plan(ctx, files, choice, directories, goal)
+            finally:
+                ctx.store.close()
+            return [SplitGroup(group, choice, directories) for group in _packed(splits, goal)]
+
+    def _plan(
+        self,
+        ctx: CommitContext,
+        files: Sequence[DataFile],
+        choice: FormatChoice,
+        directories: tuple[str, ...],
+        split_bytes: int,
+    ) -> list[tuple[ReadSplit, int]]:
+        """The splits with their sizes; large files are opened for that, many at a time."""
+        table = _with_directories(self._schema, directories)
+        chunks = [files[start : start + _PLAN_CHUNK] for start in range(0, len(files), _PLAN_CHUNK)]
+
+        def plan(chunk: Sequence[DataFile]) -> list[tuple[ReadSplit, int]]:
+            settings = choice.settings(chunk[0].path, split_bytes)
+            splits = plan_splits(chunk, _opener(ctx), table, settings, self._filters)
+            pieces = collections.Counter(split.file.path for split in splits)
+            return [(split, split.file.size_bytes // pieces[split.file.path]) for split in splits]
+
+        return [split for planned in ctx.runner.map(plan, chunks) for split in planned]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of one partition, in batches of exactly the schema that Spark checks for."""
+        if not isinstance(partition, SplitGroup):
+            return  # PySpark's stand-in when there is nothing to read
+        table = _with_directories(self._schema, partition.directories)
+        with one_sentence():
+            ctx = self._options.store.open()
+            try:
+                for split in partition.splits:
+                    settings = partition.choice.settings(split.file.path, self._options.split_size_bytes)
+                    for batch in read_split(split, _opener(ctx), table, settings, self._schema.names, self._filters):
+                        yield _labelled(batch, self._schema)
+            finally:
+                ctx.store.close()
+
+
+class PushdownReader(HoldfastReader):
+    """A scan that takes filters; PySpark refuses one while ``spark.sql.python.filterPushdown.enabled`` is false."""
+
+    def pushFilters(self, filters: list[Filter]) -> Sequence[Filter]:
+        """Take what Arrow can decide; the rest stays with Spark."""
+        self._filters, left = translate_filters(filters, self._spark_schema)
+        return left
+
+
+def pushdown_planned() -> bool:
+    """Whether this process plans a scan with filters: PySpark has a worker of its own for that."""
+    return "pyspark.sql.worker.data_source_pushdown_filters" in sys.modules
+
+
+def _with_directories(schema: pa.Schema, directories: Sequence[str]) -> TableSchema:
+    """The wanted columns, and those in the files' paths also where they are not wanted."""
+    folded = {name.lower(): name for name in schema.names}
+    fields = list(schema)
+    partition_by: list[str] = []
+    for name in directories:
+        if name.lower() not in folded:
+            fields.append(pa.field(name, pa.string()))
+        partition_by.append(folded.get(name.lower(), name))
+    return TableSchema(pa.schema(fields), tuple(partition_by))
+
+
+def _packed(splits: Sequence[tuple[ReadSplit, int]], goal_bytes: int) -> Iterator[tuple[ReadSplit, ...]]:
+    """Splits in groups of about the goal: many small files do not make many tasks."""
+    group: list[ReadSplit] = []
+    size = 0
+    for split, size_bytes in splits:
+        if group and size + size_bytes > goal_bytes:
+            yield tuple(group)
+            group, size = [], 0
+        group.append(split)
+        size += size_bytes + _OPEN_COST_BYTES
+    if group:
+        yield tuple(group)
+
+
+def _labelled(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The same columns under Spark's own schema: its nullability and metadata are part of what it compares."""
+    if batch.schema.equals(schema, check_metadata=True):
+        return batch
+    columns = [
+        column if column.type.equals(field.type) else column.cast(field.type)
+        for column, field in zip(batch.columns, schema, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
