@@ -126,6 +126,8 @@ def _check_partition_field(field: pa.Field) -> None:
             column=field.name,
             type=str(field.type),
         )
+    if not field.name:
+        raise InvalidRequestError("a column without a name cannot name a directory: rename it", column=field.name)
     if field.name.startswith("."):
         raise InvalidRequestError(
             "readers skip directories whose name starts with a dot: rename the partition column", column=field.name

@@ -56,6 +56,8 @@ class StoreFile(io.RawIOBase):
     def read(self, size: int | None = -1, /) -> bytes:
         left = max(0, self._size - self._position)
         wanted = left if size is None or size < 0 else min(size, left)
+        if wanted == 0:
+            return b""
         data = self._range(self._position, wanted)
         self._position += wanted
         return data
@@ -79,7 +81,7 @@ class StoreFile(io.RawIOBase):
         return self._window[:length]
 
     def _get(self, start: int, length: int) -> bytes:
-        data = self._store.get(self._key, start, length) if length else b""
+        data = self._store.get(self._key, start, length)
         if len(data) != length:
             raise CorruptDataError(
                 "an object is shorter than its listing said: find out who replaced it",

@@ -1,0 +1,194 @@
+"""What is particular to Parquet: row groups, dictionaries, what Spark needs to see, pruning."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from holdfast.formats import RowFilter, get_format
+from holdfast.formats.parquet import PARQUET, ParquetOptions
+
+
+class Sink:
+    def __init__(self) -> None:
+        self.data = bytearray()
+        self.writes = 0
+
+    def write(self, data: bytes | memoryview, /) -> int:
+        self.data += data
+        self.writes += 1
+        return len(data)
+
+
+def write(batches: list[pa.RecordBatch], **options: Any) -> bytes:
+    sink = Sink()
+    writer = PARQUET.open_writer(sink, batches[0].schema, dataclasses.replace(ParquetOptions(), **options))
+    for batch in batches:
+        writer.write(batch)
+    writer.close()
+    return bytes(sink.data)
+
+
+def metadata(data: bytes) -> Any:
+    return pq.ParquetFile(io.BytesIO(data)).metadata
+
+
+def test_row_groups_have_exactly_the_rows_asked_for() -> None:
+    batch = pa.record_batch({"x": pa.array(range(70))})
+    found = metadata(write([batch] * 3, row_group_rows=100))
+    assert [found.row_group(i).num_rows for i in range(found.num_row_groups)] == [100, 100, 10]
+
+
+def test_wide_rows_end_a_row_group_early() -> None:
+    batch = pa.record_batch({"x": pa.array(["x" * 1000] * 100)})
+    found = metadata(write([batch] * 4, row_group_bytes=150_000))
+    assert [found.row_group(i).num_rows for i in range(found.num_row_groups)] == [200, 200]
+
+
+def test_rows_wait_only_until_their_row_group_is_written() -> None:
+    sink = Sink()
+    batch = pa.record_batch({"x": pa.array(range(100))})
+    writer = PARQUET.open_writer(sink, batch.schema, ParquetOptions(row_group_rows=250))
+    waiting = []
+    for _ in range(5):
+        writer.write(batch)
+        waiting.append(writer.buffered_bytes)
+    assert waiting == [800, 1600, 400, 1200, 0]
+    assert len(sink.data) > 0  # a row group went out before the file ended
+    writer.close()
+
+
+def test_slivers_become_few_chunks_and_keep_their_order() -> None:
+    """A partitioned task hands over a few rows at a time."""
+    batches = [pa.record_batch({"x": pa.array([3 * i, 3 * i + 1, 3 * i + 2])}) for i in range(1000)]
+    table = pq.read_table(io.BytesIO(write(batches)), use_threads=False, pre_buffer=False)
+    assert table["x"].to_pylist() == list(range(3000))
+
+
+def dictionary_columns(data: bytes) -> set[str]:
+    group = metadata(data).row_group(0)
+    columns = [group.column(i) for i in range(group.num_columns)]
+    return {column.path_in_schema for column in columns if "RLE_DICTIONARY" in column.encodings}
+
+
+def test_dictionaries_only_where_values_repeat() -> None:
+    rows = 20_000
+    names = pa.array([f"name {i % 500}" for i in range(rows)])
+    batch = pa.record_batch(
+        {
+            "sequence": pa.array(range(rows)),
+            "noise": pa.array([(i * 0.7310585) % 1 for i in range(rows)]),
+            "name": names,
+            "unique": pa.array([f"unique {i}" for i in range(rows)]),
+            "day": pa.array([i % 700 for i in range(rows)], pa.int32()).cast(pa.date32()),
+            "flag": pa.array([i % 2 == 0 for i in range(rows)]),
+            "list": pa.array([[f"tag {i % 9}"] for i in range(rows)]),
+            "map": pa.array([[(f"key {i % 9}", i)] for i in range(rows)], pa.map_(pa.string(), pa.int64())),
+            "struct": pa.array([{"a": i, "b": i % 7} for i in range(rows)]),
+        }
+    )
+    assert dictionary_columns(write([batch])) == {
+        "name",
+        "day",
+        "list.list.element",
+        "map.key_value.key",
+        "struct.b",
+    }
+    assert dictionary_columns(write([batch], dictionary=False)) == set()
+    assert "sequence" in dictionary_columns(write([batch], dictionary=True))
+
+
+def test_a_column_of_nulls_in_the_sample_is_no_obstacle() -> None:
+    batch = pa.record_batch(
+        {"x": pa.array([None] * 5000, pa.string()), "l": pa.array([None] * 5000, pa.list_(pa.int8()))}
+    )
+    assert pq.read_table(io.BytesIO(write([batch])), use_threads=False, pre_buffer=False).num_rows == 5000
+
+
+def test_spark_finds_its_own_schema() -> None:
+    schema = pa.schema(
+        [
+            pa.field("id", pa.int64(), nullable=False),
+            ("gap", pa.duration("us")),
+            ("at", pa.timestamp("us", "Europe/Berlin")),
+            ("m", pa.map_(pa.string(), pa.list_(pa.decimal128(9, 2)))),
+            ("s", pa.struct([("void", pa.null())])),
+        ]
+    )
+    sink = Sink()
+    PARQUET.open_writer(sink, schema, ParquetOptions()).close()
+    stored = json.loads(metadata(bytes(sink.data)).metadata[b"org.apache.spark.sql.parquet.row.metadata"])
+    assert [(field["name"], field["type"], field["nullable"]) for field in stored["fields"][:3]] == [
+        ("id", "long", False),
+        ("gap", "interval day to second", True),
+        ("at", "timestamp", True),
+    ]
+    assert stored["fields"][3]["type"] == {
+        "type": "map",
+        "keyType": "string",
+        "valueType": {"type": "array", "elementType": "decimal(9,2)", "containsNull": True},
+        "valueContainsNull": True,
+    }
+
+
+def test_timestamps_are_microseconds_marked_with_or_without_zone() -> None:
+    batch = pa.record_batch(
+        {"at": pa.array([0], pa.timestamp("ms", "Asia/Tokyo")), "local": pa.array([0], pa.timestamp("s"))}
+    )
+    schema = pq.ParquetFile(io.BytesIO(write([batch]))).schema
+    shown = [str(schema.column(i).logical_type) for i in range(2)]
+    assert "isAdjustedToUTC=true, timeUnit=microseconds" in shown[0]
+    assert "isAdjustedToUTC=false, timeUnit=microseconds" in shown[1]
+    assert schema.column(0).physical_type == "INT64"
+
+
+class CountedReads(io.BytesIO):
+    """Notes how many bytes were asked for."""
+
+    asked = 0
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        data = super().read(size)
+        self.asked += len(data)
+        return data
+
+
+def test_row_groups_that_a_filter_rules_out_are_not_read() -> None:
+    batch = pa.record_batch({"x": pa.array(range(100_000)), "y": pa.array(range(100_000))})
+    data = write([batch], row_group_rows=10_000)
+    row_filter = RowFilter(pc.field("x") == 55_555, frozenset({"x"}))
+    source = CountedReads(data)
+    found = list(PARQUET.read_batches(source, batch.schema, ["y"], row_filter, ParquetOptions(), None))
+    assert [row for one in found for row in one.to_pylist()] == [{"y": 55_555}]
+    assert source.asked < len(data) / 3  # the footer twice, one row group
+    missing = pa.schema([*batch.schema, ("z", pa.int64())])  # the file lacks the column: no statistics to look at
+    by_missing = RowFilter(pc.field("z").is_null(), frozenset({"z"}))
+    found = list(PARQUET.read_batches(io.BytesIO(data), missing, ["x"], by_missing, ParquetOptions(), None))
+    assert sum(one.num_rows for one in found) == 100_000
+
+
+def test_splits_cover_every_row_group_once() -> None:
+    batch = pa.record_batch({"x": pa.array(range(10_000))})
+    data = write([batch], row_group_rows=1000)
+    splits = PARQUET.plan_splits(io.BytesIO(data), ParquetOptions(), 3 * len(data) // 10)
+    assert len(splits) > 1
+    assert [group for split in splits for group in split or ()] == list(range(10))
+    rows = [
+        row
+        for split in splits
+        for one in PARQUET.read_batches(io.BytesIO(data), batch.schema, ["x"], None, ParquetOptions(), split)
+        for row in one["x"].to_pylist()
+    ]
+    assert rows == list(range(10_000))
+
+
+@pytest.mark.parametrize("name", ["csv", "json", "text", "orc", "arrow", "avro"])
+def test_other_formats_are_read_whole(name: str) -> None:
+    assert list(get_format(name).plan_splits(io.BytesIO(), get_format(name).default_options, 1)) == [None]

@@ -1,0 +1,194 @@
+"""Reading partitioned files: schema, pruning, splits, partition columns, missing columns."""
+
+from __future__ import annotations
+
+import io
+import pickle
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from holdfast.errors import InvalidRequestError
+from holdfast.formats import RowFilter, get_format
+from holdfast.formats.parquet import ParquetOptions
+from holdfast.table import (
+    DataFile,
+    ReadSettings,
+    TableSchema,
+    given_schema,
+    plan_splits,
+    read_schema,
+    read_split,
+)
+
+
+class Files:
+    """Files in memory that note which of them were opened."""
+
+    def __init__(self) -> None:
+        self.data: dict[str, bytes] = {}
+        self.opened: list[str] = []
+
+    def add(self, path: str, batch: pa.RecordBatch, name: str = "parquet", options: Any = None) -> None:
+        sink = io.BytesIO()
+        file_format = get_format(name)
+        writer = file_format.open_writer(sink, batch.schema, options or file_format.default_options)
+        writer.write(batch)
+        writer.close()
+        self.data[path] = sink.getvalue()
+
+    def open(self, path: str, size_bytes: int) -> BinaryIO:
+        assert size_bytes == len(self.data[path])
+        self.opened.append(path)
+        return io.BytesIO(self.data[path])
+
+    def listing(self) -> list[DataFile]:
+        return [DataFile(path, len(data)) for path, data in self.data.items()]
+
+
+PARQUET = ReadSettings(file_format=get_format("parquet"))
+
+
+def monthly(name: str = "parquet") -> Files:
+    files = Files()
+    for month in (1, 2, 10):
+        batch = pa.record_batch({"id": pa.array([month * 100 + i for i in range(3)]), "v": pa.array(["a", None, "c"])})
+        files.add(f"month={month}/city=S%2Fo ü/part-0", batch, name)
+    return files
+
+
+def rows(
+    files: Files,
+    schema: TableSchema,
+    columns: list[str],
+    filters: list[RowFilter] | None = None,
+    settings: ReadSettings = PARQUET,
+) -> list[dict[str, Any]]:
+    found = []
+    for split in plan_splits(files.listing(), files.open, schema, settings, filters or []):
+        for batch in read_split(split, files.open, schema, settings, columns, filters or []):
+            assert batch.schema.equals(pa.schema([schema.schema.field(name) for name in columns]))
+            found.extend(batch.to_pylist())
+    return found
+
+
+def where(expression: Any, *columns: str) -> RowFilter:
+    return RowFilter(expression, frozenset(columns))
+
+
+@pytest.mark.parametrize("name", ["parquet", "orc", "avro", "arrow", "json"])
+def test_partition_columns_come_last_with_inferred_types(name: str) -> None:
+    files = monthly(name)
+    settings = ReadSettings(file_format=get_format(name))
+    schema = read_schema(files.listing(), files.open, settings)
+    assert schema.schema.names == ["id", "v", "month", "city"]
+    assert schema.schema.field("month").type == pa.int32()
+    assert schema.partition_by == ("month", "city")
+    found = rows(files, schema, ["city", "id", "month"], settings=settings)
+    assert found[0] == {"city": "S/o ü", "id": 100, "month": 1}
+    assert [row["id"] for row in found] == [100, 101, 102, 200, 201, 202, 1000, 1001, 1002]
+
+
+def test_directories_that_a_filter_rules_out_are_not_opened() -> None:
+    files = monthly()
+    schema = read_schema(files.listing(), files.open, PARQUET)
+    files.opened.clear()
+    found = rows(files, schema, ["id"], [where(pc.field("month") >= 2, "month"), where(pc.field("id") != 201, "id")])
+    assert [row["id"] for row in found] == [200, 202, 1000, 1001, 1002]
+    assert all(not path.startswith("month=1/") for path in files.opened)
+
+
+def test_a_filter_over_both_kinds_of_columns() -> None:
+    files = monthly()
+    schema = read_schema(files.listing(), files.open, PARQUET)
+    both = where((pc.field("month") == 1) | (pc.field("v") == "c"), "month", "v")
+    assert [row["id"] for row in rows(files, schema, ["id"], [both])] == [100, 101, 102, 202, 1002]
+    assert len(rows(files, schema, [], [both])) == 5
+    assert len(rows(files, schema, ["month"], [where(pc.field("v").is_null(), "v")])) == 3
+
+
+def test_partition_columns_alone() -> None:
+    files = monthly()
+    schema = read_schema(files.listing(), files.open, PARQUET)
+    assert [row["month"] for row in rows(files, schema, ["month"])] == [1] * 3 + [2] * 3 + [10] * 3
+
+
+def test_null_directories_and_a_given_schema() -> None:
+    files = Files()
+    batch = pa.record_batch({"id": pa.array([1], pa.int32())})
+    for value in ("__HIVE_DEFAULT_PARTITION__", "2026-01-02 03%3A04%3A05.5"):
+        files.add(f"at={value}/part-0", batch)
+    whole = pa.schema([("at", pa.timestamp("us", "UTC")), ("id", pa.int64()), ("new", pa.list_(pa.string()))])
+    schema = given_schema(whole, files.listing())
+    assert schema.partition_by == ("at",)
+    settings = ReadSettings(file_format=get_format("parquet"), time_zone="America/Los_Angeles")
+    found = rows(files, schema, ["id", "new", "at"], settings=settings)
+    assert [row["at"] and row["at"].isoformat() for row in found] == [None, "2026-01-02T11:04:05.500000+00:00"]
+    assert [(row["id"], row["new"]) for row in found] == [(1, None), (1, None)]
+
+
+def test_a_column_in_the_file_yields_to_its_directory() -> None:
+    files = Files()
+    files.add("k=7/part-0", pa.record_batch({"k": pa.array([1]), "id": pa.array([5])}))
+    schema = read_schema(files.listing(), files.open, PARQUET)
+    assert schema.schema.names == ["id", "k"]
+    assert rows(files, schema, ["id", "k"]) == [{"id": 5, "k": 7}]
+
+
+def test_a_large_file_is_divided() -> None:
+    files = Files()
+    batch = pa.record_batch({"id": pa.array(range(10_000))})
+    files.add("part-0", batch, options=ParquetOptions(row_group_rows=1000))
+    settings = ReadSettings(file_format=get_format("parquet"), split_bytes=20_000)
+    schema = read_schema(files.listing(), files.open, settings)
+    splits = plan_splits(files.listing(), files.open, schema, settings)
+    assert len(splits) > 1
+    assert pickle.loads(pickle.dumps((splits, schema, settings))) == (splits, schema, settings)
+    assert [row["id"] for row in rows(files, schema, ["id"], settings=settings)] == list(range(10_000))
+
+
+def test_csv_without_a_header_is_pruned_by_position() -> None:
+    files = Files()
+    batch = pa.record_batch({"a": pa.array([1, 2]), "b": pa.array(["x", "y"]), "c": pa.array([0.5, None])})
+    files.add("k=1/part-0.csv", batch, "csv")
+    settings = ReadSettings(file_format=get_format("csv"))
+    schema = given_schema(pa.schema([*batch.schema, ("k", pa.string())]), files.listing())
+    found = rows(files, schema, ["c", "k"], [where(pc.field("b") == "y", "b")], settings)
+    assert found == [{"c": None, "k": "1"}]
+    inferred = read_schema(files.listing(), files.open, settings)
+    assert inferred.schema.names == ["_c0", "_c1", "_c2", "k"]
+
+
+@pytest.mark.parametrize(
+    ("paths", "sentence"),
+    [
+        (["a=1/part", "part"], "partitioned differently"),
+        (["a=1/part", "b=1/part"], "partitioned differently"),
+        ([], "no file to take the schema from"),
+    ],
+)
+def test_layouts_that_cannot_be_read(paths: list[str], sentence: str) -> None:
+    files = Files()
+    for path in paths:
+        files.add(path, pa.record_batch({"id": pa.array([1])}))
+    with pytest.raises(InvalidRequestError, match=sentence):
+        read_schema(files.listing(), files.open, PARQUET)
+
+
+def test_a_value_that_is_not_of_the_given_type() -> None:
+    files = Files()
+    files.add("k=abc/part", pa.record_batch({"id": pa.array([1])}))
+    schema = given_schema(pa.schema([("id", pa.int64()), ("k", pa.int32())]), files.listing())
+    with pytest.raises(InvalidRequestError, match="not of the column's type"):
+        rows(files, schema, ["k"])
+    with pytest.raises(InvalidRequestError, match="lacks a partition column"):
+        given_schema(pa.schema([("id", pa.int64())]), files.listing())
+
+
+def test_an_unknown_column_is_refused_with_the_nearest() -> None:
+    files = monthly()
+    schema = read_schema(files.listing(), files.open, PARQUET)
+    with pytest.raises(InvalidRequestError, match="did you mean month"):
+        rows(files, schema, ["mnth"])
