@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from holdfast.formats import get_format
+from holdfast.table import TableWriter, WriteSettings
 
 pyspark_sql = pytest.importorskip("pyspark.sql")
 
@@ -216,3 +217,55 @@ def test_csv(spark: Any, tmp_path: Path, options: dict[str, str]) -> None:
 def test_text(spark: Any, tmp_path: Path) -> None:
     batch = pa.record_batch({"value": pa.array(["é 🎈", "", "\u2028 x"])})
     assert rows_of(spark.read.text(write(tmp_path, "text", batch))) == expected(batch)
+
+
+class Directory:
+    """A task attempt that writes straight into a directory."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.named = 0
+
+    def file_name(self, extension: str) -> str:
+        self.named += 1
+        return f"part-{self.named:05d}{extension}"
+
+    def open(self, path: str) -> Any:
+        target = self.root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        return target.open("wb")
+
+    def record_rows(self, path: str, rows: int) -> None:
+        assert (self.root / path).exists()
+
+
+def test_partitioned(spark: Any, tmp_path: Path) -> None:
+    """facts: A-90, A-92, A-93. Spark reads the values from Holdfast's directories and makes the same ones."""
+    texts = ["a b", "50%", "x=1/y", "..", "+", "é🎈", None, "#?:", "%2F", "[{^}]", "'\"\\", "\u2028", "tab\t"]
+    rows = len(texts)
+    batch = pa.record_batch(
+        {
+            "id": pa.array(range(rows), pa.int64()),
+            "text": pa.array(texts),
+            "double": pa.array([None if i == 3 else 10.0 ** (i - 6) for i in range(rows)]),
+            "day": pa.array([datetime.date(2026, 1, 1 + i) for i in range(rows)]),
+            "at": pa.array([INSTANT] * rows, pa.timestamp("us", "UTC")),
+            "price": pa.array([Decimal("0.0000001")] * rows, pa.decimal128(10, 7)),
+            "flag": pa.array([i % 2 == 0 for i in range(rows)]),
+        }
+    )
+    by = ("text", "double", "day", "at", "price", "flag")
+    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
+    settings = WriteSettings(file_format=get_format("parquet"), partition_by=by, time_zone=ZONE)
+    writer = TableWriter(batch.schema, settings, Directory(ours))
+    writer.write(batch)
+    assert writer.close().rows == rows
+    ddl = "id long, text string, double double, day date, at timestamp, price decimal(10,7), flag boolean"
+    frame = spark.read.schema(ddl).parquet(str(ours))
+    assert sorted(rows_of(frame), key=lambda row: row["id"]) == expected(batch)
+    frame.write.partitionBy(*by).parquet(str(theirs))
+    assert directories(theirs) == directories(ours)
+
+
+def directories(root: Path) -> set[str]:
+    return {str(path.parent.relative_to(root)) for path in root.rglob("*.parquet")}

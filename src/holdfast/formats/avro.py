@@ -15,7 +15,7 @@ import pyarrow.types as pat
 
 from holdfast.errors import CorruptDataError, InvalidRequestError, UnsupportedError
 from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, RowFilter
-from holdfast.formats.columns import batch_of, finish, needed_schema, plain_batch, plain_schema
+from holdfast.formats.columns import batch_of, finish, map_children, needed_schema, plain_batch, plain_schema
 from holdfast.formats.options import choice, text
 from holdfast.formats.types import check_types, children, is_string
 
@@ -135,10 +135,20 @@ def _check_field(field: pa.Field, path: str) -> None:
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
+def _numeric_field(field: pa.Field) -> pa.Field:
+    """Dates and timestamps as the numbers that Avro stores: cheaper than Python objects, and no zone data is needed."""
+    if pat.is_timestamp(field.type):
+        return pa.field(field.name, pa.int64(), field.nullable)
+    if pat.is_date32(field.type):
+        return pa.field(field.name, pa.int32(), field.nullable)
+    return pa.field(field.name, map_children(field.type, _numeric_field), field.nullable)
+
+
 class _AvroWriter:
     def __init__(self, sink: ByteSink, schema: pa.Schema, options: AvroOptions) -> None:
         fastavro = _fastavro()
         self._plain = plain_schema(schema)
+        self._numeric = pa.schema([_numeric_field(field) for field in self._plain])
         try:
             self._writer = fastavro.write.Writer(
                 _Output(sink), _avro_schema(self._plain, options), options.codec, sync_interval=_SYNC_BYTES
@@ -156,7 +166,7 @@ class _AvroWriter:
 
     def write(self, batch: pa.RecordBatch) -> None:
         plain = plain_batch(batch, self._plain)
-        for row in plain.to_pylist(maps_as_pydicts="strict"):
+        for row in pa.Table.from_batches([plain]).cast(self._numeric).to_pylist(maps_as_pydicts="strict"):
             self._writer.write(row)
         self._buffered = min(self._buffered + plain.nbytes, _SYNC_BYTES)
 

@@ -79,7 +79,9 @@ def _decoder(kind: pa.DataType) -> Callable[[Any], Any]:
         return base64.b64decode
     if is_string(kind):
         return lambda value: value if isinstance(value, str) else json.dumps(value, default=str)
-    if pat.is_timestamp(kind) or pat.is_date(kind):
+    if pat.is_timestamp(kind):  # as a number: Python's datetime would need zone data
+        return lambda value: pa.scalar(value, pa.string()).cast(kind).cast(pa.int64()).as_py()
+    if pat.is_date(kind):
         return lambda value: pa.scalar(value, pa.string()).cast(kind).as_py()
     if pat.is_map(kind):
         key, item = _map_key(kind.key_type), _nullable(_decoder(kind.item_type))
@@ -95,7 +97,7 @@ def _decoder(kind: pa.DataType) -> Callable[[Any], Any]:
 
 def _map_key(kind: pa.DataType) -> Callable[[str], Any]:
     """Map keys are strings in JSON, whatever their type."""
-    if is_string(kind) or pat.is_binary(kind) or pat.is_large_binary(kind):
+    if is_string(kind) or pat.is_binary(kind) or pat.is_large_binary(kind) or pat.is_timestamp(kind):
         return _decoder(kind)
     return lambda text: pa.scalar(text, pa.string()).cast(kind).as_py()
 

@@ -79,16 +79,24 @@ class WriteCounts:
 
 
 class _CountingSink:
-    """Holds a sink and counts what passes."""
+    """Holds a sink and counts what passes, until it is cut off."""
 
     def __init__(self, sink: AttemptSink) -> None:
-        self._sink = sink
+        self._sink: AttemptSink | None = sink
         self.bytes = 0
 
     def write(self, data: bytes | memoryview) -> int:
+        if self._sink is None:
+            return len(data)
         written = self._sink.write(data)
         self.bytes += written
         return written
+
+    def discard(self) -> None:
+        """Drop the file. pyarrow's writers send a footer when they are collected: it must not reach the sink."""
+        sink, self._sink = self._sink, None
+        if sink is not None:
+            sink.discard()
 
 
 @dataclass(slots=True)
@@ -167,7 +175,7 @@ class TableWriter:
         opened, self._open = list(self._open.values()), {}
         with contextlib.ExitStack() as stack:  # runs every discard, then raises what one of them raised
             for file in opened:
-                stack.callback(file.sink.discard)
+                stack.callback(file.counter.discard)
 
     def _write_rows(self, directory: str, rows: pa.RecordBatch) -> None:
         most = self._settings.max_records_per_file
@@ -208,7 +216,7 @@ class TableWriter:
         try:
             writer = self._settings.file_format.open_writer(counter, self._splitter.data_schema, self._settings.options)
         except BaseException:
-            sink.discard()
+            counter.discard()
             raise
         file = self._open[directory] = _OpenFile(path, sink, counter, writer)
         return file
