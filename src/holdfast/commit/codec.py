@@ -75,6 +75,7 @@ def _job_fields(record: JobRecord) -> dict[str, object]:
 
 
 def encode_job(record: JobRecord) -> bytes:
+    """What a job says of itself, as one line."""
     return _line({"format": _JOB_FORMAT, **_job_fields(record)})
 
 
@@ -98,16 +99,20 @@ def encode_manifest(manifest: TaskManifest) -> bytes:
 
 
 def encode_refs(refs: Iterable[ManifestRef]) -> bytes:
+    """A line a manifest."""
     return b"".join(
         _line({"key": ref.key, "sha256": ref.sha256, "task": ref.task, **_totals(ref.totals)}) for ref in refs
     )
 
 
 def encode_replaced(files: Iterable[Replaced]) -> bytes:
+    """A line a file that goes."""
     return b"".join(_line({"path": file.path, "bytes": file.size_bytes, "etag": file.etag}) for file in files)
 
 
 def encode_entry(entry: LogEntry) -> bytes:
+    """A decision, as one line."""
+
     def ref(of: ListRef | None) -> dict[str, object] | None:
         return None if of is None else {"key": of.key, "sha256": of.sha256, "count": of.count}
 
@@ -205,6 +210,8 @@ def _read_job(value: dict[str, Any]) -> JobRecord:
 
 
 def decode_job(key: str, data: bytes) -> JobRecord:
+    """The job record in `data`; `key` must be its place."""
+
     def decode() -> JobRecord:
         value = _object(data)
         _require(value["format"] == _JOB_FORMAT, "format is unknown")
@@ -270,6 +277,8 @@ def _decode_lines(ref: ListRef, data: bytes, read: Callable[[dict[str, Any]], T]
 
 
 def decode_refs(ref: ListRef, data: bytes) -> Iterator[ManifestRef]:
+    """The manifests that a decision names; `ref` pins the bytes."""
+
     def read(value: dict[str, Any]) -> ManifestRef:
         return ManifestRef(
             key=_text(value, "key"), sha256=_sha256(value), task=_count(value, "task"), totals=_read_totals(value)
@@ -279,6 +288,8 @@ def decode_refs(ref: ListRef, data: bytes) -> Iterator[ManifestRef]:
 
 
 def decode_replaced(ref: ListRef, data: bytes) -> Iterator[Replaced]:
+    """The files that a decision replaces; `ref` pins the bytes, and every path is output of the destination."""
+
     def read(value: dict[str, Any]) -> Replaced:
         path = _text(value, "path")
         _require(not layout.is_hidden(path), "path is not output")  # hidden covers ".." too
@@ -297,6 +308,8 @@ def _read_ref(value: Any) -> ListRef | None:
 
 
 def decode_entry(key: str, seq: int, data: bytes) -> LogEntry:
+    """The decision in `data`; it must carry the number that its name carries."""
+
     def decode() -> LogEntry:
         value = _object(data)
         _require(value["format"] == _LOG_FORMAT, "format is unknown")

@@ -42,6 +42,7 @@ def log_mark(seq: int, mark: str) -> str:
 
 
 def job_dir(job: JobId) -> str:
+    """Everything that a job keeps beside its output; gone when the job is over."""
     return f"{JOBS}{job}/"
 
 

@@ -41,7 +41,7 @@ class Publication:
     sweep: Callable[[CommitContext, Callable[[JobId], bool]], int]
 
 
-def is_published(ctx: CommitContext, file: FileEntry) -> bool:
+def _is_published(ctx: CommitContext, file: FileEntry) -> bool:
     """Whether the file stands at its final name: same size, and the same attempt where the store keeps metadata."""
     try:
         found = ctx.store.head(ctx.key(file.path))
@@ -77,7 +77,7 @@ def _complete_upload(ctx: CommitContext, file: FileEntry) -> bool:
             store.complete_upload(ctx.key(file.path), file.upload_id, parts)
             return True
         except NotFoundError:
-            return is_published(ctx, file)
+            return _is_published(ctx, file)
         except OutcomeUnknownError:
             continue  # again: if the first one worked, the upload is gone and the object tells
     raise OutcomeUnknownError("a file was not confirmed as complete: run holdfast recover", path=file.path)
@@ -123,7 +123,7 @@ def _rename_file(ctx: CommitContext, file: FileEntry) -> bool:
             rename(ctx.store).rename(ctx.key(file.source), ctx.key(file.path))
             return True
         except NotFoundError:
-            return is_published(ctx, file)
+            return _is_published(ctx, file)
         except OutcomeUnknownError:
             continue  # again: if the first one worked, the source is gone and the target tells
     raise OutcomeUnknownError("a file was not confirmed as renamed: run holdfast recover", path=file.path)

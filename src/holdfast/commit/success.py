@@ -13,7 +13,7 @@ from holdfast.commit.records import LogEntry
 from holdfast.errors import CorruptDataError, NotFoundError, PreconditionError
 from holdfast.stores.base import Create, Overwrite, PutMode, Update
 
-__all__ = ["FILENAME_LIMIT", "SuccessReport", "read_success", "write_success"]
+__all__ = ["FILENAME_LIMIT", "SuccessReport", "parse_success", "read_success", "report_seq", "write_success"]
 
 FILENAME_LIMIT = 100
 """Hadoop lists at most this many files (SUCCESS_MARKER_FILE_LIMIT)."""
