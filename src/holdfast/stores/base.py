@@ -169,6 +169,11 @@ class ObjectStore(Protocol):
         """What this store promises; constant."""
         ...
 
+    @property
+    def retries(self) -> int:
+        """How many requests this handle has sent again so far, in this process."""
+        ...
+
     def put(
         self, key: str, data: bytes, mode: PutMode = Overwrite(), metadata: Mapping[str, str] | None = None
     ) -> ObjectInfo:

@@ -115,6 +115,10 @@ class InterceptedStore:
         return self._inner.capabilities
 
     @property
+    def retries(self) -> int:
+        return self._inner.retries
+
+    @property
     def _multipart(self) -> MultipartStore:
         return cast("MultipartStore", self._inner)
 

@@ -73,6 +73,10 @@ class LocalStore:
     def capabilities(self) -> Capabilities:
         return Capabilities(conditional_put=Trit.YES, multipart=_LIMITS, rename=True, metadata=False, copy=True)
 
+    @property
+    def retries(self) -> int:
+        return 0  # nothing between us and the data can fail for a moment
+
     # --- objects ------------------------------------------------------------------------------------------------------
     def put(
         self, key: str, data: bytes, mode: PutMode = Overwrite(), metadata: Mapping[str, str] | None = None

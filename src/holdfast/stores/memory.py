@@ -96,6 +96,10 @@ class MemoryStore:
     def capabilities(self) -> Capabilities:
         return self._capabilities
 
+    @property
+    def retries(self) -> int:
+        return 0  # nothing between us and the data can fail for a moment
+
     # --- objects ------------------------------------------------------------------------------------------------------
     def put(
         self, key: str, data: bytes, mode: PutMode = Overwrite(), metadata: Mapping[str, str] | None = None

@@ -1,4 +1,4 @@
-"""S3 and the servers that speak it, through boto3.
+"""S3 and the servers that speak it.
 
 Worked composition::
 
@@ -10,6 +10,7 @@ Worked composition::
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -74,6 +75,10 @@ class S3Store:
     def capabilities(self) -> Capabilities:
         return Capabilities(conditional_put=Trit.UNKNOWN, multipart=MultipartLimits(), metadata=True, copy=True)
 
+    @property
+    def retries(self) -> int:
+        return self._connection.retries
+
     # --- objects ------------------------------------------------------------------------------------------------------
     def put(
         self, key: str, data: bytes, mode: PutMode = Overwrite(), metadata: Mapping[str, str] | None = None
@@ -105,7 +110,7 @@ class S3Store:
 
         def send(client: Client) -> bytes:
             try:
-                with client.get_object(**arguments)["Body"] as body:
+                with contextlib.closing(client.get_object(**arguments)["Body"]) as body:
                     return bytes(body.read())
             except ClientError as error:
                 if status_of(error) == 416:

@@ -111,14 +111,14 @@ def _answered(error: ClientError, bucket: str, key: str, effect: Effect) -> Hold
         return NotFoundError("no such upload: completed, aborted or never there", bucket=bucket, key=key)
     if code in _MISSING or status == 404:
         return NotFoundError("no such object: check the bucket and the key", bucket=bucket, key=key)
+    if code in _FULL or status == 507:  # before 403, with which quotas are refused
+        return StorageFullError("the store is full: free some space and repeat", bucket=bucket, key=key)
     if code in _DENIED or status in (401, 403):
         return AccessDeniedError(
             "the store refuses the credentials: check them and the policy", bucket=bucket, code=code
         )
     if code in _PRECONDITION or status == 412:
         return PreconditionError("the object is not as expected: read it, then decide", bucket=bucket, key=key)
-    if code in _FULL or status == 507:
-        return StorageFullError("the store is full: free some space and repeat", bucket=bucket, key=key)
     if code in _BUSY or status in (429, 503):
         return UnavailableError("the store is overloaded: repeat later", bucket=bucket, key=key, code=code)
     if code in _UNSUPPORTED or status in (405, 501):

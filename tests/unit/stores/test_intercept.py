@@ -17,7 +17,7 @@ from holdfast.stores.recorded import Recorded
 
 T = TypeVar("T")
 
-_NO_CALLS = {"capabilities", "close"}
+_NO_CALLS = {"capabilities", "close", "retries"}
 
 
 def _protocol_methods() -> set[str]:
