@@ -14,6 +14,7 @@ from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import JobId, is_job_id
 from holdfast.commit.log import LogView, mark_exists, read_entry, write_mark
 from holdfast.commit.manifests import ManifestCache, iter_files, load_refs
+from holdfast.commit.measure import JobMeasure
 from holdfast.commit.publication import PUBLICATIONS, UPLOADS
 from holdfast.commit.records import FileEntry, Kind, LogEntry
 from holdfast.commit.replacement import delete_replaced
@@ -41,30 +42,34 @@ def finish_decision(
     visible: bool = False,
     cache: ManifestCache | None = None,
     accept_damage: bool = False,
+    measure: JobMeasure | None = None,
 ) -> None:
     """Roll a decision forward to its end.
 
     Args:
         visible: whether its ``visible`` mark was seen.
         cache: manifests that the caller still holds.
+        measure: of the job commit that this belongs to, for the report.
         accept_damage: go on although files of the job are lost, and note which.
 
     Raises:
         CorruptDataError: files of a committed job are nowhere. Nothing was deleted; restore them, or accept the loss
             with ``holdfast recover --accept-damage``.
     """
+    measure = measure or JobMeasure(ctx)
+    ctx = measure.ctx
     damaged: list[str] = []
-    started_s = ctx.clock.elapsed_s()
     if entry.kind is Kind.COMMIT:
         if not visible:
-            lost = _publish_all(ctx, entry, cache)
+            with measure.stage("publish"):
+                lost = _publish_all(ctx, entry, cache)
             if lost is None and mark_exists(ctx, entry.seq, "done"):
                 return
             damaged = _refuse_damage(ctx, entry, lost or [], accept_damage)
             write_mark(ctx, entry.seq, "visible")
-        publish_ms = int((ctx.clock.elapsed_s() - started_s) * 1000)
-        delete_replaced(ctx, entry)
-        write_success(ctx, entry, _some_names(ctx, entry, cache), {"publish_ms": publish_ms, "lost": len(damaged)})
+        with measure.stage("delete_replaced"):
+            delete_replaced(ctx, entry)
+        write_success(ctx, entry, _some_names(ctx, entry, cache), {**measure.metrics(), "files_lost": len(damaged)})
     # The job is over: what is still pending under its name belongs to attempts that do not count.
     over = _OverJobs(ctx, {entry.job: True})
     PUBLICATIONS[entry.record.publication].sweep(ctx, over.is_over)

@@ -17,6 +17,7 @@ from holdfast.commit.finish import finish_decision, finish_earlier, reap_folders
 from holdfast.commit.ids import new_job_id
 from holdfast.commit.log import LogView, append_entry, find_decision, read_log, trim_log
 from holdfast.commit.manifests import ManifestCache, Prepared, check_messages, prepare_job, store_refs
+from holdfast.commit.measure import JobMeasure
 from holdfast.commit.publication import PUBLICATIONS, choose_publication
 from holdfast.commit.records import JobRecord, Kind, LogEntry, SaveMode, TaskCommit
 from holdfast.commit.replacement import has_output, plan_replaced
@@ -153,13 +154,16 @@ def commit_job(ctx: CommitContext, job: JobRecord, commits: Sequence[TaskCommit 
 
     Crash: undecided until the log entry is there, committed from then on; `recover` or the next job does the rest.
     """
+    measure = JobMeasure(ctx)
+    ctx = measure.ctx
     view = read_log(ctx)
     entry = find_decision(ctx, view, job.job, job.base_seq)
     cache = None
     if entry is None:
         present = check_messages(job, commits, tasks)
         try:
-            prepared = prepare_job(ctx, job, present)
+            with measure.stage("load_manifests"):
+                prepared = prepare_job(ctx, job, present)
         except NotFoundError as error:
             # Manifests go only with their job: most likely recovery took this driver for dead.
             entry = find_decision(ctx, read_log(ctx), job.job, view.head)
@@ -169,12 +173,13 @@ def commit_job(ctx: CommitContext, job: JobRecord, commits: Sequence[TaskCommit 
                 ) from error
         else:
             cache = prepared.cache
-            entry = _decide(ctx, job, prepared, view)
+            with measure.stage("decide"):
+                entry = _decide(ctx, job, prepared, view)
     if entry is None:
         return abort_job(ctx, job)
     if entry.kind is Kind.ABORT:
         raise FencedError("the job was aborted by somebody else: run it again", url=ctx.url, job=job.job)
-    return _finish(ctx, entry, cache)
+    return _finish(ctx, entry, cache, measure)
 
 
 def _decide(ctx: CommitContext, job: JobRecord, prepared: Prepared, view: LogView) -> LogEntry | None:
@@ -211,7 +216,9 @@ def _decide(ctx: CommitContext, job: JobRecord, prepared: Prepared, view: LogVie
     raise ConflictError("too many other jobs are deciding on the destination: run the job again", url=ctx.url)
 
 
-def _finish(ctx: CommitContext, entry: LogEntry, cache: ManifestCache | None) -> JobOutcome:
+def _finish(
+    ctx: CommitContext, entry: LogEntry, cache: ManifestCache | None = None, measure: JobMeasure | None = None
+) -> JobOutcome:
     """The work after a decision, tried a few times; what is left then is left to the next job."""
     problem: HoldfastError | None = None
     for attempt in range(ctx.settings.finish_attempts):
@@ -220,7 +227,7 @@ def _finish(ctx: CommitContext, entry: LogEntry, cache: ManifestCache | None) ->
         try:
             view = read_log(ctx)
             if entry.seq not in view.done and entry.seq >= view.oldest:
-                finish_decision(ctx, entry, visible=entry.seq in view.visible, cache=cache)
+                finish_decision(ctx, entry, visible=entry.seq in view.visible, cache=cache, measure=measure)
             reap_folders(ctx)
             trim_log(ctx, replace(view, done=view.done | {entry.seq}))
             return JobOutcome(entry=entry)
@@ -262,7 +269,7 @@ def abort_job(ctx: CommitContext, job: JobRecord) -> JobOutcome:
             found = append_entry(ctx, mine)
             entry = found if found.job == job.job else None
         if entry is not None:
-            return _finish(ctx, entry, None)
+            return _finish(ctx, entry)
     raise ConflictError("too many other jobs are deciding on the destination: run abort again", url=ctx.url)
 
 
