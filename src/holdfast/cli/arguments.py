@@ -1,0 +1,107 @@
+"""What commands have in common: the options that all of them take, and durations as a person writes them."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import re
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ParamSpec
+
+import click
+
+from holdfast.cli.failures import PROBLEM, as_holdfast_error, exit_code
+from holdfast.cli.output import Output, hush
+
+if TYPE_CHECKING:
+    from holdfast.commit import CommitContext, Progress
+    from holdfast.stores.s3_options import S3Options
+
+__all__ = ["Reach", "age", "on_store", "reports"]
+
+P = ParamSpec("P")
+
+_UNITS_S = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
+_AGE = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|min|h|d|w)")
+
+
+def age(text: str) -> float:
+    """A duration such as 90s, 15m, 1h, 2d, as seconds: a type for `click.option`."""
+    found = _AGE.fullmatch(text.strip().lower())
+    if found is None:
+        raise click.BadParameter(f"'{text}' is not an age: write a number and a unit, such as 0s, 15m, 1h or 2d")
+    return float(found[1]) * _UNITS_S[found[2]]
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How to reach a store. Credentials are not here: they come from the environment only."""
+
+    endpoint_url: str | None = None
+    region: str | None = None
+
+    def s3_options(self) -> S3Options:
+        """For the S3 store."""
+        from holdfast.stores.s3_options import S3Options
+
+        return S3Options(endpoint_url=self.endpoint_url, region=self.region)
+
+    @contextlib.contextmanager
+    def open(self, url: str, progress: Progress | None = None) -> Iterator[CommitContext]:
+        """The destination at `url`, closed at the end."""
+        from holdfast.commit import open_context
+        from holdfast.commit.context import silent
+
+        ctx = open_context(url, s3=self.s3_options(), progress=progress or silent)
+        try:
+            yield ctx
+        finally:
+            ctx.store.close()
+
+
+def reports(command: Callable[P, None]) -> Callable[..., None]:
+    """Give a command ``--json`` and ``--debug``, hand it an `Output` as `out`, and turn its errors into exit codes."""
+
+    @click.option("--json", "as_json", is_flag=True, help="Print one JSON document, for programs.")
+    @click.option("--debug", is_flag=True, help="Show tracebacks and Spark's own log.")
+    @functools.wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        out = Output(json=bool(kwargs.pop("as_json")), debug=bool(kwargs.pop("debug")))
+        try:
+            command(*args, out=out, **kwargs)  # type: ignore[arg-type]  # every command takes `out`
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except BrokenPipeError:
+            hush()  # the reader has seen enough, as `head` does
+            raise click.exceptions.Exit(0) from None
+        except Exception as error:
+            known = as_holdfast_error(error)
+            if known is None:
+                raise
+            if out.debug:
+                traceback.print_exception(error)
+            out.error(known)
+            raise click.exceptions.Exit(exit_code(known) or PROBLEM) from None
+
+    return run
+
+
+def on_store(command: Callable[P, None]) -> Callable[..., None]:
+    """Give a command the options of S3 and hand it a `Reach` as `reach`."""
+
+    @click.option("--endpoint-url", metavar="URL", help="S3 server that is not AWS, e.g. http://127.0.0.1:9000.")
+    @click.option("--region", help="S3 region.")
+    @click.option("--profile", help="Profile of ~/.aws to take credentials from.")
+    @functools.wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        profile = kwargs.pop("profile")
+        if profile:
+            os.environ["AWS_PROFILE"] = str(profile)  # Spark's workers are children of this process: they see it too
+        endpoint, region = kwargs.pop("endpoint_url"), kwargs.pop("region")
+        reach = Reach(str(endpoint) if endpoint else None, str(region) if region else None)
+        command(*args, reach=reach, **kwargs)  # type: ignore[arg-type]  # every such command takes `reach`
+
+    return run

@@ -1,0 +1,159 @@
+"""What a command shows: tables for a person, one JSON document for a program, progress on stderr for whoever waits."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING
+
+import click
+
+from holdfast.errors import HoldfastError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from holdfast.commit import Progress
+
+__all__ = ["Output", "duration", "hush", "size", "when"]
+
+
+@dataclass(frozen=True)
+class Output:
+    """How this run of the command talks.
+
+    Attributes:
+        json: stdout holds one JSON document and nothing else.
+        debug: errors come with their traceback, Spark with its log.
+    """
+
+    json: bool = False
+    debug: bool = False
+
+    # --- stdout -------------------------------------------------------------------------------------------------------
+    def document(self, value: Mapping[str, object]) -> None:
+        """The result as JSON, if that is what was asked for."""
+        if self.json:
+            click.echo(json.dumps(value, indent=2, ensure_ascii=False, default=str))
+
+    def say(self, text: str) -> None:
+        """A line for a person."""
+        if not self.json:
+            click.echo(text)
+
+    def table(
+        self, columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Sequence[str] = (), title: str = ""
+    ) -> None:
+        """Rows for a person. A cell that is too long for the screen goes on in its next line; nothing is cut off.
+
+        Args:
+            right: columns that are aligned to the right.
+        """
+        if self.json:
+            return
+        from rich import box
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(
+            title=title or None, box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), title_justify="left"
+        )
+        for name in columns:
+            table.add_column(name, justify="right" if name in right else "left", overflow="fold")
+        for row in rows:
+            table.add_row(*(Text(cell) for cell in row))  # Text: a "[" in a name is no markup
+        self._console().print(table)
+
+    def _console(self, *, stderr: bool = False) -> Console:
+        from rich.console import Console
+
+        return Console(stderr=stderr, highlight=False)
+
+    # --- stderr -------------------------------------------------------------------------------------------------------
+    def note(self, text: str) -> None:
+        """A line beside the result, e.g. what to do next."""
+        click.echo(text, err=True)
+
+    def error(self, error: HoldfastError) -> None:
+        """One sentence on stderr; with --json also a document, so that a program need not parse sentences."""
+        click.echo(f"error: {error}", err=True)
+        self.document({"error": str(error), "kind": type(error).__name__})
+
+    @contextlib.contextmanager
+    def progress(self) -> Iterator[Progress]:
+        """A callback for long work; shows a bar if a person is watching stderr."""
+        if not sys.stderr.isatty():
+            yield _silent
+            return
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+        bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            console=self._console(stderr=True),
+            transient=True,
+        )
+        stages = {}
+
+        def advance(stage: str, done: int, total: int) -> None:
+            if stage not in stages:
+                stages[stage] = bar.add_task(stage)
+            bar.update(stages[stage], completed=done, total=total or None)
+
+        with bar:
+            yield advance
+
+    @contextlib.contextmanager
+    def waiting(self, text: str) -> Iterator[Callable[[str], None]]:
+        """A spinner around work that does not count; gives a function that changes its text."""
+        if not sys.stderr.isatty():
+            yield _unheard
+            return
+        with self._console(stderr=True).status(text) as status:
+            yield status.update
+
+
+def _unheard(text: str) -> None:
+    """Nobody looks."""
+
+
+def _silent(stage: str, done: int, total: int) -> None:
+    """Nobody looks."""
+
+
+# --- values for a person ----------------------------------------------------------------------------------------------
+def size(size_bytes: int) -> str:
+    """E.g. ``12.3 MiB``."""
+    value = float(size_bytes)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if value < 1024:
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1024
+    return f"{value:.1f} TiB"
+
+
+def when(time_s: float) -> str:
+    """UTC to the second, e.g. ``2013-01-01 05:15:00Z``."""
+    return datetime.fromtimestamp(time_s, tz=timezone.utc).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def duration(duration_s: float) -> str:
+    """E.g. ``45s``, ``12min``, ``3h``, ``2d``: one unit is enough to decide by."""
+    for unit_s, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if duration_s >= unit_s:
+            return f"{duration_s / unit_s:.0f}{unit}"
+    return f"{max(duration_s, 0):.0f}s"
+
+
+def hush() -> None:
+    """Send what is left for a closed stdout nowhere, so that the interpreter's last flush does not complain."""
+    devnull = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(devnull, sys.stdout.fileno())
+    os.close(devnull)

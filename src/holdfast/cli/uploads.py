@@ -1,0 +1,120 @@
+"""``holdfast uploads``: pending multipart uploads below a destination."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from holdfast.cli.arguments import Reach, age, on_store, reports
+from holdfast.cli.output import Output, duration
+from holdfast.errors import InvalidRequestError
+
+if TYPE_CHECKING:
+    from holdfast.cli.pending import PendingUpload
+
+__all__ = ["uploads"]
+
+_LIST_EPILOG = """\b
+Examples:
+  holdfast uploads list s3://bucket/flights
+  holdfast uploads list s3://bucket --older-than 7d
+
+Only uploads below URL are shown: of s3://bucket/dataset1 never one of s3://bucket/dataset10."""
+
+_ABORT_EPILOG = """\b
+Examples:
+  holdfast uploads abort s3://bucket/flights
+  holdfast uploads abort s3://bucket/flights --older-than 7d --all-tools --yes
+
+Uploads of a job that is not finished are never aborted: they are its data. End such a job with holdfast recover, which
+aborts its uploads too if it may. Uploads that Holdfast did not start are touched only with --all-tools."""
+
+
+@click.group()
+def uploads() -> None:
+    """List or abort pending multipart uploads: parts that are stored, paid for, and in no file."""
+
+
+@uploads.command("list", epilog=_LIST_EPILOG)
+@click.argument("url")
+@click.option("--older-than", type=age, default="0s", show_default=True, help="Only uploads started this long ago.")
+@on_store
+@reports
+def list_uploads(url: str, older_than: float, reach: Reach, out: Output) -> None:
+    """Show the pending uploads below URL."""
+    from holdfast.cli.pending import find_pending
+
+    with reach.open(url) as ctx, out.waiting("listing uploads"):
+        found = [one for one in find_pending(ctx) if one.age_s >= older_than]
+    out.document({"url": ctx.url, "uploads": [_fields(one) for one in found]})
+    if found:
+        _table(found, out)
+    out.say(f"{len(found)} pending uploads below {ctx.url}")
+
+
+@uploads.command("abort", epilog=_ABORT_EPILOG)
+@click.argument("url")
+@click.option("--older-than", type=age, default="1d", show_default=True, help="Only uploads started this long ago.")
+@click.option("--all-tools", is_flag=True, help="Also uploads that Holdfast did not start.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@on_store
+@reports
+def abort_uploads(url: str, older_than: float, all_tools: bool, yes: bool, reach: Reach, out: Output) -> None:
+    """Abort the pending uploads below URL that belong to no unfinished job."""
+    from holdfast.cli.pending import find_pending
+    from holdfast.stores.base import multipart
+
+    with reach.open(url) as ctx:
+        with out.waiting("listing uploads"):
+            found = find_pending(ctx)
+        states = {"over", "other tool"} if all_tools else {"over"}
+        chosen = [one for one in found if one.age_s >= older_than and one.state in states]
+        if chosen and not yes:
+            _ask(chosen, out)
+        store = multipart(ctx.store)
+        with out.progress() as progress:
+            aborted = ctx.runner.map(lambda one: store.abort_upload(one.upload.key, one.upload.upload_id), chosen)
+            for done, _ in enumerate(aborted, start=1):
+                progress("abort", done, len(chosen))
+    kept = _kept(found, chosen, all_tools)
+    out.document({"url": ctx.url, "aborted": [_fields(one) for one in chosen], "left_alone": kept})
+    out.say(f"{len(chosen)} uploads aborted below {ctx.url}")
+    sentences = {
+        "unfinished": f"of jobs that are not finished: holdfast recover {ctx.url}",
+        "other_tools": "of other tools: see --all-tools",
+        "younger": f"younger than {duration(older_than)}: see --older-than",
+    }
+    for reason, count in kept.items():
+        if count:
+            out.say(f"left alone: {count} {sentences[reason]}")
+
+
+def _ask(chosen: list[PendingUpload], out: Output) -> None:
+    if out.json or not sys.stdin.isatty():
+        raise InvalidRequestError("nobody can be asked here: look with holdfast uploads list, then give --yes")
+    _table(chosen, out)
+    click.confirm(f"Abort these {len(chosen)} uploads for good?", abort=True)
+
+
+def _kept(found: list[PendingUpload], chosen: list[PendingUpload], all_tools: bool) -> dict[str, int]:
+    rest = [one for one in found if one not in chosen]
+    unfinished = sum(one.state == "unfinished" for one in rest)
+    others = 0 if all_tools else sum(one.state == "other tool" for one in rest)
+    return {"unfinished": unfinished, "other_tools": others, "younger": len(rest) - unfinished - others}
+
+
+def _fields(one: PendingUpload) -> dict[str, object]:
+    return {
+        "path": one.path,
+        "upload_id": one.upload.upload_id,
+        "age_s": round(one.age_s, 1),
+        "job": one.job or None,
+        "state": one.state,
+    }
+
+
+def _table(found: list[PendingUpload], out: Output) -> None:
+    rows = [(duration(one.age_s), one.state, one.path) for one in found]
+    out.table(["age", "of a job that is", "path"], rows, right=["age"])

@@ -1,0 +1,58 @@
+"""``holdfast verify``."""
+
+from __future__ import annotations
+
+import click
+
+from holdfast.cli.arguments import Reach, on_store, reports
+from holdfast.cli.failures import PROBLEM
+from holdfast.cli.output import Output, size
+
+__all__ = ["verify"]
+
+_EPILOG = """\b
+Examples:
+  holdfast verify s3://bucket/flights
+  holdfast verify ./flights --json | jq .verified
+
+Exit code 1 if anything does not match. Reads only; safe while jobs run."""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("url")
+@on_store
+@reports
+def verify(url: str, reach: Reach, out: Output) -> None:
+    """Compare what is at URL with what was committed.
+
+    The listing must hold exactly the files and bytes that the decision log says, nothing of aborted or undecided jobs,
+    and _SUCCESS must be the last job's. Contents of files are not read.
+    """
+    from holdfast.cli.presence import require_history
+    from holdfast.commit import verify as compare
+
+    with reach.open(url) as ctx, out.waiting("comparing the listing with the log"):
+        require_history(ctx)
+        report = compare(ctx)
+    totals = report.totals
+    out.document(
+        {
+            "url": ctx.url,
+            "verified": report.verified,
+            "jobs": report.jobs,
+            "files": totals.files,
+            "bytes": totals.size_bytes,
+            "pending_uploads": report.pending_uploads,
+            "problems": report.problems,
+            "notes": report.notes,
+        }
+    )
+    for problem in report.problems:
+        out.say(f"problem: {problem}")
+    for note in report.notes:
+        out.say(f"note: {note}")
+    what = f"{totals.files} files, {size(totals.size_bytes)}, of {report.jobs} jobs"
+    if not report.verified:
+        out.say(f"NOT verified: {len(report.problems)} problems in {ctx.url} ({what})")
+        raise click.exceptions.Exit(PROBLEM)
+    out.say(f"verified: {ctx.url} ({what})")

@@ -1,0 +1,9 @@
+"""Real flights through real Spark into a real S3 server, while tasks and the driver are being killed.
+
+Start reading at `run`.
+"""
+
+from holdfast.demo.report import DemoReport
+from holdfast.demo.run import run_demo
+
+__all__ = ["DemoReport", "run_demo"]

@@ -1,0 +1,117 @@
+"""Drivers as processes of their own, which can be killed with everything that they have started."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+
+from holdfast.demo.task import DriverTask
+from holdfast.errors import UnavailableError
+
+__all__ = ["DriverProcess"]
+
+_LOG_TAIL_BYTES = 1500
+_REAP_S = 10.0
+
+
+class DriverProcess:
+    """A Spark driver, its JVM and its Python workers: one session of processes.
+
+    Guarantee: after `kill`, or the end of the with-block, none of them is left.
+
+    Args:
+        task: what to do.
+        folder: for the task's file and the log.
+        environment: of the driver.
+    """
+
+    def __init__(self, task: DriverTask, folder: Path, environment: Mapping[str, str]) -> None:
+        self._events = Path(task.events)
+        self._log = folder / "driver.log"
+        self._read_to = 0
+        described = folder / "task.json"
+        described.write_text(json.dumps(dataclasses.asdict(task)), encoding="utf-8")
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "holdfast.demo.driver", str(described)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                cwd=folder,
+                env=dict(environment),
+                start_new_session=True,  # Ctrl-C reaches the demo, which then ends the driver
+            )
+
+    def __enter__(self) -> DriverProcess:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.kill()
+
+    @property
+    def running(self) -> bool:
+        """Whether the driver itself lives."""
+        return self._process.poll() is None
+
+    def events(self) -> list[dict[str, object]]:
+        """What the driver has told since the last call."""
+        if not self._events.exists():
+            return []
+        text = self._events.read_text(encoding="utf-8")
+        whole = text.rfind("\n") + 1  # a line may be half there
+        fresh, self._read_to = text[self._read_to : whole], max(whole, self._read_to)
+        return [json.loads(line) for line in fresh.splitlines()]
+
+    def require_success(self) -> None:
+        """Raise if the driver ended badly.
+
+        Raises:
+            UnavailableError: shows the end of its log.
+        """
+        code = self._process.wait()
+        if code:
+            tail = self._log.read_bytes()[-_LOG_TAIL_BYTES:].decode(errors="replace")
+            raise UnavailableError("the demo's Spark driver failed: see its log", exit_code=code, log=tail)
+
+    def kill(self) -> Counter[str]:
+        """SIGKILL to every process of the driver's session at once: what a machine does that loses power.
+
+        Returns:
+            Names of what was killed, counted.
+        """
+        killed: dict[int, str] = {}
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)  # the driver and its JVM
+        while members := _session_members(self._process.pid):  # again: one may have forked while we looked
+            for pid, name in members:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+                    killed[pid] = name
+        self._process.wait(_REAP_S)
+        return Counter(killed.values())
+
+
+def _session_members(session: int) -> list[tuple[int, str]]:
+    """Processes of a session with their names, as /proc shows them; where there is no /proc, none.
+
+    Spark's Python workers make a process group of their own, so the driver's group is not enough.
+    """
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # ended while we looked
+            name, _, rest = (entry / "stat").read_text().partition("(")[2].rpartition(")")
+            state, _, _, its_session = rest.split()[:4]
+            if int(its_session) == session and state != "Z":
+                found.append((int(entry.name), name))
+    return found

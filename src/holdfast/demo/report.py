@@ -1,0 +1,106 @@
+"""What the demo saw, for a person and for a program."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar
+
+__all__ = ["DemoReport", "ScenarioReport"]
+
+
+@dataclass(kw_only=True)
+class ScenarioReport:
+    """What one scenario showed.
+
+    Attributes:
+        name: ``a``, ``b`` or ``c``.
+        title: in words.
+        looks_before: plain listings that were over before the decision was there.
+        seen_before: the most files of the job that any of them showed; has to be 0.
+        rows: read back by pyarrow.
+        difference: from the source, empty if there is none.
+        pending_uploads: left in the bucket; has to be 0.
+        write_s: seconds from the start of the write to its end, or to the driver's death.
+        recover_s: seconds that ``holdfast recover`` took.
+        events: what happened, one sentence each.
+        problems: what is not as it has to be, one sentence each.
+    """
+
+    name: str
+    title: str
+    looks_before: int = 0
+    seen_before: int = 0
+    files: int = 0
+    rows: int = 0
+    difference: str = ""
+    pending_uploads: int = 0
+    write_s: float = 0.0
+    recover_s: float | None = None
+    events: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+
+@dataclass(kw_only=True)
+class DemoReport:
+    """What the whole demo showed.
+
+    Attributes:
+        source_rows: rows of the source.
+        scenarios: in the order in which they ran.
+        kept_in: where the server's data and the logs are, None if they are removed.
+    """
+
+    COLUMNS: ClassVar[Sequence[str]] = (
+        *("", "scenario", "looks before the decision", "files seen in them", "rows", "equal to the source"),
+        *("uploads left", "seconds"),
+    )
+
+    source_rows: int
+    scenarios: list[ScenarioReport] = field(default_factory=list)
+    kept_in: Path | None = None
+
+    @property
+    def title(self) -> str:
+        """Of the table."""
+        return f"{self.source_rows:,} flights through Spark local[2,4] into S3, by month"
+
+    @property
+    def verified(self) -> bool:
+        """Whether everything is as it has to be."""
+        return bool(self.scenarios) and not self.problems()
+
+    def problems(self) -> list[str]:
+        """What is not as it has to be, with the scenario's name."""
+        return [f"scenario {one.name}: {problem}" for one in self.scenarios for problem in one.problems]
+
+    def story(self) -> list[str]:
+        """What happened, with the scenario's name."""
+        return [f"{one.name}: {event}" for one in self.scenarios for event in one.events]
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """The table's rows."""
+        return [
+            (
+                one.name,
+                one.title,
+                str(one.looks_before),
+                str(one.seen_before),
+                f"{one.rows:,}",
+                "no" if one.difference else "yes",
+                str(one.pending_uploads),
+                f"{one.write_s:.1f}" + (f" + {one.recover_s:.1f}" if one.recover_s is not None else ""),
+            )
+            for one in self.scenarios
+        ]
+
+    def as_document(self) -> dict[str, object]:
+        """For JSON."""
+        return {
+            "verified": self.verified,
+            "source_rows": self.source_rows,
+            "scenarios": [vars(one) for one in self.scenarios],
+            "problems": self.problems(),
+            "kept_in": None if self.kept_in is None else str(self.kept_in),
+        }

@@ -1,0 +1,117 @@
+"""The demo from start to end: requirements, server, source, scenarios, and nothing left behind."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from holdfast.demo.bucket import PlainBucket
+from holdfast.demo.flights import extract_flights, read_flights
+from holdfast.demo.report import DemoReport
+from holdfast.demo.scenarios import SCENARIOS, World
+from holdfast.errors import UnsupportedError
+from holdfast.seams import SystemClock
+from holdfast.stores.s3_options import S3Options
+from holdfast.testing.weed import SeaweedServer
+
+__all__ = ["run_demo"]
+
+_BUCKET = "demo"
+
+
+def run_demo(scenarios: Sequence[str], *, keep: bool = False, tell: Callable[[str], None]) -> DemoReport:
+    """Run scenarios and say what was seen.
+
+    Guarantee: no process and, unless `keep`, no file is left: at the end, after an error and after Ctrl-C.
+
+    Args:
+        scenarios: ``a``, ``b``, ``c``.
+        keep: leave the server's data and the logs.
+        tell: told what is going on, a few words at a time.
+
+    Raises:
+        UnsupportedError: something that the demo needs is not installed.
+        UnavailableError: the server or a driver does not start; shows its log.
+    """
+    _require_parts()
+    folder = Path(tempfile.mkdtemp(prefix="holdfast-demo-"))
+    plain = None
+    try:
+        tell("unpacking the flights")
+        source = extract_flights(folder)
+        flights = read_flights(source)
+        report = DemoReport(source_rows=flights.num_rows, kept_in=folder if keep else None)
+        tell("starting the S3 server")
+        with _isolated_environment(), SeaweedServer(folder / "server") as server:
+            server.create_bucket(_BUCKET)
+            plain = PlainBucket(server.options, _BUCKET)
+            world = World(
+                options=server.options,
+                bucket=_BUCKET,
+                plain=plain,
+                source=source,
+                flights=flights,
+                folder=folder,
+                environment=_child_environment(server.options),
+                clock=SystemClock(),
+                tell=tell,
+            )
+            for name in dict.fromkeys(scenarios):
+                report.scenarios.append(SCENARIOS[name](world))
+        return report
+    finally:
+        if plain is not None:
+            plain.close()
+        if not keep:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _require_parts() -> None:
+    if importlib.util.find_spec("pyspark") is None:
+        raise UnsupportedError("the demo needs PySpark: pip install 'holdfast[demo]'")
+    home = os.environ.get("JAVA_HOME")
+    if not (shutil.which("java") or (home and shutil.which("java", path=f"{home}/bin"))):
+        raise UnsupportedError("Spark needs Java 17 or newer: install it, or set JAVA_HOME")
+
+
+@contextmanager
+def _isolated_environment() -> Iterator[None]:
+    """The demo's server is on this machine: no proxy is asked for it, and nobody's AWS settings are looked at."""
+    kept = dict(os.environ)
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        del os.environ[name]
+    local = ",".join(filter(None, (kept.get("NO_PROXY") or kept.get("no_proxy"), "127.0.0.1", "localhost")))
+    os.environ.update(
+        AWS_CONFIG_FILE=os.devnull,
+        AWS_SHARED_CREDENTIALS_FILE=os.devnull,
+        AWS_EC2_METADATA_DISABLED="true",
+        NO_PROXY=local,
+        no_proxy=local,
+    )
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(kept)
+
+
+def _child_environment(options: S3Options) -> dict[str, str]:
+    environment = dict(os.environ)
+    environment.update(
+        AWS_ACCESS_KEY_ID=str(options.access_key),
+        AWS_SECRET_ACCESS_KEY=str(options.secret_key),
+        AWS_REGION=str(options.region),
+        AWS_DEFAULT_REGION=str(options.region),
+        PYSPARK_PYTHON=sys.executable,
+        PYSPARK_DRIVER_PYTHON=sys.executable,
+        SPARK_LOCAL_IP="127.0.0.1",
+    )
+    for name in ("SPARK_HOME", "SPARK_CONF_DIR"):  # the PySpark that is installed here, not another one
+        environment.pop(name, None)
+    return environment

@@ -1,0 +1,227 @@
+"""The three scenarios: run a driver, break what has to break, look from outside all the while, then compare."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from holdfast.commit import CommitContext, open_context, read_snapshot, verify
+from holdfast.demo.bucket import Look, PlainBucket, difference
+from holdfast.demo.processes import DriverProcess
+from holdfast.demo.proxy import StallingProxy
+from holdfast.demo.report import ScenarioReport
+from holdfast.demo.task import DriverTask
+from holdfast.errors import UnavailableError
+from holdfast.seams import Clock
+from holdfast.stores.s3_options import S3Options
+
+__all__ = ["SCENARIOS", "World"]
+
+_LOOK_EVERY_S = 0.05
+_VISIBLE_AT_DEATH = 30  # files whose completion passes before the driver dies; each scenario writes about 80
+_STALL_TIMEOUT_S = 120.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class World:
+    """What every scenario works with.
+
+    Attributes:
+        options: how to reach the S3 server.
+        bucket: its name.
+        plain: the bucket as other tools see it.
+        source: the CSV file.
+        flights: its rows.
+        folder: for logs and Spark's files.
+        environment: of child processes; holds the server's credentials.
+        tell: told the stage, for whoever watches.
+    """
+
+    options: S3Options
+    bucket: str
+    plain: PlainBucket
+    source: Path
+    flights: pa.Table
+    folder: Path
+    environment: Mapping[str, str]
+    clock: Clock
+    tell: Callable[[str], None]
+
+    def url(self, name: str) -> str:
+        """Destination of a scenario."""
+        return f"s3://{self.bucket}/flights-{name}"
+
+    def context(self, name: str) -> CommitContext:
+        """The destination through Holdfast; the caller closes its store."""
+        return open_context(self.url(name), s3=self.options)
+
+    def driver(self, name: str, *, endpoint: str | None = None, faults: bool = False) -> DriverProcess:
+        """Start the driver of a scenario."""
+        folder = self.folder / name
+        marks = folder / "marks"
+        marks.mkdir(parents=True)
+        task = DriverTask(
+            source=str(self.source),
+            url=self.url(name),
+            endpoint=endpoint or str(self.options.endpoint_url),
+            events=str(folder / "events.jsonl"),
+            work=str(folder / "spark"),
+            marks=str(marks) if faults else None,
+        )
+        return DriverProcess(task, folder, self.environment)
+
+
+class _Watch:
+    """Looks at a destination from outside, again and again, and keeps count."""
+
+    def __init__(self, world: World, report: ScenarioReport) -> None:
+        self._world = world
+        self._report = report
+        self._began_s = world.clock.elapsed_s()
+        self.last = Look(0, False)
+        self.told: dict[str, object] = {}
+
+    def once(self, driver: DriverProcess) -> None:
+        """One look, and what the driver has told meanwhile."""
+        clock = self._world.clock
+        self.last = self._world.plain.look(f"flights-{self._report.name}")
+        if not self.last.decided:
+            self._report.looks_before += 1
+            self._report.seen_before = max(self._report.seen_before, self.last.files)
+        for event in driver.events():
+            self.told.update(event)
+            if event["event"] == "writing":
+                self._began_s = clock.elapsed_s()
+                self._world.tell(f"{self._report.name}: {self._report.title}: writing")
+            else:
+                self.stop()
+        clock.sleep(_LOOK_EVERY_S)
+
+    def stop(self) -> None:
+        """The write is over."""
+        self._report.write_s = round(self._world.clock.elapsed_s() - self._began_s, 2)
+
+
+def _run_to_end(world: World, report: ScenarioReport, *, faults: bool) -> _Watch:
+    world.tell(f"{report.name}: {report.title}: starting Spark")
+    watch = _Watch(world, report)
+    with world.driver(report.name, faults=faults) as driver:
+        while driver.running:
+            watch.once(driver)
+        watch.once(driver)
+        driver.require_success()
+    return watch
+
+
+# --- a, b -------------------------------------------------------------------------------------------------------------
+def _plain(world: World) -> ScenarioReport:
+    report = ScenarioReport(name="a", title="a plain write")
+    _run_to_end(world, report, faults=False)
+    return _compared(world, report)
+
+
+def _failing_tasks(world: World) -> ScenarioReport:
+    report = ScenarioReport(name="b", title="one task attempt killed, one failed after its upload")
+    watch = _run_to_end(world, report, faults=True)
+    marks = sorted(path.name for path in (world.folder / "b" / "marks").iterdir())
+    failed = watch.told.get("failed_attempts")
+    report.events.append(f"faults that happened: {', '.join(marks)}; failed task attempts by Spark's count: {failed}")
+    if marks != ["failed-task-1", "killed-task-0"] or failed != 2:
+        report.problems.append(f"not the two faults that were meant: {marks}, Spark counted {failed}")
+    return _compared(world, report)
+
+
+# --- c ----------------------------------------------------------------------------------------------------------------
+def _killed_driver(world: World) -> ScenarioReport:
+    report = ScenarioReport(name="c", title="driver killed in the middle of the job commit, then recover")
+    world.tell(f"c: {report.title}: starting Spark")
+    watch = _Watch(world, report)
+    with StallingProxy(str(world.options.endpoint_url), _VISIBLE_AT_DEATH) as proxy:
+        with world.driver("c", endpoint=proxy.url) as driver:
+            deadline_s = world.clock.elapsed_s() + _STALL_TIMEOUT_S
+            while not (watch.last.decided and watch.last.files == _VISIBLE_AT_DEATH and proxy.stalled):
+                if not driver.running:
+                    driver.require_success()
+                if not driver.running or world.clock.elapsed_s() > deadline_s:
+                    report.problems.append("the job commit could not be stopped in the middle")
+                    return _compared(world, report)
+                watch.once(driver)
+            killed = driver.kill()
+            watch.stop()
+    _look_at_the_wreck(world, report, killed)
+    _recover(world, report)
+    return _compared(world, report)
+
+
+def _look_at_the_wreck(world: World, report: ScenarioReport, killed: Counter[str]) -> None:
+    look = world.plain.look("flights-c")
+    pending = world.plain.pending_uploads()
+    ctx = world.context("c")
+    try:
+        through_holdfast = len(read_snapshot(ctx).files)
+    finally:
+        ctx.store.close()
+    names = ", ".join(f"{count} {name}" for name, count in killed.items())
+    report.events.append(
+        f"SIGKILL ({names}) after the decision, with {look.files} files visible and {pending} uploads pending"
+    )
+    report.events.append(
+        f"until recovery a plain listing shows {look.files} of {look.files + pending} files, a Holdfast reader "
+        f"{through_holdfast}"
+    )
+    if through_holdfast != 0:
+        report.problems.append(f"a Holdfast reader saw {through_holdfast} files of a job that was not wholly visible")
+    if not (look.decided and look.files == _VISIBLE_AT_DEATH and pending):
+        report.problems.append(f"the driver did not die in the middle: {look}, {pending} uploads pending")
+
+
+def _recover(world: World, report: ScenarioReport) -> None:
+    """Run the command that a person would run."""
+    world.tell("c: holdfast recover")
+    began_s = world.clock.elapsed_s()
+    command = [sys.executable, "-m", "holdfast.cli", "recover", world.url("c"), "--json"]
+    command += ["--endpoint-url", str(world.options.endpoint_url)]
+    run = subprocess.run(command, env=dict(world.environment), capture_output=True, text=True, check=False)
+    report.recover_s = round(world.clock.elapsed_s() - began_s, 2)
+    if run.returncode:
+        raise UnavailableError("holdfast recover failed: see what it says", said=run.stderr.strip())
+    finished = json.loads(run.stdout)["rolled_forward"]
+    report.events.append(f"holdfast recover finished {len(finished)} job")
+    if len(finished) != 1:
+        report.problems.append(f"recovery should have finished one job: {run.stdout.strip()}")
+
+
+# --- comparison -------------------------------------------------------------------------------------------------------
+def _compared(world: World, report: ScenarioReport) -> ScenarioReport:
+    """Judge what is there at the end, by other tools' means and then by our own."""
+    world.tell(f"{report.name}: comparing every row with the source")
+    found = world.plain.read_rows(f"flights-{report.name}")
+    report.rows = found.num_rows
+    report.difference = difference(world.flights, found)
+    report.files = world.plain.look(f"flights-{report.name}").files
+    report.pending_uploads = world.plain.pending_uploads()
+    ctx = world.context(report.name)
+    try:
+        checked = verify(ctx)
+    finally:
+        ctx.store.close()
+    if report.difference:
+        report.problems.append(f"the rows are not those of the source: {report.difference}")
+    if report.seen_before:
+        report.problems.append(f"{report.seen_before} files of the job were visible before its decision")
+    if not report.looks_before:
+        report.problems.append("nobody looked before the decision")
+    if report.pending_uploads:
+        report.problems.append(f"{report.pending_uploads} uploads are still pending")
+    report.problems.extend(f"holdfast verify: {problem}" for problem in checked.problems)
+    return report
+
+
+SCENARIOS: Mapping[str, Callable[[World], ScenarioReport]] = {"a": _plain, "b": _failing_tasks, "c": _killed_driver}
