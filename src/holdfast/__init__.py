@@ -10,14 +10,19 @@ from typing import TYPE_CHECKING
 from holdfast.errors import HoldfastError
 
 if TYPE_CHECKING:
+    from holdfast.spark.read import read
     from holdfast.spark.write import write
 
-__all__ = ["HoldfastError", "__version__", "write"]
+__all__ = ["HoldfastError", "__version__", "read", "write"]
 
 __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> object:
+    if name == "read":
+        from holdfast.spark.read import read
+
+        return read
     if name == "write":
         from holdfast.spark.write import write
 

@@ -1,141 +1,110 @@
-"""Spark's pushed filters as conditions on Arrow batches.
+"""Conditions of a read, given by the caller and applied before rows reach Spark.
 
-A condition may let too many rows pass (Spark then checks them again), never too few. Where Arrow and Spark compare
-differently (floating point: NaN is the greatest value in Spark and equal to itself) Spark keeps the last word.
+Spark can hand a query's conditions to a Python source by itself, but must not be let: it keeps the narrowed scan for
+the DataFrame, and the next query over the same DataFrame, with other conditions or none, gets the narrowed rows (seen
+with PySpark 4.1.1 and 4.3.0, for any Python source). So `pushFilters` is not there, and conditions are said once.
 """
 
 from __future__ import annotations
 
-import datetime
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
-from pyspark.sql.datasource import (
-    EqualNullSafe,
-    EqualTo,
-    Filter,
-    GreaterThan,
-    GreaterThanOrEqual,
-    In,
-    IsNotNull,
-    IsNull,
-    LessThan,
-    LessThanOrEqual,
-    Not,
-    StringContains,
-    StringEndsWith,
-    StringStartsWith,
-)
-from pyspark.sql.types import StringType, StructType
 
-from holdfast.formats import RowFilter
-from holdfast.spark.types import arrow_schema
+from holdfast.errors import InvalidRequestError
+from holdfast.formats import RowFilter, nearest
 
-__all__ = ["translate_filters"]
+__all__ = ["Condition", "conditions_text", "parse_conditions", "row_filters"]
+
+_OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = {
+    "=": lambda field, value: field == value,
+    "!=": lambda field, value: field != value,
+    "<": lambda field, value: field < value,
+    "<=": lambda field, value: field <= value,
+    ">": lambda field, value: field > value,
+    ">=": lambda field, value: field >= value,
+    "in": lambda field, values: field.isin(values),
+}
 
 
-class _Unsupported(Exception):
-    """Arrow cannot say this the way Spark means it."""
+@dataclass(frozen=True)
+class Condition:
+    """``column operator value``; a row with null in the column does not meet it, nor does NaN except for ``!=``."""
+
+    column: str
+    operator: str
+    value: object
 
 
-def translate_filters(filters: Sequence[Filter], schema: StructType) -> tuple[list[RowFilter], list[Filter]]:
-    """The filters that Arrow can apply, and those that Spark still has to.
+def parse_conditions(text: str) -> tuple[Condition, ...]:
+    """Conditions from the option ``filters``: JSON such as ``[["month", "=", 1], ["day", "in", [1, 2]]]``.
 
-    Args:
-        filters: to be met together.
-        schema: of the columns that they speak of.
+    Raises:
+        InvalidRequestError: it is not that; says what to write.
     """
-    columns = {field.name: field for field in schema.fields}
-    ours: list[RowFilter] = []
-    left: list[Filter] = []
-    for one in filters:
-        try:
-            name = _column(one)
-            field = columns[name]
-            if isinstance(field.dataType, StringType) and field.dataType != StringType():
-                raise _Unsupported  # another collation compares differently
-            kind = arrow_schema(StructType([field])).field(0).type
-            if pat.is_nested(kind):
-                raise _Unsupported
-            ours.append(RowFilter(_expression(one, pc.field(name), kind), frozenset((name,))))
-            if pat.is_floating(kind):
-                left.append(one)
-        except (_Unsupported, KeyError):
-            left.append(one)
-    return ours, left
-
-
-def _column(one: Filter) -> str:
-    inner = one.child if isinstance(one, Not) else one
-    attribute: tuple[str, ...] = getattr(inner, "attribute", ())
-    if len(attribute) != 1:
-        raise _Unsupported
-    return attribute[0]
-
-
-def _expression(one: Filter, field: Any, kind: pa.DataType) -> Any:
-    if not isinstance(one, Not):
-        return _positive(one, field, kind)
-    inner = one.child
-    if pat.is_floating(kind) and not isinstance(inner, IsNull | IsNotNull):
-        raise _Unsupported  # the opposite of a condition that passes too much passes too little
-    if isinstance(inner, In):
-        return ~_positive(inner, field, kind) & field.is_valid()  # is_in says false for null, SQL says null
-    return ~_positive(inner, field, kind)
-
-
-def _positive(one: Filter, field: Any, kind: pa.DataType) -> Any:
-    if isinstance(one, IsNull):
-        return field.is_null()
-    if isinstance(one, IsNotNull):
-        return field.is_valid()
-    if isinstance(one, In):
-        return field.isin(pa.array([_literal(value, kind).as_py() for value in one.value], kind))
-    if isinstance(one, StringStartsWith | StringEndsWith | StringContains):
-        return _text_match(one, field, kind)
-    if isinstance(one, EqualNullSafe) and one.value is None:
-        return field.is_null()
-    return _comparison(one, field, kind)
-
-
-def _text_match(one: Any, field: Any, kind: pa.DataType) -> Any:
-    if not pat.is_string(kind) or not isinstance(one.value, str):
-        raise _Unsupported
-    if isinstance(one, StringStartsWith):
-        return pc.starts_with(field, one.value)
-    if isinstance(one, StringEndsWith):
-        return pc.ends_with(field, one.value)
-    return pc.match_substring(field, one.value)
-
-
-def _comparison(one: Any, field: Any, kind: pa.DataType) -> Any:
-    if not isinstance(one, EqualTo | EqualNullSafe | GreaterThan | GreaterThanOrEqual | LessThan | LessThanOrEqual):
-        raise _Unsupported
-    value = _literal(one.value, kind)
-    if isinstance(one, EqualTo):
-        return field == value
-    if isinstance(one, EqualNullSafe):
-        return (field == value) & field.is_valid()
-    if isinstance(one, LessThan):
-        return field < value
-    if isinstance(one, LessThanOrEqual):
-        return field <= value
-    greater = field > value if isinstance(one, GreaterThan) else field >= value
-    return greater | pc.is_nan(field) if pat.is_floating(kind) else greater
-
-
-def _literal(value: Any, kind: pa.DataType) -> Any:
-    """The value as a scalar of the column's type."""
-    if value is None or value != value:  # null or NaN
-        raise _Unsupported
-    if isinstance(value, bool) != pat.is_boolean(kind):
-        raise _Unsupported
-    if isinstance(value, datetime.datetime) and (not pat.is_timestamp(kind) or bool(value.tzinfo) != bool(kind.tz)):
-        raise _Unsupported
     try:
-        return pa.scalar(value, kind)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, OverflowError):
-        raise _Unsupported from None
+        triples = json.loads(text)
+        return tuple(_condition(*triple) for triple in triples)
+    except (ValueError, TypeError) as error:
+        if isinstance(error, InvalidRequestError):
+            raise
+        raise InvalidRequestError(
+            'not a list of conditions: write [["month", "=", 1], ["day", "in", [1, 2]]]'
+        ) from error
+
+
+def _condition(column: object, operator: object, value: object) -> Condition:
+    if operator not in _OPERATORS:
+        raise InvalidRequestError(f"no such operator: use one of {' '.join(_OPERATORS)}")
+    if isinstance(value, list) != (operator == "in"):
+        raise InvalidRequestError("a list of values goes with the operator in, a single value with the others")
+    return Condition(str(column), str(operator), tuple(value) if isinstance(value, list) else value)
+
+
+def conditions_text(conditions: Sequence[tuple[str, str, object]]) -> str:
+    """Conditions in Python values as the option ``filters``; dates, timestamps and decimals become text."""
+    return json.dumps([list(one) for one in conditions], default=lambda v: list(v) if isinstance(v, set) else str(v))
+
+
+def row_filters(conditions: Sequence[Condition], schema: pa.Schema) -> list[RowFilter]:
+    """The conditions over the columns that are read.
+
+    Raises:
+        InvalidRequestError: a column is not among them, or a value is not of its type.
+    """
+    found = []
+    for one in conditions:
+        if one.column not in schema.names:
+            raise InvalidRequestError(
+                f"conditions speak of columns that are read: {nearest(one.column, schema.names)}", column=one.column
+            )
+        kind = schema.field(one.column).type
+        values = one.value if isinstance(one.value, tuple) else (one.value,)
+        typed = _typed(values, kind, one)
+        expression = _OPERATORS[one.operator](pc.field(one.column), typed if one.operator == "in" else typed[0])
+        found.append(RowFilter(expression, frozenset((one.column,))))
+    return found
+
+
+def _typed(values: Sequence[object], kind: pa.DataType, condition: Condition) -> Any:
+    """The values as an array of the column's type; text stands for dates, timestamps and decimals."""
+    texts = [value if isinstance(value, str) else json.dumps(value) for value in values]
+    quoted = [isinstance(value, str) for value in values]
+    takes_text = pat.is_string(kind) or pat.is_temporal(kind) or pat.is_decimal(kind)
+    wrong = (any(quoted) and not takes_text) or (pat.is_string(kind) and not all(quoted))
+    try:
+        if wrong or None in values or pat.is_nested(kind):
+            raise pa.ArrowInvalid("not comparable")
+        return pa.array(texts, pa.string()).cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise InvalidRequestError(
+            "a condition's value is not of its column's type: write a value of that type",
+            column=condition.column,
+            type=str(kind),
+            value=condition.value,
+        ) from error

@@ -14,6 +14,7 @@ from typing import TypeVar
 from holdfast.commit import CommitContext, CommitSettings, SaveMode, get_committer, open_context
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import FormatOptions, get_format, nearest
+from holdfast.spark.filters import Condition, parse_conditions
 from holdfast.stores.s3_options import S3Options
 
 __all__ = [
@@ -53,7 +54,7 @@ _WRITE_KEYS = (
     "logRetention",
     "writeId",
 )
-_READ_KEYS = (*_STORE_KEYS, "fileFormat", "columns", "splitSize")
+_READ_KEYS = (*_STORE_KEYS, "fileFormat", "columns", "filters", "splitSize")
 
 _MIB = 1024 * 1024
 _SIZE = re.compile(r"(\d+)\s*([kmgt]?)(?:i?b)?")
@@ -120,6 +121,7 @@ class ReadOptions:
         file_format: None: as the newest decision says, else as the files are named.
         format_options: strings, parsed once the format is known.
         columns: the columns to read, None for all.
+        conditions: only rows that meet all of them.
         split_size_bytes: a task reads about this much; 128 MiB is Spark's own ``spark.sql.files.maxPartitionBytes``.
     """
 
@@ -127,6 +129,7 @@ class ReadOptions:
     file_format: str | None = None
     format_options: Mapping[str, str] = field(default_factory=dict)
     columns: tuple[str, ...] | None = None
+    conditions: tuple[Condition, ...] = ()
     split_size_bytes: int = 128 * _MIB
 
 
@@ -212,6 +215,7 @@ def parse_read_options(options: Mapping[str, str]) -> ReadOptions:
         file_format=file_format,
         format_options=given.rest,
         columns=given.take("columns", _columns),
+        conditions=given.take("filters", parse_conditions) or (),
         split_size_bytes=given.take("splitSize", lambda text: _size(text, least=1)) or 128 * _MIB,
     )
 
@@ -254,9 +258,8 @@ def _parse_store(given: _Given) -> StoreOptions:
 def _refuse_unknown(unknown: Iterable[str], known: Iterable[str]) -> None:
     canonical = {name.lower(): name for name in known}
     for key in unknown:
-        clause = nearest(key, canonical)
-        for word in set(clause.split()) & set(canonical):
-            clause = re.sub(rf"\b{re.escape(word)}\b", canonical[word], clause)
+        # Spark lower-cases what the user wrote; show the names as the documentation spells them.
+        clause = re.sub(r"[\w.]+", lambda word: canonical.get(word.group(), word.group()), nearest(key, canonical))
         raise InvalidRequestError(f"unknown option: {clause}", option=key)
 
 

@@ -8,13 +8,21 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from holdfast.spark.failures import typed_again
+from holdfast.spark.filters import conditions_text
 from holdfast.spark.options import joined_columns, option_strings, parse_read_options
 from holdfast.spark.session import register
 
 __all__ = ["read"]
 
 
-def read(spark: SparkSession, url: str, *, columns: Sequence[str] | None = None, **options: object) -> DataFrame:
+def read(
+    spark: SparkSession,
+    url: str,
+    *,
+    columns: Sequence[str] | None = None,
+    filters: Sequence[tuple[str, str, object]] = (),
+    **options: object,
+) -> DataFrame:
     """A DataFrame over what the destination holds: whole jobs only, as of one instant.
 
     Guarantee: a job is seen wholly or not at all, also while it commits. Files that Holdfast did not write are read
@@ -24,6 +32,8 @@ def read(spark: SparkSession, url: str, *, columns: Sequence[str] | None = None,
         spark: the session.
         url: ``s3://bucket/key`` or a directory.
         columns: read only these; Spark does not tell Python sources which columns a query needs.
+        filters: only rows that meet all of these, e.g. ``[("month", "=", 1), ("day", "in", [1, 2])]``; partitions and
+            row groups that cannot hold any are not read. Operators: ``= != < <= > >= in``.
         options: those of docs/spark.md, also in snake case: ``file_format="csv"``, ``header=True``.
 
     Raises:
@@ -34,6 +44,7 @@ def read(spark: SparkSession, url: str, *, columns: Sequence[str] | None = None,
         **option_strings(options),
         "path": url,
         **({"columns": joined_columns(columns)} if columns is not None else {}),
+        **({"filters": conditions_text(filters)} if filters else {}),
     }
     parse_read_options(given)
     register(spark)

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import collections
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType, _parse_datatype_json_string
 
 from holdfast.commit import CommitContext, Snapshot, read_snapshot
 from holdfast.errors import InvalidRequestError, NotFoundError
-from holdfast.formats import RowFilter, nearest
+from holdfast.formats import nearest
 from holdfast.spark.failures import one_sentence
 from holdfast.spark.file_format import FormatChoice
-from holdfast.spark.filters import translate_filters
+from holdfast.spark.filters import row_filters
 from holdfast.spark.options import ReadOptions
 from holdfast.spark.types import arrow_schema, spark_schema
 from holdfast.table import DataFile, ReadSplit, StoreFile, TableSchema, plan_splits, read_schema, read_split
 from holdfast.table.partition import parse_partition_path
 
-__all__ = ["HoldfastReader", "PushdownReader", "SplitGroup", "infer_schema", "pushdown_planned"]
+__all__ = ["HoldfastReader", "SplitGroup", "infer_schema"]
 
 _MIB = 1024 * 1024
 _OPEN_COST_BYTES = 4 * _MIB  # a file costs about as much as reading this; Spark's spark.sql.files.openCostInBytes
@@ -60,13 +59,18 @@ def infer_schema(options: ReadOptions) -> StructType:
         found = _whole_schema(ctx, options, snapshot)
     finally:
         ctx.store.close()
-    if options.columns is None:
-        return found
+    if options.columns is not None:
+        found = _chosen(found, options.columns)
+    row_filters(options.conditions, arrow_schema(found))  # a wrong condition shows when the DataFrame is made
+    return found
+
+
+def _chosen(found: StructType, columns: Sequence[str]) -> StructType:
     names = {field.name.lower(): field for field in found.fields}
-    for name in options.columns:
+    for name in columns:
         if name.lower() not in names:
             raise InvalidRequestError(f"no such column: {nearest(name, found.names)}", column=name)
-    return StructType([names[name.lower()] for name in options.columns])
+    return StructType([names[name.lower()] for name in columns])
 
 
 def _snapshot(ctx: CommitContext) -> Snapshot:
@@ -109,9 +113,7 @@ class HoldfastReader(DataSourceReader):
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self._options = options
-        self._spark_schema = schema
         self._schema = arrow_schema(schema)
-        self._filters: list[RowFilter] = []
 
     def partitions(self) -> Sequence[InputPartition]:
         """Plan the tasks."""
@@ -139,11 +141,12 @@ class HoldfastReader(DataSourceReader):
     ) -> list[tuple[ReadSplit, int]]:
         """The splits with their sizes; large files are opened for that, many at a time."""
         table = _with_directories(self._schema, directories)
+        filters = row_filters(self._options.conditions, self._schema)
         chunks = [files[start : start + _PLAN_CHUNK] for start in range(0, len(files), _PLAN_CHUNK)]
 
         def plan(chunk: Sequence[DataFile]) -> list[tuple[ReadSplit, int]]:
             settings = choice.settings(chunk[0].path, split_bytes)
-            splits = plan_splits(chunk, _opener(ctx), table, settings, self._filters)
+            splits = plan_splits(chunk, _opener(ctx), table, settings, filters)
             pieces = collections.Counter(split.file.path for split in splits)
             return [(split, split.file.size_bytes // pieces[split.file.path]) for split in splits]
 
@@ -154,29 +157,16 @@ class HoldfastReader(DataSourceReader):
         if not isinstance(partition, SplitGroup):
             return  # PySpark's stand-in when there is nothing to read
         table = _with_directories(self._schema, partition.directories)
+        filters = row_filters(self._options.conditions, self._schema)
         with one_sentence():
             ctx = self._options.store.open()
             try:
                 for split in partition.splits:
                     settings = partition.choice.settings(split.file.path, self._options.split_size_bytes)
-                    for batch in read_split(split, _opener(ctx), table, settings, self._schema.names, self._filters):
+                    for batch in read_split(split, _opener(ctx), table, settings, self._schema.names, filters):
                         yield _labelled(batch, self._schema)
             finally:
                 ctx.store.close()
-
-
-class PushdownReader(HoldfastReader):
-    """A scan that takes filters; PySpark refuses one while ``spark.sql.python.filterPushdown.enabled`` is false."""
-
-    def pushFilters(self, filters: list[Filter]) -> Sequence[Filter]:
-        """Take what Arrow can decide; the rest stays with Spark."""
-        self._filters, left = translate_filters(filters, self._spark_schema)
-        return left
-
-
-def pushdown_planned() -> bool:
-    """Whether this process plans a scan with filters: PySpark has a worker of its own for that."""
-    return "pyspark.sql.worker.data_source_pushdown_filters" in sys.modules
 
 
 def _with_directories(schema: pa.Schema, directories: Sequence[str]) -> TableSchema:

@@ -7,7 +7,7 @@ from pyspark.sql.types import StructType
 
 from holdfast.spark.failures import one_sentence
 from holdfast.spark.options import parse_read_options, parse_write_options
-from holdfast.spark.reader import HoldfastReader, PushdownReader, infer_schema, pushdown_planned
+from holdfast.spark.reader import HoldfastReader, infer_schema
 from holdfast.spark.writer import HoldfastWriter
 
 __all__ = ["HoldfastDataSource"]
@@ -31,8 +31,7 @@ class HoldfastDataSource(DataSource):
     def reader(self, schema: StructType) -> HoldfastReader:
         """A scan of the columns in `schema`."""
         with one_sentence():
-            kind = PushdownReader if pushdown_planned() else HoldfastReader
-            return kind(parse_read_options(self.options), schema)
+            return HoldfastReader(parse_read_options(self.options), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> HoldfastWriter:
         """A job that is checked and announced."""
