@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.simulation.world import TASKS, expected, run_job, run_task, run_tasks, start
 
 from holdfast.commit import TWO_PHASE, CommitContext, SaveMode, open_context, read_snapshot, recover, verify
 from holdfast.commit.layout import iter_visible
@@ -30,6 +29,7 @@ from holdfast.stores.base import iter_objects, iter_uploads, multipart
 from holdfast.stores.s3_options import S3Options
 from holdfast.testing.moto import MotoServer
 from holdfast.testing.weed import SeaweedServer
+from tests.simulation.world import TASKS, expected, run_job, run_task, run_tasks, start
 
 BUCKET = "holdfast-commit"
 KILLER = Path(__file__).with_name("kill_driver.py")
@@ -150,7 +150,17 @@ def test_names_around_our_own_folder(place: Place) -> None:
     """Servers order ``a-b`` and ``a/`` differently: whatever stands around ``_holdfast/`` is listed, once."""
     ctx = place.context("table")
     run_job(ctx, "old")
-    names = ["A", "Z=1/x", "_holdfast-x=1/y", "_holdfast x=1/y", "_holdfast~x=1/y", "_holdfastx=1/z", "_zz=1/x", "a", "é"]
+    names = [
+        "A",
+        "Z=1/x",
+        "_holdfast-x=1/y",
+        "_holdfast x=1/y",
+        "_holdfast~x=1/y",
+        "_holdfastx=1/z",
+        "_zz=1/x",
+        "a",
+        "é",
+    ]
     for name in names:
         ctx.store.put(ctx.key(name), b"foreign")
     found = [path for path, _ in iter_visible(ctx.store, ctx.prefix) if not path.startswith("day=")]
@@ -225,6 +235,23 @@ def test_driver_killed_at_every_call_on_local_disk(tmp_path: Path) -> None:
             break
     assert outcomes == sorted(outcomes), "undecided up to the commit point, committed from then on"
     assert set(outcomes) == {True, False} and len(outcomes) > 20
+
+
+def test_killed_attempt_leaves_no_file_on_local_disk(tmp_path: Path) -> None:
+    """What an attempt was writing when it died is hidden from listings; the job's end takes it all the same."""
+    ctx = open_context(str(tmp_path / "table"))
+    job = start(ctx)
+    dead = TWO_PHASE.start_task(ctx, job, 0)
+    for number in range(2):  # never closed: the process is gone
+        dead.open(f"day={number}/{dead.file_name('.txt')}").write(b"half")
+    TWO_PHASE.commit_job(ctx, job, run_tasks(ctx, job, "new"), TASKS)
+    left = [path for path in (tmp_path / "table").rglob("*") if path.is_file()]
+    assert sorted(path.name.partition("-")[0] for path in left if "_holdfast" not in path.parts) == [
+        "_SUCCESS",
+        *["part"] * 4,
+    ]
+    assert not (tmp_path / "table/_holdfast/jobs").exists()
+    assert contents(ctx) == expected("new")
 
 
 @pytest.mark.s3

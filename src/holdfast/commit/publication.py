@@ -88,11 +88,15 @@ def _abort_upload(ctx: CommitContext, file: FileEntry) -> None:
 
 
 def _sweep_uploads(ctx: CommitContext, is_over: Callable[[JobId], bool]) -> int:
+    return _sweep_below(ctx, ctx.prefix, is_over)
+
+
+def _sweep_below(ctx: CommitContext, prefix: str, is_over: Callable[[JobId], bool]) -> int:
     """C7: only uploads below this destination whose own name says that they belong to a job that is over."""
     store = multipart(ctx.store)
 
     def leftovers() -> list[UploadInfo]:
-        owned = ((upload, file_owner(upload.key)) for upload in iter_uploads(store, ctx.prefix))
+        owned = ((upload, file_owner(upload.key)) for upload in iter_uploads(store, prefix))
         return [upload for upload, owner in owned if owner is not None and is_over(owner.job)]
 
     def abort(upload: UploadInfo) -> None:
@@ -133,9 +137,11 @@ def _delete_attempt_file(ctx: CommitContext, file: FileEntry) -> None:
     ctx.store.delete(ctx.key(file.source))
 
 
-def _sweep_nothing(ctx: CommitContext, is_over: Callable[[JobId], bool]) -> int:
-    """Files of attempts lie in their job's folder and go with it."""
-    return 0
+def _sweep_unfinished_files(ctx: CommitContext, is_over: Callable[[JobId], bool]) -> int:
+    """Files of attempts lie in their job's folder and go with it; what a killed attempt was writing is listed apart."""
+    if ctx.store.capabilities.multipart is None:
+        return 0
+    return _sweep_below(ctx, ctx.key(layout.JOBS), is_over)
 
 
 UPLOADS = Publication(
@@ -150,7 +156,7 @@ RENAMES = Publication(
     open_file=_open_attempt_file,
     publish_file=_rename_file,
     drop_file=_delete_attempt_file,
-    sweep=_sweep_nothing,
+    sweep=_sweep_unfinished_files,
 )
 PUBLICATIONS = {publication.name: publication for publication in (UPLOADS, RENAMES)}
 
