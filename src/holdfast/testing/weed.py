@@ -35,7 +35,7 @@ from holdfast.stores.s3_options import S3Options
 __all__ = ["SeaweedServer"]
 
 _POLL_S = 0.05
-_STOP_S = 10.0
+_STOP_S = 5.0
 _LOG_TAIL_BYTES = 2000
 _PROBE_BUCKET = "holdfast-probe"
 _PR_SET_PDEATHSIG = 1
@@ -215,6 +215,7 @@ class SeaweedServer:
             "-admin.ui=false",
             "-master.telemetry=false",
             "-master.volumeSizeLimitMB=256",
+            "-volume.preStopSeconds=0",
         ]
 
     def _wait_until_writable(self) -> None:
