@@ -251,7 +251,9 @@ def test_killed_attempt_leaves_no_file_on_local_disk(tmp_path: Path) -> None:
         *["part"] * 4,
     ]
     assert not (tmp_path / "table/_holdfast/jobs").exists()
+    dead.abort()  # only to close what a real death would have closed
     assert contents(ctx) == expected("new")
+    assert not (tmp_path / "table/_holdfast/jobs").exists()
 
 
 @pytest.mark.s3
