@@ -17,6 +17,7 @@ import botocore.loaders
 import botocore.session
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
+from botocore.utils import determine_content_length
 
 from holdfast.errors import (
     HoldfastError,
@@ -38,6 +39,7 @@ Client = Any  # botocore makes its classes at run time: there is no type to name
 _UNREACHABLE_AFTER_S = 15.0  # no further try to connect starts after this, so that a wrong endpoint shows within 30 s
 _BACKOFF_S = 0.2
 _MAX_BACKOFF_S = 5.0
+_EXPECT_FROM_BYTES = 1024 * 1024
 
 
 _loader = botocore.loaders.create_loader()  # keeps S3's description: the next client takes 9 ms to make instead of 60
@@ -50,6 +52,15 @@ def _renew_build_lock() -> None:
 
 
 os.register_at_fork(after_in_child=_renew_build_lock)
+
+
+def _drop_needless_expect(params: dict[str, Any], **_: object) -> None:
+    """Send small bodies at once: a round trip less, and no second lost on a server that refuses without a 100.
+
+    Large bodies still ask first: a server that refuses in mid-body closes the connection, and its answer is lost.
+    """
+    if "Expect" in params["headers"] and (determine_content_length(params["body"]) or 0) < _EXPECT_FROM_BYTES:
+        del params["headers"]["Expect"]
 
 
 class S3Connection:
@@ -102,7 +113,7 @@ class S3Connection:
         session = botocore.session.Session()  # one of its own: sessions are not safe to use from threads
         session.register_component("data_loader", _loader)
         try:
-            return session.create_client(
+            client = session.create_client(
                 "s3",
                 endpoint_url=options.endpoint_url,
                 region_name=options.region,
@@ -113,6 +124,8 @@ class S3Connection:
             )
         except ValueError as error:
             raise InvalidRequestError("the endpoint url or the region cannot be right: check them") from error
+        client.meta.events.register_last("before-call.s3", _drop_needless_expect)
+        return client
 
     def request(self, key: str, effect: Effect, send: Callable[[Client], T], *, repeatable: bool = True) -> T:
         """Send a request, and again while that is right.

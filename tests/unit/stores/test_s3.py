@@ -276,6 +276,15 @@ def test_tries_are_counted_and_spread(script: Script) -> None:
         assert 0.1 * 2**number <= wait <= 0.2 * 2**number
 
 
+def test_only_large_bodies_ask_before_they_are_sent(script: Script) -> None:
+    """A second was lost for each conditional put that SeaweedFS refused without an intermediate answer."""
+    store, server = script(PUT_DONE)
+    store.put("small", b"x" * 1000, Create())
+    store.upload_part("large", "u", 1, b"x" * 2 * 2**20)
+    assert [headers.get("expect") for headers in server.headers] == [None, "100-continue"]
+    assert [len(body) for body in server.bodies] == [1000, 2 * 2**20]
+
+
 def test_a_body_that_is_cut_off_is_read_again(script: Script) -> None:
     store, server = script(Answer(body="half", missing_bytes=4), Answer(body="complete"))
     assert store.get("a") == b"complete"
