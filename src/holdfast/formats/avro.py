@@ -6,7 +6,7 @@ Rows become Python objects on the way: Avro is for exchange, not for speed. Memo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -144,10 +144,25 @@ def _numeric_field(field: pa.Field) -> pa.Field:
     return pa.field(field.name, map_children(field.type, _numeric_field), field.nullable)
 
 
+def _with_maps(kind: pa.DataType) -> Callable[[Any], Any]:
+    """A function from pyarrow's Python form of a value to fastavro's: pairs of a map become a dictionary."""
+    if not any(pat.is_nested(child.type) for child in children(kind)) and not pat.is_map(kind):
+        return lambda value: value
+    if pat.is_map(kind):
+        item = _with_maps(kind.item_type)
+        return lambda pairs: None if pairs is None else {key: item(value) for key, value in pairs}
+    if pat.is_struct(kind):
+        fields = {field.name: _with_maps(field.type) for field in children(kind)}
+        return lambda row: None if row is None else {name: fields[name](value) for name, value in row.items()}
+    element = _with_maps(kind.value_type)
+    return lambda values: None if values is None else [element(value) for value in values]
+
+
 class _AvroWriter:
     def __init__(self, sink: ByteSink, schema: pa.Schema, options: AvroOptions) -> None:
         fastavro = _fastavro()
         self._plain = plain_schema(schema)
+        self._changes = {field.name: _with_maps(field.type) for field in self._plain}
         self._numeric = pa.schema([_numeric_field(field) for field in self._plain])
         try:
             self._writer = fastavro.write.Writer(
@@ -166,8 +181,8 @@ class _AvroWriter:
 
     def write(self, batch: pa.RecordBatch) -> None:
         plain = plain_batch(batch, self._plain)
-        for row in pa.Table.from_batches([plain]).cast(self._numeric).to_pylist(maps_as_pydicts="strict"):
-            self._writer.write(row)
+        for row in pa.Table.from_batches([plain]).cast(self._numeric).to_pylist():
+            self._writer.write({name: self._changes[name](value) for name, value in row.items()})
         self._buffered = min(self._buffered + plain.nbytes, _SYNC_BYTES)
 
     def close(self) -> None:

@@ -36,7 +36,7 @@ class BatchBuffer:
 
     def _join_slivers(self) -> None:
         if len(self._slivers) > 1:
-            self._batches.append(pa.concat_batches(self._slivers))
+            self._batches.extend(pa.Table.from_batches(self._slivers).combine_chunks().to_batches())
         else:
             self._batches.extend(self._slivers)
         self._slivers.clear()

@@ -152,7 +152,7 @@ class PartitionSplitter:
     """
 
     def __init__(self, schema: pa.Schema, partition_by: Sequence[str], time_zone: str = "UTC") -> None:
-        self._columns = tuple(partition_by)
+        self.columns = tuple(partition_by)
         self._data_names = [name for name in schema.names if name not in set(partition_by)]
         self.data_schema = pa.schema([schema.field(name) for name in self._data_names])
         self._time_zone = time_zone
@@ -164,11 +164,11 @@ class PartitionSplitter:
         """
         if batch.num_rows == 0:
             return
-        if not self._columns:
+        if not self.columns:
             yield "", batch
             return
         data = batch.select(self._data_names)
-        columns = [self._encode(name, batch.column(name)) for name in self._columns]
+        columns = [self._encode(name, batch.column(name)) for name in self.columns]
         combined = _combine(columns)
         groups = pc.dictionary_encode(combined)
         if len(groups.dictionary) == 1:

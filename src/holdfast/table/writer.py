@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import BatchWriter, FileFormat, FormatOptions
+from holdfast.formats.buffer import BatchBuffer
+from holdfast.formats.columns import plain_batch
 from holdfast.table.attempt import AttemptFiles, AttemptSink
 from holdfast.table.partition import PartitionSplitter, resolve_partition_columns
 
 __all__ = ["TableWriter", "WriteCounts", "WriteSettings"]
 
 _MIB = 1024 * 1024
+_GATHER_ROWS = 128 * 1024
+_GATHER_BYTES = 32 * _MIB
+_OPEN_AT_BYTES = 8 * _MIB
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,9 +33,10 @@ class WriteSettings:
         partition_by: columns that become directories, outermost first.
         max_records_per_file: exact limit of rows in a file, None for no limit.
         target_file_size_bytes: a file ends once it has about this size, None for no limit.
-        buffer_bytes: memory for rows that wait in open writers; past it the largest writer's file is ended.
-        max_open_files: open files at once; past it the largest writer's file is ended. Each also holds what its sink
-            buffers.
+        buffer_bytes: memory for rows that wait; past it the file with the most waiting bytes is ended.
+        max_open_files: open sinks at once; past it the file with the most waiting bytes is ended. Each sink also holds
+            what it buffers itself. A partition opens its sink only once 8 MiB of its rows wait or its file ends, so
+            many small partitions do not thrash.
         write_empty_file: end with one file without rows if there were none, so that the schema can be read back.
         time_zone: the session's zone, in which partition timestamps become text.
     """
@@ -100,14 +106,28 @@ class _CountingSink:
 
 
 @dataclass(slots=True)
-class _OpenFile:
+class _Output:
+    """Where the bytes of a file go, once it is open."""
+
     path: str
     sink: AttemptSink
     counter: _CountingSink
     writer: BatchWriter
+
+
+@dataclass(slots=True)
+class _File:
+    """A file in the making: rows wait in `pending` until its output is open, in the format's writer from then on."""
+
+    pending: BatchBuffer
+    output: _Output | None = None
     rows: int = 0
     received_bytes: int = 0
-    buffered_bytes: int = field(default=0)
+    buffered_bytes: int = 0
+
+    @property
+    def written_bytes(self) -> int:
+        return 0 if self.output is None else self.output.counter.bytes
 
 
 class TableWriter:
@@ -135,7 +155,11 @@ class TableWriter:
         partition_by = resolve_partition_columns(schema, settings.partition_by)
         self._splitter = PartitionSplitter(schema, partition_by, settings.time_zone)
         self._extension = settings.file_format.extension(settings.options)
-        self._open: dict[str, _OpenFile] = {}
+        # Splitting costs per batch and partition: batches are joined before.
+        self._gathered = BatchBuffer(schema)
+        self._gather_bytes = min(_GATHER_BYTES, settings.buffer_bytes // 8)
+        self._open_at_bytes = min(_OPEN_AT_BYTES, settings.buffer_bytes // 8) if partition_by else 0
+        self._making: dict[str, _File] = {}
         self._buffered_bytes = 0
         self._files = self._rows = self._bytes = 0
         # Bytes in ended files per byte of rows handed to them: tells how large waiting rows will be.
@@ -147,12 +171,13 @@ class TableWriter:
         Raises:
             InvalidRequestError: the batch has another schema, or a partition value is too long for a directory name.
         """
-        if batch.schema.names != self._schema.names:
-            raise InvalidRequestError(
-                "a batch has other columns than its table: pass batches of one schema", columns=batch.schema.names
-            )
-        for directory, rows in self._splitter.split(batch):
-            self._write_rows(directory, rows)
+        batch = plain_batch(batch, self._schema)
+        if not self._splitter.columns:
+            self._write_rows("", batch)
+            return
+        self._gathered.add(batch)
+        if self._gathered.bytes >= self._gather_bytes or self._gathered.rows >= _GATHER_ROWS:
+            self._split_gathered()
 
     def close(self) -> WriteCounts:
         """End all files.
@@ -160,9 +185,10 @@ class TableWriter:
         Returns:
             What was written. The attempt has the rows of each file.
         """
-        if self._files == 0 and not self._open and self._settings.write_empty_file:
-            self._open_file("")
-        for directory in list(self._open):
+        self._split_gathered()
+        if self._files == 0 and not self._making and self._settings.write_empty_file:
+            self._making[""] = _File(BatchBuffer(self._splitter.data_schema))
+        for directory in list(self._making):
             self._end_file(directory)
         return WriteCounts(self._files, self._rows, self._bytes)
 
@@ -172,43 +198,61 @@ class TableWriter:
         Raises:
             HoldfastError: a sink could not be dropped; all others were.
         """
-        opened, self._open = list(self._open.values()), {}
+        making, self._making = list(self._making.values()), {}
         with contextlib.ExitStack() as stack:  # runs every discard, then raises what one of them raised
-            for file in opened:
-                stack.callback(file.counter.discard)
+            for file in making:
+                if file.output is not None:
+                    stack.callback(file.output.counter.discard)
+
+    def _split_gathered(self) -> None:
+        if self._gathered.rows:
+            for batch in self._gathered.take().combine_chunks().to_batches():
+                for directory, rows in self._splitter.split(batch):
+                    self._write_rows(directory, rows)
 
     def _write_rows(self, directory: str, rows: pa.RecordBatch) -> None:
         most = self._settings.max_records_per_file
         while rows.num_rows:
-            file = self._open.get(directory) or self._open_file(directory)
+            file = self._making.get(directory)
+            if file is None:
+                file = self._making[directory] = _File(BatchBuffer(self._splitter.data_schema))
             part = rows if most is None else rows.slice(0, most - file.rows)
-            file.writer.write(part)
-            file.rows += part.num_rows
-            file.received_bytes += part.nbytes
-            self._note_buffered(file)
+            self._append(directory, file, part)
             if file.rows == most or self._reached_target(file):
                 self._end_file(directory)
-            while self._buffered_bytes > self._settings.buffer_bytes and self._open:
-                self._end_largest()
+            while self._buffered_bytes > self._settings.buffer_bytes:
+                self._end_largest(list(self._making))
             rows = rows.slice(part.num_rows)
 
-    def _note_buffered(self, file: _OpenFile) -> None:
-        now = file.writer.buffered_bytes
+    def _append(self, directory: str, file: _File, part: pa.RecordBatch) -> None:
+        file.rows += part.num_rows
+        file.received_bytes += part.nbytes
+        if file.output is not None:
+            file.output.writer.write(part)
+        else:
+            file.pending.add(part)
+            if file.pending.bytes >= self._open_at_bytes:
+                self._open_output(directory, file)
+        self._note_buffered(file)
+
+    def _note_buffered(self, file: _File) -> None:
+        now = file.pending.bytes if file.output is None else file.output.writer.buffered_bytes
         self._buffered_bytes += now - file.buffered_bytes
         file.buffered_bytes = now
 
-    def _reached_target(self, file: _OpenFile) -> bool:
+    def _reached_target(self, file: _File) -> bool:
         target = self._settings.target_file_size_bytes
         if target is None:
             return False
-        written, received = self._bytes + file.counter.bytes, self._ended_received_bytes + file.received_bytes
-        received -= file.buffered_bytes
+        written = self._bytes + file.written_bytes
+        received = self._ended_received_bytes + file.received_bytes - file.buffered_bytes
         ratio = written / received if written and received > 0 else 1.0
-        return file.counter.bytes + file.buffered_bytes * ratio >= target
+        return file.written_bytes + file.buffered_bytes * ratio >= target
 
-    def _open_file(self, directory: str) -> _OpenFile:
-        while len(self._open) >= self._settings.max_open_files:
-            self._end_largest()
+    def _open_output(self, directory: str, file: _File) -> _Output:
+        opened = [name for name, other in self._making.items() if other.output is not None]
+        if len(opened) >= self._settings.max_open_files:
+            self._end_largest(opened)
         name = self._attempt.file_name(self._extension)
         path = f"{directory}/{name}" if directory else name
         sink = self._attempt.open(path)
@@ -218,23 +262,26 @@ class TableWriter:
         except BaseException:
             counter.discard()
             raise
-        file = self._open[directory] = _OpenFile(path, sink, counter, writer)
-        return file
+        file.output = _Output(path, sink, counter, writer)
+        if file.pending.rows:
+            for batch in file.pending.take().to_batches():
+                writer.write(batch)
+        return file.output
 
-    def _end_largest(self) -> None:
+    def _end_largest(self, among: list[str]) -> None:
         # Among equals (formats that hold nothing back) the one with the most rows: small ones may still grow.
-        largest = max(self._open, key=lambda name: (self._open[name].buffered_bytes, self._open[name].rows))
-        self._end_file(largest)
+        self._end_file(max(among, key=lambda name: (self._making[name].buffered_bytes, self._making[name].rows)))
 
     def _end_file(self, directory: str) -> None:
-        file = self._open[directory]
-        file.writer.close()
-        file.sink.close()
-        self._attempt.record_rows(file.path, file.rows)
-        # Still in the table of open files until here: `abort` has to find a file that failed to end.
-        del self._open[directory]
+        file = self._making[directory]
+        output = file.output or self._open_output(directory, file)
+        output.writer.close()
+        output.sink.close()
+        self._attempt.record_rows(output.path, file.rows)
+        # Still among the files in the making until here: `abort` has to find a file that failed to end.
+        del self._making[directory]
         self._buffered_bytes -= file.buffered_bytes
         self._ended_received_bytes += file.received_bytes
         self._files += 1
         self._rows += file.rows
-        self._bytes += file.counter.bytes
+        self._bytes += output.counter.bytes

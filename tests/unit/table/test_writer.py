@@ -119,12 +119,26 @@ def test_partitioned_rows_keep_their_order_and_lose_the_partition_columns() -> N
 
 
 def test_the_number_of_open_files_is_bounded() -> None:
+    """Partitions of 10 MB each, in turns: all would be open at once."""
     attempt = Attempt()
-    counts = write([numbers(100 * i, 100, groups=20) for i in range(3)], attempt, partition_by=("k",), max_open_files=4)
-    assert attempt.most_open == 4
-    assert counts.rows == sum(attempt.rows.values()) == 300
+    rows = 1_250_000
+    batch = pa.record_batch(
+        {"x": pa.repeat(pa.scalar(1, pa.int64()), rows), "k": pa.array([i % 5 for i in range(rows)])}
+    )
+    counts = write([batch] * 5, attempt, partition_by=("k",), max_open_files=2)
+    assert attempt.most_open == 2
+    assert counts.rows == sum(attempt.rows.values()) == 5 * rows
+
+
+def test_many_small_partitions_make_one_file_each() -> None:
+    """More partitions than open files, with a few rows of each in every batch."""
+    attempt = Attempt()
+    batches = [numbers(200 * i, 200, groups=100) for i in range(30)]
+    counts = write(batches, attempt, partition_by=("k",), max_open_files=4)
+    assert attempt.most_open == 1
+    assert counts.files == 100
     found = sorted(row for path in attempt.files for row in attempt.table(path)["id"].to_pylist())
-    assert found == list(range(300))
+    assert found == list(range(6000))
 
 
 def test_waiting_rows_are_bounded_and_the_largest_file_ends_first() -> None:
@@ -138,10 +152,10 @@ def test_waiting_rows_are_bounded_and_the_largest_file_ends_first() -> None:
     add("small", 40)
     add("large", 60)
     assert attempt.files == {}  # 800 bytes: just within the limit
-    add("small", 1)
+    add("small", 10)
     assert list(attempt.rows.values()) == [60]
     add("large", 5)  # a later row of that partition starts a new file
-    assert writer.close() == WriteCounts(3, 106, sum(map(len, attempt.files.values())))
+    assert writer.close() == WriteCounts(3, 115, sum(map(len, attempt.files.values())))
     assert sorted(path.rpartition("/")[0] for path in attempt.files) == ["k=large", "k=large", "k=small"]
 
 
@@ -174,8 +188,8 @@ def test_no_rows_no_file_unless_the_schema_is_to_be_kept() -> None:
 
 def test_abort_drops_what_is_open() -> None:
     attempt = Attempt()
-    writer = TableWriter(numbers(0, 0).schema, settings(partition_by=("k",)), attempt)
-    writer.write(numbers(0, 10))
+    writer = TableWriter(numbers(0, 0).schema, settings(partition_by=("k",), buffer_bytes=2000), attempt)
+    writer.write(numbers(0, 100))
     writer.abort()
     writer.abort()
     del writer  # collects pyarrow's writers, which then send their footers
@@ -185,8 +199,8 @@ def test_abort_drops_what_is_open() -> None:
 
 def test_abort_tries_every_file_and_then_tells() -> None:
     attempt = Attempt(fail_at="discard")
-    writer = TableWriter(numbers(0, 0).schema, settings(partition_by=("k",)), attempt)
-    writer.write(numbers(0, 10))
+    writer = TableWriter(numbers(0, 0).schema, settings(partition_by=("k",), buffer_bytes=2000), attempt)
+    writer.write(numbers(0, 100))
     with pytest.raises(UnavailableError):
         writer.abort()
     assert len(attempt.discarded) == 3
