@@ -55,7 +55,7 @@ os.register_at_fork(after_in_child=_renew_build_lock)
 
 
 def _drop_needless_expect(params: dict[str, Any], **_: object) -> None:
-    """Send small bodies at once: a round trip less, and no second lost on a server that refuses without a 100.
+    """Send small bodies at once, which saves a round trip.
 
     Large bodies still ask first: a server that refuses in mid-body closes the connection, and its answer is lost.
     """

@@ -277,7 +277,7 @@ def test_tries_are_counted_and_spread(script: Script) -> None:
 
 
 def test_only_large_bodies_ask_before_they_are_sent(script: Script) -> None:
-    """A second was lost for each conditional put that SeaweedFS refused without an intermediate answer."""
+    """Asking costs a round trip; not asking costs the reason of a refusal that comes in mid-body."""
     store, server = script(PUT_DONE)
     store.put("small", b"x" * 1000, Create())
     store.upload_part("large", "u", 1, b"x" * 2 * 2**20)
