@@ -72,22 +72,19 @@ class _Destinations:
         return taken_s
 
 
-def _ratio(seconds: dict[str, list[float]], benchmark: str, title: str, target: float, shape: JobShape, threads: int) -> Result:
-    result = Result(benchmark=benchmark, title=title, figure=0.0, figure_name="", target=target, seconds=seconds)
-    medians = result.medians
-    details: dict[str, object] = {}
-    if "rename, bulk delete" in medians:
-        details["ratio to a rename with bulk delete"] = round(medians["holdfast"] / medians["rename, bulk delete"], 3)
-    return Result(
+def _compared(
+    benchmark: str, title: str, target: float, shape: JobShape, threads: int, seconds: dict[str, list[float]]
+) -> Result:
+    result = Result(
         benchmark=benchmark,
         title=title,
-        figure=medians["holdfast"] / medians["rename"],
+        figure=0.0,
         figure_name="of the rename's time",
         target=target,
         seconds=seconds,
         settings={"tasks": shape.tasks, "files": shape.files, "file_bytes": shape.file_bytes, "threads": threads},
-        details=details,
     )
+    return result.with_figure(result.ratio_of("holdfast", "rename"))
 
 
 def measure_embedded_s3(rounds: int, threads: int, say: Say, shape: JobShape | None = None) -> Result:
@@ -110,13 +107,13 @@ def measure_embedded_s3(rounds: int, threads: int, say: Say, shape: JobShape | N
         finally:
             store.close()
     title = f"job commit of {shape.files} files of {shape.file_bytes // _KIB} KiB, embedded S3 server"
-    return _ratio(seconds, "commit-s3", title, 0.5, shape, threads)
+    return _compared("commit-s3", title, 0.5, shape, threads, seconds)
 
 
 def measure_throttled(
     rounds: int, threads: int, say: Say, shape: JobShape | None = None, throttle: ThrottleOptions = PAPER_S3
 ) -> Result:
-    """Few large files on a store that takes its time: real waiting. The files share one content, so memory stays small."""
+    """Few large files on a store that takes its time: real waiting. All files share one content."""
     shape = shape or JobShape(tasks=10, files_per_task=10, file_bytes=32 * _MIB)
     memory = MemoryStore()
     slow = InterceptedStore(memory, Throttled(throttle))
@@ -124,7 +121,7 @@ def measure_throttled(
     contenders = {"holdfast": destinations.holdfast, "rename": destinations.rename}
     seconds = run_in_turn(contenders, rounds, say, warm_up=False)  # nothing to warm: the time is waiting
     title = f"job commit of {shape.files} files of {shape.file_bytes // _MIB} MiB, store throttled to paper 000's S3"
-    return _ratio(seconds, "commit-throttled", title, 0.05, shape, threads)
+    return _compared("commit-throttled", title, 0.05, shape, threads, seconds)
 
 
 def measure_requests(threads: int, shape: JobShape | None = None) -> Result:

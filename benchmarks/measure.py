@@ -8,7 +8,7 @@ import os
 import platform
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -54,6 +54,13 @@ class Result:
     @property
     def medians(self) -> dict[str, float]:
         return {name: statistics.median(seconds) for name, seconds in self.seconds.items()}
+
+    def ratio_of(self, contender: str, other: str) -> float:
+        """Median time of one as a share of another's."""
+        return self.medians[contender] / self.medians[other]
+
+    def with_figure(self, figure: float) -> Result:
+        return replace(self, figure=figure)
 
     def as_json(self) -> dict[str, object]:
         """Everything, and where and when it was measured."""
