@@ -53,6 +53,24 @@ def _is_published(ctx: CommitContext, file: FileEntry) -> bool:
     return found.size_bytes == file.size_bytes and (owner is None or written_by in (None, owner.attempt))
 
 
+def _settled(ctx: CommitContext, file: FileEntry, publish: Callable[[], object]) -> bool:
+    """Publish, and find out what happened: a lost reply and a faster twin both answer "not found" the next time.
+
+    HEAD tells; repeating alone is not portable: servers answer a second completion with 200, 404 or 500.
+    """
+    for attempt in range(3):
+        if attempt:
+            ctx.clock.sleep(0.2 * 2**attempt)
+        try:
+            publish()
+            return True
+        except NotFoundError:
+            return _is_published(ctx, file)
+        except OutcomeUnknownError:
+            continue  # again: if the first one worked, nothing waits any more and the object tells
+    raise OutcomeUnknownError("a file was not confirmed as visible: run holdfast recover", path=file.path)
+
+
 # --- uploads ----------------------------------------------------------------------------------------------------------
 def _open_upload(ctx: CommitContext, owner: FileOwner, path: str, lane: Lane, budget: PartBudget) -> UploadSink:
     return UploadSink(
@@ -67,20 +85,9 @@ def _open_upload(ctx: CommitContext, owner: FileOwner, path: str, lane: Lane, bu
 
 
 def _complete_upload(ctx: CommitContext, file: FileEntry) -> bool:
-    """A lost reply and a faster twin look alike: no such upload. HEAD tells; repeating alone is not portable."""
-    store = multipart(ctx.store)
     parts = [Part(number, etag, size) for number, (etag, size) in enumerate(file.parts, start=1)]
-    for attempt in range(3):
-        if attempt:
-            ctx.clock.sleep(0.2 * 2**attempt)
-        try:
-            store.complete_upload(ctx.key(file.path), file.upload_id, parts)
-            return True
-        except NotFoundError:
-            return _is_published(ctx, file)
-        except OutcomeUnknownError:
-            continue  # again: if the first one worked, the upload is gone and the object tells
-    raise OutcomeUnknownError("a file was not confirmed as complete: run holdfast recover", path=file.path)
+    store = multipart(ctx.store)
+    return _settled(ctx, file, lambda: store.complete_upload(ctx.key(file.path), file.upload_id, parts))
 
 
 def _abort_upload(ctx: CommitContext, file: FileEntry) -> None:
@@ -120,17 +127,8 @@ def _open_attempt_file(ctx: CommitContext, owner: FileOwner, path: str, lane: La
 
 
 def _rename_file(ctx: CommitContext, file: FileEntry) -> bool:
-    for attempt in range(3):
-        if attempt:
-            ctx.clock.sleep(0.2 * 2**attempt)
-        try:
-            rename(ctx.store).rename(ctx.key(file.source), ctx.key(file.path))
-            return True
-        except NotFoundError:
-            return _is_published(ctx, file)
-        except OutcomeUnknownError:
-            continue  # again: if the first one worked, the source is gone and the target tells
-    raise OutcomeUnknownError("a file was not confirmed as renamed: run holdfast recover", path=file.path)
+    store = rename(ctx.store)
+    return _settled(ctx, file, lambda: store.rename(ctx.key(file.source), ctx.key(file.path)))
 
 
 def _delete_attempt_file(ctx: CommitContext, file: FileEntry) -> None:
