@@ -23,6 +23,7 @@ class FormatChoice:
 
     name: str
     option_strings: Mapping[str, str] = field(default_factory=dict)
+    time_zone: str = "UTC"
 
     @classmethod
     def of(cls, options: ReadOptions, snapshot: Snapshot) -> FormatChoice:
@@ -39,14 +40,17 @@ class FormatChoice:
         if name == kept and isinstance(kept_options, dict):
             strings.update({str(key): str(value) for key, value in kept_options.items()})
         given = {key.lower(): value for key, value in options.format_options.items()}
-        choice = cls(name, {**strings, **given})
+        choice = cls(name, {**strings, **given}, options.time_zone or "UTC")
         choice.parsed("")
         return choice
 
     def settings(self, path: str, split_bytes: int) -> ReadSettings:
         """How the file at `path` is read."""
         return ReadSettings(
-            file_format=get_format(self.name), format_options=self.parsed(path), split_bytes=max(split_bytes, 1)
+            file_format=get_format(self.name),
+            format_options=self.parsed(path),
+            split_bytes=max(split_bytes, 1),
+            time_zone=self.time_zone,
         )
 
     def parsed(self, path: str) -> FormatOptions:

@@ -41,6 +41,7 @@ def read(
         InvalidRequestError: fix the call.
     """
     given = {
+        "timezone": str(spark.conf.get("spark.sql.session.timeZone")),
         **option_strings(options),
         "path": url,
         **({"columns": joined_columns(columns)} if columns is not None else {}),

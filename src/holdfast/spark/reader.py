@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.types as pat
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType, _parse_datatype_json_string
 
@@ -126,10 +127,21 @@ class HoldfastReader(DataSourceReader):
                 directories = tuple(parse_partition_path(files[0].path)) if files else ()
                 total = sum(file.size_bytes for file in files)
                 goal = max(min(self._options.split_size_bytes, total // _WANTED_TASKS), _OPEN_COST_BYTES)
+                self._require_zone(directories)
                 splits = self._plan(ctx, files, choice, directories, goal)
             finally:
                 ctx.store.close()
             return [SplitGroup(group, choice, directories) for group in _packed(splits, goal)]
+
+    def _require_zone(self, directories: Sequence[str]) -> None:
+        """A directory names a local time: read in another zone it would silently be another instant."""
+        names = {name.lower() for name in directories}
+        for field in self._schema if self._options.time_zone is None else ():
+            if field.name.lower() in names and pat.is_timestamp(field.type) and field.type.tz is not None:
+                raise InvalidRequestError(
+                    "directories name a timestamp in local time: give the option timeZone, or use holdfast.read",
+                    column=field.name,
+                )
 
     def _plan(
         self,

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import col
 
 from holdfast.commit import Kind, LogEntry
 from holdfast.commit.log import read_entry, read_log
-from holdfast.errors import InvalidRequestError
+from holdfast.errors import HoldfastError, InvalidRequestError
 from holdfast.formats import nearest
 from holdfast.seams import SystemIds
 from holdfast.spark.failures import typed_again
@@ -19,6 +19,8 @@ from holdfast.spark.options import WriteOptions, joined_columns, option_strings,
 from holdfast.spark.session import register
 
 __all__ = ["WriteResult", "write"]
+
+_log = logging.getLogger(__name__)
 
 # What the caller writes: Spark's mode, and the options that say the rest.
 _MODES: Mapping[str, tuple[str, Mapping[str, str]]] = {
@@ -84,15 +86,16 @@ def write(
         InvalidRequestError: fix the call; nothing happened.
         DestinationExistsError: mode ``fail`` and the destination holds data.
         HoldfastError: see `holdfast.errors` for what to do next.
-        PySparkException: Spark or the query failed; nothing was written.
+        Exception: Spark's own, if the query or Spark failed; nothing was written.
 
     Crash: undecided jobs are ended by ``holdfast recover``, decided ones also by the next job on the destination.
     """
     columns = (partition_by,) if isinstance(partition_by, str) else tuple(partition_by or ())
     spark_mode, implied = _parse_mode(mode)
-    token = SystemIds().token()
+    strings = option_strings(options)
+    token = next((strings.pop(key) for key in list(strings) if key.lower() == "writeid"), "") or SystemIds().token()
     given = {
-        **option_strings(options),
+        **strings,
         **implied,
         "path": url,
         "fileFormat": file_format,
@@ -105,12 +108,28 @@ def write(
     register(df.sparkSession)
     try:
         rows.write.format("holdfast").mode(spark_mode).options(**given).save()
-    except PySparkException as error:
-        ours = typed_again(error)
-        if ours is None:
-            raise
-        raise ours from None  # Spark's pages around our sentence say nothing more
+    except Exception as error:
+        return _after_failure(error, parsed, url, token)
     return _find_result(parsed, url, token)
+
+
+def _after_failure(error: Exception, options: WriteOptions, url: str, token: str) -> WriteResult:
+    """Spark reports a failure also where only the process that committed died; the log knows better.
+
+    Raises:
+        HoldfastError: what ended the job, if it was an error of ours; else Spark's own error again.
+    """
+    ours = typed_again(error)
+    try:
+        result = _find_result(options, url, token)
+    except HoldfastError:
+        result = WriteResult(url=url, job=None)  # the log cannot be asked: the first error stands
+    if result.job is not None:
+        _log.warning("Spark reports a failure, but the job is committed and its data is there: job=%s", result.job)
+        return result
+    if ours is None:
+        raise error
+    raise ours from None  # Spark's pages around our sentence say nothing more
 
 
 def _parse_mode(mode: str) -> tuple[str, Mapping[str, str]]:
