@@ -7,6 +7,7 @@ PySpark; what a command needs it imports when it runs.
 from __future__ import annotations
 
 import difflib
+import signal
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -89,6 +90,12 @@ for _command in (demo, write, read, verify, history, recover, uploads, show):
     cli.add_command(_command)
 
 
+def _terminate(number: int, frame: object) -> NoReturn:
+    """End as after Ctrl-C: children are ended, an undecided job is aborted."""
+    sys.exit(128 + number)
+
+
 def main() -> None:
     """Run ``holdfast`` with the arguments of this process, and exit."""
+    signal.signal(signal.SIGTERM, _terminate)
     cli.main()

@@ -46,7 +46,8 @@ def demo(scenarios: tuple[str, ...], keep: bool, out: Output) -> None:
     with out.waiting("starting") as stage:
         report = run_demo(scenarios or ("a", "b", "c"), keep=keep, tell=stage)
     out.document(report.as_document())
-    out.table(report.COLUMNS, report.rows(), title=report.title)
+    out.say(report.title)
+    out.table(report.COLUMNS, report.rows(), right=report.COLUMNS[2:])
     for line in report.story():
         out.say(line)
     if report.kept_in:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from holdfast.cli.arguments import Reach, on_store, reports
-from holdfast.cli.output import Output, duration, size, when
+from holdfast.cli.output import Output, counted, duration, size, when
 
 if TYPE_CHECKING:
     from holdfast.commit import Decision
@@ -61,7 +61,7 @@ def history(url: str, limit: int, reach: Reach, out: Output) -> None:
         )
     hidden = len(found.decisions) - len(newest)
     if hidden:
-        out.say(f"{hidden} older decisions are not shown: see --limit")
+        out.say(f"not shown: {counted(hidden, 'older decision')}, see --limit")
     for job in found.open_jobs:
         quiet = duration(now_s - job.active_at_s)
         out.say(f"undecided: job {job.job}, quiet for {quiet}: running, or dead (then: holdfast recover {ctx.url})")

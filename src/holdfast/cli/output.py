@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
     from holdfast.commit import Progress
 
-__all__ = ["Output", "duration", "hush", "size", "when"]
+__all__ = ["Output", "counted", "duration", "hush", "size", "when"]
+
+_WHOLE_CELL = 17  # characters that stay on one line also where the screen is narrow; half a job id
 
 
 @dataclass(frozen=True)
@@ -46,9 +48,7 @@ class Output:
         if not self.json:
             click.echo(text)
 
-    def table(
-        self, columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Sequence[str] = (), title: str = ""
-    ) -> None:
+    def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Sequence[str] = ()) -> None:
         """Rows for a person. A cell that is too long for the screen goes on in its next line; nothing is cut off.
 
         Args:
@@ -60,12 +60,13 @@ class Output:
         from rich.table import Table
         from rich.text import Text
 
-        table = Table(
-            title=title or None, box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), title_justify="left"
-        )
-        for name in columns:
-            table.add_column(name, justify="right" if name in right else "left", overflow="fold")
-        for row in rows:
+        shown = [tuple(row) for row in rows]
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+        for index, name in enumerate(columns):
+            widest = max((len(row[index]) for row in shown), default=0)
+            justify: Literal["left", "right"] = "right" if name in right else "left"
+            table.add_column(name, justify=justify, overflow="fold", min_width=min(widest, _WHOLE_CELL))
+        for row in shown:
             table.add_row(*(Text(cell) for cell in row))  # Text: a "[" in a name is no markup
         self._console().print(table)
 
@@ -129,6 +130,11 @@ def _silent(stage: str, done: int, total: int) -> None:
 
 
 # --- values for a person ----------------------------------------------------------------------------------------------
+def counted(number: int, noun: str) -> str:
+    """E.g. ``1 job``, ``2 jobs``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def size(size_bytes: int) -> str:
     """E.g. ``12.3 MiB``."""
     value = float(size_bytes)

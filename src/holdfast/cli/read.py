@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from holdfast.cli.arguments import Reach, on_store, reports
-from holdfast.cli.output import Output
+from holdfast.cli.output import Output, counted
 
 __all__ = ["read"]
 
@@ -60,7 +60,7 @@ def read(
     else:
         out.table(found.rows.schema.names, [[as_text(value) for value in row.values()] for row in rows])
     more = "; there are more: see --limit" if found.more else ""
-    out.say(f"{len(rows)} rows of {found.files} files{more}")
+    out.say(f"{counted(len(rows), 'row')} of {counted(found.files, 'file')}{more}")
 
 
 _MANY_COLUMNS = 10  # a table of more has cells of a few characters on a screen of 80 columns

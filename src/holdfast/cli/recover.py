@@ -8,7 +8,7 @@ import click
 
 from holdfast.cli.arguments import Reach, age, on_store, reports
 from holdfast.cli.failures import PROBLEM
-from holdfast.cli.output import Output, duration
+from holdfast.cli.output import Output, counted, duration
 
 if TYPE_CHECKING:
     from holdfast.commit import RecoveryReport
@@ -81,8 +81,7 @@ def _tell(report: RecoveryReport, older_than_s: float, dry_run: bool, url: str, 
     for what, sentence in report.damaged.items():
         out.say(f"damaged: {what}: {sentence}")
     if report.uploads_aborted or report.folders_removed:
-        out.say(
-            f"leftovers of finished jobs removed: {report.uploads_aborted} uploads, {report.folders_removed} folders"
-        )
+        removed = f"{counted(report.uploads_aborted, 'upload')}, {counted(report.folders_removed, 'folder')}"
+        out.say(f"leftovers of finished jobs removed: {removed}")
     elif not (report.rolled_forward or report.rolled_back or report.left_alone or report.damaged):
         out.say("nothing to do: every job is finished")

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
+import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -12,6 +15,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __all__ = ["spark_session"]
+
+_END_S = 10.0
 
 
 @contextlib.contextmanager
@@ -37,12 +42,33 @@ def spark_session(
         builder = builder.config("spark.log.level", "OFF")
     for key, value in (conf or {}).items():
         builder = builder.config(key, value)
+    if not debug:
+        logging.getLogger().addHandler(logging.NullHandler())  # py4j logs every interrupt; the sentence is ours to say
     with _quiet_start(debug):
         spark = builder.getOrCreate()
+    # PySpark's own handler calls the JVM in the middle of another call to it, which fails as often as not.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield spark
-    finally:
+    except (KeyboardInterrupt, SystemExit):
+        _end_jvm(spark)
+        raise
+    except BaseException:
         spark.stop()
+        raise
+    spark.stop()
+
+
+def _end_jvm(spark: SparkSession) -> None:
+    """End the JVM, and with it every task: after an interrupted call nobody can rely on talking to it any more."""
+    spark.sparkContext._accumulatorServer.shutdown()  # type: ignore[union-attr]  # it would print that the JVM is gone
+    process: subprocess.Popen[bytes] = spark.sparkContext._gateway.proc  # type: ignore[union-attr]  # it was started
+    process.terminate()
+    try:
+        process.wait(_END_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 @contextlib.contextmanager

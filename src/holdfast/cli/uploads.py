@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from holdfast.cli.arguments import Reach, age, on_store, reports
-from holdfast.cli.output import Output, duration
+from holdfast.cli.output import Output, counted, duration
 from holdfast.errors import InvalidRequestError
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def list_uploads(url: str, older_than: float, reach: Reach, out: Output) -> None
     out.document({"url": ctx.url, "uploads": [_fields(one) for one in found]})
     if found:
         _table(found, out)
-    out.say(f"{len(found)} pending uploads below {ctx.url}")
+    out.say(f"{counted(len(found), 'pending upload')} below {ctx.url}")
 
 
 @uploads.command("abort", epilog=_ABORT_EPILOG)
@@ -80,7 +80,7 @@ def abort_uploads(url: str, older_than: float, all_tools: bool, yes: bool, reach
                 progress("abort", done, len(chosen))
     kept = _kept(found, chosen, all_tools)
     out.document({"url": ctx.url, "aborted": [_fields(one) for one in chosen], "left_alone": kept})
-    out.say(f"{len(chosen)} uploads aborted below {ctx.url}")
+    out.say(f"{counted(len(chosen), 'upload')} aborted below {ctx.url}")
     sentences = {
         "unfinished": f"of jobs that are not finished: holdfast recover {ctx.url}",
         "other_tools": "of other tools: see --all-tools",
@@ -95,7 +95,7 @@ def _ask(chosen: list[PendingUpload], out: Output) -> None:
     if out.json or not sys.stdin.isatty():
         raise InvalidRequestError("nobody can be asked here: look with holdfast uploads list, then give --yes")
     _table(chosen, out)
-    click.confirm(f"Abort these {len(chosen)} uploads for good?", abort=True)
+    click.confirm(f"Abort {counted(len(chosen), 'upload')} for good?", abort=True)
 
 
 def _kept(found: list[PendingUpload], chosen: list[PendingUpload], all_tools: bool) -> dict[str, int]:

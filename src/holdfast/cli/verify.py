@@ -6,7 +6,7 @@ import click
 
 from holdfast.cli.arguments import Reach, on_store, reports
 from holdfast.cli.failures import PROBLEM
-from holdfast.cli.output import Output, size
+from holdfast.cli.output import Output, counted, size
 
 __all__ = ["verify"]
 
@@ -51,8 +51,8 @@ def verify(url: str, reach: Reach, out: Output) -> None:
         out.say(f"problem: {problem}")
     for note in report.notes:
         out.say(f"note: {note}")
-    what = f"{totals.files} files, {size(totals.size_bytes)}, of {report.jobs} jobs"
+    what = f"{counted(totals.files, 'file')}, {size(totals.size_bytes)}, of {counted(report.jobs, 'job')}"
     if not report.verified:
-        out.say(f"NOT verified: {len(report.problems)} problems in {ctx.url} ({what})")
+        out.say(f"NOT verified: {counted(len(report.problems), 'problem')} in {ctx.url} ({what})")
         raise click.exceptions.Exit(PROBLEM)
     out.say(f"verified: {ctx.url} ({what})")

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from holdfast.cli.arguments import Reach, on_store, reports
-from holdfast.cli.output import Output, size
+from holdfast.cli.output import Output, counted, size
 from holdfast.errors import InvalidRequestError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from holdfast.spark.write import WriteResult
 
 __all__ = ["write"]
 
@@ -72,16 +74,18 @@ def write(
         given.setdefault("endpoint", reach.endpoint_url)
     if reach.region:
         given.setdefault("region", reach.region)
-    import holdfast
-    from holdfast.cli.session import spark_session
+    from holdfast.seams import SystemIds
 
-    with out.waiting("starting Spark") as stage, spark_session("holdfast write", master, debug=out.debug) as spark:
-        stage(f"reading {input_path}")
-        rows = _load(spark, input_path, known_format)
-        stage(f"writing {url}")
-        result = holdfast.write(
-            rows, url, mode=mode, partition_by=columns, file_format=file_format, committer=committer, **given
-        )
+    write_id = SystemIds().token()
+    given["write_id"] = write_id
+    request = {"mode": mode, "partition_by": columns, "file_format": file_format, "committer": committer, **given}
+    try:
+        result = _write_with_spark(input_path, known_format, url, request, master, out)
+    except (KeyboardInterrupt, SystemExit):
+        from holdfast.cli.interrupted import end_write
+
+        end_write(url, write_id, reach, out)
+        raise
     out.document(
         {
             "url": result.url,
@@ -95,9 +99,23 @@ def write(
     if result.job is None:
         out.say(f"nothing written: {url} holds data and the mode is {mode}")
     else:
-        out.say(f"committed: {result.rows:,} rows in {result.files} files ({size(result.bytes)}), job {result.job}")
+        totals = f"{counted(result.rows, 'row')} in {counted(result.files, 'file')}, {size(result.bytes)}"
+        out.say(f"committed: {totals}, job {result.job}")
     if not result.finished:
         out.note(f"the clean-up after the commit is pending: holdfast recover {url}")
+
+
+def _write_with_spark(
+    input_path: str, input_format: str, url: str, request: dict[str, Any], master: str | None, out: Output
+) -> WriteResult:
+    from holdfast import write as write_rows
+    from holdfast.cli.session import spark_session
+
+    with out.waiting("starting Spark") as stage, spark_session("holdfast write", master, debug=out.debug) as spark:
+        stage(f"reading {input_path}")
+        rows = _load(spark, input_path, input_format)
+        stage(f"writing {url}")
+        return write_rows(rows, url, **request)
 
 
 def _format_of(path: str) -> str:

@@ -53,7 +53,7 @@ class DemoReport:
     """
 
     COLUMNS: ClassVar[Sequence[str]] = (
-        *("", "scenario", "looks before the decision", "files seen in them", "rows", "equal to the source"),
+        *("", "scenario", "listings before decision", "files seen in them", "rows", "same as source"),
         *("uploads left", "seconds"),
     )
 

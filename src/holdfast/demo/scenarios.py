@@ -24,7 +24,7 @@ from holdfast.stores.s3_options import S3Options
 
 __all__ = ["SCENARIOS", "World"]
 
-_LOOK_EVERY_S = 0.05
+_LOOK_EVERY_S = 0.1
 _VISIBLE_AT_DEATH = 30  # files whose completion passes before the driver dies; each scenario writes about 80
 _STALL_TIMEOUT_S = 120.0
 
@@ -122,17 +122,20 @@ def _run_to_end(world: World, report: ScenarioReport, *, faults: bool) -> _Watch
 
 # --- a, b -------------------------------------------------------------------------------------------------------------
 def _plain(world: World) -> ScenarioReport:
-    report = ScenarioReport(name="a", title="a plain write")
+    report = ScenarioReport(name="a", title="plain")
     _run_to_end(world, report, faults=False)
     return _compared(world, report)
 
 
 def _failing_tasks(world: World) -> ScenarioReport:
-    report = ScenarioReport(name="b", title="one task attempt killed, one failed after its upload")
+    report = ScenarioReport(name="b", title="failing tasks")
     watch = _run_to_end(world, report, faults=True)
     marks = sorted(path.name for path in (world.folder / "b" / "marks").iterdir())
     failed = watch.told.get("failed_attempts")
-    report.events.append(f"faults that happened: {', '.join(marks)}; failed task attempts by Spark's count: {failed}")
+    report.events.append(
+        "one attempt ended by os._exit in mid-write and one raised after its upload "
+        f"({', '.join(marks)}); Spark counted {failed} failed attempts and retried"
+    )
     if marks != ["failed-task-1", "killed-task-0"] or failed != 2:
         report.problems.append(f"not the two faults that were meant: {marks}, Spark counted {failed}")
     return _compared(world, report)
@@ -140,7 +143,7 @@ def _failing_tasks(world: World) -> ScenarioReport:
 
 # --- c ----------------------------------------------------------------------------------------------------------------
 def _killed_driver(world: World) -> ScenarioReport:
-    report = ScenarioReport(name="c", title="driver killed in the middle of the job commit, then recover")
+    report = ScenarioReport(name="c", title="killed driver")
     world.tell(f"c: {report.title}: starting Spark")
     watch = _Watch(world, report)
     with StallingProxy(str(world.options.endpoint_url), _VISIBLE_AT_DEATH) as proxy:
@@ -170,11 +173,12 @@ def _look_at_the_wreck(world: World, report: ScenarioReport, killed: Counter[str
         ctx.store.close()
     names = ", ".join(f"{count} {name}" for name, count in killed.items())
     report.events.append(
-        f"SIGKILL ({names}) after the decision, with {look.files} files visible and {pending} uploads pending"
+        f"SIGKILL to {names} processes in the middle of the job commit: {look.files} files visible, "
+        f"{pending} uploads pending"
     )
     report.events.append(
-        f"until recovery a plain listing shows {look.files} of {look.files + pending} files, a Holdfast reader "
-        f"{through_holdfast}"
+        f"before recovery a plain listing shows {look.files} of {look.files + pending} files, a reader through "
+        f"Holdfast {through_holdfast}"
     )
     if through_holdfast != 0:
         report.problems.append(f"a Holdfast reader saw {through_holdfast} files of a job that was not wholly visible")
