@@ -27,7 +27,8 @@ __all__ = ["HoldfastReader", "SplitGroup", "infer_schema"]
 
 _MIB = 1024 * 1024
 _OPEN_COST_BYTES = 4 * _MIB  # a file costs about as much as reading this; Spark's spark.sql.files.openCostInBytes
-_WANTED_TASKS = 32  # a small table is divided too, as far as its files allow
+_WANTED_TASKS = 32  # how many cores there are is not told; a small table is divided too, as far as its files allow
+_LEAST_TASK_BYTES = 32 * _MIB  # less is not worth a task
 _PLAN_CHUNK = 64
 
 
@@ -125,8 +126,8 @@ class HoldfastReader(DataSourceReader):
                 files = _data_files(snapshot)
                 choice = FormatChoice.of(self._options, snapshot)
                 directories = tuple(parse_partition_path(files[0].path)) if files else ()
-                total = sum(file.size_bytes for file in files)
-                goal = max(min(self._options.split_size_bytes, total // _WANTED_TASKS), _OPEN_COST_BYTES)
+                total = sum(file.size_bytes + _OPEN_COST_BYTES for file in files)
+                goal = min(self._options.split_size_bytes, max(total // _WANTED_TASKS, _LEAST_TASK_BYTES))
                 self._require_zone(directories)
                 splits = self._plan(ctx, files, choice, directories, goal)
             finally:

@@ -1,0 +1,40 @@
+"""One sentence on the way to the driver, and the typed error again from what Spark says."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from holdfast.errors import DestinationExistsError, InvalidRequestError, UnavailableError
+from holdfast.spark.failures import one_sentence, typed_again
+
+
+def test_the_cause_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARK_HIDE_TRACEBACK", "")  # put back at the end
+    failure = UnavailableError("the store is away: try later")
+    failure.__cause__ = OSError("page of noise")
+    with pytest.raises(UnavailableError) as caught, one_sentence():
+        raise failure
+    assert caught.value.__suppress_context__
+    assert caught.value.__cause__ is None
+
+
+def test_other_errors_keep_their_stack(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARK_HIDE_TRACEBACK", "")  # put back at the end
+    with pytest.raises(ZeroDivisionError) as caught, one_sentence():
+        _ = 1 / 0
+    assert not caught.value.__suppress_context__
+
+
+def test_our_error_is_found_in_what_spark_says() -> None:
+    text = (
+        "[PYTHON_DATA_SOURCE_ERROR] Failed to initialize Python data source writer: "
+        "holdfast.errors.DestinationExistsError: the destination holds data url='file:///x'\n SQLSTATE: 38000"
+    )
+    found = typed_again(RuntimeError(text))
+    assert isinstance(found, DestinationExistsError)
+    assert str(found) == "the destination holds data url='file:///x'"
+    assert typed_again(RuntimeError("ValueError: no")) is None
+    assert typed_again(RuntimeError("holdfast.errors.NoSuchError: no")) is None
+    assert isinstance(typed_again(RuntimeError("holdfast.errors.InvalidRequestError: no")), InvalidRequestError)

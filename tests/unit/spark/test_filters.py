@@ -1,0 +1,77 @@
+"""Conditions on Arrow batches."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from holdfast.errors import InvalidRequestError
+from holdfast.spark.filters import conditions_text, parse_conditions, row_filters
+
+UTC = datetime.timezone.utc
+SCHEMA = pa.schema(
+    [
+        ("i", pa.int32()),
+        ("s", pa.string()),
+        ("d", pa.date32()),
+        ("t", pa.timestamp("us", "UTC")),
+        ("n", pa.decimal128(10, 2)),
+        ("f", pa.float64()),
+        ("b", pa.bool_()),
+        ("l", pa.list_(pa.int32())),
+    ]
+)
+INSTANT = datetime.datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+BATCH = pa.RecordBatch.from_pylist(
+    [
+        {"i": 1, "s": "7", "d": INSTANT.date(), "t": INSTANT, "n": Decimal("1.50"), "f": 1.5, "b": True, "l": [1]},
+        {"i": 2, "s": "x", "d": datetime.date(2020, 1, 1), "t": INSTANT.replace(hour=4), "n": Decimal(2), "f": math.nan},
+        {},
+    ],
+    schema=SCHEMA,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("condition", "rows"),
+    [
+        (("i", "=", 1), [1]),
+        (("i", "!=", 1), [2]),
+        (("i", "in", [1, 2, 3]), [1, 2]),
+        (("i", "<=", 2), [1, 2]),
+        (("s", "=", "7"), [1]),
+        (("d", ">", datetime.date(2020, 1, 1)), [1]),
+        (("t", ">=", INSTANT), [1, 2]),
+        (("t", ">", INSTANT), [2]),
+        (("n", "=", Decimal("1.5")), [1]),
+        (("n", ">", 1), [1, 2]),
+        (("f", ">", 1), [1]),
+        (("f", "!=", 1.5), [2]),
+        (("b", "=", True), [1]),
+    ],
+)
+def test_conditions(condition: tuple[str, str, object], rows: list[int]) -> None:
+    (found,) = row_filters(parse_conditions(conditions_text([condition])), SCHEMA)
+    assert found.columns == {condition[0]}
+    assert BATCH.filter(found.expression).column("i").to_pylist() == rows
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        ("i", "=", "1"),
+        ("i", "=", 1.5),
+        ("s", "=", 7),
+        ("i", "=", None),
+        ("l", "=", 1),
+        ("d", "=", "soon"),
+        ("i", "in", [None]),
+    ],
+)
+def test_values_of_another_type_are_refused(condition: tuple[str, str, object]) -> None:
+    with pytest.raises(InvalidRequestError, match="not of its column's type"):
+        row_filters(parse_conditions(conditions_text([condition])), SCHEMA)
