@@ -6,6 +6,8 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import col
 
@@ -108,7 +110,7 @@ def write(
     register(df.sparkSession)
     try:
         rows.write.format("holdfast").mode(spark_mode).options(**given).save()
-    except Exception as error:
+    except (PySparkException, Py4JError) as error:  # the second where a Python process of Spark's died
         return _after_failure(error, parsed, url, token)
     return _find_result(parsed, url, token)
 

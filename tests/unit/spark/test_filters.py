@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import math
 from decimal import Decimal
 
 import pyarrow as pa
@@ -25,11 +24,12 @@ SCHEMA = pa.schema(
         ("l", pa.list_(pa.int32())),
     ]
 )
+NAN = float("nan")
 INSTANT = datetime.datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 BATCH = pa.RecordBatch.from_pylist(
     [
         {"i": 1, "s": "7", "d": INSTANT.date(), "t": INSTANT, "n": Decimal("1.50"), "f": 1.5, "b": True, "l": [1]},
-        {"i": 2, "s": "x", "d": datetime.date(2020, 1, 1), "t": INSTANT.replace(hour=4), "n": Decimal(2), "f": math.nan},
+        {"i": 2, "s": "x", "d": datetime.date(2020, 1, 1), "t": INSTANT.replace(hour=4), "n": Decimal(2), "f": NAN},
         {},
     ],
     schema=SCHEMA,

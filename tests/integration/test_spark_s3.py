@@ -1,0 +1,109 @@
+"""Spark writes to a real S3 server; other readers see the same rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow.dataset as ds
+import pyarrow.fs as pafs
+import pytest
+
+pytest.importorskip("pyspark.sql")
+
+from pyspark.sql import DataFrame, SparkSession
+
+import holdfast
+from holdfast.commit import open_context, verify
+from holdfast.errors import AccessDeniedError, NotFoundError
+from holdfast.testing.weed import SeaweedServer
+from tests.integration.spark_session import assert_clean, spark_session
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.s3,
+    pytest.mark.filterwarnings("ignore"),  # PySpark's own imports warn; the subject here is the files
+]
+
+SECRET = "holdfast-secret"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[SeaweedServer]:
+    with SeaweedServer() as running:
+        running.create_bucket("bucket")
+        yield running
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    with spark_session() as session:
+        yield session
+
+
+@pytest.fixture
+def access(server: SeaweedServer) -> dict[str, Any]:
+    return {
+        "endpoint": server.endpoint_url,
+        "region": "us-east-1",
+        "access_key": "holdfast",
+        "secret_key": SECRET,
+        "path_style": True,
+    }
+
+
+def rows(spark: SparkSession) -> DataFrame:
+    return spark.range(0, 300, 1, 3).selectExpr("id", "cast(id % 3 as int) as k", "concat('v ', id % 2) as `o d`")
+
+
+def test_modes_and_partitions(spark: SparkSession, server: SeaweedServer, access: dict[str, Any]) -> None:
+    url = "s3://bucket/a b/ünï+%20=/t"
+    first = holdfast.write(rows(spark), url, partition_by=["k", "o d"], **access)
+    assert (first.rows, first.finished) == (300, True)
+    holdfast.write(
+        rows(spark).filter("k = 1 and id < 30"), url, mode="overwrite-partitions", partition_by=["k", "o d"], **access
+    )
+    expected = [i for i in range(300) if i % 3 != 1 or i < 30]
+    assert sorted(row["id"] for row in holdfast.read(spark, url, **access).collect()) == expected
+    found = holdfast.read(spark, url, filters=[("k", "=", 2), ("o d", "=", "v 1")], **access)
+    assert sorted(row["id"] for row in found.collect()) == [i for i in range(300) if i % 3 == 2 and i % 2 == 1]
+    assert holdfast.write(rows(spark), url, mode="ignore", **access).job is None
+    assert_clean(url, s3=server.options)
+    holdfast.write(rows(spark).limit(3), url, mode="overwrite", **access)
+    assert holdfast.read(spark, url, **access).count() == 3
+    assert_clean(url, s3=server.options)
+
+
+def test_pyarrow_and_pandas_read_the_same(spark: SparkSession, server: SeaweedServer, access: dict[str, Any]) -> None:
+    url = "s3a://bucket/plain/t"
+    holdfast.write(rows(spark), url, partition_by="k", **access)
+    files = pafs.S3FileSystem(
+        access_key="holdfast",
+        secret_key=SECRET,
+        endpoint_override=server.endpoint_url.removeprefix("http://"),
+        scheme="http",
+        region="us-east-1",
+    )
+    found = ds.dataset("bucket/plain/t", filesystem=files, format="parquet", partitioning="hive").to_table()
+    expected = sorted((row["id"], row["k"], row["o d"]) for row in rows(spark).collect())
+    frame = found.to_pandas()
+    assert sorted(zip(frame["id"], frame["k"], frame["o d"], strict=True)) == expected
+
+
+def test_a_failed_job_leaves_no_upload(spark: SparkSession, server: SeaweedServer, access: dict[str, Any]) -> None:
+    url = "s3://bucket/failed/t"
+    bad = rows(spark).selectExpr("id", "if(id = 299, raise_error('injected'), id) as x")
+    with pytest.raises(Exception, match="injected"):
+        holdfast.write(bad, url, **access)
+    ctx = open_context(url, s3=server.options)
+    report = verify(ctx)
+    ctx.store.close()
+    assert (report.problems, report.pending_uploads, report.totals.files) == ([], 0, 0)
+
+
+def test_what_is_wrong_with_the_store_is_said_in_a_sentence(spark: SparkSession, access: dict[str, Any]) -> None:
+    with pytest.raises(AccessDeniedError) as caught:
+        holdfast.write(rows(spark), "s3://bucket/x", **{**access, "secret_key": "canary-wrong"})
+    assert "canary" not in str(caught.value)
+    with pytest.raises(NotFoundError):
+        holdfast.write(rows(spark), "s3://no-such-bucket/x", **access)
