@@ -116,22 +116,23 @@ def run_in_turn(
 
 
 def show(results: Sequence[Result], console: Console) -> None:
-    """The results as a table, with what they were measured against and whether the target is met."""
+    """The results as a table, with their targets; further figures below it."""
     table = Table(title="Holdfast, measured side by side", title_justify="left", show_lines=True)
-    for name in ("benchmark", "what", "medians", "figure", "target", ""):
-        table.add_column(name, justify="right" if name in ("figure", "target") else "left")
+    for name in ("benchmark", "medians", "figure", "target", ""):
+        table.add_column(name)
     for result in results:
-        medians = "\n".join(f"{name} {median:.3g} s" for name, median in result.medians.items())
-        details = "\n".join(f"{name}: {value}" for name, value in result.details.items())
         table.add_row(
-            result.benchmark,
-            f"{result.title}\n[dim]{details}[/dim]" if details else result.title,
-            medians,
+            f"{result.benchmark}\n[dim]{result.title}[/dim]",
+            "\n".join(f"{name} {median:.2f} s" for name, median in result.medians.items()),
             f"{result.figure:.3g}\n[dim]{result.figure_name}[/dim]",
             f"<= {result.target:g}",
             "[green]met[/green]" if result.met else "[red]missed[/red]",
         )
     console.print(table)
+    for result in results:
+        if result.details:
+            details = ", ".join(f"{name} {value}" for name, value in result.details.items())
+            console.print(f"[dim]{result.benchmark}: {details}[/dim]", highlight=False)
 
 
 def write_json(results: Sequence[Result], folder: Path, also: Path | None) -> None:

@@ -1,0 +1,107 @@
+"""Peak memory of a job commit of very many files, each shape in a fresh process.
+
+The store is in the same process. What it drops when a pending upload becomes an object is kept alive here, so that no
+freed memory makes room for the commit unseen: the figure is the commit plus the store's new objects, an upper bound.
+
+    python -m benchmarks.commit_memory TASKS FILES_PER_TASK      prints one line of JSON; Linux only
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from benchmarks.job_files import JobShape, check_files, prepare_job
+from benchmarks.measure import Result, Say
+from holdfast.commit import CommitContext
+from holdfast.seams import SerialRunner, ThreadRunner
+from holdfast.stores.memory import MemoryStore
+
+__all__ = ["measure_memory"]
+
+_ROOT = Path(__file__).resolve().parents[1]
+_SHAPES = (
+    JobShape(tasks=1_000, files_per_task=100, file_bytes=1),
+    JobShape(tasks=100_000, files_per_task=1, file_bytes=1),
+)
+
+
+def measure_memory(threads: int, say: Say, shapes: Sequence[JobShape] = _SHAPES) -> Result:
+    """The tasks' messages exist before the start is taken: Spark holds them, whatever the committer does."""
+    details: dict[str, object] = {}
+    worst_mb = 0.0
+    for shape in shapes:
+        found = _in_a_process(shape, threads)
+        name = f"{shape.tasks} tasks x {shape.files_per_task} files"
+        say(f"  {name}: {found['growth_mb']:.0f} MB above {found['start_mb']:.0f} MB, {found['commit_s']:.1f} s")
+        details[f"{name}, MB above start"] = round(found["growth_mb"], 1)
+        details[f"{name}, s"] = round(found["commit_s"], 1)
+        worst_mb = max(worst_mb, found["growth_mb"])
+    return Result(
+        benchmark="commit-memory",
+        title=f"peak memory of a job commit of {max(shape.files for shape in shapes)} files",
+        figure=worst_mb,
+        figure_name="MB above start",
+        target=200,
+        settings={"threads": threads, "shapes": [[shape.tasks, shape.files_per_task] for shape in shapes]},
+        details=details,
+    )
+
+
+def _in_a_process(shape: JobShape, threads: int) -> dict[str, float]:
+    arguments = [str(shape.tasks), str(shape.files_per_task), str(threads)]
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.commit_memory", *arguments],
+        cwd=_ROOT,
+        stdout=subprocess.PIPE,
+        check=True,
+        text=True,
+    )
+    found: dict[str, float] = json.loads(done.stdout)
+    return found
+
+
+# --- in the process ---------------------------------------------------------------------------------------------------
+def _measured(shape: JobShape, threads: int) -> dict[str, float]:
+    store = MemoryStore()
+    ctx = CommitContext(store=store, prefix="t/", url="bench/t", runner=SerialRunner())
+    job = prepare_job(ctx, shape, bytes(shape.file_bytes))
+    kept = list(store._uploads.values())
+    start_mb = _start_mb()
+    started_s = time.perf_counter()
+    job.commit(replace(ctx, runner=ThreadRunner(threads)))
+    commit_s = time.perf_counter() - started_s
+    growth_mb = _status_mb("VmHWM") - start_mb
+    assert len(kept) == shape.files
+    check_files(store, "t/", shape)
+    return {"start_mb": start_mb, "growth_mb": growth_mb, "commit_s": commit_s}
+
+
+def _start_mb() -> float:
+    """Resident memory now, after everything that is free was given back; the kernel's peak starts from here."""
+    gc.collect()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc has it, musl does not
+    if trim is not None:
+        trim(0)
+    Path("/proc/self/clear_refs").write_text("5")
+    return _status_mb("VmRSS")
+
+
+def _status_mb(name: str) -> float:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(f"{name}:"):
+            return int(line.split()[1]) * 1024 / 1e6
+    raise AssertionError(name)
+
+
+if __name__ == "__main__":
+    tasks, files_per_task, thread_count = (int(argument) for argument in sys.argv[1:])
+    measured = _measured(JobShape(tasks=tasks, files_per_task=files_per_task, file_bytes=1), thread_count)
+    print(json.dumps(measured))
