@@ -49,6 +49,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--threads", type=_positive, default=32, help="threads of both committers (%(default)s)")
     parser.add_argument("--breakdown", action="store_true", help="also time what a table write consists of")
     parser.add_argument("--folder", type=Path, help="where tables are written (the folder for temporary files)")
+    parser.add_argument("--results", type=Path, default=_RESULTS, help="folder for the numbers (benchmarks/results)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write all results to this file")
     return parser
 
@@ -60,20 +61,15 @@ def _positive(text: str) -> int:
     return value
 
 
-def main(argv: Sequence[str] | None = None, results: Path = _RESULTS) -> int:
-    """Run what was asked for.
-
-    Args:
-        argv: the command line, None for the process's own.
-        results: folder for the numbers.
-    """
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run what the command line asks for (None: the process's own)."""
     arguments = _parser().parse_args(argv)
     console = Console()
     found: list[Result] = []
     for name in arguments.only or BENCHMARKS:
         console.print(f"[bold]{name}[/bold]")
         found.append(BENCHMARKS[name](arguments, lambda line: console.print(line, highlight=False)))
-        write_json(found, results, arguments.json)  # what was measured stays if a later benchmark fails
+        write_json(found, arguments.results, arguments.json)  # what was measured stays if a later benchmark fails
     show(found, console)
     return 0
 
