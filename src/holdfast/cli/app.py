@@ -34,7 +34,7 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         found = super().get_command(ctx, cmd_name)
         if found is None and not cmd_name.startswith("-"):
-            near = difflib.get_close_matches(cmd_name, self.list_commands(ctx), n=1, cutoff=0.5)
+            near = difflib.get_close_matches(cmd_name, self.list_commands(ctx), n=1, cutoff=0.6)
             offer = f"did you mean '{near[0]}'?" if near else f"choose from {', '.join(self.list_commands(ctx))}"
             ctx.fail(f"no such command '{cmd_name}': {offer}")
         return found

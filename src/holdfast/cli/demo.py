@@ -19,8 +19,8 @@ Examples:
 \b
 Scenarios:
   a  a plain write
-  b  one task attempt is killed in mid-write, another fails after its upload; Spark retries
-  c  the driver is killed with SIGKILL in the middle of the job commit; then holdfast recover
+  b  one task attempt is killed in mid-write, one fails after its upload
+  c  the driver is killed in the middle of the job commit, then recovered
 
 Exit code 1 if any row, file or pending upload is not as it must be."""
 

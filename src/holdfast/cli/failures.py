@@ -7,6 +7,7 @@ from holdfast.errors import (
     CorruptDataError,
     FencedError,
     HoldfastError,
+    NotFoundError,
     OutcomeUnknownError,
     UnavailableError,
     UnsupportedError,
@@ -56,6 +57,8 @@ def _of_spark(error: Exception) -> HoldfastError:
     condition = getattr(error, "getCondition", lambda: None)()
     if condition in ("JAVA_GATEWAY_EXITED", "JAVA_HOME_NOT_SET"):
         return UnsupportedError("Spark needs Java 17 or newer: install it, or set JAVA_HOME")
+    if condition == "PATH_NOT_FOUND":
+        return NotFoundError("there is no such input: check its path")
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     said = lines[0] if lines else type(error).__name__
     return ConflictError(f"Spark could not do it, nothing was written: {said[:400]}")

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import click
 
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from holdfast.commit import Progress
 
 __all__ = ["Output", "counted", "duration", "hush", "size", "when"]
-
-_WHOLE_CELL = 17  # characters that stay on one line also where the screen is narrow; half a job id
 
 
 @dataclass(frozen=True)
@@ -60,13 +58,10 @@ class Output:
         from rich.table import Table
         from rich.text import Text
 
-        shown = [tuple(row) for row in rows]
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-        for index, name in enumerate(columns):
-            widest = max((len(row[index]) for row in shown), default=0)
-            justify: Literal["left", "right"] = "right" if name in right else "left"
-            table.add_column(name, justify=justify, overflow="fold", min_width=min(widest, _WHOLE_CELL))
-        for row in shown:
+        for name in columns:
+            table.add_column(name, justify="right" if name in right else "left", overflow="fold")
+        for row in rows:
             table.add_row(*(Text(cell) for cell in row))  # Text: a "[" in a name is no markup
         self._console().print(table)
 

@@ -12,7 +12,7 @@ __all__ = ["read"]
 _EPILOG = """\b
 Examples:
   holdfast read s3://bucket/flights -n 5
-  holdfast read ./flights --columns carrier,dest,month --where month=12 --where "air_time>600"
+  holdfast read ./flights --columns carrier,dest --where "month=12"
   holdfast read ./flights --json | jq '.rows[0]'
 
 Shows whole jobs only: what a running job has written is not there yet. Does not start Spark. Conditions compare a

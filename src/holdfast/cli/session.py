@@ -61,7 +61,7 @@ def spark_session(
 
 def _end_jvm(spark: SparkSession) -> None:
     """End the JVM, and with it every task: after an interrupted call nobody can rely on talking to it any more."""
-    spark.sparkContext._accumulatorServer.shutdown()  # type: ignore[union-attr]  # it would print that the JVM is gone
+    spark.sparkContext._accumulatorServer.shutdown()  # it would print that the JVM is gone
     process: subprocess.Popen[bytes] = spark.sparkContext._gateway.proc  # type: ignore[union-attr]  # it was started
     process.terminate()
     try:

@@ -92,10 +92,14 @@ def abort_uploads(url: str, older_than: float, all_tools: bool, yes: bool, reach
 
 
 def _ask(chosen: list[PendingUpload], out: Output) -> None:
-    if out.json or not sys.stdin.isatty():
+    if out.json or not _is_person_there():
         raise InvalidRequestError("nobody can be asked here: look with holdfast uploads list, then give --yes")
     _table(chosen, out)
     click.confirm(f"Abort {counted(len(chosen), 'upload')} for good?", abort=True)
+
+
+def _is_person_there() -> bool:
+    return sys.stdin.isatty()
 
 
 def _kept(found: list[PendingUpload], chosen: list[PendingUpload], all_tools: bool) -> dict[str, int]:

@@ -28,7 +28,7 @@ _EPILOG = """\b
 Examples:
   holdfast write flights.csv s3://bucket/flights --partition-by month
   holdfast write events/ ./table --input-format json --mode overwrite
-  holdfast write a.parquet ./out --format csv --option header=true --option compression=gzip
+  holdfast write a.parquet ./out --format csv --option header=true
 
 INPUT is anything that Spark reads: a file, a directory, a glob, a url that this Spark knows. CSV files need a header;
 their types are inferred. All rows become visible at once, or none: also if you press Ctrl-C. Options are those of
@@ -74,6 +74,7 @@ def write(
         given.setdefault("endpoint", reach.endpoint_url)
     if reach.region:
         given.setdefault("region", reach.region)
+    _check(url, given, columns, file_format, committer)
     from holdfast.seams import SystemIds
 
     write_id = SystemIds().token()
@@ -103,6 +104,16 @@ def write(
         out.say(f"committed: {totals}, job {result.job}")
     if not result.finished:
         out.note(f"the clean-up after the commit is pending: holdfast recover {url}")
+
+
+def _check(url: str, options: dict[str, Any], columns: list[str] | None, file_format: str, committer: str) -> None:
+    """Refuse what cannot be right before Spark starts: that takes several seconds."""
+    from holdfast.spark.options import joined_columns, option_strings, parse_write_options
+
+    strings = {**option_strings(options), "path": url, "fileFormat": file_format, "committer": committer}
+    if columns:
+        strings["partitionBy"] = joined_columns(columns)
+    parse_write_options(strings, overwrite=False)
 
 
 def _write_with_spark(

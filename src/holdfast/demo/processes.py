@@ -90,14 +90,14 @@ class DriverProcess:
         Returns:
             Names of what was killed, counted.
         """
-        killed: dict[int, str] = {}
+        killed = dict(_session_members(self._process.pid))
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)  # the driver and its JVM
         while members := _session_members(self._process.pid):  # again: one may have forked while we looked
-            for pid, name in members:
+            killed.update(members)
+            for pid, _ in members:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-                    killed[pid] = name
         self._process.wait(_REAP_S)
         return Counter(killed.values())
 

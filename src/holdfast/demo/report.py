@@ -53,8 +53,8 @@ class DemoReport:
     """
 
     COLUMNS: ClassVar[Sequence[str]] = (
-        *("", "scenario", "listings before decision", "files seen in them", "rows", "same as source"),
-        *("uploads left", "seconds"),
+        *("", "scenario", "listings\nbefore\ndecision", "files\nseen\nin them", "rows", "same as\nsource"),
+        *("uploads\nleft", "seconds"),
     )
 
     source_rows: int

@@ -1,0 +1,84 @@
+"""`holdfast write` with real Spark, as a child process: the way in, refusals, and Ctrl-C."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.unit.cli.destinations import run
+
+pytestmark = [pytest.mark.spark, pytest.mark.acceptance]
+
+_COMMAND = [sys.executable, "-m", "holdfast.cli", "write"]
+
+
+def write(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*_COMMAND, *arguments, "--master", "local[2]"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def test_a_csv_file_becomes_a_table(tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text("id,name,month\n1,a b,1\n2,é,2\n3,,2\n", encoding="utf-8")
+    written = write(tmp_path, "in.csv", "out", "--partition-by", "month", "--json")
+    assert (written.returncode, written.stderr) == (0, "")
+    result = json.loads(written.stdout)
+    assert (result["rows"], result["files"], result["finished"]) == (3, 2, True)
+    rows = json.loads(run("read", str(tmp_path / "out"), "--json").stdout)["rows"]
+    assert rows == [
+        {"id": 1, "name": "a b", "month": 1},
+        {"id": 2, "name": "é", "month": 2},
+        {"id": 3, "name": None, "month": 2},
+    ]
+    again = write(tmp_path, "in.csv", "out", "--mode", "fail")
+    assert again.returncode == 1
+    assert again.stderr.startswith("error: the destination holds data already")
+    assert again.stderr.count("\n") == 1
+    assert run("verify", str(tmp_path / "out")).exit_code == 0
+
+
+def test_an_input_that_is_not_there(tmp_path: Path) -> None:
+    written = write(tmp_path, "nothing.csv", "out")
+    assert (written.returncode, written.stdout) == (2, "")
+    assert written.stderr == "error: there is no such input: check its path\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_ctrl_c_in_mid_write_leaves_nothing_visible(tmp_path: Path) -> None:
+    """Spark is stopped, the job aborted in the log, exit code 130."""
+    with (tmp_path / "in.csv").open("w", encoding="utf-8") as file:
+        file.write("id,text\n")
+        file.writelines(f"{number},{'x' * 20}\n" for number in range(2_000_000))
+    process = subprocess.Popen(
+        [*_COMMAND, "in.csv", "out", "--option", "maxRecordsPerFile=2000", "--master", "local[2]"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    poll = threading.Event()
+    for _ in range(2400):
+        if any(tmp_path.glob("out/_holdfast/jobs/*/attempts/*/part-*")):
+            break
+        poll.wait(0.05)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+    stdout, stderr = process.communicate(timeout=120)
+    assert (process.returncode, stdout) == (130, "")
+    assert "the job is aborted, nothing of it is visible" in stderr
+    assert "Traceback" not in stderr
+    history = json.loads(run("history", str(tmp_path / "out"), "--json").stdout)
+    assert [(one["kind"], one["state"]) for one in history["decisions"]] == [("abort", "done")]
+    assert history["undecided"] == []

@@ -1,0 +1,66 @@
+"""`holdfast demo` as a person runs it; the scenario that kills a driver runs by default, all three in the long tests."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+pytestmark = [pytest.mark.spark, pytest.mark.s3, pytest.mark.acceptance]
+
+_TIMEOUT_S = 400  # a minute on two cores that do nothing else
+
+
+def start(tmp_path: Path, *arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "holdfast.cli", "demo", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )
+
+
+def test_a_driver_killed_in_mid_commit_is_recovered(tmp_path: Path) -> None:
+    """C4, C9: before recovery a Holdfast reader sees nothing of the job, afterwards everybody sees every row once."""
+    process = start(tmp_path, "--scenario", "c", "--json")
+    stdout, stderr = process.communicate(timeout=_TIMEOUT_S)
+    assert process.returncode == 0, stderr
+    report = json.loads(stdout)
+    assert report["verified"] is True
+    (killed,) = report["scenarios"]
+    assert killed["looks_before"] > 0
+    assert (killed["seen_before"], killed["pending_uploads"], killed["difference"]) == (0, 0, "")
+    assert killed["rows"] == report["source_rows"] == 336_776
+    assert any("SIGKILL to" in event and "30 files visible" in event for event in killed["events"])
+    assert any("a reader through Holdfast 0" in event for event in killed["events"])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
+    """The session's own check finds processes that are left; this one looks for files and at the exit code."""
+    process = start(tmp_path)
+    poll = threading.Event()
+    for _ in range(600):
+        if any(tmp_path.glob("holdfast-demo-*/a/task.json")):
+            break
+        poll.wait(0.1)
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=60)
+    assert (process.returncode, stderr.strip()) == (130, "interrupted")
+    assert [path for path in tmp_path.iterdir() if path.name.startswith("holdfast-")] == []
+
+
+@pytest.mark.slow
+def test_the_whole_demo(tmp_path: Path) -> None:
+    process = start(tmp_path)
+    stdout, stderr = process.communicate(timeout=_TIMEOUT_S)
+    assert process.returncode == 0, stderr
+    assert stdout.rstrip().splitlines()[-1] == "verified"
+    assert "Spark counted 2 failed attempts" in stdout

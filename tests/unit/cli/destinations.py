@@ -1,0 +1,54 @@
+"""Destinations that a command can look at, written through the commit core alone: no Spark."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+import pyarrow.parquet
+from click.testing import CliRunner, Result
+
+from holdfast.cli import cli
+from holdfast.commit import TWO_PHASE, CommitContext, JobRecord, SaveMode, TaskCommit, open_context
+
+__all__ = ["FLIGHTS", "commit_table", "run", "start_table"]
+
+FLIGHTS: Mapping[int, Sequence[Mapping[str, object]]] = {
+    1: [{"carrier": "UA", "delay": 2}, {"carrier": "[B6]", "delay": None}],
+    12: [{"carrier": "DL", "delay": 7}],
+}
+"""Rows by month."""
+
+
+def run(*arguments: str, answer: str | None = None) -> Result:
+    """The command as a person runs it."""
+    return CliRunner().invoke(cli, list(arguments), input=answer)
+
+
+def start_table(
+    ctx: CommitContext, mode: SaveMode = SaveMode.APPEND, tasks: int = 1
+) -> tuple[JobRecord, list[TaskCommit | None]]:
+    """A job whose tasks have written, and that nobody has decided."""
+    job = TWO_PHASE.start_job(ctx, mode, {"format": "parquet"})
+    assert job is not None
+    commits: list[TaskCommit | None] = []
+    for task in range(tasks):
+        with TWO_PHASE.start_task(ctx, job, task) as attempt:
+            for month, rows in FLIGHTS.items():
+                path = f"month={month}/{attempt.file_name('.parquet')}"
+                data = io.BytesIO()
+                pyarrow.parquet.write_table(pa.Table.from_pylist(list(rows)), data)
+                attempt.open(path).write(data.getvalue())
+                attempt.record_rows(path, len(rows))
+            commits.append(attempt.commit())
+    return job, commits
+
+
+def commit_table(url: str, mode: SaveMode = SaveMode.APPEND) -> JobRecord:
+    """Three flights in two partitions."""
+    ctx = open_context(url)
+    job, commits = start_table(ctx, mode)
+    assert TWO_PHASE.commit_job(ctx, job, commits, len(commits)).committed
+    ctx.store.close()
+    return job

@@ -1,0 +1,172 @@
+"""What holds for every command: help, usage errors, exit codes, and light imports."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from holdfast import __version__, errors
+from holdfast.cli.arguments import age
+from holdfast.cli.failures import as_holdfast_error, exit_code
+from holdfast.cli.output import counted, duration, size, when
+from holdfast.errors import HoldfastError
+from tests.unit.cli.destinations import commit_table, run
+
+_COMMANDS = ["demo", "write", "read", "verify", "history", "recover", "show"]
+
+
+@pytest.mark.parametrize("command", [[], *([name] for name in _COMMANDS), ["uploads", "list"], ["uploads", "abort"]])
+def test_help_has_examples(command: list[str]) -> None:
+    result = run(*command, "--help")
+    assert result.exit_code == 0
+    assert "Examples:" in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("name", _COMMANDS)
+def test_every_command_speaks_json(name: str) -> None:
+    assert "--json" in run(name, "--help").stdout
+
+
+def test_version() -> None:
+    assert run("--version").stdout == f"holdfast {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["hisory", "x"], "did you mean 'history'?"),
+        (["frobnicate"], "choose from demo, write, read"),
+        (["verify"], "Missing argument 'URL'"),
+        (["verify", "x", "--jsno"], "--json"),
+        (["recover", "x", "--older-then", "1h"], "--older-than"),
+        (["demo", "--scenario", "d"], "is not one of"),
+    ],
+)
+def test_wrong_usage_exits_2_and_offers_the_nearest(arguments: list[str], sentence: str) -> None:
+    result = run(*arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("error: ")
+    assert sentence in result.stderr
+
+
+def test_help_needs_nothing_heavy() -> None:
+    program = (
+        "import sys\nimport holdfast.cli\n"
+        "print(*sorted({'boto3', 'pandas', 'pyarrow', 'pyspark', 'rich'} & set(sys.modules)))"
+    )
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert found.stdout.strip() == ""
+
+
+# --- exit codes -------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("InvalidRequestError", 2),
+        ("NotFoundError", 2),
+        ("AccessDeniedError", 2),
+        ("UnsupportedError", 2),
+        ("ConflictError", 1),
+        ("DestinationExistsError", 1),
+        ("FencedError", 1),
+        ("CorruptDataError", 1),
+        ("UnavailableError", 3),
+        ("StorageFullError", 3),
+        ("OutcomeUnknownError", 3),
+    ],
+)
+def test_errors_have_their_exit_codes(name: str, code: int) -> None:
+    error = getattr(errors, name)("sentence")
+    assert exit_code(error) == code
+
+
+def test_a_missing_extra_names_the_command_that_installs_it() -> None:
+    found = as_holdfast_error(ModuleNotFoundError("No module named 'pyspark'", name="pyspark.sql"))
+    assert isinstance(found, HoldfastError)
+    assert "pip install 'holdfast[spark]'" in str(found)
+    assert as_holdfast_error(ModuleNotFoundError("", name="nonsense")) is None
+    assert as_holdfast_error(RuntimeError("a defect keeps its traceback")) is None
+
+
+def test_pyspark_hidden_from_write(tmp_path: Path) -> None:
+    """Without the extra, everything but write works, and write says what to install."""
+    program = (
+        "import sys\nsys.modules['pyspark'] = None\nsys.modules['pyspark.sql'] = None\n"
+        "from holdfast.cli import main\nmain()"
+    )
+    commit_table(str(tmp_path / "t"))
+    (tmp_path / "a.csv").write_text("a\n1\n")
+    for arguments, code in ((["read", "t"], 0), (["verify", "t"], 0), (["write", "a.csv", "u"], 2)):
+        command = [sys.executable, "-c", program, *arguments]
+        found = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+        assert (found.returncode, "Traceback" in found.stderr) == (code, False), found.stderr
+    assert "pip install 'holdfast[spark]'" in found.stderr
+
+
+def test_an_unreachable_endpoint_exits_3(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key-id")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "very-secret")
+    result = run("verify", "s3://bucket/t", "--endpoint-url", "http://127.0.0.1:9", "--region", "us-east-1", "--json")
+    assert result.exit_code == 3
+    assert json.loads(result.stdout)["kind"] == "UnavailableError"
+    assert "cannot be reached" in result.stderr
+    assert "very-secret" not in result.output
+
+
+def test_missing_credentials_exit_2() -> None:
+    result = run("verify", "s3://bucket/t", "--endpoint-url", "http://127.0.0.1:9", "--region", "us-east-1")
+    assert result.exit_code == 2
+    assert "credentials" in result.stderr
+
+
+def test_a_closed_pipe_is_no_error(tmp_path: Path) -> None:
+    """`holdfast history … | head`."""
+    commit_table(str(tmp_path / "t"))
+    for command in (["history", "t"], ["read", "t", "--json"]):
+        process = subprocess.Popen(
+            [sys.executable, "-m", "holdfast.cli", *command],
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stdout is not None
+        process.stdout.close()
+        process.stdout = None
+        _, said = process.communicate(timeout=60)
+        assert said == ""
+
+
+def test_debug_shows_the_traceback(tmp_path: Path) -> None:
+    result = run("verify", str(tmp_path / "nothing"), "--debug")
+    assert "Traceback" in result.stderr
+    assert result.stderr.rstrip().splitlines()[-1].startswith("error: ")
+
+
+# --- words ------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("0s", 0), ("90s", 90), ("15m", 900), ("15min", 900), ("1.5h", 5400), ("2D", 172800), ("1w", 604800)],
+)
+def test_ages(text: str, seconds: float) -> None:
+    assert age(text) == seconds
+
+
+def test_values_for_a_person() -> None:
+    assert [size(0), size(1023), size(1536), size(5 * 1024**3), size(2 * 1024**5)] == [
+        *("0 B", "1023 B", "1.5 KiB", "5.0 GiB", "2048.0 TiB"),
+    ]
+    assert [duration(0), duration(59), duration(60), duration(7200), duration(864000)] == [
+        "0s",
+        "59s",
+        "1min",
+        "2h",
+        "10d",
+    ]
+    assert [counted(0, "job"), counted(1, "job"), counted(1200, "job")] == ["0 jobs", "1 job", "1,200 jobs"]
+    assert when(0) == "1970-01-01 00:00:00Z"

@@ -1,0 +1,181 @@
+"""`recover` and `uploads`: what they end, what they leave alone, whom they ask."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from holdfast.commit import TWO_PHASE, CommitContext, open_context, read_snapshot
+from holdfast.seams import SystemIds
+from holdfast.stores.base import Part, iter_uploads, multipart
+from holdfast.stores.faulty import Fault, FaultMode, Faulty, SimulatedCrash
+from holdfast.stores.intercept import InterceptedStore, Operation
+from tests.unit.cli.destinations import commit_table, run, start_table
+
+
+@pytest.fixture
+def ctx() -> Iterator[CommitContext]:
+    """A destination on a store with pending uploads, which ends with the test process."""
+    found = open_context(f"memory://{SystemIds().token()}/flights")
+    yield found
+    found.store.close()
+
+
+def pending(ctx: CommitContext) -> int:
+    return len(list(iter_uploads(multipart(ctx.store), ctx.prefix)))
+
+
+def leave_behind(ctx: CommitContext) -> None:
+    """The upload of an attempt that came too late: its job is over."""
+    job, commits = start_table(ctx)
+    TWO_PHASE.commit_job(ctx, job, commits, 1)
+    attempt = TWO_PHASE.start_task(ctx, job, 0)
+    store = multipart(ctx.store)
+    key = ctx.key(attempt.file_name(".parquet"))
+    part: Part = store.upload_part(key, store.create_upload(key), 1, b"x")
+    assert part.size_bytes == 1
+    attempt.abort()
+
+
+# --- recover ----------------------------------------------------------------------------------------------------------
+def test_a_young_undecided_job_is_left_alone_and_the_next_act_is_named(ctx: CommitContext) -> None:
+    job, commits = start_table(ctx)
+    result = run("recover", ctx.url)
+    assert result.exit_code == 0
+    assert f"left alone: undecided job {job.job}" in result.stdout
+    assert f"holdfast recover {ctx.url} --older-than 0s" in result.stdout
+    assert TWO_PHASE.commit_job(ctx, job, commits, 1).committed
+
+
+def test_age_zero_ends_every_undecided_job(ctx: CommitContext) -> None:
+    job, _ = start_table(ctx)
+    result = run("recover", ctx.url, "--older-than", "0s")
+    assert result.exit_code == 0
+    assert f"aborted: job {job.job}" in result.stdout
+    assert pending(ctx) == 0
+    assert "nothing to do" in run("recover", ctx.url).stdout
+
+
+def test_a_dry_run_changes_nothing(ctx: CommitContext) -> None:
+    job, commits = start_table(ctx)
+    result = run("recover", ctx.url, "--older-than", "0s", "--dry-run")
+    assert f"would be aborted: job {job.job}" in result.stdout
+    assert TWO_PHASE.commit_job(ctx, job, commits, 1).committed
+
+
+def test_damage_exits_1_and_is_accepted_only_when_told(ctx: CommitContext) -> None:
+    job, commits = start_table(ctx)
+    crash = Fault(FaultMode.CRASH_AFTER, Operation.PUT, "*/_holdfast/log/*.json")
+    with pytest.raises(SimulatedCrash):
+        TWO_PHASE.commit_job(replace(ctx, store=InterceptedStore(ctx.store, Faulty(crash))), job, commits, 1)
+    store = multipart(ctx.store)
+    first = next(iter_uploads(store, ctx.prefix))
+    store.abort_upload(first.key, first.upload_id)  # somebody's lifecycle rule
+    result = run("recover", ctx.url)
+    assert result.exit_code == 1
+    assert f"damaged: {job.job}" in result.stdout
+    assert "--accept-damage" in result.stdout
+    assert read_snapshot(ctx).files == ()
+    assert run("recover", ctx.url, "--accept-damage").exit_code == 0
+    assert len(read_snapshot(ctx).files) == 1
+
+
+def test_recover_as_json(ctx: CommitContext) -> None:
+    job, _ = start_table(ctx)
+    document = json.loads(run("recover", ctx.url, "--older-than", "0s", "--json").stdout)
+    assert document["rolled_back"] == [job.job]
+    assert document["left_alone"] == []
+
+
+@pytest.mark.parametrize("text", ["soon", "1", "-1h", "1y", "h"])
+def test_an_age_that_is_none_is_refused(ctx: CommitContext, text: str) -> None:
+    result = run("recover", ctx.url, "--older-than", text)
+    assert result.exit_code == 2
+    assert "such as 0s, 15m, 1h or 2d" in result.stderr
+
+
+# --- uploads ----------------------------------------------------------------------------------------------------------
+def test_uploads_are_listed_with_their_owners_state(ctx: CommitContext) -> None:
+    leave_behind(ctx)
+    start_table(ctx)
+    multipart(ctx.store).create_upload(ctx.key("theirs.bin"))
+    found = json.loads(run("uploads", "list", ctx.url, "--json").stdout)["uploads"]
+    assert sorted(one["state"] for one in found) == ["other tool", "over", "unfinished", "unfinished"]
+    assert "4 pending uploads below" in run("uploads", "list", ctx.url).stdout
+    assert "0 pending uploads below" in run("uploads", "list", ctx.url, "--older-than", "1h").stdout
+
+
+def test_only_uploads_below_the_url_are_seen(ctx: CommitContext) -> None:
+    """facts: dataset1 beside dataset10."""
+    start_table(open_context(f"{ctx.url}10"))
+    assert json.loads(run("uploads", "list", ctx.url, "--json").stdout)["uploads"] == []
+
+
+def test_abort_takes_leftovers_and_no_unfinished_job(ctx: CommitContext) -> None:
+    leave_behind(ctx)
+    job, commits = start_table(ctx)
+    multipart(ctx.store).create_upload(ctx.key("theirs.bin"))
+    result = run("uploads", "abort", ctx.url, "--older-than", "0s", "--yes")
+    assert result.exit_code == 0
+    assert "1 upload aborted" in result.stdout
+    assert "left alone: 2 of jobs that are not finished: holdfast recover" in result.stdout
+    assert "left alone: 1 of other tools: see --all-tools" in result.stdout
+    assert TWO_PHASE.commit_job(ctx, job, commits, 1).committed
+
+
+def test_abort_at_a_parent_spares_the_jobs_below_it(ctx: CommitContext) -> None:
+    """C7: the record of a job is in its own destination, which may be below the url."""
+    job, commits = start_table(ctx)
+    parent = ctx.url.rpartition("/")[0]
+    result = run("uploads", "abort", parent, "--older-than", "0s", "--all-tools", "--yes")
+    assert "0 uploads aborted" in result.stdout
+    assert TWO_PHASE.commit_job(ctx, job, commits, 1).committed
+    assert len(read_snapshot(ctx).files) == 2
+
+
+def test_other_tools_uploads_go_only_when_named(ctx: CommitContext) -> None:
+    commit_table(ctx.url)
+    multipart(ctx.store).create_upload(ctx.key("theirs.bin"))
+    document = json.loads(
+        run("uploads", "abort", ctx.url, "--older-than", "0s", "--all-tools", "--yes", "--json").stdout
+    )
+    assert [one["path"] for one in document["aborted"]] == ["theirs.bin"]
+    assert pending(ctx) == 0
+
+
+def test_young_uploads_stay_by_default(ctx: CommitContext) -> None:
+    leave_behind(ctx)
+    result = run("uploads", "abort", ctx.url, "--yes")
+    assert "left alone: 1 younger than 1d: see --older-than" in result.stdout
+    assert pending(ctx) == 1
+
+
+def test_without_a_terminal_nobody_is_asked_and_nothing_aborted(ctx: CommitContext) -> None:
+    leave_behind(ctx)
+    result = run("uploads", "abort", ctx.url, "--older-than", "0s", answer="y\n")
+    assert result.exit_code == 2
+    assert "give --yes" in result.stderr
+    assert pending(ctx) == 1
+
+
+@pytest.mark.parametrize(("answer", "code", "left"), [("y\n", 0, 0), ("n\n", 130, 1), ("\n", 130, 1)])
+def test_a_person_is_asked(
+    ctx: CommitContext, monkeypatch: pytest.MonkeyPatch, answer: str, code: int, left: int
+) -> None:
+    leave_behind(ctx)
+    monkeypatch.setattr("holdfast.cli.uploads._is_person_there", lambda: True)
+    result = run("uploads", "abort", ctx.url, "--older-than", "0s", answer=answer)
+    assert (result.exit_code, pending(ctx)) == (code, left)
+    assert re.search(r"Abort 1 upload for good\?", result.stdout)
+
+
+def test_uploads_of_a_directory_on_this_machine(tmp_path: Path) -> None:
+    commit_table(str(tmp_path / "t"))
+    assert run("uploads", "list", str(tmp_path / "t")).stdout.startswith("0 pending uploads")
+    assert os.listdir(tmp_path) == ["t"]

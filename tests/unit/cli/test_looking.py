@@ -1,0 +1,214 @@
+"""`read`, `verify`, `history` and `show`: what they say, and their exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from holdfast.commit import TWO_PHASE, SaveMode, open_context
+from tests.unit.cli.destinations import commit_table, run, start_table
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return str(tmp_path / "flights")
+
+
+def data_files(url: str) -> list[Path]:
+    return sorted(Path(url).glob("month=*/*"))
+
+
+# --- read -------------------------------------------------------------------------------------------------------------
+def test_read_shows_rows_with_their_partition_column(url: str) -> None:
+    commit_table(url)
+    result = run("read", url)
+    assert result.exit_code == 0
+    assert [line.split() for line in result.stdout.splitlines() if "UA" in line or "[B6]" in line] == [
+        ["UA", "2", "1"],
+        ["[B6]", "1"],
+    ]
+    assert "3 rows of 2 files" in result.stdout
+    assert result.stderr == ""
+
+
+def test_read_as_json_is_one_document(url: str) -> None:
+    commit_table(url)
+    result = run("read", url, "--json", "--columns", "month, carrier", "-n", "2")
+    assert json.loads(result.stdout) == {
+        "url": f"file://{url}",
+        "columns": [{"name": "month", "type": "int32"}, {"name": "carrier", "type": "string"}],
+        "rows": [{"month": 1, "carrier": "UA"}, {"month": 1, "carrier": "[B6]"}],
+        "more": True,
+        "files": 2,
+    }
+
+
+@pytest.mark.parametrize(
+    ("condition", "carriers"),
+    [
+        ("month=12", ["DL"]),
+        ("delay >= 2", ["UA", "DL"]),
+        ("delay!=2", ["DL"]),
+        ("carrier='UA'", ["UA"]),
+        ("month<2", ["UA", "[B6]"]),
+        ("delay>100", []),
+    ],
+)
+def test_read_filters(url: str, condition: str, carriers: list[str]) -> None:
+    commit_table(url)
+    rows = json.loads(run("read", url, "--json", "--where", condition).stdout)["rows"]
+    assert [row["carrier"] for row in rows] == carriers
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--columns", "carier"], "no such column: did you mean carrier"),
+        (["--where", "carier=UA"], "no such column: did you mean carrier"),
+        (["--where", "carrier"], "not a condition: write column=value"),
+        (["--where", "month=May"], "does not fit the column's type"),
+        (["--format", "parkett"], "no such file format"),
+    ],
+)
+def test_read_refuses_in_one_sentence(url: str, arguments: list[str], sentence: str) -> None:
+    commit_table(url)
+    result = run("read", url, *arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("error: ")
+    assert sentence in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_read_shows_nothing_of_a_job_that_is_not_decided(url: str) -> None:
+    ctx = open_context(url)
+    start_table(ctx)
+    result = run("read", url, "--json")
+    assert (result.exit_code, json.loads(result.stdout)["rows"]) == (0, [])
+
+
+def test_read_shows_wide_rows_line_by_line(tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    pyarrow.parquet.write_table(pa.table({f"c{n}": [n] for n in range(12)}), tmp_path / "wide.parquet")
+    assert "row 1: c0=0  c1=1" in run("read", str(tmp_path)).stdout
+
+
+# --- wrong urls -------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("command", ["read", "verify", "history", "recover", "show"])
+def test_a_mistyped_url_is_not_found_in_order(command: str, tmp_path: Path) -> None:
+    result = run(command, str(tmp_path / "flihgts"))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("error: there is no")
+
+
+@pytest.mark.parametrize("command", ["read", "verify", "history", "recover"])
+def test_a_file_is_no_destination(command: str, tmp_path: Path) -> None:
+    (tmp_path / "flights.csv").write_text("a\n1\n")
+    result = run(command, str(tmp_path / "flights.csv"))
+    assert result.exit_code == 2
+    assert "this is a file: name the directory that holds it" in result.stderr
+
+
+@pytest.mark.parametrize("command", ["verify", "history"])
+def test_a_foreign_directory_has_no_log(command: str, tmp_path: Path) -> None:
+    (tmp_path / "part-0.parquet").write_bytes(b"x")
+    result = run(command, str(tmp_path))
+    assert result.exit_code == 2
+    assert "not written by Holdfast" in result.stderr
+
+
+def test_an_unknown_scheme_offers_the_nearest(tmp_path: Path) -> None:
+    result = run("verify", "s4://bucket/flights")
+    assert result.exit_code == 2
+    assert "use s3://" in result.stderr
+
+
+def test_an_error_is_a_document_for_programs(tmp_path: Path) -> None:
+    result = run("verify", str(tmp_path / "nothing"), "--json")
+    assert json.loads(result.stdout)["kind"] == "NotFoundError"
+
+
+# --- verify -----------------------------------------------------------------------------------------------------------
+def test_verify_says_verified(url: str) -> None:
+    commit_table(url)
+    result = run("verify", url)
+    assert result.exit_code == 0
+    assert result.stdout.startswith("verified: ")
+    assert "2 files" in result.stdout
+    assert "1 job" in result.stdout
+
+
+def test_verify_of_a_lost_file_exits_1(url: str) -> None:
+    commit_table(url)
+    data_files(url)[0].unlink()
+    result = run("verify", url)
+    assert result.exit_code == 1
+    assert "should have 2 files" in result.stdout
+    assert "NOT verified: 1 problem" in result.stdout
+    document = json.loads(run("verify", url, "--json").stdout)
+    assert (document["verified"], len(document["problems"])) == (False, 1)
+
+
+# --- history ----------------------------------------------------------------------------------------------------------
+def test_history_tells_every_job(url: str) -> None:
+    first = commit_table(url)
+    ctx = open_context(url)
+    aborted, _ = start_table(ctx)
+    TWO_PHASE.abort_job(ctx, aborted)
+    running, _ = start_table(ctx)
+    commit_table(url, SaveMode.OVERWRITE)
+    result = run("history", url)
+    assert result.exit_code == 0
+    assert first.job in result.stdout
+    assert aborted.job in result.stdout
+    assert f"undecided: job {running.job}" in result.stdout
+    document = json.loads(run("history", url, "--json").stdout)
+    assert [(one["seq"], one["kind"], one["state"], one["mode"], one["rows"]) for one in document["decisions"]] == [
+        (1, "commit", "done", "append", 3),
+        (2, "abort", "done", "append", 0),
+        (3, "commit", "done", "overwrite", 3),
+    ]
+    assert [one["job"] for one in document["undecided"]] == [running.job]
+
+
+def test_history_shows_the_newest(url: str) -> None:
+    for _ in range(3):
+        commit_table(url)
+    result = run("history", url, "-n", "1")
+    assert "not shown: 2 older decisions" in result.stdout
+    assert [one["seq"] for one in json.loads(run("history", url, "-n", "1", "--json").stdout)["decisions"]] == [3]
+
+
+def test_a_table_fits_a_screen_of_80_columns(url: str) -> None:
+    commit_table(url)
+    for command in ("history", "show", "read", "verify"):
+        lines = run(command, url).stdout.splitlines()
+        assert max(map(len, lines)) <= 80 or command == "verify"
+
+
+# --- show -------------------------------------------------------------------------------------------------------------
+def test_show_takes_a_destination_a_report_or_a_file(url: str, tmp_path: Path) -> None:
+    job = commit_table(url)
+    saved = tmp_path / "saved.json"
+    saved.write_bytes((Path(url) / "_SUCCESS").read_bytes())
+    for where in (url, f"{url}/_SUCCESS", str(saved)):
+        result = run("show", where)
+        assert result.exit_code == 0
+        assert job.job in result.stdout
+    assert json.loads(run("show", url, "--json").stdout)["report"]["jobId"] == job.job
+
+
+def test_show_of_an_empty_report(tmp_path: Path) -> None:
+    (tmp_path / "_SUCCESS").write_bytes(b"")
+    result = run("show", str(tmp_path))
+    assert (result.exit_code, result.stdout.startswith("an empty _SUCCESS")) == (0, True)
+
+
+def test_show_of_something_else_keeps_it(tmp_path: Path) -> None:
+    (tmp_path / "_SUCCESS").write_bytes(b"{}")
+    result = run("show", str(tmp_path))
+    assert result.exit_code == 1
+    assert "cannot be read" in result.stderr
