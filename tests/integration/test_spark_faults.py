@@ -101,18 +101,27 @@ def test_a_job_that_fails_leaves_the_destination_as_it_was(
 
 # --- the commit process dies ------------------------------------------------------------------------------------------
 class DyingWriter(DataSourceArrowWriter):
-    """Hands everything on; its commit process dies, or raises, at the given call of the store."""
+    """Hands everything on; the process of one phase dies, or raises, at the given call of the store.
 
-    def __init__(self, inner: HoldfastWriter, call: int, how: str) -> None:
+    In phase ``write`` that is partition 1's first attempt: it dies at its first call, which is the manifest's.
+    """
+
+    def __init__(self, inner: HoldfastWriter, call: int, how: str, phase: str = "commit") -> None:
         self.inner = inner
         self.call = call
         self.how = how
+        self.phase = phase
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Any:
+        context = TaskContext.get()
+        assert context is not None
+        if self.phase == "write" and context.partitionId() == 1 and context.attemptNumber() == 0:
+            die_at_call(self.call, self.how)
         return self.inner.write(iterator)
 
     def commit(self, messages: Any) -> None:
-        die_at_call(self.call, self.how)
+        if self.phase == "commit":
+            die_at_call(self.call, self.how)
         self.inner.commit(messages)
 
     def abort(self, messages: Any) -> None:
@@ -143,7 +152,7 @@ def die_at_call(call: int, how: str) -> None:
 
 
 class DyingSource(DataSource):
-    """Holdfast with options `dieAt` and `dieHow`."""
+    """Holdfast with options `dieAt`, `dieHow` and `dieIn`."""
 
     @classmethod
     def name(cls) -> str:
@@ -151,8 +160,8 @@ class DyingSource(DataSource):
 
     def writer(self, schema: StructType, overwrite: bool) -> DyingWriter:
         options = dict(self.options)
-        call, how = int(options.pop("dieat")), options.pop("diehow")
-        return DyingWriter(HoldfastDataSource(options).writer(schema, overwrite), call, how)
+        call, how, phase = int(options.pop("dieat")), options.pop("diehow"), options.pop("diein", "commit")
+        return DyingWriter(HoldfastDataSource(options).writer(schema, overwrite), call, how, phase)
 
 
 class DyingHoldfast(DataSource):
@@ -196,6 +205,15 @@ def test_the_commit_process_dies_and_spark_calls_abort(
     assert len(kinds) == 2
     assert found == sorted(expected_old + expected_new)
     assert (old.job in jobs_seen(target)) == bool(expected_old)
+    assert_clean(target)
+
+
+def test_a_task_dies_between_its_files_and_its_report(spark: SparkSession, rows: DataFrame, tmp_path: Path) -> None:
+    """facts: faults 2; all of the attempt's files are complete and none of them counts."""
+    target = str(tmp_path / "t")
+    dying = rows.write.format("dying").mode("append").option("dieAt", 1).option("dieHow", "exit")
+    dying.option("dieIn", "write").save(target)
+    assert ids(spark.read.parquet(target)) == [*range(2000)]
     assert_clean(target)
 
 

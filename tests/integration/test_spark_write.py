@@ -94,6 +94,19 @@ def test_fail_and_ignore_leave_data_alone(spark: SparkSession, rows: DataFrame, 
     assert_clean(target)
 
 
+def test_another_layout_is_not_mixed_in(spark: SparkSession, rows: DataFrame, tmp_path: Path) -> None:
+    target = str(tmp_path / "t")
+    holdfast.write(rows, target, partition_by="K")  # names are matched as Spark matches them
+    holdfast.write(rows, target, partition_by="k")
+    for options in ({}, {"partition_by": "v"}, {"partition_by": "k", "file_format": "orc"}):
+        with pytest.raises(InvalidRequestError, match="laid out otherwise"):
+            holdfast.write(rows, target, **options)
+    assert holdfast.read(spark, target).count() == 200
+    holdfast.write(rows, target, mode="overwrite", file_format="orc")
+    assert holdfast.read(spark, target).count() == 100
+    assert_clean(target)
+
+
 # --- layout -----------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", ["a b", "100%", "a+b", "ünïcode-✈", "a=b", "a:b", "a#b", "what?", "a%20b"])
 def test_odd_characters_in_the_destination(spark: SparkSession, rows: DataFrame, tmp_path: Path, name: str) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.types as pat
@@ -17,12 +17,15 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from holdfast.commit import CommitContext, JobRecord, TaskAttempt, TaskCommit, get_committer
+from holdfast.commit import CommitContext, JobRecord, Kind, SaveMode, TaskAttempt, TaskCommit, get_committer
+from holdfast.commit.log import read_entry, read_log
+from holdfast.errors import InvalidRequestError, NotFoundError
 from holdfast.formats import get_format
 from holdfast.spark.failures import one_sentence
 from holdfast.spark.options import WriteOptions
 from holdfast.spark.types import arrow_schema, nullable
 from holdfast.table import TableWriter, WriteSettings
+from holdfast.table.partition import resolve_partition_columns
 
 __all__ = ["HoldfastWriter", "TaskReport"]
 
@@ -55,9 +58,10 @@ class HoldfastWriter(DataSourceArrowWriter):
     """
 
     def __init__(self, options: WriteOptions, schema: StructType) -> None:
-        self._options = options
         self._schema = arrow_schema(schema)
         _settings(options, self._schema).check_schema(self._schema)
+        options = replace(options, partition_by=resolve_partition_columns(self._schema, options.partition_by))
+        self._options = options
         details: dict[str, object] = {
             "schema": nullable(schema).json(),
             "format": options.file_format,
@@ -68,6 +72,8 @@ class HoldfastWriter(DataSourceArrowWriter):
         if options.write_id:
             details["write_id"] = options.write_id
         with _opened(options) as ctx:
+            if options.mode in (SaveMode.APPEND, SaveMode.OVERWRITE_PARTITIONS):
+                _require_same_layout(ctx, options)
             self._job: JobRecord | None = get_committer(options.committer).start_job(ctx, options.mode, details)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskReport:
@@ -128,6 +134,33 @@ class HoldfastWriter(DataSourceArrowWriter):
                 _log.warning("the job was committed before its driver failed; its data is there: job=%s", self._job.job)
             if not outcome.finished:
                 _log.warning(outcome.pending_reason)
+
+
+def _require_same_layout(ctx: CommitContext, options: WriteOptions) -> None:
+    """Files of two formats, or partitioned in two ways, side by side cannot be read as one table.
+
+    Raises:
+        InvalidRequestError: says what is there.
+    """
+    view = read_log(ctx)
+    for seq in range(view.head, view.oldest - 1, -1):
+        try:
+            entry = read_entry(ctx, seq)
+        except NotFoundError:
+            return  # trimmed meanwhile: many jobs are writing here, and each of them checks
+        if entry.kind is Kind.COMMIT:
+            break
+    else:
+        return
+    kept = entry.record.details
+    there = kept.get("format"), kept.get("partition_by")
+    if None not in there and there != (options.file_format, list(options.partition_by)):
+        raise InvalidRequestError(
+            "the destination is laid out otherwise: write it the same way, or use mode overwrite",
+            url=ctx.url,
+            format=there[0],
+            partition_by=there[1],
+        )
 
 
 @contextlib.contextmanager
