@@ -43,7 +43,7 @@ def demo(scenarios: tuple[str, ...], keep: bool, out: Output) -> None:
     """
     from holdfast.demo import run_demo
 
-    with out.waiting("starting") as stage:
+    with out.waiting("starting", lines=True) as stage:
         report = run_demo(scenarios or ("a", "b", "c"), keep=keep, tell=stage)
     out.document(report.as_document())
     out.say(report.title)

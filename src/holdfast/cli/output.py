@@ -107,10 +107,14 @@ class Output:
             yield advance
 
     @contextlib.contextmanager
-    def waiting(self, text: str) -> Iterator[Callable[[str], None]]:
-        """A spinner around work that does not count; gives a function that changes its text."""
+    def waiting(self, text: str, *, lines: bool = False) -> Iterator[Callable[[str], None]]:
+        """A spinner around work that does not count; gives a function that changes its text.
+
+        Args:
+            lines: where there is no terminal, say each text in a line of its own.
+        """
         if not sys.stderr.isatty():
-            yield _unheard
+            yield self.note if lines else _unheard
             return
         with self._console(stderr=True).status(text) as status:
             yield status.update

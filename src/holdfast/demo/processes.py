@@ -19,7 +19,6 @@ from holdfast.errors import UnavailableError
 
 __all__ = ["DriverProcess"]
 
-_LOG_TAIL_BYTES = 1500
 _REAP_S = 10.0
 
 
@@ -77,12 +76,16 @@ class DriverProcess:
         """Raise if the driver ended badly.
 
         Raises:
-            UnavailableError: shows the end of its log.
+            UnavailableError: shows the last line of its log.
         """
         code = self._process.wait()
         if code:
-            tail = self._log.read_bytes()[-_LOG_TAIL_BYTES:].decode(errors="replace")
-            raise UnavailableError("the demo's Spark driver failed: see its log", exit_code=code, log=tail)
+            lines = [line.strip() for line in self._log.read_text(errors="replace").splitlines() if line.strip()]
+            raise UnavailableError(
+                "the demo's Spark driver failed: run the demo with --keep and see driver.log",
+                log=str(self._log),
+                last=lines[-1] if lines else "",
+            )
 
     def kill(self) -> Counter[str]:
         """SIGKILL to every process of the driver's session at once: what a machine does that loses power.

@@ -1,0 +1,42 @@
+"""Every `holdfast …` that the documents name is a command that exists, with options that exist."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+import click
+import pytest
+
+from holdfast.cli import cli
+from tests.tidy.source_tree import text_files
+
+_SPAN = re.compile(r"(?<![\w./-])holdfast ((?:[a-z]+|--version)(?: [^`\n|#]*)?)")
+_CODE = re.compile(r"```(?:bash|sh|console|text)?\n(.*?)```|`([^`\n]+)`", re.DOTALL)
+
+_COMMANDS = sorted(
+    {
+        found.strip()
+        for name, text in text_files()
+        if name.endswith(".md") and not name.startswith("docs/decisions/")
+        for block in _CODE.finditer(text)
+        for found in _SPAN.findall(block[1] or block[2])
+    }
+)
+
+
+def test_documents_name_commands() -> None:
+    assert any(command.startswith("recover") for command in _COMMANDS)
+
+
+@pytest.mark.parametrize("line", _COMMANDS)
+def test_it_exists(line: str) -> None:
+    words = shlex.split(line.replace("…", ""))
+    command: click.Command = cli
+    while isinstance(command, click.Group) and words and not words[0].startswith("-"):
+        found = command.commands.get(words.pop(0))
+        assert found is not None, f"holdfast {line}"
+        command = found
+    with click.Context(command) as context:
+        options = {option for parameter in command.get_params(context) for option in parameter.opts}
+    assert {word.partition("=")[0] for word in words if word.startswith("--")} <= options
