@@ -105,6 +105,7 @@ class SeaweedServer:
         self._process: subprocess.Popen[bytes] | None = None
         self._home: Path | None = None
         self._s3_port = 0
+        self._ports: list[int] = []
 
     # --- use ----------------------------------------------------------------------------------------------------------
     @property
@@ -198,11 +199,13 @@ class SeaweedServer:
     def _arguments(self, data: Path) -> list[str]:
         names = ("master.port", "filer.port", "volume.port", "s3.port", "admin.port")
         ports = _free_ports(2 * len(names))
+        self._ports = ports
         self._s3_port = ports[2 * names.index("s3.port")]
         flags = [f"-{name}={ports[2 * i]}" for i, name in enumerate(names)]
         flags += [f"-{name}.grpc={ports[2 * i + 1]}" for i, name in enumerate(names)]
         return [
             "mini",
+            "-logtostderr=true",  # into server.log; else also into files of the system's temporary directory
             f"-dir={data}",
             "-ip=127.0.0.1",
             "-ip.bind=127.0.0.1",
@@ -266,6 +269,16 @@ class SeaweedServer:
         process, self._process = self._process, None
         if process is None:
             return
+        try:
+            self._end_group(process, first_signal)
+        finally:
+            # The server makes these wherever its temporary directory is said to be, and leaves some behind.
+            for port in self._ports:
+                for path in Path("/tmp").glob(f"seaweedfs-*-{port}.sock"):
+                    path.unlink(missing_ok=True)
+
+    @staticmethod
+    def _end_group(process: subprocess.Popen[bytes], first_signal: signal.Signals) -> None:
         for each in (first_signal, signal.SIGKILL):
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, each)
