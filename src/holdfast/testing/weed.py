@@ -204,8 +204,8 @@ class SeaweedServer:
         flags = [f"-{name}={ports[2 * i]}" for i, name in enumerate(names)]
         flags += [f"-{name}.grpc={ports[2 * i + 1]}" for i, name in enumerate(names)]
         return [
-            "mini",
             "-logtostderr=true",  # into server.log; else also into files of the system's temporary directory
+            "mini",
             f"-dir={data}",
             "-ip=127.0.0.1",
             "-ip.bind=127.0.0.1",
