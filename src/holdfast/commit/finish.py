@@ -100,7 +100,7 @@ def _publish_all(ctx: CommitContext, entry: LogEntry, cache: ManifestCache | Non
         return file, publish(ctx, file)
 
     try:
-        files = iter_files(ctx, load_refs(ctx, entry.manifests), cache)
+        files = iter_files(ctx, load_refs(ctx, entry.manifests, cache), cache)
         for done, (file, there) in enumerate(ctx.runner.map(publish_one, files), start=1):
             if not there:
                 lost.append(file.path)
@@ -123,7 +123,7 @@ def _some_names(ctx: CommitContext, entry: LogEntry, cache: ManifestCache | None
     """The first names for the report; none if a helper has cleaned up already."""
     assert entry.manifests is not None  # decode_entry checked it
     try:
-        files = itertools.islice(iter_files(ctx, load_refs(ctx, entry.manifests), cache), FILENAME_LIMIT)
+        files = itertools.islice(iter_files(ctx, load_refs(ctx, entry.manifests, cache), cache), FILENAME_LIMIT)
         return ["/" + ctx.key(file.path).lstrip("/") for file in files]
     except NotFoundError:
         return []

@@ -185,7 +185,7 @@ def commit_job(ctx: CommitContext, job: JobRecord, commits: Sequence[TaskCommit 
 def _decide(ctx: CommitContext, job: JobRecord, prepared: Prepared, view: LogView) -> LogEntry | None:
     """Create the decision behind all others; None if mode ``ignore`` finds data from another job by now."""
     token = ctx.ids.token()
-    refs = store_refs(ctx, job, prepared.refs, token)
+    refs = store_refs(ctx, job, prepared, token)
     for attempt in range(ctx.settings.conflict_attempts):
         finish_earlier(ctx, view)
         if job.mode in (SaveMode.FAIL, SaveMode.IGNORE) and has_output(ctx):

@@ -110,23 +110,33 @@ def write_success(ctx: CommitContext, entry: LogEntry, filenames: Sequence[str],
     if ctx.settings.allow_unfenced:
         ctx.store.put(key, data, Overwrite())
         return
-    refused = ""
+    # The first decision of a destination seldom meets a report, and need not look before it writes.
+    mode: PutMode | None = Create() if entry.seq == 1 else _mode_over(ctx, key, entry.seq, "")
     for _ in range(8):
-        mode: PutMode = Create()
-        try:
-            found = ctx.store.head(key)
-            if report_seq(_lenient(key, ctx.store.get(key))) > entry.seq:
-                return
-            # Some servers refuse the right etag as well (radosgw 16.2): when nothing changed in between, write.
-            mode = Overwrite() if found.etag == refused else Update(found.etag)
-        except NotFoundError:
-            mode = Create()
+        if mode is None:
+            return
         try:
             ctx.store.put(key, data, mode)
             return
         except PreconditionError:
-            refused = mode.etag if isinstance(mode, Update) else ""
+            mode = _mode_over(ctx, key, entry.seq, mode.etag if isinstance(mode, Update) else "")
     # Somebody keeps rewriting it; the log is the truth, this file is a courtesy.
+
+
+def _mode_over(ctx: CommitContext, key: str, seq: int, refused: str) -> PutMode | None:
+    """How to replace what stands at `key` now; None if it is a later decision's report.
+
+    Args:
+        refused: an etag under which a put was refused, or empty.
+    """
+    try:
+        found = ctx.store.head(key)
+        if report_seq(_lenient(key, ctx.store.get(key))) > seq:
+            return None
+    except NotFoundError:
+        return Create()
+    # Some servers refuse the right etag as well (radosgw 16.2): when nothing changed in between, write.
+    return Overwrite() if found.etag == refused else Update(found.etag)
 
 
 def _lenient(key: str, data: bytes) -> SuccessReport | None:
