@@ -14,7 +14,6 @@ from typing import Any, NoReturn
 
 import click
 
-from holdfast import __version__
 from holdfast.cli.demo import demo
 from holdfast.cli.failures import INTERRUPTED, WRONG_USAGE
 from holdfast.cli.history import history
@@ -81,7 +80,7 @@ the command line."""
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     no_args_is_help=True,
 )
-@click.version_option(__version__, prog_name="holdfast", message="%(prog)s %(version)s")
+@click.version_option(package_name="holdfast", prog_name="holdfast", message="%(prog)s %(version)s")
 def cli() -> None:
     """Everything that a Spark job produces is held until the job commits, and then all of it is there, exactly once."""
 

@@ -62,6 +62,16 @@ class Reach:
             ctx.store.close()
 
 
+def _known_profile(ctx: click.Context, parameter: click.Parameter, name: str | None) -> str | None:
+    if name is not None:
+        import botocore.session
+
+        known = botocore.session.Session().available_profiles
+        if name not in known:
+            raise click.BadParameter(f"no such profile '{name}': ~/.aws knows {', '.join(known) or 'none'}")
+    return name
+
+
 def reports(command: Callable[P, None]) -> Callable[..., None]:
     """Give a command ``--json`` and ``--debug``, hand it an `Output` as `out`, and turn its errors into exit codes."""
 
@@ -94,7 +104,7 @@ def on_store(command: Callable[P, None]) -> Callable[..., None]:
 
     @click.option("--endpoint-url", metavar="URL", help="S3 server that is not AWS, e.g. http://127.0.0.1:9000.")
     @click.option("--region", help="S3 region.")
-    @click.option("--profile", help="Profile of ~/.aws to take credentials from.")
+    @click.option("--profile", callback=_known_profile, help="Profile of ~/.aws to take credentials from.")
     @functools.wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
         profile = kwargs.pop("profile")

@@ -42,7 +42,7 @@ def uploads() -> None:
 @click.option("--older-than", type=age, default="0s", show_default=True, help="Only uploads started this long ago.")
 @on_store
 @reports
-def list_uploads(url: str, older_than: float, reach: Reach, out: Output) -> None:
+def _list(url: str, older_than: float, reach: Reach, out: Output) -> None:
     """Show the pending uploads below URL."""
     from holdfast.cli.pending import find_pending
 
@@ -61,7 +61,7 @@ def list_uploads(url: str, older_than: float, reach: Reach, out: Output) -> None
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @on_store
 @reports
-def abort_uploads(url: str, older_than: float, all_tools: bool, yes: bool, reach: Reach, out: Output) -> None:
+def _abort(url: str, older_than: float, all_tools: bool, yes: bool, reach: Reach, out: Output) -> None:
     """Abort the pending uploads below URL that belong to no unfinished job."""
     from holdfast.cli.pending import find_pending
     from holdfast.stores.base import multipart

@@ -119,8 +119,8 @@ def _check(url: str, options: dict[str, Any], columns: list[str] | None, file_fo
 def _write_with_spark(
     input_path: str, input_format: str, url: str, request: dict[str, Any], master: str | None, out: Output
 ) -> WriteResult:
-    from holdfast import write as write_rows
     from holdfast.cli.session import spark_session
+    from holdfast.spark.write import write as write_rows
 
     with out.waiting("starting Spark") as stage, spark_session("holdfast write", master, debug=out.debug) as spark:
         stage(f"reading {input_path}")

@@ -56,8 +56,8 @@ def read_snapshot(ctx: CommitContext, attempts: int = 50) -> Snapshot:
         CorruptDataError: a log record cannot be read.
     """
     for _ in range(attempts):
+        view = read_log(ctx)  # outside: what is not found here is the bucket
         try:
-            view = read_log(ctx)
             unfinished = [read_entry(ctx, seq) for seq in view.unfinished]
             rule = _visibility(ctx, view, unfinished)
             files = tuple(

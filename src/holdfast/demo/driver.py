@@ -13,11 +13,11 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from holdfast import write
 from holdfast.demo.faults import FaultyDataSource
 from holdfast.demo.flights import PARTITION_COLUMN, SPARK_SCHEMA
 from holdfast.demo.task import DriverTask
 from holdfast.spark.session import register
+from holdfast.spark.write import write
 
 __all__ = ["main"]
 

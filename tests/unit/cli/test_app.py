@@ -170,3 +170,9 @@ def test_values_for_a_person() -> None:
     ]
     assert [counted(0, "job"), counted(1, "job"), counted(1200, "job")] == ["0 jobs", "1 job", "1,200 jobs"]
     assert when(0) == "1970-01-01 00:00:00Z"
+
+
+def test_an_unknown_profile_is_named() -> None:
+    result = run("verify", "s3://bucket/t", "--profile", "prod")
+    assert result.exit_code == 2
+    assert "no such profile 'prod'" in result.stderr

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.commit import TWO_PHASE, SaveMode, open_context
+from holdfast.testing.moto import MotoServer
 from tests.unit.cli.destinations import commit_table, run, start_table
 
 
@@ -212,3 +213,12 @@ def test_show_of_something_else_keeps_it(tmp_path: Path) -> None:
     result = run("show", str(tmp_path))
     assert result.exit_code == 1
     assert "cannot be read" in result.stderr
+
+
+def test_read_of_a_missing_bucket_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "a")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "b")
+    with MotoServer() as server:
+        result = run("read", "s3://no-bucket/t", "--endpoint-url", server.endpoint_url, "--region", "us-east-1")
+    assert result.exit_code == 2
+    assert result.stderr == "error: no such bucket: create it or check the url bucket='no-bucket'\n"
