@@ -54,7 +54,7 @@ _WRITE_KEYS = (
     "logRetention",
     "writeId",
 )
-_READ_KEYS = (*_STORE_KEYS, "fileFormat", "columns", "filters", "splitSize", "timeZone")
+_READ_KEYS = (*_STORE_KEYS, "fileFormat", "columns", "filters", "pushFilters", "splitSize", "timeZone")
 
 _MIB = 1024 * 1024
 _SIZE = re.compile(r"(\d+)\s*([kmgt]?)(?:i?b)?")
@@ -123,6 +123,7 @@ class ReadOptions:
         columns: the columns to read, None for all.
         conditions: only rows that meet all of them.
         time_zone: in which partition directories name timestamps: the session's when they were written. None: unknown.
+        push_filters: let Spark narrow the scan by a query's own conditions; only for a DataFrame that is used once.
         split_size_bytes: a task reads about this much; 128 MiB is Spark's own ``spark.sql.files.maxPartitionBytes``.
     """
 
@@ -132,6 +133,7 @@ class ReadOptions:
     columns: tuple[str, ...] | None = None
     conditions: tuple[Condition, ...] = ()
     time_zone: str | None = None
+    push_filters: bool = False
     split_size_bytes: int = 128 * _MIB
 
 
@@ -218,6 +220,7 @@ def parse_read_options(options: Mapping[str, str]) -> ReadOptions:
         format_options=given.rest,
         columns=given.take("columns", _columns),
         conditions=given.take("filters", parse_conditions) or (),
+        push_filters=given.take("pushFilters", _boolean) or False,
         time_zone=given.take("timeZone", str),
         split_size_bytes=given.take("splitSize", lambda text: _size(text, least=1)) or 128 * _MIB,
     )

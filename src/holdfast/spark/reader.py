@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType, _parse_datatype_json_string
 
 from holdfast.commit import CommitContext, Snapshot, read_snapshot
 from holdfast.errors import InvalidRequestError, NotFoundError
-from holdfast.formats import nearest
+from holdfast.formats import RowFilter, nearest
 from holdfast.spark.failures import one_sentence
 from holdfast.spark.file_format import FormatChoice
 from holdfast.spark.filters import row_filters
@@ -116,6 +116,11 @@ class HoldfastReader(DataSourceReader):
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self._options = options
         self._schema = arrow_schema(schema)
+        self._filters = row_filters(options.conditions, self._schema)
+
+    def narrow(self, filters: Sequence[RowFilter]) -> None:
+        """Read only rows that meet these, too. Before `partitions`."""
+        self._filters = [*self._filters, *filters]
 
     def partitions(self) -> Sequence[InputPartition]:
         """Plan the tasks."""
@@ -154,12 +159,11 @@ class HoldfastReader(DataSourceReader):
     ) -> list[tuple[ReadSplit, int]]:
         """The splits with their sizes; large files are opened for that, many at a time."""
         table = _with_directories(self._schema, directories)
-        filters = row_filters(self._options.conditions, self._schema)
         chunks = [files[start : start + _PLAN_CHUNK] for start in range(0, len(files), _PLAN_CHUNK)]
 
         def plan(chunk: Sequence[DataFile]) -> list[tuple[ReadSplit, int]]:
             settings = choice.settings(chunk[0].path, split_bytes)
-            splits = plan_splits(chunk, _opener(ctx), table, settings, filters)
+            splits = plan_splits(chunk, _opener(ctx), table, settings, self._filters)
             pieces = collections.Counter(split.file.path for split in splits)
             return [(split, split.file.size_bytes // pieces[split.file.path]) for split in splits]
 
@@ -170,13 +174,12 @@ class HoldfastReader(DataSourceReader):
         if not isinstance(partition, SplitGroup):
             return  # PySpark's stand-in when there is nothing to read
         table = _with_directories(self._schema, partition.directories)
-        filters = row_filters(self._options.conditions, self._schema)
         with one_sentence():
             ctx = self._options.store.open()
             try:
                 for split in partition.splits:
                     settings = partition.choice.settings(split.file.path, self._options.split_size_bytes)
-                    for batch in read_split(split, _opener(ctx), table, settings, self._schema.names, filters):
+                    for batch in read_split(split, _opener(ctx), table, settings, self._schema.names, self._filters):
                         yield _labelled(batch, self._schema)
             finally:
                 ctx.store.close()

@@ -7,6 +7,7 @@ from pyspark.sql.types import StructType
 
 from holdfast.spark.failures import one_sentence
 from holdfast.spark.options import parse_read_options, parse_write_options
+from holdfast.spark.pushdown import PushingReader
 from holdfast.spark.reader import HoldfastReader, infer_schema
 from holdfast.spark.writer import HoldfastWriter
 
@@ -31,7 +32,8 @@ class HoldfastDataSource(DataSource):
     def reader(self, schema: StructType) -> HoldfastReader:
         """A scan of the columns in `schema`."""
         with one_sentence():
-            return HoldfastReader(parse_read_options(self.options), schema)
+            options = parse_read_options(self.options)
+            return PushingReader(options, schema) if options.push_filters else HoldfastReader(options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> HoldfastWriter:
         """A job that is checked and announced."""
