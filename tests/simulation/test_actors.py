@@ -383,3 +383,24 @@ def test_uploads_removed_by_a_foreign_hand() -> None:
     assert not report.clean and job.job in report.damaged
     assert recover(ctx, accept_damage=True).clean
     assert len(world.contents()) == len(expected("new")) - 1
+
+
+@pytest.mark.parametrize("publication", PUBLICATIONS)
+def test_job_in_a_destination_below_another(publication: str) -> None:
+    """C7: jobs, aborts and recovery in ``out put/`` while one runs below it: its uploads survive."""
+    parent = "out put/"
+
+    def prepare(world: World) -> tuple[Callable[[CommitContext], object], Callable[[], object]]:
+        def others() -> None:
+            run_job(world.context(home=parent), "parent")
+            TWO_PHASE.abort_job(world.context(home=parent), start(world.context(home=parent)))
+            recover(world.context(home=parent))
+            run_task(world.context(), zombie, 0, "zombie")
+
+        zombie = start(world.context())
+        TWO_PHASE.abort_job(world.context(), zombie)
+        return lambda ctx: run_job(ctx, "new"), others
+
+    for world in interleavings(publication, prepare):
+        recover(world.context())
+        assert_settled(world, expected("new"))

@@ -229,7 +229,7 @@ def _read_file(value: dict[str, Any], job: JobId, task: int, attempt: AttemptId)
     size_bytes, rows = _count(value, "bytes"), _count(value, "rows")
     if "source" in value:
         source = _text(value, "source")
-        _require(source == layout.attempt_dir(job, task, attempt) + path, "source is not the attempt's")
+        _require(source == layout.attempt_file(job, task, attempt, path), "source is not the attempt's")
         return FileEntry(path=path, size_bytes=size_bytes, rows=rows, source=source)
     parts = value["parts"]
     _require(isinstance(parts, list) and 0 < len(parts) <= 10_000, "parts are missing")

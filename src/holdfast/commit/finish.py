@@ -10,6 +10,7 @@ import itertools
 import json
 
 from holdfast.commit import layout
+from holdfast.commit.alive import OverJobs
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import JobId, is_job_id
 from holdfast.commit.log import LogView, mark_exists, read_entry, write_mark
@@ -71,8 +72,7 @@ def finish_decision(
             delete_replaced(ctx, entry)
         write_success(ctx, entry, _some_names(ctx, entry, cache), {**measure.metrics(), "files_lost": len(damaged)})
     # The job is over: what is still pending under its name belongs to attempts that do not count.
-    over = _OverJobs(ctx, {entry.job: True})
-    PUBLICATIONS[entry.record.publication].sweep(ctx, over.is_over)
+    PUBLICATIONS[entry.record.publication].sweep(ctx, OverJobs(ctx, [entry.job]).is_over)
     remove_job_dir(ctx, entry.job)
     write_mark(ctx, entry.seq, "done", json.dumps({"damaged": damaged[:1000]}).encode() + b"\n")
 
@@ -142,34 +142,13 @@ def remove_job_dir(ctx: CommitContext, job: JobId) -> None:
     ctx.store.delete(record)
 
 
-class _OverJobs:
-    """Which jobs are over: those that are known to be, and those without a ``job.json``.
-
-    The record comes before a job's first upload and goes after its last step, so a job that has one is never
-    touched (C7).
-    """
-
-    def __init__(self, ctx: CommitContext, known: dict[JobId, bool]) -> None:
-        self._ctx = ctx
-        self._known = known
-
-    def is_over(self, job: JobId) -> bool:
-        if job not in self._known:
-            try:
-                self._ctx.store.head(self._ctx.key(layout.job_record(job)))
-                self._known[job] = False
-            except NotFoundError:
-                self._known[job] = True
-        return self._known[job]
-
-
 def reap_folders(ctx: CommitContext) -> int:
     """Remove the folders of jobs that are over: zombies write there after their job's own clean-up."""
-    over = _OverJobs(ctx, {})
+    over = OverJobs(ctx)
     prefix = ctx.key(layout.JOBS)
     names = (info.key[len(prefix) :].partition("/")[0] for info in iter_objects(ctx.store, prefix))
     found = [JobId(name) for name, _ in itertools.groupby(names) if is_job_id(name)]
-    gone = [job for job in found if over.is_over(job)]
+    gone = [job for job in found if over.is_over(job, prefix)]
     for job in gone:
         remove_job_dir(ctx, job)
     return len(gone)
@@ -179,4 +158,4 @@ def reap_uploads(ctx: CommitContext) -> int:
     """Abort the pending uploads of jobs that are over; returns how many."""
     if ctx.store.capabilities.multipart is None:
         return 0
-    return UPLOADS.sweep(ctx, _OverJobs(ctx, {}).is_over)
+    return UPLOADS.sweep(ctx, OverJobs(ctx).is_over)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from holdfast.commit.alive import OverJobs
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import JobId, file_owner
 from holdfast.commit.log import LogView, read_entries, read_log
@@ -167,12 +168,9 @@ def _judge_pending(ctx: CommitContext, history: History, report: VerifyReport) -
         report.notes.append(f"job {job.job} is undecided: running, or dead (then run holdfast recover)")
     if ctx.store.capabilities.multipart is None:
         return
-    alive = {job.job for job in history.open_jobs}
-    alive |= {decision.entry.job for decision in history.decisions if decision.state != "done"}
+    jobs = OverJobs(ctx)
     for upload in iter_uploads(multipart(ctx.store), ctx.prefix):
         report.pending_uploads += 1
         owner = file_owner(upload.key)
-        if owner is not None and owner.job not in alive:
-            report.notes.append(
-                f"upload {upload.upload_id} of finished job {owner.job} is pending: run holdfast recover"
-            )
+        if owner is not None and jobs.is_over(owner.job, upload.key):
+            report.notes.append(f"an upload of finished job {owner.job} is pending: run holdfast recover")

@@ -278,6 +278,6 @@ def _drop_fenced(ctx: CommitContext, job: JobRecord) -> JobOutcome:
 
     If it was committed once, it was finished before its entry was trimmed, and what is left of it does not count.
     """
-    PUBLICATIONS[job.publication].sweep(ctx, lambda found: found == job.job)
+    PUBLICATIONS[job.publication].sweep(ctx, lambda found, _key: found == job.job)
     remove_job_dir(ctx, job.job)
     return JobOutcome(entry=None)

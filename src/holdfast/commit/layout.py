@@ -13,6 +13,7 @@ __all__ = [
     "LOG",
     "SUCCESS",
     "attempt_dir",
+    "attempt_file",
     "committed_list",
     "is_hidden",
     "is_safe_path",
@@ -54,6 +55,11 @@ def job_record(job: JobId) -> str:
 def attempt_dir(job: JobId, task: int, attempt: AttemptId) -> str:
     """Where an attempt on a rename store keeps its files until the decision."""
     return f"{job_dir(job)}attempts/{task:05d}-{attempt}/"
+
+
+def attempt_file(job: JobId, task: int, attempt: AttemptId, path: str) -> str:
+    """Where a rename store keeps an attempt's file for `path`. Its ending keeps it out of globs like ``**/*.csv``."""
+    return f"{attempt_dir(job, task, attempt)}{path}.pending"
 
 
 def manifest(job: JobId, task: int, attempt: AttemptId) -> str:

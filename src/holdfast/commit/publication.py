@@ -21,6 +21,9 @@ __all__ = ["PUBLICATIONS", "RENAMES", "UPLOADS", "Publication", "choose_publicat
 
 _OWNER = "holdfast-attempt"
 
+IsOver = Callable[[JobId, str], bool]
+"""Told (job, key of its leftover): whether nobody can commit the job any more. See `holdfast.commit.alive`."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Publication:
@@ -38,7 +41,7 @@ class Publication:
     open_file: Callable[[CommitContext, FileOwner, str, Lane, PartBudget], UploadSink | RenameSink]
     publish_file: Callable[[CommitContext, FileEntry], bool]
     drop_file: Callable[[CommitContext, FileEntry], None]
-    sweep: Callable[[CommitContext, Callable[[JobId], bool]], int]
+    sweep: Callable[[CommitContext, IsOver], int]
 
 
 def _is_published(ctx: CommitContext, file: FileEntry) -> bool:
@@ -94,17 +97,17 @@ def _abort_upload(ctx: CommitContext, file: FileEntry) -> None:
     multipart(ctx.store).abort_upload(ctx.key(file.path), file.upload_id)
 
 
-def _sweep_uploads(ctx: CommitContext, is_over: Callable[[JobId], bool]) -> int:
+def _sweep_uploads(ctx: CommitContext, is_over: IsOver) -> int:
     return _sweep_below(ctx, ctx.prefix, is_over)
 
 
-def _sweep_below(ctx: CommitContext, prefix: str, is_over: Callable[[JobId], bool]) -> int:
+def _sweep_below(ctx: CommitContext, prefix: str, is_over: IsOver) -> int:
     """C7: only uploads below this destination whose own name says that they belong to a job that is over."""
     store = multipart(ctx.store)
 
     def leftovers() -> list[UploadInfo]:
         owned = ((upload, file_owner(upload.key)) for upload in iter_uploads(store, prefix))
-        return [upload for upload, owner in owned if owner is not None and is_over(owner.job)]
+        return [upload for upload, owner in owned if owner is not None and is_over(owner.job, upload.key)]
 
     def abort(upload: UploadInfo) -> None:
         store.abort_upload(upload.key, upload.upload_id)
@@ -122,7 +125,7 @@ def _sweep_below(ctx: CommitContext, prefix: str, is_over: Callable[[JobId], boo
 
 # --- renames ----------------------------------------------------------------------------------------------------------
 def _open_attempt_file(ctx: CommitContext, owner: FileOwner, path: str, lane: Lane, budget: PartBudget) -> RenameSink:
-    source = layout.attempt_dir(owner.job, owner.task, owner.attempt) + path
+    source = layout.attempt_file(owner.job, owner.task, owner.attempt, path)
     return RenameSink(rename(ctx.store), ctx.key(source), source, path, lane=lane)
 
 
@@ -135,7 +138,7 @@ def _delete_attempt_file(ctx: CommitContext, file: FileEntry) -> None:
     ctx.store.delete(ctx.key(file.source))
 
 
-def _sweep_unfinished_files(ctx: CommitContext, is_over: Callable[[JobId], bool]) -> int:
+def _sweep_unfinished_files(ctx: CommitContext, is_over: IsOver) -> int:
     """Files of attempts lie in their job's folder and go with it; what a killed attempt was writing is listed apart."""
     if ctx.store.capabilities.multipart is None:
         return 0

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from holdfast.commit import codec
 from holdfast.commit.ids import AttemptId, FileOwner, JobId, file_name
-from holdfast.commit.layout import attempt_dir, log_entry, manifest
+from holdfast.commit.layout import attempt_file, log_entry, manifest
 from holdfast.commit.records import (
     FileEntry,
     JobRecord,
@@ -51,7 +51,7 @@ def file_entries() -> st.SearchStrategy[FileEntry]:
 
     def renamed(number: int, value: str, rows: int, size: int) -> FileEntry:
         path = f"p={value}/{file_name(OWNER, number, '.csv')}"
-        return FileEntry(path=path, size_bytes=size, rows=rows, source=attempt_dir(JOB, 3, ATTEMPT) + path)
+        return FileEntry(path=path, size_bytes=size, rows=rows, source=attempt_file(JOB, 3, ATTEMPT, path))
 
     parts = st.lists(st.tuples(st.text(max_size=4), counts), min_size=1, max_size=3)
     numbers = st.integers(0, 99)
@@ -105,7 +105,7 @@ def hostile_files() -> dict[str, FileEntry]:
         "parts do not add up": replaced(ONE, parts=(("e", 2),)),
         "negative size": replaced(ONE, size_bytes=-1, parts=(("e", -1),)),
         "too many parts": replaced(ONE, size_bytes=0, parts=(("e", 0),) * 10_001),
-        "source of another": replaced(ONE, source=attempt_dir(other_job.job, 3, ATTEMPT) + name),
+        "source of another": replaced(ONE, source=attempt_file(other_job.job, 3, ATTEMPT, name)),
         "source outside": replaced(ONE, source="../../etc/passwd"),
     }
 
