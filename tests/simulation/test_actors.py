@@ -8,7 +8,17 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from holdfast.commit import TWO_PHASE, CommitContext, Kind, SaveMode, TaskCommit, read_history, read_snapshot, recover
+from holdfast.commit import (
+    TWO_PHASE,
+    CommitContext,
+    JobOutcome,
+    Kind,
+    SaveMode,
+    TaskCommit,
+    read_history,
+    read_snapshot,
+    recover,
+)
 from holdfast.errors import CorruptDataError, DestinationExistsError, FencedError, NotFoundError
 from holdfast.stores.base import iter_uploads
 from holdfast.stores.faulty import SimulatedCrash, crash_at
@@ -57,7 +67,7 @@ def serial(order: list[tuple[str, SaveMode]]) -> list[bytes]:
     return sorted(contents)
 
 
-def ready(world: World, name: str, mode: SaveMode) -> Callable[[CommitContext], object]:
+def ready(world: World, name: str, mode: SaveMode) -> Callable[[CommitContext], JobOutcome]:
     """A job whose tasks are done: what is left is its commit."""
     ctx = world.context()
     job = TWO_PHASE.start_job(ctx, mode, {"name": name})
@@ -115,7 +125,7 @@ def test_second_job_dies_in_the_middle_of_the_first(publication: str) -> None:
 @pytest.mark.parametrize("publication", PUBLICATIONS)
 def test_two_drivers_of_one_job(publication: str) -> None:
     """C8: a partitioned driver and its replacement commit the same job: one decision, both say committed."""
-    outcomes: list[object] = []
+    outcomes: list[JobOutcome] = []
 
     def prepare(world: World) -> tuple[Callable[[CommitContext], object], Callable[[], object]]:
         ready(world, "old", SaveMode.APPEND)(world.context())
@@ -130,7 +140,7 @@ def test_two_drivers_of_one_job(publication: str) -> None:
     for world in interleavings(publication, prepare):
         assert log_order(world) == [("old", SaveMode.APPEND), ("new", SaveMode.OVERWRITE)]
         assert_settled(world, expected("new"))
-        assert all(outcome.committed and outcome.finished for outcome in outcomes[-2:])  # type: ignore[attr-defined]
+        assert all(outcome.committed and outcome.finished for outcome in outcomes[-2:])
 
 
 @pytest.mark.parametrize("publication", PUBLICATIONS)
@@ -351,7 +361,7 @@ def test_fail_and_ignore_meet_another_job(publication: str, mode: SaveMode) -> N
         def commit(ctx: CommitContext) -> None:
             try:
                 outcome = job(ctx)
-                results.append(outcome.committed)  # type: ignore[attr-defined]
+                results.append(outcome.committed)
             except DestinationExistsError:
                 recover(world.context())  # Spark calls abort
                 results.append(False)

@@ -17,7 +17,7 @@ from holdfast.errors import NotFoundError, OutcomeUnknownError, UnsupportedError
 from holdfast.seams import Lane
 from holdfast.stores.base import ObjectStore, Part, UploadInfo, iter_uploads, multipart, rename
 
-__all__ = ["PUBLICATIONS", "RENAMES", "UPLOADS", "Publication", "choose_publication"]
+__all__ = ["PUBLICATIONS", "RENAMES", "UPLOADS", "IsOver", "Publication", "choose_publication"]
 
 _OWNER = "holdfast-attempt"
 

@@ -105,12 +105,12 @@ class IgnoringStore(InterceptedStore):
     def capabilities(self):  # type: ignore[no-untyped-def]  # as the wrapped store's
         return dataclasses.replace(super().capabilities, conditional_put=Trit.UNKNOWN)
 
-    def put(self, key, data, mode=Overwrite(), metadata=None):  # type: ignore[no-untyped-def]
+    def put(self, key, data, mode=Overwrite(), metadata=None):  # type: ignore[no-untyped-def]  # as the wrapped store's
         return super().put(key, data, Overwrite(), metadata)
 
 
 class RefusingStore(IgnoringStore):
-    def put(self, key, data, mode=Overwrite(), metadata=None):  # type: ignore[no-untyped-def]
+    def put(self, key, data, mode=Overwrite(), metadata=None):  # type: ignore[no-untyped-def]  # as the wrapped store's
         if mode != Overwrite():
             raise UnsupportedError("501")
         return super().put(key, data, mode, metadata)
