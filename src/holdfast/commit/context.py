@@ -26,7 +26,7 @@ class CommitSettings:
     Attributes:
         part_size_bytes: size of an upload's parts; grows for very large files so that 10,000 parts are enough.
         part_buffer_bytes: parts that wait in all open files of a task together.
-        inline_manifest_bytes: manifests up to this size travel in the task's message, too.
+        inline_manifest_bytes: manifests up to this size, compressed, travel in the task's message, too.
         manifest_cache_bytes: manifests that a job commit keeps between its two passes; the rest is read again.
         log_retention_entries: decisions kept behind the newest. A job that sees more than this many others
             decided on its destination while it runs is refused (`FencedError`).

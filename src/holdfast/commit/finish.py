@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Iterator
 
 from holdfast.commit import layout
 from holdfast.commit.alive import OverJobs
@@ -23,7 +24,7 @@ from holdfast.commit.success import FILENAME_LIMIT, write_success
 from holdfast.errors import CorruptDataError, NotFoundError
 from holdfast.stores.base import batched_keys, iter_objects
 
-__all__ = ["finish_decision", "finish_earlier", "reap_folders", "reap_uploads", "remove_job_dir"]
+__all__ = ["finish_decision", "finish_earlier", "reap_uploads", "remove_job_dirs"]
 
 
 def finish_earlier(ctx: CommitContext, view: LogView) -> None:
@@ -72,8 +73,9 @@ def finish_decision(
             delete_replaced(ctx, entry)
         write_success(ctx, entry, _some_names(ctx, entry, cache), {**measure.metrics(), "files_lost": len(damaged)})
     # The job is over: what is still pending under its name belongs to attempts that do not count.
-    PUBLICATIONS[entry.record.publication].sweep(ctx, OverJobs(ctx, [entry.job]).is_over)
-    remove_job_dir(ctx, entry.job)
+    over = OverJobs(ctx, [entry.job])
+    PUBLICATIONS[entry.record.publication].sweep(ctx, over.is_over)
+    remove_job_dirs(ctx, over)
     write_mark(ctx, entry.seq, "done", json.dumps({"damaged": damaged[:1000]}).encode() + b"\n")
 
 
@@ -133,24 +135,29 @@ def _is_visible(ctx: CommitContext, seq: int) -> bool:
     return mark_exists(ctx, seq, "visible") or mark_exists(ctx, seq, "done")
 
 
-def remove_job_dir(ctx: CommitContext, job: JobId) -> None:
-    """Delete a job's folder, its ``job.json`` last: while that is there, others leave the job's uploads alone."""
-    record = ctx.key(layout.job_record(job))
-    keys = (info.key for info in iter_objects(ctx.store, ctx.key(layout.job_dir(job))) if info.key != record)
-    for batch in batched_keys(list(keys)):
-        ctx.store.delete_many(batch)
-    ctx.store.delete(record)
+def remove_job_dirs(ctx: CommitContext, over: OverJobs) -> int:
+    """Delete the folders of jobs that are over, also of those whose zombies wrote after their own clean-up.
 
-
-def reap_folders(ctx: CommitContext) -> int:
-    """Remove the folders of jobs that are over: zombies write there after their job's own clean-up."""
-    over = OverJobs(ctx)
+    Each ``job.json`` goes after everything else of its job: while it is there, others leave the job's uploads alone.
+    Returns how many folders went.
+    """
     prefix = ctx.key(layout.JOBS)
-    names = (info.key[len(prefix) :].partition("/")[0] for info in iter_objects(ctx.store, prefix))
-    found = [JobId(name) for name, _ in itertools.groupby(names) if is_job_id(name)]
-    gone = [job for job in found if over.is_over(job, prefix)]
-    for job in gone:
-        remove_job_dir(ctx, job)
+    records: list[str] = []
+    gone: set[str] = set()
+
+    def rest() -> Iterator[str]:
+        for info in iter_objects(ctx.store, prefix):
+            name = info.key[len(prefix) :].partition("/")[0]
+            if is_job_id(name) and over.is_over(JobId(name), prefix):
+                gone.add(name)
+                if info.key == ctx.key(layout.job_record(JobId(name))):
+                    records.append(info.key)
+                else:
+                    yield info.key
+
+    for keys in (rest(), records):
+        for batch in batched_keys(keys):
+            ctx.store.delete_many(batch)
     return len(gone)
 
 

@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from holdfast.commit import layout
+from holdfast.commit.alive import OverJobs
 from holdfast.commit.codec import encode_job
 from holdfast.commit.context import CommitContext, create_record
-from holdfast.commit.finish import finish_decision, finish_earlier, reap_folders, remove_job_dir
+from holdfast.commit.finish import finish_decision, finish_earlier, remove_job_dirs
 from holdfast.commit.ids import new_job_id
 from holdfast.commit.log import LogView, append_entry, find_decision, read_log, trim_log
 from holdfast.commit.manifests import ManifestCache, Prepared, check_messages, prepare_job, store_refs
@@ -125,7 +126,7 @@ def _require_conditional_writes(ctx: CommitContext, record: JobRecord, data: byt
         return
     except UnsupportedError:
         pass
-    remove_job_dir(ctx, record.job)
+    remove_job_dirs(ctx, OverJobs(ctx, [record.job]))
     raise UnsupportedError(
         "the store ignores conditional writes, so two drivers could both decide a job: use another store, or accept "
         "that with allow_unfenced",
@@ -158,7 +159,7 @@ def commit_job(ctx: CommitContext, job: JobRecord, commits: Sequence[TaskCommit 
     ctx = measure.ctx
     view = read_log(ctx)
     entry = find_decision(ctx, view, job.job, job.base_seq)
-    cache = None
+    cache, after = None, None
     if entry is None:
         present = check_messages(job, commits, tasks)
         try:
@@ -174,23 +175,30 @@ def commit_job(ctx: CommitContext, job: JobRecord, commits: Sequence[TaskCommit 
         else:
             cache = prepared.cache
             with measure.stage("decide"):
-                entry = _decide(ctx, job, prepared, view)
+                entry, after = _decide(ctx, job, prepared, view)
     if entry is None:
         return abort_job(ctx, job)
     if entry.kind is Kind.ABORT:
         raise FencedError("the job was aborted by somebody else: run it again", url=ctx.url, job=job.job)
-    return _finish(ctx, entry, cache, measure)
+    return _finish(ctx, entry, view=after, cache=cache, measure=measure)
 
 
-def _decide(ctx: CommitContext, job: JobRecord, prepared: Prepared, view: LogView) -> LogEntry | None:
-    """Create the decision behind all others; None if mode ``ignore`` finds data from another job by now."""
+def _decide(
+    ctx: CommitContext, job: JobRecord, prepared: Prepared, view: LogView
+) -> tuple[LogEntry | None, LogView | None]:
+    """Create the decision behind all others.
+
+    Returns:
+        The decision, None if mode ``ignore`` finds data from another job by now; and the log as it is right after it,
+        None if somebody else decided the job.
+    """
     token = ctx.ids.token()
     refs = store_refs(ctx, job, prepared, token)
     for attempt in range(ctx.settings.conflict_attempts):
         finish_earlier(ctx, view)
         if job.mode in (SaveMode.FAIL, SaveMode.IGNORE) and has_output(ctx):
             if job.mode is SaveMode.IGNORE:
-                return None
+                return None, None
             raise _destination_exists(ctx)
         replaced, by_job = plan_replaced(ctx, job, prepared, f"{token}-{attempt}")
         mine = LogEntry(
@@ -207,32 +215,41 @@ def _decide(ctx: CommitContext, job: JobRecord, prepared: Prepared, view: LogVie
         )
         found = append_entry(ctx, mine)  # the commit point
         if found.job == job.job:
-            return found
+            return found, replace(view, head=found.seq) if found.token == token else None
         seen = view.head
         view = read_log(ctx)
         decided = find_decision(ctx, view, job.job, seen)
         if decided is not None:
-            return decided
+            return decided, None
     raise ConflictError("too many other jobs are deciding on the destination: run the job again", url=ctx.url)
 
 
 def _finish(
-    ctx: CommitContext, entry: LogEntry, cache: ManifestCache | None = None, measure: JobMeasure | None = None
+    ctx: CommitContext,
+    entry: LogEntry,
+    *,
+    view: LogView | None = None,
+    cache: ManifestCache | None = None,
+    measure: JobMeasure | None = None,
 ) -> JobOutcome:
-    """The work after a decision, tried a few times; what is left then is left to the next job."""
+    """The work after a decision, tried a few times; what is left then is left to the next job.
+
+    A `view` that others have overtaken does no harm: every step of `finish_decision` finds out what is done already.
+    """
     problem: HoldfastError | None = None
     for attempt in range(ctx.settings.finish_attempts):
         if attempt:
             ctx.clock.sleep(min(0.5 * 2**attempt, 10.0))
         try:
-            view = read_log(ctx)
-            if entry.seq not in view.done and entry.seq >= view.oldest:
+            view = view or read_log(ctx)
+            if entry.seq in view.done or entry.seq < view.oldest:
+                remove_job_dirs(ctx, OverJobs(ctx, [entry.job]))  # what a fenced driver wrote meanwhile
+            else:
                 finish_decision(ctx, entry, visible=entry.seq in view.visible, cache=cache, measure=measure)
-            reap_folders(ctx)
             trim_log(ctx, replace(view, done=view.done | {entry.seq}))
             return JobOutcome(entry=entry)
         except (UnavailableError, OutcomeUnknownError) as error:
-            problem = error
+            problem, view = error, None
         except InvalidRequestError as error:
             problem = error
             break
@@ -278,6 +295,7 @@ def _drop_fenced(ctx: CommitContext, job: JobRecord) -> JobOutcome:
 
     If it was committed once, it was finished before its entry was trimmed, and what is left of it does not count.
     """
-    PUBLICATIONS[job.publication].sweep(ctx, lambda found, _key: found == job.job)
-    remove_job_dir(ctx, job.job)
+    over = OverJobs(ctx, [job.job])
+    PUBLICATIONS[job.publication].sweep(ctx, over.is_over)
+    remove_job_dirs(ctx, over)
     return JobOutcome(entry=None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from holdfast.commit import layout
@@ -86,7 +86,9 @@ def prepare_job(ctx: CommitContext, job: JobRecord, commits: Sequence[TaskCommit
     totals = Totals()
     seen: set[bytes] = set()  # digests: a hundred thousand long paths would be heavy
     partitions: set[str] = set()
-    loads = ctx.runner.map(lambda commit: _load(ctx, commit.ref, commit.inline), commits)
+    travelled = all(commit.inline is not None for commit in commits)
+    run = map if travelled else ctx.runner.map  # threads are for waiting on the store
+    loads = run(lambda commit: _load(ctx, commit.ref, commit.manifest_data()), commits)
     for done, (ref, data, manifest) in enumerate(loads, start=1):
         cache.keep(ref.key, data)
         totals += ref.totals
@@ -120,8 +122,9 @@ def load_refs(ctx: CommitContext, ref: ListRef, cache: ManifestCache | None) -> 
     return list(decode_refs(ref, ctx.store.get(ctx.key(ref.key))))
 
 
-def iter_files(ctx: CommitContext, refs: Iterable[ManifestRef], cache: ManifestCache | None) -> Iterator[FileEntry]:
+def iter_files(ctx: CommitContext, refs: Sequence[ManifestRef], cache: ManifestCache | None) -> Iterator[FileEntry]:
     """Every file of the job, manifest by manifest."""
     kept = cache.kept if cache is not None else {}
-    for _ref, _data, manifest in ctx.runner.map(lambda ref: _load(ctx, ref, kept.get(ref.key)), refs):
+    run = map if all(ref.key in kept for ref in refs) else ctx.runner.map  # threads are for waiting on the store
+    for _ref, _data, manifest in run(lambda ref: _load(ctx, ref, kept.get(ref.key)), refs):
         yield from manifest.files

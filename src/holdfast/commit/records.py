@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -100,12 +101,16 @@ class TaskCommit:
     """What a task attempt hands to the driver: small, because Spark re-sends all of them to one process.
 
     Attributes:
-        inline: the manifest's own bytes when they are few, which spares the driver a GET.
+        inline: the manifest's own bytes, compressed, when they are few: spares the driver a GET.
     """
 
     job: JobId
     ref: ManifestRef
     inline: bytes | None = field(default=None, repr=False)
+
+    def manifest_data(self) -> bytes | None:
+        """The manifest's bytes if they travelled with the message; the digest in `ref` is what vouches for them."""
+        return None if self.inline is None else zlib.decompress(self.inline)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

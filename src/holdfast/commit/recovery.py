@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from holdfast.commit import layout
+from holdfast.commit.alive import OverJobs
 from holdfast.commit.codec import decode_job
 from holdfast.commit.context import CommitContext
-from holdfast.commit.finish import finish_decision, reap_folders, reap_uploads
+from holdfast.commit.finish import finish_decision, reap_uploads, remove_job_dirs
 from holdfast.commit.ids import JobId, is_job_id
 from holdfast.commit.job import abort_job
 from holdfast.commit.log import read_entry, read_log
@@ -119,7 +120,7 @@ def recover(
         else:
             _end_open_job(ctx, found.record, report)
     if not dry_run:
-        report.folders_removed = reap_folders(ctx)
+        report.folders_removed = remove_job_dirs(ctx, OverJobs(ctx))
         report.uploads_aborted = reap_uploads(ctx)
     return report
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import collections
-import contextlib
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, InvalidStateError, ThreadPoolExecutor, wait
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -60,22 +59,22 @@ class ThreadRunner:
     lane_threads: int = 4
 
     def map(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-        failed: Future[R] = Future()  # gets the first error in time, whichever item it belongs to
+        first_error: list[BaseException] = []  # in time, whichever item it belongs to
 
         def run(item: T) -> R:
-            if failed.done():  # this item waited in the pool; nobody reads its result any more
+            if first_error:  # this item waited in the pool; nobody reads its result any more
                 raise CancelledError
             try:
                 return function(item)
             except BaseException as error:
-                with contextlib.suppress(InvalidStateError):  # another item was first
-                    failed.set_exception(error)
+                first_error.append(error)
                 raise
 
         def result(future: Future[R]) -> R:
-            if not future.done():
-                wait((future, failed), return_when=FIRST_COMPLETED)
-            return failed.result() if failed.done() else future.result()
+            future.exception()  # waits
+            if first_error:
+                raise first_error[0]
+            return future.result()
 
         pool = ThreadPoolExecutor(self.threads, thread_name_prefix="holdfast")
         pending: collections.deque[Future[R]] = collections.deque()

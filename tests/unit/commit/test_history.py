@@ -90,7 +90,7 @@ def test_foreign_files_and_reports_are_notes() -> None:
 
 def test_unfinished_job_is_a_problem_and_history_tells_its_state() -> None:
     world = World("upload")
-    for operation, state in ((Operation.COMPLETE_UPLOAD, "decided"), (Operation.DELETE, "visible")):
+    for operation, state in ((Operation.COMPLETE_UPLOAD, "decided"), (Operation.LIST_UPLOADS, "visible")):
         job = start(world.context())
         messages = run_tasks(world.context(), job, "new")
         with pytest.raises(SimulatedCrash):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import pickle
+import zlib
 
 import pytest
 
@@ -52,15 +53,15 @@ def test_two_files_with_one_target_are_refused() -> None:
     job = start(world.context())
     messages = run_tasks(world.context(), job, "new")
     first = messages[0]
-    assert first is not None and first.inline is not None
-    manifest = decode_manifest(first.ref, first.inline)
+    data = first and first.manifest_data()
+    assert first is not None and data is not None
+    manifest = decode_manifest(first.ref, data)
     doubled = encode_manifest(dataclasses.replace(manifest, files=manifest.files + manifest.files[:1]))
     totals = dataclasses.replace(first.ref.totals, files=3)
     ref = dataclasses.replace(first.ref, sha256=digest(doubled), totals=totals)
+    twice = dataclasses.replace(first, ref=ref, inline=zlib.compress(doubled))
     with pytest.raises(InvalidRequestError, match="same target"):
-        TWO_PHASE.commit_job(
-            world.context(), job, [dataclasses.replace(first, ref=ref, inline=doubled), messages[1]], TASKS
-        )
+        TWO_PHASE.commit_job(world.context(), job, [twice, messages[1]], TASKS)
     assert read_log(world.context()).head == 0
 
 

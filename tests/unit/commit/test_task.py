@@ -45,7 +45,8 @@ def test_bytes_become_parts_in_order() -> None:
     manifest = manifest_of(world, commit)
     content = payload("a-long-name", 0, 0)
     assert [size for _, size in manifest.files[0].parts] == [4] * (len(content) // 4) + [len(content) % 4]
-    assert commit.inline is not None and decode_manifest(commit.ref, commit.inline) == manifest
+    travelled = commit.manifest_data()
+    assert travelled is not None and decode_manifest(commit.ref, travelled) == manifest
     assert commit.ref.totals.rows == 2 and commit.ref.totals.files == 2
 
 
