@@ -1,15 +1,15 @@
-"""A real Spark session for a test module, and what its tests ask of a destination."""
+"""Real Spark sessions for test modules, and what their tests ask of a destination."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pyspark import cloudpickle
+from pyspark import SparkContext, cloudpickle
 from pyspark.sql import SparkSession
 
 from holdfast.commit import open_context, read_history, verify
@@ -18,9 +18,29 @@ from holdfast.commit.ids import file_owner
 ROOT = Path(__file__).parents[2]
 
 
+def new_session() -> SparkSession:
+    """A session in the application that the test modules share; the end of the test run stops it."""
+    session = _start("local[2,4]", {}).newSession()
+    # `save` looks formats up in the active session of the thread, whatever the frame's own is.
+    SparkSession._get_j_spark_session_class(session._jvm).setActiveSession(session._jsparkSession)
+    return session
+
+
 @contextlib.contextmanager
 def spark_session(master: str = "local[2,4]", **config: str) -> Iterator[SparkSession]:
-    """A session whose workers run this interpreter and can import what the test process can."""
+    """An application of its own, where one is the subject; it ends the shared one, which `new_session` starts again."""
+    running = SparkContext._active_spark_context
+    if running is not None:
+        running.stop()
+    session = _start(master, config)
+    try:
+        yield session
+    finally:
+        session.stop()
+
+
+def _start(master: str, config: Mapping[str, str]) -> SparkSession:
+    """The running application or a new one, whose workers run this interpreter and import what this process can."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     paths = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
@@ -30,6 +50,7 @@ def spark_session(master: str = "local[2,4]", **config: str) -> Iterator[SparkSe
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.memory": "1g",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",  # nothing here runs long enough to pay for more
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.session.timeZone": "America/Los_Angeles",
         "spark.executorEnv.PYTHONPATH": paths,
@@ -41,10 +62,7 @@ def spark_session(master: str = "local[2,4]", **config: str) -> Iterator[SparkSe
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")
-    try:
-        yield session
-    finally:
-        session.stop()
+    return session
 
 
 def by_value(module: str) -> None:

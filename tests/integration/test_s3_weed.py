@@ -24,11 +24,9 @@ from tests.integration.lossy_proxy import LossyProxy
 pytestmark = pytest.mark.s3
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[SeaweedServer]:
-    with SeaweedServer() as running:
-        running.create_bucket("bucket")
-        yield running
+@pytest.fixture(scope="module", autouse=True)
+def bucket(server: SeaweedServer) -> None:
+    server.create_bucket("bucket")
 
 
 @pytest.fixture

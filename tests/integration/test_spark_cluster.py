@@ -34,11 +34,11 @@ _PATIENCE_S = 120.0
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
-    # A frozen executor is given up after some 15 s.
+    # A frozen executor is given up after some 10 s.
     with spark_session(
         "local-cluster[2,1,1024]",
         spark__executor__heartbeatInterval="1s",
-        spark__network__timeout="15s",
+        spark__network__timeout="10s",
         spark__network__timeoutInterval="2s",
         spark__sql__execution__arrow__maxRecordsPerBatch="100",
     ) as session:

@@ -27,7 +27,7 @@ from holdfast.commit import Kind, open_context, read_history, recover
 from holdfast.spark.session import register
 from holdfast.spark.source import HoldfastDataSource
 from holdfast.spark.writer import HoldfastWriter
-from tests.integration.spark_session import assert_clean, by_value, jobs_seen, spark_session, visible
+from tests.integration.spark_session import assert_clean, by_value, jobs_seen, visible
 
 pytestmark = [
     pytest.mark.spark,
@@ -40,11 +40,11 @@ SPARK_FAILS = (PySparkException, Py4JJavaError)  # a dead Python process comes a
 
 
 @pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    with spark_session() as session:
-        register(session)
-        session.dataSource.register(DyingSource)
-        yield session
+def spark(spark: SparkSession) -> SparkSession:
+    spark.dataSource.register(DyingSource)
+    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "100")
+    register(spark)
+    return spark
 
 
 def ids(df: DataFrame) -> list[int]:
@@ -69,7 +69,6 @@ def failing(df: DataFrame, how: str, attempts: int, after_batches: int = 2) -> D
 
 @pytest.fixture
 def rows(spark: SparkSession) -> DataFrame:
-    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "100")
     return spark.range(0, 2000, 1, 2).selectExpr("id", "cast(id % 3 as int) as k")
 
 

@@ -20,7 +20,7 @@ import holdfast
 from holdfast.commit import SaveMode, open_context
 from holdfast.commit.committers import TWO_PHASE
 from holdfast.errors import InvalidRequestError, NotFoundError
-from tests.integration.spark_session import spark_session, visible
+from tests.integration.spark_session import visible
 
 pytestmark = [
     pytest.mark.spark,
@@ -47,12 +47,6 @@ NESTED_ROWS = [
     (*FLAT_ROWS[1], b"", [], {}, (None, None)),
     (*FLAT_ROWS[2], *[None] * 4),
 ]
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    with spark_session() as session:
-        yield session
 
 
 def by_id(df: DataFrame) -> list[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow.dataset as ds
@@ -17,7 +17,7 @@ import holdfast
 from holdfast.commit import open_context, verify
 from holdfast.errors import AccessDeniedError, NotFoundError
 from holdfast.testing.weed import SeaweedServer
-from tests.integration.spark_session import assert_clean, spark_session
+from tests.integration.spark_session import assert_clean
 
 pytestmark = [
     pytest.mark.spark,
@@ -28,17 +28,9 @@ pytestmark = [
 SECRET = "holdfast-secret"
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[SeaweedServer]:
-    with SeaweedServer() as running:
-        running.create_bucket("bucket")
-        yield running
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    with spark_session() as session:
-        yield session
+@pytest.fixture(scope="module", autouse=True)
+def bucket(server: SeaweedServer) -> None:
+    server.create_bucket("spark")
 
 
 @pytest.fixture
@@ -57,7 +49,7 @@ def rows(spark: SparkSession) -> DataFrame:
 
 
 def test_modes_and_partitions(spark: SparkSession, server: SeaweedServer, access: dict[str, Any]) -> None:
-    url = "s3://bucket/a b/ünï+%20=/t"
+    url = "s3://spark/a b/ünï+%20=/t"
     first = holdfast.write(rows(spark), url, partition_by=["k", "o d"], **access)
     assert (first.rows, first.finished) == (300, True)
     holdfast.write(
@@ -75,7 +67,7 @@ def test_modes_and_partitions(spark: SparkSession, server: SeaweedServer, access
 
 
 def test_pyarrow_and_pandas_read_the_same(spark: SparkSession, server: SeaweedServer, access: dict[str, Any]) -> None:
-    url = "s3a://bucket/plain/t"
+    url = "s3a://spark/plain/t"
     holdfast.write(rows(spark), url, partition_by="k", **access)
     files = pafs.S3FileSystem(
         access_key="holdfast",
@@ -84,14 +76,37 @@ def test_pyarrow_and_pandas_read_the_same(spark: SparkSession, server: SeaweedSe
         scheme="http",
         region="us-east-1",
     )
-    found = ds.dataset("bucket/plain/t", filesystem=files, format="parquet", partitioning="hive").to_table()
+    found = ds.dataset("spark/plain/t", filesystem=files, format="parquet", partitioning="hive").to_table()
     expected = sorted((row["id"], row["k"], row["o d"]) for row in rows(spark).collect())
     frame = found.to_pandas()
     assert sorted(zip(frame["id"], frame["k"], frame["o d"], strict=True)) == expected
 
 
+def test_duckdb_reads_the_same(spark: SparkSession, server: SeaweedServer, access: dict[str, Any]) -> None:
+    """A reader with an S3 client and a Parquet reader that share no code with ours or Spark's."""
+    import duckdb
+    import duckdb_extension_httpfs
+
+    folder = Path(duckdb_extension_httpfs.__file__).parent / "extensions" / f"v{duckdb.__version__}"
+    extension = folder / "httpfs.duckdb_extension"
+    if not extension.exists():
+        pytest.skip(f"duckdb-extension-httpfs holds no file for this platform and DuckDB: {extension}")
+    url = "s3://spark/duck db/t"
+    holdfast.write(rows(spark), url, partition_by=["k", "o d"], **access)
+    with duckdb.connect() as connection:
+        connection.load_extension(str(extension))
+        connection.execute(
+            f"CREATE SECRET (TYPE s3, KEY_ID 'holdfast', SECRET '{SECRET}', REGION 'us-east-1', URL_STYLE 'path', "
+            f"ENDPOINT '{server.endpoint_url.removeprefix('http://')}', USE_SSL false)"
+        )
+        found = connection.execute(
+            f"SELECT id, k, \"o d\" FROM read_parquet('{url}/*/*/*.parquet', hive_partitioning=true)"
+        ).fetchall()
+    assert sorted(found) == sorted((row["id"], row["k"], row["o d"]) for row in rows(spark).collect())
+
+
 def test_a_failed_job_leaves_no_upload(spark: SparkSession, server: SeaweedServer, access: dict[str, Any]) -> None:
-    url = "s3://bucket/failed/t"
+    url = "s3://spark/failed/t"
     bad = rows(spark).selectExpr("id", "if(id = 299, raise_error('injected'), id) as x")
     with pytest.raises(Exception, match="injected"):
         holdfast.write(bad, url, **access)
@@ -103,7 +118,7 @@ def test_a_failed_job_leaves_no_upload(spark: SparkSession, server: SeaweedServe
 
 def test_what_is_wrong_with_the_store_is_said_in_a_sentence(spark: SparkSession, access: dict[str, Any]) -> None:
     with pytest.raises(AccessDeniedError) as caught:
-        holdfast.write(rows(spark), "s3://bucket/x", **{**access, "secret_key": "canary-wrong"})
+        holdfast.write(rows(spark), "s3://spark/x", **{**access, "secret_key": "canary-wrong"})
     assert "canary" not in str(caught.value)
     with pytest.raises(NotFoundError):
         holdfast.write(rows(spark), "s3://no-such-bucket/x", **access)

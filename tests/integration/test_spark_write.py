@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import holdfast
 from holdfast.errors import DestinationExistsError, InvalidRequestError
-from tests.integration.spark_session import assert_clean, spark_session, visible
+from tests.integration.spark_session import assert_clean, visible
 
 pytestmark = [
     pytest.mark.spark,
@@ -27,12 +26,6 @@ pytestmark = [
 ]
 
 CANARY = "canary-5f2c"
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    with spark_session() as session:
-        yield session
 
 
 @pytest.fixture

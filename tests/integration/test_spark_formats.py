@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ import pytest
 from holdfast.formats import get_format
 from holdfast.table import TableWriter, WriteSettings
 
-pyspark_sql = pytest.importorskip("pyspark.sql")
+pytest.importorskip("pyspark.sql")
 
 pytestmark = [
     pytest.mark.spark,
@@ -49,24 +48,6 @@ SCALAR_DDL = (
     "s string, flag boolean, i1 byte, i2 short, i4 int, i8 long, f4 float, f8 double, price decimal(38,18), day date, "
     "instant timestamp, local timestamp_ntz"
 )
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
-    session = (
-        pyspark_sql.SparkSession.builder.master("local[1]")
-        .appName("formats")
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.sql.shuffle.partitions", "1")
-        .config("spark.sql.session.timeZone", ZONE)
-        .getOrCreate()
-    )
-    session.sparkContext.setLogLevel("ERROR")
-    session.conf.set("spark.sql.session.timeZone", ZONE)
-    yield session
-    session.stop()
 
 
 def write(path: Path, name: str, batch: pa.RecordBatch, options: dict[str, str] | None = None) -> str:
