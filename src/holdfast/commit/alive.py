@@ -15,7 +15,7 @@ __all__ = ["OverJobs"]
 class OverJobs:
     """Tells jobs that are over from those that may still commit; remembers what it has looked up.
 
-    A job's record comes before its first upload and goes after its last step, so a job that has one is never touched.
+    A job's record comes before its first upload and goes when nothing of it waits: a job that has one is never touched.
     The record lies in the job's destination, which may be any folder between the context's prefix and the key: a sweep
     of ``s3://bucket`` meets the uploads of a job that writes to ``s3://bucket/flights``.
 

@@ -138,26 +138,23 @@ def _is_visible(ctx: CommitContext, seq: int) -> bool:
 def remove_job_dirs(ctx: CommitContext, over: OverJobs) -> int:
     """Delete the folders of jobs that are over, also of those whose zombies wrote after their own clean-up.
 
-    Each ``job.json`` goes after everything else of its job: while it is there, others leave the job's uploads alone.
+    Requires: what the jobs had waiting is swept, so that nothing of theirs needs the protection of ``job.json``.
     Returns how many folders went.
+
+    Crash: a folder without its record, which belongs to nobody; the next job takes it.
     """
     prefix = ctx.key(layout.JOBS)
-    records: list[str] = []
     gone: set[str] = set()
 
-    def rest() -> Iterator[str]:
+    def keys() -> Iterator[str]:
         for info in iter_objects(ctx.store, prefix):
             name = info.key[len(prefix) :].partition("/")[0]
             if is_job_id(name) and over.is_over(JobId(name), prefix):
                 gone.add(name)
-                if info.key == ctx.key(layout.job_record(JobId(name))):
-                    records.append(info.key)
-                else:
-                    yield info.key
+                yield info.key
 
-    for keys in (rest(), records):
-        for batch in batched_keys(keys):
-            ctx.store.delete_many(batch)
+    for batch in batched_keys(keys()):
+        ctx.store.delete_many(batch)
     return len(gone)
 
 

@@ -48,7 +48,7 @@ def job_dir(job: JobId) -> str:
 
 
 def job_record(job: JobId) -> str:
-    """Written before anything else of a job, deleted after everything else: while it is there, hands off."""
+    """Written before anything else of a job, deleted when nothing of it waits: while it is there, hands off."""
     return f"{job_dir(job)}job.json"
 
 
