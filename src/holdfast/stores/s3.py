@@ -42,6 +42,7 @@ from holdfast.stores.base import (
     check_key,
 )
 from holdfast.stores.s3_client import Client, S3Connection
+from holdfast.stores.s3_complete import complete_upload
 from holdfast.stores.s3_errors import BULK_DELETE_REFUSED, Effect, code_of, status_of
 from holdfast.stores.s3_options import S3Options
 
@@ -231,12 +232,10 @@ class S3Store:
     def complete_upload(self, key: str, upload_id: str, parts: Sequence[Part]) -> ObjectInfo:
         if not parts or [part.number for part in parts] != list(range(1, len(parts) + 1)):
             raise InvalidRequestError("parts have to be numbered from 1 without a gap", key=key)
-        named = [{"PartNumber": part.number, "ETag": _quoted(part.etag)} for part in parts]
-        arguments = {"Bucket": self.bucket, "Key": key, "UploadId": upload_id, "MultipartUpload": {"Parts": named}}
 
         def send(client: Client) -> ObjectInfo:
             try:
-                etag = _etag(client.complete_multipart_upload(**arguments))
+                etag = complete_upload(client, self.bucket, key, upload_id, parts)
             except ClientError as error:
                 if _server_failed(error) and self._settle(client, key, upload_id, error):
                     raise UnavailableError("the store failed, the upload is pending: repeat", key=key) from error
