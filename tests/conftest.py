@@ -24,6 +24,7 @@ def pytest_configure() -> None:
         "NO_PROXY": "127.0.0.1,localhost",
         "PYSPARK_PYTHON": sys.executable,  # scripts/run sets these too; an editor that runs one test does not
         "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1",  # no test runs long enough to pay for Java's second compiler
         "no_proxy": "127.0.0.1,localhost",
         _SESSION_MARK: str(os.getpid()),
     }

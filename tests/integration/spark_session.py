@@ -50,7 +50,6 @@ def _start(master: str, config: Mapping[str, str]) -> SparkSession:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",  # nothing here runs long enough to pay for more
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.session.timeZone": "America/Los_Angeles",
         "spark.executorEnv.PYTHONPATH": paths,

@@ -60,9 +60,9 @@ def test_ctrl_c_in_mid_write_leaves_nothing_visible(tmp_path: Path) -> None:
     """Spark is stopped, the job aborted in the log, exit code 130."""
     with (tmp_path / "in.csv").open("w", encoding="utf-8") as file:
         file.write("id,text\n")
-        file.writelines(f"{number},{'x' * 20}\n" for number in range(2_000_000))
+        file.writelines(f"{number},{'x' * 20}\n" for number in range(500_000))
     process = subprocess.Popen(
-        [*_COMMAND, "in.csv", "out", "--option", "maxRecordsPerFile=2000", "--master", "local[2]"],
+        [*_COMMAND, "in.csv", "out", "--option", "maxRecordsPerFile=500", "--master", "local[2]"],
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

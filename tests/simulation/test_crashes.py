@@ -10,7 +10,18 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from holdfast.commit import TWO_PHASE, CommitContext, Kind, SaveMode, read_history, read_snapshot, recover
+from holdfast.commit import (
+    TWO_PHASE,
+    CommitContext,
+    Decision,
+    JobRecord,
+    Kind,
+    SaveMode,
+    TaskCommit,
+    read_history,
+    read_snapshot,
+    recover,
+)
 from holdfast.stores.faulty import SimulatedCrash, crash_at
 from tests.simulation.world import (
     HOME,
@@ -51,7 +62,7 @@ def was_committed(world: World) -> bool:
     return any(decision.entry.seq == 2 and decision.entry.kind is Kind.COMMIT for decision in history(world))
 
 
-def history(world: World) -> list:  # type: ignore[type-arg]  # decisions
+def history(world: World) -> list[Decision]:
     return read_history(world.context()).decisions
 
 
@@ -203,7 +214,7 @@ def test_folders_of_other_destinations_are_not_touched() -> None:
         messages = run_tasks(world.context(), job, "new")
         return lambda ctx: TWO_PHASE.commit_job(ctx, job, messages, TASKS)
 
-    others: list = []  # type: ignore[type-arg]  # (job, messages)
+    others: list[tuple[JobRecord, list[TaskCommit]]] = []
     for world, _ in crashes("upload", prepare):
         recover(world.context())
         job, messages = others[-1]
