@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from holdfast.spark.source import HoldfastDataSource
@@ -26,7 +27,12 @@ def register(spark: SparkSession) -> None:
     Memory: Arrow batches are then bounded by ``spark.sql.execution.arrow.maxRecordsPerBatch`` (10,000 rows) alone; for
     rows of more than some 100 KB set that lower.
     """
-    spark.dataSource.register(HoldfastDataSource)
+    try:
+        spark.dataSource.register(HoldfastDataSource)
+    except AnalysisException as error:
+        # Another session is the thread's active one and has it: that is where Spark looks formats up.
+        if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
+            raise
     if spark.conf.get(_BATCH_BYTES, None) is None:  # with a default given, Spark's own default does not come back
         spark.conf.set(_BATCH_BYTES, _UNCHECKED)
         _log.info("set for this session: %s=%s", _BATCH_BYTES, _UNCHECKED)

@@ -15,7 +15,9 @@ from holdfast.testing.weed import SeaweedServer
 
 def _program(tmp_path: Path, body: str) -> str:
     path = tmp_path / "weed"
-    path.write_text(f"#!{sys.executable}\n{body}\n")
+    script = path.with_name("weed.py")
+    script.write_text(body)
+    path.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{script}" "$@"\n')  # a shebang takes no path with a space
     path.chmod(0o755)
     return str(path)
 
