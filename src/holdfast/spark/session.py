@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 
-from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from holdfast.spark.source import HoldfastDataSource
@@ -27,12 +26,10 @@ def register(spark: SparkSession) -> None:
     Memory: Arrow batches are then bounded by ``spark.sql.execution.arrow.maxRecordsPerBatch`` (10,000 rows) alone; for
     rows of more than some 100 KB set that lower.
     """
-    try:
-        spark.dataSource.register(HoldfastDataSource)
-    except AnalysisException as error:
-        # Another session is the thread's active one and has it: that is where Spark looks formats up.
-        if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
-            raise
+    # Spark looks formats up in the thread's active session, whatever session a DataFrame is of; PySpark does the same
+    # in createDataFrame.
+    SparkSession._get_j_spark_session_class(spark._jvm).setActiveSession(spark._jsparkSession)
+    spark.dataSource.register(HoldfastDataSource)
     if spark.conf.get(_BATCH_BYTES, None) is None:  # with a default given, Spark's own default does not come back
         spark.conf.set(_BATCH_BYTES, _UNCHECKED)
         _log.info("set for this session: %s=%s", _BATCH_BYTES, _UNCHECKED)
