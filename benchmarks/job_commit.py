@@ -139,7 +139,7 @@ def measure_throttled(
     slow = InterceptedStore(memory, Throttled(throttle))
     destinations = _Destinations(slow, memory, shape, content, threads)
     contenders = {"holdfast": destinations.holdfast, "rename": destinations.rename}
-    seconds = run_in_turn(contenders, rounds, say, warm_up=False)  # nothing to warm: the time is waiting
+    seconds = run_in_turn(contenders, rounds, say, warm_ups=0)  # nothing to warm: the time is waiting
     title = f"job commit of {shape.files} files of {shape.file_bytes // _MIB} MiB, store throttled to paper 000's S3"
     return _compared("commit-throttled", title, 0.05, shape, threads, seconds)
 

@@ -92,7 +92,7 @@ def _machine() -> dict[str, object]:
 
 
 def run_in_turn(
-    contenders: Mapping[str, Callable[[int], float]], rounds: int, say: Say, *, warm_up: bool = True
+    contenders: Mapping[str, Callable[[int], float]], rounds: int, say: Say, *, warm_ups: int = 1
 ) -> dict[str, list[float]]:
     """Let the contenders run one after the other, each round in the opposite order of the one before.
 
@@ -100,17 +100,17 @@ def run_in_turn(
 
     Args:
         contenders: by name, what prepares a round (untimed), runs it and returns the seconds that count. The number
-            that it is given is new in each round; the warm-up's is 0.
+            that it is given is new in each round; those of warm-ups are not above 0.
         rounds: those that count.
-        warm_up: run each once before, and forget the time.
+        warm_ups: run each so often before, and forget the times.
     """
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
-    for number in range(0 if warm_up else 1, rounds + 1):
+    for number in range(1 - warm_ups, rounds + 1):
         names = list(contenders)
         for name in names if number % 2 else reversed(names):
             taken = contenders[name](number)
-            say(f"  {'warm-up' if number == 0 else f'round {number}'}: {name} {taken:.2f} s")
-            if number:
+            say(f"  {'warm-up' if number < 1 else f'round {number}'}: {name} {taken:.2f} s")
+            if number > 0:
                 seconds[name].append(taken)
     return seconds
 
