@@ -161,7 +161,8 @@ class CountedReads(io.BytesIO):
 
 
 def test_row_groups_that_a_filter_rules_out_are_not_read() -> None:
-    batch = pa.record_batch({"x": pa.array(range(100_000)), "y": pa.array(range(100_000))})
+    scattered = [number * 7_919_797 % 1_000_003 * 1_000_003 for number in range(100_000)]
+    batch = pa.record_batch({"x": pa.array(range(100_000)), "w": pa.array(scattered), "y": pa.array(range(100_000))})
     data = write([batch], row_group_rows=10_000)
     row_filter = RowFilter(pc.field("x") == 55_555, frozenset({"x"}))
     source = CountedReads(data)
@@ -192,3 +193,32 @@ def test_splits_cover_every_row_group_once() -> None:
 @pytest.mark.parametrize("name", ["csv", "json", "text", "orc", "arrow", "avro"])
 def test_other_formats_are_read_whole(name: str) -> None:
     assert list(get_format(name).plan_splits(io.BytesIO(), get_format(name).default_options, 1)) == [None]
+
+
+def test_columns_are_encoded_as_their_first_values_suggest() -> None:
+    """Small steps become differences, noise is not compressed; whatever is chosen, the values come back."""
+    rows = 20_000
+    noise = [number * 0x9E3779B97F4A7C15 % 2**63 for number in range(rows)]
+    columns = {
+        "id": pa.array(range(rows)),
+        "down": pa.array(range(rows, 0, -1)),
+        "noise": pa.array(noise),
+        "real": pa.array([float(value) / 3 for value in noise]),
+        "some": pa.array([None if value % 3 else value for value in range(rows)]),
+        "jump": pa.array([*range(rows - 1), 2**63 - 1]),
+        "word": pa.array([f"w{value % 7}" for value in range(rows)]),
+        "list": pa.array([[value, value + 1] for value in range(rows)]),
+    }
+    batch = pa.record_batch(columns)
+    data = write([batch])
+    file = pq.ParquetFile(io.BytesIO(data))
+    group = file.metadata.row_group(0)
+    found = {group.column(index).path_in_schema: group.column(index) for index in range(group.num_columns)}
+    steps = {path for path, column in found.items() if "DELTA_BINARY_PACKED" in column.encodings}
+    assert {"id", "down"} <= steps and not steps & {"noise", "real", "some", "jump", "word"}
+    assert found["noise"].compression == found["real"].compression == "UNCOMPRESSED"
+    assert found["word"].compression == found["some"].compression == "SNAPPY"
+    assert "RLE_DICTIONARY" in found["word"].encodings
+    assert file.read(use_threads=False).combine_chunks().to_batches()[0].equals(batch)
+    zstd = pq.ParquetFile(io.BytesIO(write([batch], compression="zstd"))).metadata.row_group(0)
+    assert {zstd.column(index).compression for index in range(zstd.num_columns)} == {"ZSTD"}
