@@ -79,10 +79,8 @@ def start_job(ctx: CommitContext, mode: SaveMode, details: Mapping[str, object] 
     view = read_log(ctx)
     if ctx.prefix and _is_file(ctx):
         raise InvalidRequestError("the destination is a file: name a directory", url=ctx.url)
-    if mode in (SaveMode.FAIL, SaveMode.IGNORE) and has_output(ctx):
-        if mode is SaveMode.IGNORE:
-            return None
-        raise _destination_exists(ctx)
+    if _is_to_be_skipped(ctx, mode):
+        return None
     record = JobRecord(
         job=new_job_id(ctx.clock, ctx.ids),
         committer="two_phase",
@@ -108,10 +106,15 @@ def _is_file(ctx: CommitContext) -> bool:
     return True
 
 
-def _destination_exists(ctx: CommitContext) -> DestinationExistsError:
-    return DestinationExistsError(
-        "the destination holds data already: choose mode append or overwrite, or another destination", url=ctx.url
-    )
+def _is_to_be_skipped(ctx: CommitContext, mode: SaveMode) -> bool:
+    """Whether mode ``ignore`` meets data; mode ``fail`` that does is refused."""
+    if mode not in (SaveMode.FAIL, SaveMode.IGNORE) or not has_output(ctx):
+        return False
+    if mode is SaveMode.FAIL:
+        raise DestinationExistsError(
+            "the destination holds data already: choose mode append or overwrite, or another destination", url=ctx.url
+        )
+    return True
 
 
 def _require_conditional_writes(ctx: CommitContext, record: JobRecord, data: bytes) -> None:
@@ -196,10 +199,8 @@ def _decide(
     refs = store_refs(ctx, job, prepared, token)
     for attempt in range(ctx.settings.conflict_attempts):
         finish_earlier(ctx, view)
-        if job.mode in (SaveMode.FAIL, SaveMode.IGNORE) and has_output(ctx):
-            if job.mode is SaveMode.IGNORE:
-                return None, None
-            raise _destination_exists(ctx)
+        if _is_to_be_skipped(ctx, job.mode):
+            return None, None
         replaced, by_job = plan_replaced(ctx, job, prepared, f"{token}-{attempt}")
         mine = LogEntry(
             seq=view.head + 1,
