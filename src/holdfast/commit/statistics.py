@@ -1,0 +1,233 @@
+"""What was done and how long it took: counted in every process, added up, shown in ``_SUCCESS``.
+
+The value is plain and adds up like a number; `hadoop.statistics` turns it into Hadoop's IOStatistics and back.
+
+Worked composition::
+
+    recorder = Recorder(clock)
+    store = InterceptedStore(store, recorder.observed)
+    with recorder.timed("job_stage_rename_files"):
+        recorder.count("committer_files_committed")
+    total = sum((task.statistics for task in tasks), recorder.snapshot())
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from holdfast.seams import Clock
+from holdfast.stores.intercept import Operation, StoreCall
+
+__all__ = ["NO_STATISTICS", "STORE_STATISTICS", "Duration", "Recorder", "Statistics", "compact", "from_compact"]
+
+T = TypeVar("T")
+
+_MAX_NAMES = 10_000  # of one kind; Hadoop's own lists have some hundred
+
+STORE_STATISTICS: Mapping[str, str] = {
+    "put": "object_put_request",
+    "get": "action_http_get_request",
+    "head": "object_metadata_request",
+    "list_page": "object_list_request",
+    "delete": "object_delete_request",
+    "delete_many": "object_bulk_delete_request",
+    "copy": "object_copy_requests",
+    "create_upload": "object_multipart_initiated",
+    "upload_part": "multipart_upload_part_put",
+    "complete_upload": "multipart_upload_completed",
+    "abort_upload": "object_multipart_aborted",
+    "list_uploads_page": "multipart_upload_list",
+    "open_write": "op_create",
+    "rename": "op_rename",
+    "rename_dir": "op_rename_dir",
+    "file.write": "file_write",
+    "file.close": "file_close",
+    "file.discard": "file_discard",
+}
+"""Statistic of each call of the store protocols. Hadoop's StoreStatisticNames where it has one; ``op_rename_dir`` and
+``file_…`` are ours: a directory's rename and a file's writes have no name of their own there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Duration:
+    """How often something was done and how long it took, in milliseconds; failed runs count and take time too."""
+
+    count: int
+    failures: int
+    total_ms: int
+    min_ms: int
+    max_ms: int
+
+    @property
+    def mean_ms(self) -> float:
+        return self.total_ms / self.count if self.count else 0.0
+
+    def __add__(self, other: Duration) -> Duration:
+        if not self.count or not other.count:
+            return self if self.count else other
+        return Duration(
+            count=self.count + other.count,
+            failures=self.failures + other.failures,
+            total_ms=self.total_ms + other.total_ms,
+            min_ms=min(self.min_ms, other.min_ms),
+            max_ms=max(self.max_ms, other.max_ms),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statistics:
+    """Counters and durations, which add up, and gauges, of which a sum keeps the later one."""
+
+    counters: Mapping[str, int] = field(default_factory=dict)
+    gauges: Mapping[str, int] = field(default_factory=dict)
+    durations: Mapping[str, Duration] = field(default_factory=dict)
+
+    def __add__(self, other: Statistics) -> Statistics:
+        counters, durations = dict(self.counters), dict(self.durations)
+        for name, value in other.counters.items():
+            counters[name] = counters.get(name, 0) + value
+        for name, duration in other.durations.items():
+            durations[name] = durations[name] + duration if name in durations else duration
+        return Statistics(counters=counters, gauges={**self.gauges, **other.gauges}, durations=durations)
+
+
+NO_STATISTICS = Statistics()
+"""The sum of nothing."""
+
+
+class _Tally:
+    """A duration that grows. In seconds: a thousand calls of 0.4 ms are 400 ms, not 0."""
+
+    def __init__(self) -> None:
+        self.count = self.failures = 0
+        self.total_s = self.max_s = 0.0
+        self.min_s = float("inf")
+
+    def add(self, spent_s: float, failed: bool) -> None:
+        self.count += 1
+        self.failures += failed
+        self.total_s += spent_s
+        self.min_s = min(self.min_s, spent_s)
+        self.max_s = max(self.max_s, spent_s)
+
+    def duration(self) -> Duration:
+        return Duration(self.count, self.failures, *(round(s * 1000) for s in (self.total_s, self.min_s, self.max_s)))
+
+
+class Recorder:
+    """Collects statistics; threads may share it.
+
+    Args:
+        clock: durations are differences of its `elapsed_s`.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._counters: dict[str, int] = {}
+        self._gauges: dict[str, int] = {}
+        self._tallies: dict[str, _Tally] = {}
+
+    def count(self, name: str, by: int = 1) -> None:
+        """Add `by` to a counter."""
+        with self._lock:
+            self._counters[name] = self._counters.get(name, 0) + by
+
+    def gauge(self, name: str, value: int) -> None:
+        """Set a gauge."""
+        with self._lock:
+            self._gauges[name] = value
+
+    @contextlib.contextmanager
+    def timed(self, name: str) -> Iterator[None]:
+        """Time what happens inside; an error that leaves it counts as a failure too."""
+        started_s = self._clock.elapsed_s()
+        failed = True
+        try:
+            yield
+            failed = False
+        finally:
+            spent_s = self._clock.elapsed_s() - started_s
+            with self._lock:
+                self._tallies.setdefault(name, _Tally()).add(spent_s, failed)
+
+    def observed(self, call: StoreCall, proceed: Callable[[], T]) -> T:
+        """A store's interceptor: each call is timed under its name in `STORE_STATISTICS`, and what it moved counted."""
+        with self.timed(STORE_STATISTICS[call.operation.value]):
+            result = proceed()
+        if call.operation in (Operation.PUT, Operation.UPLOAD_PART):
+            self.count("object_put_bytes", call.size_bytes)
+        elif call.operation in (Operation.DELETE, Operation.DELETE_MANY):
+            self.count("object_delete_objects", len(call.keys) or 1)
+        return result
+
+    def snapshot(self) -> Statistics:
+        """What was collected so far."""
+        with self._lock:
+            return Statistics(
+                counters=dict(self._counters),
+                gauges=dict(self._gauges),
+                durations={name: tally.duration() for name, tally in self._tallies.items()},
+            )
+
+
+def compact(statistics: Statistics) -> dict[str, object]:
+    """`statistics` for our own manifests, as JSON knows it; kinds without entries are left out."""
+    value: dict[str, dict[str, Any]] = {
+        "counters": dict(statistics.counters),
+        "gauges": dict(statistics.gauges),
+        "durations": {
+            name: [d.count, d.failures, d.total_ms, d.min_ms, d.max_ms] for name, d in statistics.durations.items()
+        },
+    }
+    return {kind: entries for kind, entries in value.items() if entries}
+
+
+def from_compact(value: object) -> Statistics:
+    """The statistics that `compact` wrote.
+
+    Raises:
+        ValueError: it did not write these. The sentence says why; the record that holds them is damaged.
+    """
+    if not isinstance(value, dict):
+        raise ValueError("statistics are not an object")
+    return Statistics(
+        counters={name: _count(name, found) for name, found in _entries(value, "counters")},
+        gauges={name: _number(name, found) for name, found in _entries(value, "gauges")},
+        durations={name: _duration(name, found) for name, found in _entries(value, "durations")},
+    )
+
+
+def _entries(value: dict[Any, Any], kind: str) -> Iterator[tuple[str, object]]:
+    found = value.get(kind, {})
+    if not isinstance(found, dict) or len(found) > _MAX_NAMES:
+        raise ValueError(f"{kind} are not an object of at most {_MAX_NAMES} names")
+    for name, entry in found.items():
+        if not isinstance(name, str) or not name:
+            raise ValueError(f"{kind} hold an entry without a name")
+        yield name, entry
+
+
+def _number(name: str, found: object) -> int:
+    if type(found) is not int or not -(2**63) <= found < 2**63:
+        raise ValueError(f"statistic {name} is not a whole number")
+    return found
+
+
+def _count(name: str, found: object) -> int:
+    if (number := _number(name, found)) < 0:
+        raise ValueError(f"statistic {name} is negative")
+    return number
+
+
+def _duration(name: str, found: object) -> Duration:
+    if not isinstance(found, list) or len(found) != 5:
+        raise ValueError(f"duration {name} is not five numbers")
+    duration = Duration(*(_count(name, number) for number in found))
+    if duration.failures > duration.count or duration.min_ms > duration.max_ms:
+        raise ValueError(f"duration {name} contradicts itself")
+    return duration
