@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from holdfast.commit import layout
+from holdfast.commit.checked import count_field, guarded, json_object, require, text_field
 from holdfast.commit.ids import AttemptId, FileOwner, JobId, file_owner, is_job_id
 from holdfast.commit.records import (
     FileEntry,
@@ -25,7 +26,6 @@ from holdfast.commit.records import (
     TaskManifest,
     Totals,
 )
-from holdfast.errors import CorruptDataError
 
 __all__ = [
     "decode_entry",
@@ -134,76 +134,40 @@ def encode_entry(entry: LogEntry) -> bytes:
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
-class _Bad(Exception):
-    """A check failed; the sentence says which."""
-
-
-def _require(condition: bool, what: str) -> None:
-    if not condition:
-        raise _Bad(what)
-
-
-def _guarded(key: str, decode: Callable[[], T]) -> T:
-    try:
-        return decode()
-    except (_Bad, ValueError, TypeError, KeyError, RecursionError) as error:
-        raise CorruptDataError(
-            "a stored record cannot be read; its bytes are kept: report them, or restore the record",
-            key=key,
-            reason=str(error) or type(error).__name__,
-        ) from error
-
-
-def _object(line: bytes) -> dict[str, Any]:
-    value = json.loads(line)
-    _require(isinstance(value, dict), "not an object")
-    return value  # type: ignore[no-any-return]  # checked in the line above
-
-
-def _text(value: dict[str, Any], name: str, *, empty: bool = False) -> str:
-    found = value[name]
-    _require(isinstance(found, str) and (empty or bool(found)), f"{name} is not a text")
-    return str(found)
-
-
-def _count(value: dict[str, Any], name: str) -> int:
-    found = value[name]
-    _require(type(found) is int and 0 <= found < 2**63, f"{name} is not a count")
-    return int(found)
-
-
 def _sha256(value: dict[str, Any]) -> str:
-    found = _text(value, "sha256")
-    _require(len(found) == 64 and set(found) <= set("0123456789abcdef"), "sha256 is not a digest")
+    found = text_field(value, "sha256")
+    require(len(found) == 64 and set(found) <= set("0123456789abcdef"), "sha256 is not a digest")
     return found
 
 
 def _job_id(value: dict[str, Any]) -> JobId:
-    found = _text(value, "job")
-    _require(is_job_id(found), "job is not a job id")
+    found = text_field(value, "job")
+    require(is_job_id(found), "job is not a job id")
     return JobId(found)
 
 
 def _read_totals(value: dict[str, Any]) -> Totals:
-    return Totals(files=_count(value, "files"), size_bytes=_count(value, "bytes"), rows=_count(value, "rows"))
+    return Totals(
+        files=count_field(value, "files"), size_bytes=count_field(value, "bytes"), rows=count_field(value, "rows")
+    )
 
 
 def _seconds(value: dict[str, Any], name: str) -> float:
     found = value[name]
-    _require(type(found) in (int, float) and 0 <= found < 1e12, f"{name} is not a time")
+    require(type(found) in (int, float) and 0 <= found < 1e12, f"{name} is not a time")
     return float(found)
 
 
 def _read_job(value: dict[str, Any]) -> JobRecord:
     details = value["details"]
-    _require(isinstance(details, dict), "details is not an object")
-    _require(value["publication"] in ("upload", "rename"), "publication is unknown")
+    require(isinstance(details, dict), "details is not an object")
+    require(value["publication"] in ("upload", "rename"), "publication is unknown")
     return JobRecord(
         job=_job_id(value),
-        committer=_text(value, "committer"),
-        publication=_text(value, "publication"),
+        committer=text_field(value, "committer"),
+        publication=text_field(value, "publication"),
         mode=SaveMode(value["mode"]),
-        base_seq=_count(value, "base_seq"),
+        base_seq=count_field(value, "base_seq"),
         started_at_s=_seconds(value, "started_at_s"),
         details=details,
     )
@@ -213,35 +177,35 @@ def decode_job(key: str, data: bytes) -> JobRecord:
     """The job record in `data`; `key` must be its place."""
 
     def decode() -> JobRecord:
-        value = _object(data)
-        _require(value["format"] == _JOB_FORMAT, "format is unknown")
+        value = json_object(data)
+        require(value["format"] == _JOB_FORMAT, "format is unknown")
         record = _read_job(value)
-        _require(key.endswith(layout.job_record(record.job)), "the record is another job's")
+        require(key.endswith(layout.job_record(record.job)), "the record is another job's")
         return record
 
-    return _guarded(key, decode)
+    return guarded(key, decode)
 
 
 def _read_file(value: dict[str, Any], job: JobId, task: int, attempt: AttemptId) -> FileEntry:
-    path = _text(value, "path")
-    _require(layout.is_safe_path(path), "path leaves the destination")
-    _require(file_owner(path) == FileOwner(job, task, attempt), "path is another attempt's")
-    size_bytes, rows = _count(value, "bytes"), _count(value, "rows")
+    path = text_field(value, "path")
+    require(layout.is_safe_path(path), "path leaves the destination")
+    require(file_owner(path) == FileOwner(job, task, attempt), "path is another attempt's")
+    size_bytes, rows = count_field(value, "bytes"), count_field(value, "rows")
     if "source" in value:
-        source = _text(value, "source")
-        _require(source == layout.attempt_file(job, task, attempt, path), "source is not the attempt's")
+        source = text_field(value, "source")
+        require(source == layout.attempt_file(job, task, attempt, path), "source is not the attempt's")
         return FileEntry(path=path, size_bytes=size_bytes, rows=rows, source=source)
     parts = value["parts"]
-    _require(isinstance(parts, list) and 0 < len(parts) <= 10_000, "parts are missing")
+    require(isinstance(parts, list) and 0 < len(parts) <= 10_000, "parts are missing")
     for part in parts:
-        _require(isinstance(part, list) and len(part) == 2, "a part is not a pair")
-        _require(isinstance(part[0], str) and type(part[1]) is int and part[1] >= 0, "a part is not (etag, size)")
-    _require(sum(part[1] for part in parts) == size_bytes, "parts do not add up to the file")
+        require(isinstance(part, list) and len(part) == 2, "a part is not a pair")
+        require(isinstance(part[0], str) and type(part[1]) is int and part[1] >= 0, "a part is not (etag, size)")
+    require(sum(part[1] for part in parts) == size_bytes, "parts do not add up to the file")
     return FileEntry(
         path=path,
         size_bytes=size_bytes,
         rows=rows,
-        upload_id=_text(value, "upload_id"),
+        upload_id=text_field(value, "upload_id"),
         parts=tuple((etag, size) for etag, size in parts),
     )
 
@@ -250,30 +214,30 @@ def decode_manifest(ref: ManifestRef, data: bytes) -> TaskManifest:
     """The manifest that `ref` pins; a single changed byte is noticed."""
 
     def decode() -> TaskManifest:
-        _require(digest(data) == ref.sha256, "its digest is not the one that the task reported")
+        require(digest(data) == ref.sha256, "its digest is not the one that the task reported")
         lines = data.splitlines()
-        header = _object(lines[0] if lines else b"null")
-        _require(header["format"] == _MANIFEST_FORMAT, "format is unknown")
-        job, task, attempt = _job_id(header), _count(header, "task"), AttemptId(_text(header, "attempt"))
-        _require(ref.key == layout.manifest(job, task, attempt) and task == ref.task, "it is another attempt's")
-        _require(_count(header, "files") == len(lines) - 1 == ref.totals.files, "files are missing")
+        header = json_object(lines[0] if lines else b"null")
+        require(header["format"] == _MANIFEST_FORMAT, "format is unknown")
+        job, task, attempt = _job_id(header), count_field(header, "task"), AttemptId(text_field(header, "attempt"))
+        require(ref.key == layout.manifest(job, task, attempt) and task == ref.task, "it is another attempt's")
+        require(count_field(header, "files") == len(lines) - 1 == ref.totals.files, "files are missing")
         metrics = header["metrics"]
-        _require(isinstance(metrics, dict), "metrics is not an object")
-        files = tuple(_read_file(_object(line), job, task, attempt) for line in lines[1:])
+        require(isinstance(metrics, dict), "metrics is not an object")
+        files = tuple(_read_file(json_object(line), job, task, attempt) for line in lines[1:])
         return TaskManifest(job=job, task=task, attempt=attempt, files=files, metrics=metrics)
 
-    return _guarded(ref.key, decode)
+    return guarded(ref.key, decode)
 
 
 def _decode_lines(ref: ListRef, data: bytes, read: Callable[[dict[str, Any]], T]) -> Iterator[T]:
     def check() -> list[bytes]:
-        _require(digest(data) == ref.sha256, "its digest is not the one in the decision")
+        require(digest(data) == ref.sha256, "its digest is not the one in the decision")
         lines = data.splitlines()
-        _require(len(lines) == ref.count, "lines are missing")
+        require(len(lines) == ref.count, "lines are missing")
         return lines
 
-    for line in _guarded(ref.key, check):
-        yield _guarded(ref.key, lambda line=line: read(_object(line)))  # type: ignore[misc]  # bound by default
+    for line in guarded(ref.key, check):
+        yield guarded(ref.key, lambda line=line: read(json_object(line)))  # type: ignore[misc]  # bound by default
 
 
 def decode_refs(ref: ListRef, data: bytes) -> Iterator[ManifestRef]:
@@ -281,7 +245,10 @@ def decode_refs(ref: ListRef, data: bytes) -> Iterator[ManifestRef]:
 
     def read(value: dict[str, Any]) -> ManifestRef:
         return ManifestRef(
-            key=_text(value, "key"), sha256=_sha256(value), task=_count(value, "task"), totals=_read_totals(value)
+            key=text_field(value, "key"),
+            sha256=_sha256(value),
+            task=count_field(value, "task"),
+            totals=_read_totals(value),
         )
 
     return _decode_lines(ref, data, read)
@@ -291,9 +258,9 @@ def decode_replaced(ref: ListRef, data: bytes) -> Iterator[Replaced]:
     """The files that a decision replaces; `ref` pins the bytes, and every path is output of the destination."""
 
     def read(value: dict[str, Any]) -> Replaced:
-        path = _text(value, "path")
-        _require(not layout.is_hidden(path), "path is not output")  # hidden covers ".." too
-        return Replaced(path=path, size_bytes=_count(value, "bytes"), etag=_text(value, "etag", empty=True))
+        path = text_field(value, "path")
+        require(not layout.is_hidden(path), "path is not output")  # hidden covers ".." too
+        return Replaced(path=path, size_bytes=count_field(value, "bytes"), etag=text_field(value, "etag", empty=True))
 
     return _decode_lines(ref, data, read)
 
@@ -301,35 +268,35 @@ def decode_replaced(ref: ListRef, data: bytes) -> Iterator[Replaced]:
 def _read_ref(value: Any) -> ListRef | None:
     if value is None:
         return None
-    _require(isinstance(value, dict), "a reference is not an object")
-    key = _text(value, "key")
-    _require(key.startswith(layout.JOBS) and ".." not in key, "a reference leaves the job folders")
-    return ListRef(key=key, sha256=_sha256(value), count=_count(value, "count"))
+    require(isinstance(value, dict), "a reference is not an object")
+    key = text_field(value, "key")
+    require(key.startswith(layout.JOBS) and ".." not in key, "a reference leaves the job folders")
+    return ListRef(key=key, sha256=_sha256(value), count=count_field(value, "count"))
 
 
 def decode_entry(key: str, seq: int, data: bytes) -> LogEntry:
     """The decision in `data`; it must carry the number that its name carries."""
 
     def decode() -> LogEntry:
-        value = _object(data)
-        _require(value["format"] == _LOG_FORMAT, "format is unknown")
-        _require(value["seq"] == seq, "seq is not the one in the name")
+        value = json_object(data)
+        require(value["format"] == _LOG_FORMAT, "format is unknown")
+        require(value["seq"] == seq, "seq is not the one in the name")
         by_job = value["replaced_by_job"]
-        _require(isinstance(by_job, dict), "replaced_by_job is not an object")
+        require(isinstance(by_job, dict), "replaced_by_job is not an object")
         manifests = _read_ref(value["manifests"])
         kind = Kind(value["kind"])
-        _require((manifests is not None) == (kind is Kind.COMMIT), "a commit names its manifests, an abort none")
+        require((manifests is not None) == (kind is Kind.COMMIT), "a commit names its manifests, an abort none")
         return LogEntry(
             seq=seq,
             kind=kind,
             record=_read_job(value),
-            token=_text(value, "token"),
+            token=text_field(value, "token"),
             decided_at_s=_seconds(value, "decided_at_s"),
             totals=_read_totals(value),
-            tasks=_count(value, "tasks"),
+            tasks=count_field(value, "tasks"),
             manifests=manifests,
             replaced=_read_ref(value["replaced"]),
             replaced_by_job={str(job): (int(files), int(size)) for job, (files, size) in by_job.items()},
         )
 
-    return _guarded(key, decode)
+    return guarded(key, decode)
