@@ -38,6 +38,19 @@ def memory_with_rename() -> Handles:
 
 
 @pytest.fixture(scope="session")
+def memory_with_file_rename() -> Handles:
+    """As on GCS: a directory would be renamed file by file."""
+    store = MemoryStore(limits=TINY_PARTS, rename=True, rename_dir=False)
+    return store, store
+
+
+@pytest.fixture(scope="session")
+def memory_without_uploads() -> Handles:
+    store = MemoryStore(limits=None, rename=True, copy=False)
+    return store, store
+
+
+@pytest.fixture(scope="session")
 def faulty() -> Handles:
     inner = MemoryStore(limits=TINY_PARTS, rename=True)
     return InterceptedStore(inner, Faulty()), inner

@@ -57,6 +57,7 @@ class Operation(enum.Enum):
     FILE_CLOSE = "file.close"
     FILE_DISCARD = "file.discard"
     RENAME = "rename"
+    RENAME_DIR = "rename_dir"
     COPY = "copy"
 
     @property
@@ -71,10 +72,11 @@ class StoreCall:
 
     Attributes:
         operation: which call.
-        key: the key; the prefix of a listing; the source of a rename or copy; the first key of `delete_many`.
+        key: the key; the prefix of a listing; the source of a rename or copy; the directory that `rename_dir` moves;
+            the first key of `delete_many`.
         size_bytes: bytes that the caller sends; of a copy, those that the store copies.
         mode: of a put, else None.
-        target: of a rename or copy, else empty.
+        target: of a rename (of a file or a directory) or copy, else empty.
         keys: of `delete_many`, else empty.
         upload_id: of a call on an upload, else empty.
         number: of a part, else 0.
@@ -181,6 +183,10 @@ class InterceptedStore:
     def rename(self, source: str, target: str) -> None:
         call = StoreCall(Operation.RENAME, source, target=target)
         self._interceptor(call, lambda: self._rename.rename(source, target))
+
+    def rename_dir(self, source: str, target: str) -> None:
+        call = StoreCall(Operation.RENAME_DIR, source, target=target)
+        self._interceptor(call, lambda: self._rename.rename_dir(source, target))
 
     def copy(self, source: ObjectInfo, target: str) -> None:
         call = StoreCall(Operation.COPY, source.key, source.size_bytes, target=target)

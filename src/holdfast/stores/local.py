@@ -35,6 +35,7 @@ from holdfast.stores.base import (
     PutMode,
     Trit,
     UploadPage,
+    check_move,
 )
 from holdfast.stores.local_tree import LocalTree, etag_of, os_errors
 from holdfast.stores.local_walk import walk_objects, walk_pending
@@ -73,7 +74,7 @@ class LocalStore:
 
     @property
     def capabilities(self) -> Capabilities:
-        return Capabilities(conditional_put=Trit.YES, multipart=_LIMITS, rename=True, metadata=False, copy=True)
+        return Capabilities(conditional_put=Trit.YES, multipart=_LIMITS, rename=True, copy=True, rename_dir=True)
 
     @property
     def retries(self) -> int:
@@ -146,6 +147,12 @@ class LocalStore:
         with os_errors(target):
             self._tree.move(source, target)
             self._tree.prune(os.path.dirname(self._tree.path(source)))
+
+    def rename_dir(self, source: str, target: str) -> None:
+        check_move(source, target)
+        with os_errors(target):
+            self._tree.move_directory(source, target)
+            self._tree.prune(os.path.dirname(self._tree.directory_path(source)))
 
     # --- uploads ------------------------------------------------------------------------------------------------------
     # An upload is a hidden directory. Its states: parts only; then 'whole' made from them and part 1 gone; then 'whole'

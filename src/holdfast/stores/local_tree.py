@@ -13,7 +13,7 @@ import fcntl
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from holdfast.errors import (
@@ -67,6 +67,8 @@ def _translated(error: OSError, key: str) -> HoldfastError:
         return InvalidRequestError("a path that is a directory stands where a file is needed: choose another", key=key)
     if code in (errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL):
         return InvalidRequestError("the file system cannot hold this name: choose another", key=key)
+    if code == errno.EXDEV:
+        return UnsupportedError("source and target lie on different file systems: rename within one", key=key)
     if code == errno.ENOENT:
         return NotFoundError("no such file: check the key", key=key)
     reason = errno.errorcode.get(code or 0, "unknown")
@@ -102,17 +104,25 @@ class LocalTree:
         Raises:
             InvalidRequestError: the key cannot name a file here, or names one of the hidden entries.
         """
+        path = self.directory_path(key)
+        if len(os.path.basename(path).encode()) > _MAX_LAST_NAME_BYTES:
+            raise InvalidRequestError(f"the last segment is over {_MAX_LAST_NAME_BYTES} bytes: shorten it", key=key)
+        return path
+
+    def directory_path(self, key: str) -> str:
+        """The path of a key that is a directory: its last name may be as long as any, it needs no hidden entry.
+
+        Raises:
+            InvalidRequestError: as `path` does.
+        """
         check_key(key, _MAX_KEY_BYTES)
-        names = key.split("/")
-        for name in names:
+        for name in key.split("/"):
             if name in ("", ".", ".."):
                 raise InvalidRequestError("a key on a file system has no empty, '.' or '..' segment", key=key)
             if len(name.encode()) > _MAX_NAME_BYTES:
                 raise InvalidRequestError("a segment of the key is over 255 bytes: shorten it", key=key)
             if name.startswith(HIDDEN_PREFIX):
                 raise InvalidRequestError(f"names that start with {HIDDEN_PREFIX!r} are reserved", key=key)
-        if len(names[-1].encode()) > _MAX_LAST_NAME_BYTES:
-            raise InvalidRequestError(f"the last segment is over {_MAX_LAST_NAME_BYTES} bytes: shorten it", key=key)
         return os.path.join(self.root, key)
 
     def hidden_path(self, key: str, hidden_id: str) -> str:
@@ -203,14 +213,38 @@ class LocalTree:
 
     def move(self, source: str, target: str) -> None:
         """Rename one file to a key, atomically and durably, replacing what is there."""
-        from_path, to_path = self.path(source), self.path(target)
+        self._move(self.path(source), self.path(target), os.path.isfile, os.replace, source, target)
+
+    def move_directory(self, source: str, target: str) -> None:
+        """Rename a directory that holds anything to a key that is free, atomically and durably.
+
+        Raises:
+            InvalidRequestError: a symbolic link in a key leads out of the tree.
+        """
+        from_path, to_path = self.directory_path(source), self.directory_path(target)
+        self._refuse_leaving(from_path, source)
+        self._refuse_leaving(to_path, target)
+        try:
+            self._move(from_path, to_path, _holds_anything, _rename_to_free, source, target)
+        except FileExistsError as error:
+            raise PreconditionError("the target exists: look at it, then decide", key=target) from error
+
+    def _move(
+        self,
+        from_path: str,
+        to_path: str,
+        is_there: Callable[[str], bool],
+        rename: Callable[[str, str], None],
+        source: str,
+        target: str,
+    ) -> None:
         for _ in range(_RACE_RETRIES):
-            if not os.path.isfile(from_path):
-                raise NotFoundError("no such file: it may have been renamed before", key=source)
+            if not is_there(from_path):
+                raise NotFoundError("nothing is there: it may have been renamed before", key=source)
             self.make_directory(os.path.dirname(to_path))
             try:
                 with self._locked_directory(os.path.dirname(to_path)) as directory:
-                    os.replace(from_path, to_path)
+                    rename(from_path, to_path)
                     self._sync_published(directory, target)
             except FileNotFoundError:
                 continue  # the source went, or the target's directory was pruned: look again
@@ -238,7 +272,7 @@ class LocalTree:
             self.sync(directory)
         except OSError as error:
             raise OutcomeUnknownError(
-                "the file has its name, but the disk did not confirm it: read before repeating", key=key
+                "it has its name, but the disk did not confirm it: read before repeating", key=key
             ) from error
 
     def sync(self, descriptor: int) -> None:
@@ -263,10 +297,7 @@ class LocalTree:
             InvalidRequestError: a symbolic link in the key leads out of the tree.
         """
         path = self.path(key)
-        boundary = os.path.join(self.root, self.keep) if f"{key}/".startswith(f"{self.keep}/") else self.root
-        real, real_boundary = os.path.realpath(os.path.dirname(path)), os.path.realpath(boundary)
-        if os.path.commonpath([real, real_boundary]) != real_boundary:
-            raise InvalidRequestError("a symbolic link leads out of the tree: delete it there", key=key)
+        self._refuse_leaving(path, key)
         try:
             with self._locked_directory(os.path.dirname(path)) as directory:
                 if stat.S_ISDIR(os.lstat(path).st_mode):
@@ -276,6 +307,12 @@ class LocalTree:
         except (FileNotFoundError, NotADirectoryError):
             return
         self.prune(os.path.dirname(path))
+
+    def _refuse_leaving(self, path: str, key: str) -> None:
+        boundary = os.path.join(self.root, self.keep) if f"{key}/".startswith(f"{self.keep}/") else self.root
+        real, real_boundary = os.path.realpath(os.path.dirname(path)), os.path.realpath(boundary)
+        if os.path.commonpath([real, real_boundary]) != real_boundary:
+            raise InvalidRequestError("a symbolic link leads out of the tree: work on what it points to", key=key)
 
     def prune(self, directory: str) -> None:
         """Remove a directory and those above it as long as they are empty, up to what is kept."""
@@ -288,3 +325,25 @@ class LocalTree:
             except OSError:
                 return  # not empty, a mount point, or not ours to remove: it does no harm
             directory = os.path.dirname(directory)
+
+
+def _holds_anything(directory: str) -> bool:
+    """Whether this is a directory (no link to one: listings do not follow those) with an entry."""
+    if os.path.islink(directory):
+        return False
+    try:
+        with os.scandir(directory) as entries:
+            return next(entries, None) is not None
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+
+
+def _rename_to_free(source: str, target: str) -> None:
+    """Rename a directory; `FileExistsError` where a file, or a directory that holds anything, has the name."""
+    try:
+        os.rename(source, target)
+    except OSError as error:
+        taken = error.errno in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR) and os.path.lexists(target)
+        if taken:
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target) from error
+        raise

@@ -14,10 +14,10 @@ from __future__ import annotations
 import bisect
 import hashlib
 import threading
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from holdfast.errors import InvalidRequestError, NotFoundError, PreconditionError
+from holdfast.errors import InvalidRequestError, NotFoundError, PreconditionError, UnsupportedError
 from holdfast.seams.clock import Clock, SystemClock
 from holdfast.seams.ids import Ids, SystemIds
 from holdfast.stores.base import (
@@ -34,6 +34,7 @@ from holdfast.stores.base import (
     UploadInfo,
     UploadPage,
     check_key,
+    check_move,
 )
 
 __all__ = ["MemoryStore"]
@@ -46,6 +47,10 @@ _UPLOADS_PER_PAGE = 1000
 class _Object:
     data: bytes
     info: ObjectInfo
+
+    def at(self, key: str) -> _Object:
+        """The same object under another key: a rename changes neither its etag nor its time."""
+        return _Object(self.data, replace(self.info, key=key))
 
 
 @dataclass(slots=True)
@@ -60,7 +65,9 @@ def _digest(data: bytes) -> str:
 
 
 class MemoryStore:
-    """A `MultipartStore`, `CopyStore` and, if asked, `RenameStore` in this process's memory.
+    """A `MultipartStore` and, if asked, `CopyStore` and `RenameStore` in this process's memory.
+
+    With `rename` it has the rule of file systems that a key is a file or a directory, never both; else keys are flat.
 
     Guarantee: every call is atomic and threads may share a store. The same calls with the same `ids` and `clock`
     give the same state. Etags are made of the content, as on S3: equal bytes have equal etags.
@@ -68,6 +75,10 @@ class MemoryStore:
     Args:
         limits: limits of multipart uploads; None for a store without them.
         rename: whether the store is a `RenameStore` too.
+        rename_dir: whether it renames directories in one step; None for the same as `rename`. False with `rename` is
+            a world such as GCS, where a directory would be renamed file by file.
+        copy: whether the store is a `CopyStore` too.
+        consistent_listing: what the capability says; listings always show everything.
         clock: dates objects and uploads.
         ids: names uploads.
     """
@@ -77,12 +88,23 @@ class MemoryStore:
         *,
         limits: MultipartLimits | None = MultipartLimits(),
         rename: bool = False,
+        rename_dir: bool | None = None,
+        copy: bool = True,
+        consistent_listing: bool = True,
         clock: Clock | None = None,
         ids: Ids | None = None,
     ) -> None:
+        if rename_dir and not rename:
+            raise InvalidRequestError("a store that renames directories renames files: ask for both")
         self._limits = limits or MultipartLimits()
         self._capabilities = Capabilities(
-            conditional_put=Trit.YES, multipart=limits, rename=rename, metadata=True, copy=True
+            conditional_put=Trit.YES,
+            multipart=limits,
+            rename=rename,
+            metadata=True,
+            copy=copy,
+            rename_dir=rename if rename_dir is None else rename_dir,
+            consistent_listing=consistent_listing,
         )
         self._clock = clock or SystemClock()
         self._ids = ids or SystemIds()
@@ -91,6 +113,7 @@ class MemoryStore:
         self._keys: list[str] = []  # sorted: code-point order of str is UTF-8 byte order
         self._uploads: dict[str, _Upload] = {}
         self._upload_order: list[tuple[str, str]] = []  # sorted (key, upload id)
+        self._renamed_directories: list[str] = []  # in the order of their renames
 
     @property
     def capabilities(self) -> Capabilities:
@@ -106,19 +129,27 @@ class MemoryStore:
     ) -> ObjectInfo:
         check_key(key)
         with self._lock:
-            current = self._objects.get(key)
-            if isinstance(mode, Create) and current is not None:
-                raise PreconditionError("the object exists: read it, then decide", key=key)
-            if isinstance(mode, Update) and (current is None or current.info.etag != mode.etag):
-                raise PreconditionError("the object is not the expected one: read it, then decide", key=key)
-            return self._publish(key, bytes(data), _digest(data), metadata or {})
+            return self._put(key, bytes(data), mode, metadata or {})
+
+    def _put(self, key: str, data: bytes, mode: PutMode, metadata: Mapping[str, str]) -> ObjectInfo:
+        self._refuse_clash(key)
+        current = self._objects.get(key)
+        if isinstance(mode, Create) and current is not None:
+            raise PreconditionError("the object exists: read it, then decide", key=key)
+        if isinstance(mode, Update) and (current is None or current.info.etag != mode.etag):
+            raise PreconditionError("the object is not the expected one: read it, then decide", key=key)
+        return self._publish(key, data, _digest(data), metadata)
 
     def _publish(self, key: str, data: bytes, etag: str, metadata: Mapping[str, str]) -> ObjectInfo:
         info = ObjectInfo(key, len(data), etag, self._clock.now_s(), dict(metadata))
+        self._place(_Object(data, info))
+        return info
+
+    def _place(self, placed: _Object) -> None:
+        key = placed.info.key
         if key not in self._objects:
             bisect.insort(self._keys, key)
-        self._objects[key] = _Object(data, info)
-        return info
+        self._objects[key] = placed
 
     def _existing(self, key: str) -> _Object:
         found = self._objects.get(key)
@@ -170,6 +201,7 @@ class MemoryStore:
         check_key(target)
         with self._lock:
             found = self._existing(source.key)
+            self._refuse_clash(target)
             self._publish(target, found.data, found.info.etag, found.info.metadata)
 
     def close(self) -> None:
@@ -179,6 +211,7 @@ class MemoryStore:
     def create_upload(self, key: str, metadata: Mapping[str, str] | None = None) -> str:
         check_key(key)
         with self._lock:
+            self._refuse_clash(key)
             upload_id = self._ids.token()
             if upload_id in self._uploads:
                 raise InvalidRequestError("the ids repeat: give the store its own source of ids", upload_id=upload_id)
@@ -208,6 +241,7 @@ class MemoryStore:
             upload = self._pending(key, upload_id)
             data = b"".join(self._checked_parts(upload, parts))
             digests = b"".join(bytes.fromhex(part.etag) for part in parts)
+            self._refuse_clash(key)
             del self._uploads[upload_id]
             del self._upload_order[bisect.bisect_left(self._upload_order, (key, upload_id))]
             return self._publish(key, data, f"{_digest(digests)}-{len(parts)}", upload.metadata)
@@ -252,22 +286,86 @@ class MemoryStore:
     # --- rename -------------------------------------------------------------------------------------------------------
     def open_write(self, key: str) -> _MemoryFile:
         check_key(key)
-        return _MemoryFile(self, key)
+        with self._lock:
+            self._refuse_clash(key)
+            opened_after = len(self._renamed_directories)
+        return _MemoryFile(key, lambda data: self._close_file(key, data, opened_after))
+
+    def _close_file(self, key: str, data: bytes, opened_after: int) -> None:
+        with self._lock:
+            if any(key.startswith(f"{source}/") for source in self._renamed_directories[opened_after:]):
+                raise NotFoundError("the file's directory was renamed while it was open: write it again", key=key)
+            self._put(key, data, Create(), {})
 
     def rename(self, source: str, target: str) -> None:
         check_key(target)
         with self._lock:
             found = self._existing(source)
+            self._refuse_clash(target)
             self._remove(source)
-            self._publish(target, found.data, found.info.etag, found.info.metadata)
+            self._place(found.at(target))
+
+    def rename_dir(self, source: str, target: str) -> None:
+        check_move(source, target)
+        if not self._capabilities.rename_dir:
+            raise UnsupportedError("the store renames no directory in one step: rename file by file", source=source)
+        with self._lock:
+            keys, uploads = self._below(source)
+            if not keys and not uploads:
+                raise NotFoundError("nothing is there: it may have been renamed before", key=source)
+            self._refuse_file_above(target)
+            if target in self._objects or any(self._below(target)):
+                raise PreconditionError("the target exists: look at it, then decide", key=target)
+            moved = [self._objects[key].at(target + key[len(source) :]) for key in keys]
+            for key in keys:
+                self._remove(key)
+            for each in moved:
+                self._place(each)
+            for key, upload_id in uploads:
+                self._move_upload(upload_id, target + key[len(source) :])
+            self._renamed_directories.append(source)
+
+    def _move_upload(self, upload_id: str, key: str) -> None:
+        upload = self._uploads[upload_id]
+        del self._upload_order[bisect.bisect_left(self._upload_order, (upload.info.key, upload_id))]
+        upload.info = replace(upload.info, key=key)
+        bisect.insort(self._upload_order, (key, upload_id))
+
+    # --- directories --------------------------------------------------------------------------------------------------
+    def _below(self, directory: str) -> tuple[list[str], list[tuple[str, str]]]:
+        """The keys, and the keys and ids of the pending uploads, that lie below a directory."""
+        first, last = f"{directory}/", f"{directory}0"  # '0' is the character behind '/'
+        keys, uploads = self._keys, self._upload_order
+        return (
+            keys[bisect.bisect_left(keys, first) : bisect.bisect_left(keys, last)],
+            uploads[bisect.bisect_left(uploads, (first, "")) : bisect.bisect_left(uploads, (last, ""))],
+        )
+
+    def _refuse_clash(self, key: str) -> None:
+        """With rename, refuse a file where a directory is, or below a file, as file systems do."""
+        if self._capabilities.rename:
+            self._refuse_file_above(key)
+            if any(self._below(key)):
+                raise InvalidRequestError(
+                    "a path that is a directory stands where a file is needed: choose another", key=key
+                )
+
+    def _refuse_file_above(self, key: str) -> None:
+        above = key.rpartition("/")[0]
+        while above:
+            if above in self._objects:
+                raise InvalidRequestError(
+                    "a path that is a file stands where a directory is needed: choose another", key=key
+                )
+            above = above.rpartition("/")[0]
 
 
 class _MemoryFile:
-    """A `WritableFile` that puts its bytes, create-only, when it is closed."""
+    """A `WritableFile` that publishes its bytes when it is closed."""
 
-    def __init__(self, store: MemoryStore, key: str) -> None:
-        self._store = store
+    def __init__(self, key: str, publish: Callable[[bytes], None]) -> None:
         self._key = key
+        self._publish = publish
         self._buffer = bytearray()
         self._open = True
 
@@ -279,7 +377,7 @@ class _MemoryFile:
 
     def close(self) -> None:
         if self._open:
-            self._store.put(self._key, bytes(self._buffer), Create())
+            self._publish(bytes(self._buffer))
             self.discard()
 
     def discard(self) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
+from holdfast.errors import HoldfastError
 from holdfast.seams.clock import Clock, SystemClock
 from holdfast.stores.intercept import Operation, StoreCall
 
@@ -41,7 +42,16 @@ class ThrottleOptions:
 class Throttled:
     """Waits, through a clock, as long as each request would take on the described store. Threads may share it.
 
-    Writing into an open file and discarding it are no requests: only the bandwidth of uploads slows them.
+    What is charged:
+
+    - every call of a store is one request, ``request_s``, whatever it does: a page of a listing, a `delete_many` of a
+      thousand keys, a `rename`, a `rename_dir` of a whole tree, a `copy`, `open_write` and closing its file one each;
+    - besides, the bytes of a put, a part or a file write at ``upload_bytes_per_s``, those of a copy at
+      ``copy_bytes_per_s``; a get and a rename move none;
+    - a call that the store refuses, such as a head of what is missing, is one request and no bytes;
+    - writing into an open file and discarding it are no requests; `capabilities` and `close` are no calls.
+
+    The wait comes after the call was done, and holds one of the ``max_concurrent`` places.
 
     Args:
         options: how slow.
@@ -59,17 +69,23 @@ class Throttled:
 
     def __call__(self, call: StoreCall, proceed: Callable[[], T]) -> T:
         with self._slots:
-            result = proceed()
-            wait_s = self._duration_s(call)
-            if wait_s > 0:
-                self._clock.sleep(wait_s)
+            try:
+                result = proceed()
+            except HoldfastError:
+                self._wait(self._latency_s(call))
+                raise
+            self._wait(self._latency_s(call) + self._transfer_s(call))
             return result
 
-    def _duration_s(self, call: StoreCall) -> float:
-        options = self._options
-        in_memory = call.operation in (Operation.FILE_WRITE, Operation.FILE_DISCARD)
-        duration_s = 0.0 if in_memory else options.request_s
-        rate = options.copy_bytes_per_s if call.operation is Operation.COPY else options.upload_bytes_per_s
-        if rate is not None:
-            duration_s += call.size_bytes / rate
-        return duration_s
+    def _wait(self, duration_s: float) -> None:
+        if duration_s > 0:
+            self._clock.sleep(duration_s)
+
+    def _latency_s(self, call: StoreCall) -> float:
+        is_request = call.operation not in (Operation.FILE_WRITE, Operation.FILE_DISCARD)
+        return self._options.request_s if is_request else 0.0
+
+    def _transfer_s(self, call: StoreCall) -> float:
+        is_copy = call.operation is Operation.COPY
+        rate = self._options.copy_bytes_per_s if is_copy else self._options.upload_bytes_per_s
+        return 0.0 if rate is None else call.size_bytes / rate

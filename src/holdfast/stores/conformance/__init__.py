@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from types import ModuleType
 
 from holdfast.stores.base import Capabilities, ObjectStore, Trit
-from holdfast.stores.conformance import conditions, objects, renames, uploads
+from holdfast.stores.conformance import conditions, directories, objects, renames, uploads
 from holdfast.stores.conformance.keys import KEY_CHECKS, ODD_KEYS
 from holdfast.stores.conformance.subject import Check, ConformanceError, Subject
 
@@ -39,12 +39,19 @@ def checks_for(capabilities: Capabilities) -> list[Check]:
         left_out |= {"check_copy", "check_copy_missing"}
     if limits is None or limits.min_part_size_bytes <= 1:
         left_out.add("check_small_part")  # there is no part below the limit
+    if capabilities.rename:
+        left_out.add("check_object_beside_directory")  # there a key is one or the other
+    if capabilities.rename_dir:
+        left_out.add("check_rename_dir_unsupported")
+    if limits is None:
+        left_out.add("check_rename_dir_with_uploads")
     checks: Iterable[Check] = (
         *_checks_in(objects),
         *KEY_CHECKS,
         *(_checks_in(conditions) if capabilities.conditional_put is not Trit.NO else ()),
         *(_checks_in(uploads) if limits is not None else ()),
         *(_checks_in(renames) if capabilities.rename else ()),
+        *(_checks_in(directories) if capabilities.rename_dir else ()),
     )
     return [check for check in checks if check.name not in left_out]
 

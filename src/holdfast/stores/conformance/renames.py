@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from holdfast.errors import NotFoundError, PreconditionError
+import functools
+from collections.abc import Callable
+from typing import cast
+
+from holdfast.errors import InvalidRequestError, NotFoundError, PreconditionError, UnsupportedError
 from holdfast.seams.runner import ThreadRunner
-from holdfast.stores.base import rename
+from holdfast.stores.base import CopyStore, Create, Trit, rename
 from holdfast.stores.conformance.subject import Subject, equal, refused
 
 __all__ = [
@@ -12,7 +16,10 @@ __all__ = [
     "check_open_write",
     "check_open_write_empty",
     "check_open_write_never_replaces",
+    "check_path_that_is_a_directory",
+    "check_path_that_is_a_file",
     "check_rename",
+    "check_rename_dir_unsupported",
     "check_rename_race",
     "check_rename_replaces",
     "check_rename_twice",
@@ -87,6 +94,59 @@ def check_rename_twice(subject: Subject) -> None:
     again = rename(subject.other).rename
     refused(NotFoundError, lambda: again(subject.key("a"), subject.key("b")), "rename again")
     equal(subject.store.get(subject.key("b")), b"1", "content")
+
+
+def _writes_to(subject: Subject, relative: str) -> dict[str, Callable[[], object]]:
+    """Every call that would make a file at this key: what the call is, and the call. Object 'spare' has to exist."""
+    key, store, capabilities = subject.key(relative), subject.store, subject.store.capabilities
+    calls: dict[str, Callable[[], object]] = {
+        "put": lambda: store.put(key, b"1"),
+        "open_write": lambda: subject.files.open_write(key),
+        "rename": lambda: subject.files.rename(subject.key("spare"), key),
+    }
+    if capabilities.conditional_put is not Trit.NO:
+        calls["create"] = lambda: store.put(key, b"1", Create())
+    if capabilities.multipart is not None:
+        calls["create_upload"] = lambda: subject.uploads.create_upload(key)
+    if capabilities.copy:
+        calls["copy"] = lambda: cast("CopyStore", store).copy(store.head(subject.key("spare")), key)
+    return calls
+
+
+def check_path_that_is_a_file(subject: Subject) -> None:
+    """Nothing is written below a file; reading there finds nothing, deleting there does nothing."""
+    subject.write("file", "spare")
+    for relative in ("file/a", "file/a/b"):
+        for name, call in _writes_to(subject, relative).items():
+            refused(InvalidRequestError, call, f"{name} {relative}")
+        refused(NotFoundError, functools.partial(subject.store.get, subject.key(relative)), f"get {relative}")
+        subject.store.delete(subject.key(relative))
+    itself = functools.partial(subject.files.rename, subject.key("file"), subject.key("file/a"))
+    refused(InvalidRequestError, itself, "rename of a file below itself")
+    subject.holds({"file": "file", "spare": "spare"}, "afterwards")
+
+
+def check_path_that_is_a_directory(subject: Subject) -> None:
+    """No file takes the place of a directory, not even of one with nothing but a file in it that is renamed there."""
+    subject.write("dir/sub/a", "spare")
+    for relative in ("dir", "dir/sub"):
+        for name, call in _writes_to(subject, relative).items():
+            refused(InvalidRequestError, call, f"{name} {relative}")
+        refused(NotFoundError, functools.partial(subject.store.get, subject.key(relative)), f"get {relative}")
+        subject.store.delete(subject.key(relative))
+    upwards = functools.partial(subject.files.rename, subject.key("dir/sub/a"), subject.key("dir/sub"))
+    refused(InvalidRequestError, upwards, "rename of a file to its directory")
+    subject.holds({"dir/sub/a": "dir/sub/a", "spare": "spare"}, "afterwards")
+    subject.store.delete(subject.key("dir/sub/a"))
+    subject.write("dir")
+    subject.holds({"dir": "dir", "spare": "spare"}, "when the directory is empty")
+
+
+def check_rename_dir_unsupported(subject: Subject) -> None:
+    """A store without atomic rename of directories says so and moves nothing."""
+    subject.write("a/b")
+    refused(UnsupportedError, lambda: subject.files.rename_dir(subject.key("a"), subject.key("c")), "rename_dir")
+    subject.holds({"a/b": "a/b"}, "afterwards")
 
 
 def check_rename_race(subject: Subject) -> None:

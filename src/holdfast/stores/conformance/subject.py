@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -35,6 +35,22 @@ class Subject:
     def key(self, relative: str) -> str:
         """A key below the prefix."""
         return f"{self.prefix}/{relative}"
+
+    def write(self, *relative: str) -> None:
+        """Put an object at each of these keys, with its relative key as content."""
+        for each in relative:
+            self.store.put(self.key(each), each.encode())
+
+    def holds(self, contents: Mapping[str, str], what: str) -> None:
+        """Raise unless the keys below the prefix are exactly these, with the content that `write` gave them.
+
+        Args:
+            contents: relative key to the relative key at which it was written.
+            what: when this should be the case.
+        """
+        equal(self.listed(), sorted(contents), f"listing {what}")
+        for relative, written in contents.items():
+            equal(self.other.get(self.key(relative)), written.encode(), f"content of {relative} {what}")
 
     @property
     def uploads(self) -> MultipartStore:

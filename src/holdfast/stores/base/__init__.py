@@ -1,0 +1,77 @@
+"""What an object store can do for a commit protocol, and no more.
+
+A store is one bucket (or one directory tree). Keys are ``/``-separated UTF-8 strings without a leading slash.
+Every method is one call to the store: one point where a process can die, a reply can be lost, a test can look.
+Loops over pages are the functions `iter_objects` and `iter_uploads`; they hold the checks that no server may break.
+
+Errors that any method may raise besides its own: `AccessDeniedError`, `UnavailableError` (nothing happened),
+`OutcomeUnknownError` (a write may have happened), `NotFoundError` (also: the bucket is missing).
+
+Worked composition::
+
+    store = MemoryStore()
+    upload_id = store.create_upload("t/a", {})
+    part = store.upload_part("t/a", upload_id, 1, b"rows")
+    assert list(iter_objects(store, "t/")) == []          # pending: nothing to see
+    store.complete_upload("t/a", upload_id, [part])       # now it is there, whole
+"""
+
+from __future__ import annotations
+
+from holdfast.stores.base.functions import (
+    batched_keys,
+    check_key,
+    check_move,
+    iter_objects,
+    iter_uploads,
+    multipart,
+    rename,
+)
+from holdfast.stores.base.protocols import (
+    CopyStore,
+    MultipartStore,
+    ObjectStore,
+    RenameStore,
+    WritableFile,
+)
+from holdfast.stores.base.values import (
+    Capabilities,
+    Create,
+    MultipartLimits,
+    ObjectInfo,
+    ObjectPage,
+    Overwrite,
+    Part,
+    PutMode,
+    Trit,
+    Update,
+    UploadInfo,
+    UploadPage,
+)
+
+__all__ = [
+    "Capabilities",
+    "CopyStore",
+    "Create",
+    "MultipartLimits",
+    "MultipartStore",
+    "ObjectInfo",
+    "ObjectPage",
+    "ObjectStore",
+    "Overwrite",
+    "Part",
+    "PutMode",
+    "RenameStore",
+    "Trit",
+    "Update",
+    "UploadInfo",
+    "UploadPage",
+    "WritableFile",
+    "batched_keys",
+    "check_key",
+    "check_move",
+    "iter_objects",
+    "iter_uploads",
+    "multipart",
+    "rename",
+]

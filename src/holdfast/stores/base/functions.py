@@ -1,0 +1,125 @@
+"""Functions over stores: capabilities as types, walks over pages, checks of keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from holdfast.errors import CorruptDataError, InvalidRequestError, UnsupportedError
+from holdfast.stores.base.protocols import MultipartStore, ObjectStore, RenameStore
+from holdfast.stores.base.values import ObjectInfo, UploadInfo
+
+__all__ = [
+    "batched_keys",
+    "check_key",
+    "check_move",
+    "iter_objects",
+    "iter_uploads",
+    "multipart",
+    "rename",
+]
+
+
+def multipart(store: ObjectStore) -> MultipartStore:
+    """The store as a `MultipartStore`; `UnsupportedError` if it is none."""
+    if store.capabilities.multipart is None:
+        raise UnsupportedError("the store has no multipart uploads")
+    return store  # type: ignore[return-value]  # the capability is the promise; wrappers implement every method
+
+
+def rename(store: ObjectStore) -> RenameStore:
+    """The store as a `RenameStore`; `UnsupportedError` if it is none."""
+    if not store.capabilities.rename:
+        raise UnsupportedError("the store has no atomic rename")
+    return store  # type: ignore[return-value]  # the capability is the promise; wrappers implement every method
+
+
+def iter_objects(store: ObjectStore, prefix: str, start_after: str = "", page_size: int = 1000) -> Iterator[ObjectInfo]:
+    """Every object whose key starts with `prefix`, page by page, in the order that `ObjectStore.list_page` describes.
+
+    Raises:
+        CorruptDataError: the server gave the same token twice, so that the walk would not end.
+    """
+    token: str | None = None
+    seen: set[str] = set()
+    while True:
+        page = store.list_page(prefix, start_after, page_size, token)
+        yield from (info for info in page.objects if info.key.startswith(prefix))
+        token = page.next_token
+        if token is None:
+            return
+        if token in seen:
+            raise CorruptDataError("a listing does not advance; report it to the store's maker", prefix=prefix)
+        seen.add(token)
+
+
+def iter_uploads(store: MultipartStore, prefix: str) -> Iterator[UploadInfo]:
+    """Every pending upload below `prefix`, filtered here because servers return neighbours (``t1`` for ``t1/``).
+
+    Args:
+        prefix: a directory: ends in ``/`` or is empty, so that ``dataset1`` never reaches into ``dataset10``.
+
+    Markers need not be ordered (SeaweedFS pages are unsorted), but none may come twice, or the walk would not end.
+
+    Raises:
+        InvalidRequestError: the prefix does not end in ``/``.
+        CorruptDataError: the server gave the same marker twice.
+    """
+    if prefix and not prefix.endswith("/"):
+        raise InvalidRequestError("uploads are listed below a directory: end the prefix in '/'", prefix=prefix)
+    marker: tuple[str, str] | None = None
+    seen: set[tuple[str, str]] = set()
+    while True:
+        page = store.list_uploads_page(prefix, marker)
+        yield from (upload for upload in page.uploads if upload.key.startswith(prefix))
+        marker = page.next_marker
+        if marker is None:
+            return
+        if marker in seen:
+            raise CorruptDataError(
+                "a listing of uploads does not advance; report it to the store's maker", prefix=prefix
+            )
+        seen.add(marker)
+
+
+def check_key(key: str, max_bytes: int = 1024) -> None:
+    """Refuse a key that some store would refuse or change: empty, with a leading slash, not UTF-8, too long.
+
+    Raises:
+        InvalidRequestError: with the reason.
+    """
+    if not key or key.startswith("/"):
+        raise InvalidRequestError("a key is neither empty nor starts with '/'", key=key)
+    if "\0" in key:
+        raise InvalidRequestError("a key holds no NUL character", key=key)
+    try:
+        size_bytes = len(key.encode())
+    except UnicodeEncodeError as error:
+        raise InvalidRequestError("a key has to be valid unicode", key=key) from error
+    if size_bytes > max_bytes:
+        raise InvalidRequestError(f"a key has at most {max_bytes} bytes: shorten it", key=key, bytes=size_bytes)
+
+
+def check_move(source: str, target: str) -> None:
+    """Refuse what cannot be the source and the target of `RenameStore.rename_dir`, whatever the store holds.
+
+    Raises:
+        InvalidRequestError: with the reason.
+    """
+    for key in (source, target):
+        check_key(key)
+        if key.endswith("/"):
+            raise InvalidRequestError("a directory is named without a slash at its end: leave it out", key=key)
+    if f"{target}/".startswith(f"{source}/"):
+        raise InvalidRequestError("a directory cannot move into itself: choose another", source=source, target=target)
+
+
+def batched_keys(keys: Iterable[str], size: int = 1000) -> Iterator[list[str]]:
+    """Keys in lists of at most `size`, as `ObjectStore.delete_many` takes them."""
+    batch: list[str] = []
+    for key in keys:
+        batch.append(key)
+        if len(batch) == size:
+            yield batch
+            batch = []
+    if batch:
+        yield batch

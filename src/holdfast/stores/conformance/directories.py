@@ -1,0 +1,167 @@
+"""Checks of stores that rename a directory in one step."""
+
+from __future__ import annotations
+
+import functools
+
+from holdfast.errors import InvalidRequestError, NotFoundError, PreconditionError
+from holdfast.seams.runner import ThreadRunner
+from holdfast.stores.base import iter_uploads, rename
+from holdfast.stores.conformance.subject import Subject, equal, refused
+
+__all__ = [
+    "check_rename_dir",
+    "check_rename_dir_after_delete",
+    "check_rename_dir_bad_keys",
+    "check_rename_dir_missing",
+    "check_rename_dir_race_for_source",
+    "check_rename_dir_race_for_target",
+    "check_rename_dir_target_exists",
+    "check_rename_dir_twice",
+    "check_rename_dir_under_writer",
+    "check_rename_dir_with_uploads",
+]
+
+_RACERS = 8
+
+
+def _rename_dir(subject: Subject, source: str, target: str) -> None:
+    subject.files.rename_dir(subject.key(source), subject.key(target))
+
+
+def check_rename_dir(subject: Subject) -> None:
+    """A deep tree moves whole, and nothing beside it; the directories above the target are made."""
+    tree = ["a", "b c/d e", "year=2013/mönat=1/名前", "1/2/3/4/5/6/7/8/deep", ".hidden/_under", "100%/a+b"]
+    beside = ["task-1-old/a", "task-10/a", "task-1.x", "task"]
+    subject.write(*(f"task-1/{name}" for name in tree), *beside)
+    _rename_dir(subject, "task-1", "new/é è/task 1")
+    kept = {name: name for name in beside}
+    subject.holds({f"new/é è/task 1/{name}": f"task-1/{name}" for name in tree} | kept, "after the rename")
+    refused(NotFoundError, lambda: subject.other.head(subject.key("task-1/a")), "head below the source")
+    equal(subject.listed("task-1/"), [], "listing of the source")
+    subject.write("task-1/again")
+    _rename_dir(subject, "task-1", "new/task 2")
+    equal(subject.listed("new/task 2/"), ["new/task 2/again"], "listing of the second target")
+
+
+def check_rename_dir_target_exists(subject: Subject) -> None:
+    """A target that is a file, or a directory with anything in it, is refused and nothing moves."""
+    names = ["source/a", "source/b/c", "file", "full/deep/x"]
+    subject.write(*names)
+    for source, target in (("source", "file"), ("source", "full"), ("source", "full/deep"), ("source/b", "source")):
+        call = functools.partial(_rename_dir, subject, source, target)
+        refused(PreconditionError, call, f"rename of {source} to {target}")
+        subject.holds({name: name for name in names}, f"after the refused rename to {target}")
+
+
+def check_rename_dir_missing(subject: Subject) -> None:
+    """Where nothing is below the source, there is nothing to rename: no such name, a file, a part of a name."""
+    subject.write("file", "directory/a", "gone/a")
+    subject.store.delete(subject.key("gone/a"))
+    for source in ("missing", "file", "file/a", "direct", "directory/a", "gone"):
+        refused(NotFoundError, functools.partial(_rename_dir, subject, source, "target"), f"rename of {source}")
+    subject.holds({"file": "file", "directory/a": "directory/a"}, "afterwards")
+
+
+def check_rename_dir_bad_keys(subject: Subject) -> None:
+    """A directory does not move into itself or below a file, and its key has no slash at the end."""
+    subject.write("source/a", "file")
+    for source, target in (
+        ("source", "source"),
+        ("source", "source/b"),
+        ("source", "source/a/b"),
+        ("source", "file/x"),
+        ("source", "file/x/y"),
+        ("source/", "target"),
+        ("source", "target/"),
+    ):
+        call = functools.partial(_rename_dir, subject, source, target)
+        refused(InvalidRequestError, call, f"rename of {source} to {target}")
+    subject.holds({"source/a": "source/a", "file": "file"}, "afterwards")
+
+
+def check_rename_dir_twice(subject: Subject) -> None:
+    """A rename that is repeated says that the source is gone and changes nothing: so lost replies are settled."""
+    subject.write("source/a")
+    _rename_dir(subject, "source", "target")
+    again = functools.partial(rename(subject.other).rename_dir, subject.key("source"), subject.key("target"))
+    refused(NotFoundError, again, "rename again")
+    subject.holds({"target/a": "source/a"}, "afterwards")
+
+
+def check_rename_dir_after_delete(subject: Subject) -> None:
+    """A target is free again when all below it is deleted."""
+    subject.write("source/a", "target/b", "target/c/d")
+    subject.store.delete_many([subject.key("target/b"), subject.key("target/c/d")])
+    _rename_dir(subject, "source", "target")
+    subject.holds({"target/a": "source/a"}, "after the rename")
+
+
+def check_rename_dir_race_for_source(subject: Subject) -> None:
+    """Of many who rename one directory to different names, exactly one succeeds, and gets all of it."""
+    names = [f"{n}/{n}" for n in range(20)]
+    subject.write(*(f"source/{name}" for name in names))
+
+    def race(racer: int) -> str | None:
+        target = f"d{racer}/target"
+        try:
+            _rename_dir(subject, "source", target)
+        except NotFoundError:
+            return None
+        return target
+
+    winners = [target for target in ThreadRunner(_RACERS).map(race, range(_RACERS)) if target is not None]
+    equal(len(winners), 1, "renames that succeed")
+    subject.holds({f"{winners[0]}/{name}": f"source/{name}" for name in names}, "after the race")
+
+
+def check_rename_dir_race_for_target(subject: Subject) -> None:
+    """Of many directories that are renamed to one name, exactly one gets it; the others stay whole."""
+    sources = [f"attempt-{racer}" for racer in range(_RACERS)]
+    subject.write(*(f"{source}/{name}" for source in sources for name in ("a", "b/c")))
+
+    def race(source: str) -> str | None:
+        try:
+            _rename_dir(subject, source, "new/task")
+        except PreconditionError:
+            return None
+        return source
+
+    winners = [source for source in ThreadRunner(_RACERS).map(race, sources) if source is not None]
+    equal(len(winners), 1, "renames that succeed")
+    places = {source: "new/task" if source in winners else source for source in sources}
+    subject.holds(
+        {f"{place}/{name}": f"{source}/{name}" for source, place in places.items() for name in ("a", "b/c")},
+        "after the race",
+    )
+
+
+def check_rename_dir_under_writer(subject: Subject) -> None:
+    """A file that is open while its directory moves appears nowhere, and its writer is told."""
+    subject.write("source/a")
+    file = subject.files.open_write(subject.key("source/sub/open"))
+    file.write(b"1")
+    _rename_dir(subject, "source", "target")
+    refused(NotFoundError, file.close, "close of a file whose directory moved")
+    file.discard()
+    subject.holds({"target/a": "source/a"}, "afterwards")
+
+
+def check_rename_dir_with_uploads(subject: Subject) -> None:
+    """Pending uploads move along: they are listed and completed under their new key, and gone from the old one."""
+    subject.write("source/a")
+    upload_id, parts = subject.uploaded("source/b/c", b"rows")
+    only_id, only_parts = subject.uploaded("only/d", b"more")
+    _rename_dir(subject, "source", "new/target")
+    _rename_dir(subject, "only", "new/pending")
+    old, new = subject.key("source/b/c"), subject.key("new/target/b/c")
+    pending = sorted((upload.key, upload.upload_id) for upload in iter_uploads(subject.uploads, subject.key("")))
+    equal(pending, [(subject.key("new/pending/d"), only_id), (new, upload_id)], "pending uploads")
+    refused(NotFoundError, lambda: subject.uploads.complete_upload(old, upload_id, parts), "complete at the old key")
+    subject.write("taken/a")
+    onto_pending = functools.partial(_rename_dir, subject, "taken", "new/pending")
+    refused(PreconditionError, onto_pending, "rename to a directory of pending uploads")
+    subject.uploads.complete_upload(new, upload_id, parts)
+    equal(subject.other.get(new), b"rows", "content of the upload")
+    subject.uploads.complete_upload(subject.key("new/pending/d"), only_id, only_parts)
+    equal(subject.listed("new/"), ["new/pending/d", "new/target/a", "new/target/b/c"], "listing")
