@@ -1,0 +1,303 @@
+"""Pending uploads as Hadoop's S3A committers keep them: ``.pending`` for one, ``.pendingset`` for those of a task.
+
+Etags are written as a list of texts, as Hadoop wrote them up to 3.4.1, which is what deployed jobs and their tools
+read; and as objects, as Hadoop 3.4.2 and later write them (HADOOP-15224), only where a part has a checksum, which the
+older form cannot hold. Both are read.
+
+Hadoop knows no sizes of parts and no rows. Ours travel in ``extraData``, where Hadoop keeps what it does not know:
+``holdfast.part.sizes`` (comma separated) and ``holdfast.rows``.
+
+Sources: paper 001, "Magic Committer"; Hadoop's SinglePendingCommit, PendingSet and UploadEtag.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from holdfast.commit import layout
+from holdfast.commit.checked import count_field, guarded, json_object, require, text_field
+from holdfast.commit.hadoop.statistics import decode_statistics, encode_statistics
+from holdfast.commit.hadoop.uri import check_uri
+from holdfast.commit.records import FileEntry
+from holdfast.commit.statistics import NO_STATISTICS, Statistics
+
+__all__ = [
+    "MAX_PENDINGSET_BYTES",
+    "MAX_PENDING_BYTES",
+    "TASK_ATTEMPT_ID",
+    "PendingPart",
+    "PendingSet",
+    "SinglePending",
+    "decode_pending",
+    "decode_pendingset",
+    "encode_pending",
+    "encode_pendingset",
+]
+
+MAX_PENDING_BYTES = 8 * 1024 * 1024
+"""More than 10,000 parts with the longest etags and checksums: nothing larger is a record of one upload."""
+
+MAX_PENDINGSET_BYTES = 256 * 1024 * 1024
+"""More than any task writes: 100,000 files of a few parts. What is larger would only fill the driver's memory."""
+
+TASK_ATTEMPT_ID = "task.attempt.id"
+"""Key in a set's ``extraData``: which attempt of the task wrote it."""
+
+_VERSION = 2
+_MAX_PARTS = 10_000
+_SIZES = "holdfast.part.sizes"
+_ROWS = "holdfast.rows"
+
+
+@dataclass(frozen=True, slots=True)
+class PendingPart:
+    """A part of an upload, with its checksum where the store gave one; `size_bytes` is 0 where nobody told it."""
+
+    etag: str
+    size_bytes: int = 0
+    checksum_algorithm: str = ""
+    checksum: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinglePending:
+    """One pending upload.
+
+    Attributes:
+        key: where the file will appear, in `bucket`.
+        parts: parts 1, 2, …
+        uri: of the path that the program wrote to; for people, nothing is done with it.
+        created_ms, saved_ms: milliseconds since the epoch.
+        date: the same for people.
+        job_id, task_id: whose it is; empty in what Hadoop's filesystem writes, which knows neither.
+        text: notes.
+        filename: of the record itself; for people.
+    """
+
+    bucket: str
+    key: str
+    upload_id: str
+    parts: tuple[PendingPart, ...] = field(repr=False)
+    size_bytes: int
+    uri: str
+    rows: int = 0
+    created_ms: int = 0
+    saved_ms: int = 0
+    date: str = ""
+    job_id: str = ""
+    task_id: str = ""
+    text: str = ""
+    filename: str = ""
+    extra_data: Mapping[str, str] = field(default_factory=dict)
+    statistics: Statistics = NO_STATISTICS
+
+    def file_entry(self, prefix: str) -> FileEntry:
+        """The file that waits, for a destination whose keys start with `prefix`."""
+        return FileEntry(
+            path=self.key.removeprefix(prefix),
+            size_bytes=self.size_bytes,
+            rows=self.rows,
+            upload_id=self.upload_id,
+            parts=tuple((part.etag, part.size_bytes) for part in self.parts),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingSet:
+    """All pending uploads of a task: what its commit hands to the job's commit."""
+
+    job_id: str
+    commits: tuple[SinglePending, ...]
+    extra_data: Mapping[str, str] = field(default_factory=dict)
+    statistics: Statistics = NO_STATISTICS
+
+
+# --- writing ----------------------------------------------------------------------------------------------------------
+def _json(value: Mapping[str, object]) -> bytes:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode() + b"\n"
+
+
+def _etags(parts: Sequence[PendingPart]) -> list[object]:
+    if not any(part.checksum_algorithm for part in parts):
+        return [part.etag for part in parts]
+    return [
+        {
+            "etag": part.etag,
+            "checksumAlgorithm": part.checksum_algorithm or None,
+            "checksum": part.checksum or None,
+        }
+        for part in parts
+    ]
+
+
+def _fields(pending: SinglePending) -> dict[str, object]:
+    extra = dict(pending.extra_data)
+    sizes = [part.size_bytes for part in pending.parts]
+    if sum(sizes) == pending.size_bytes:  # else nobody told them
+        extra[_SIZES] = ",".join(map(str, sizes))
+    if pending.rows:
+        extra[_ROWS] = str(pending.rows)
+    return {
+        "version": _VERSION,
+        "filename": pending.filename or None,
+        "uri": pending.uri,
+        "uploadId": pending.upload_id,
+        "bucket": pending.bucket,
+        "destinationKey": pending.key,
+        "created": pending.created_ms,
+        "saved": pending.saved_ms,
+        "date": pending.date or None,
+        "jobId": pending.job_id,
+        "taskId": pending.task_id,
+        "text": pending.text,
+        "etags": _etags(pending.parts),
+        "extraData": extra,
+        "length": pending.size_bytes,
+        "iostatistics": encode_statistics(pending.statistics),
+        "partCount": len(pending.parts),
+    }
+
+
+def encode_pending(pending: SinglePending) -> bytes:
+    """The ``.pending`` record."""
+    return _json(_fields(pending))
+
+
+def encode_pendingset(pendingset: PendingSet) -> bytes:
+    """The ``.pendingset`` record."""
+    return _json(
+        {
+            "version": _VERSION,
+            "jobId": pendingset.job_id,
+            "commits": [_fields(pending) for pending in pendingset.commits],
+            "extraData": dict(pendingset.extra_data),
+            "iostatistics": encode_statistics(pendingset.statistics),
+        }
+    )
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+def _known_text(value: dict[str, Any], name: str) -> str:
+    """A text that Hadoop leaves out or null where it is not known."""
+    return "" if value.get(name) is None else text_field(value, name, empty=True)
+
+
+def _known_count(value: dict[str, Any], name: str) -> int:
+    return count_field(value, name) if name in value else 0
+
+
+def _extra_data(value: dict[str, Any]) -> dict[str, str]:
+    found = value.get("extraData")
+    if found is None:
+        return {}
+    require(isinstance(found, dict), "extraData is not an object")
+    require(all(isinstance(text, str) for text in found.values()), "extraData holds something else than texts")
+    return dict(found)
+
+
+def _number(text: str, what: str) -> int:
+    require(text.isascii() and text.isdigit() and len(text) < 19, f"{what} is not a count")
+    return int(text)
+
+
+def _part(found: object, size_bytes: int) -> PendingPart:
+    if isinstance(found, str):
+        require(bool(found), "an etag is empty")
+        return PendingPart(found, size_bytes)
+    require(isinstance(found, dict), "an etag is neither a text nor an object")
+    assert isinstance(found, dict)
+    return PendingPart(
+        text_field(found, "etag"), size_bytes, _known_text(found, "checksumAlgorithm"), _known_text(found, "checksum")
+    )
+
+
+def _parts(value: dict[str, Any], sizes: str | None, size_bytes: int) -> tuple[PendingPart, ...]:
+    etags = value["etags"]
+    require(isinstance(etags, list) and bool(etags), "etags are missing")
+    require(len(etags) <= _MAX_PARTS, f"an upload has at most {_MAX_PARTS} parts")
+    if sizes is None:
+        return tuple(_part(etag, 0) for etag in etags)
+    known = [_number(text, _SIZES) for text in sizes.split(",")]
+    require(len(known) == len(etags) and sum(known) == size_bytes, "parts do not add up to the file")
+    return tuple(_part(etag, size) for etag, size in zip(etags, known, strict=True))
+
+
+def _read(value: dict[str, Any], bucket: str, prefix: str, job_id: str) -> SinglePending:
+    require(type(value["version"]) is int and value["version"] == _VERSION, f"version is not {_VERSION}")
+    require(text_field(value, "bucket") == bucket, "the bucket is another one")
+    key = text_field(value, "destinationKey")
+    # A record that somebody changed must not make us write elsewhere, nor over our own records (C7).
+    require(key.startswith(prefix) and layout.is_safe_path(key[len(prefix) :]), "the key leaves the destination")
+    check_uri(uri := text_field(value, "uri"))
+    owner = _known_text(value, "jobId")
+    require(owner in ("", job_id), "it is another job's")
+    extra = _extra_data(value)
+    size_bytes = count_field(value, "length")
+    return SinglePending(
+        bucket=bucket,
+        key=key.encode().decode(),  # half a surrogate pair is no text that a store takes
+        upload_id=text_field(value, "uploadId"),
+        parts=_parts(value, extra.pop(_SIZES, None), size_bytes),
+        size_bytes=size_bytes,
+        uri=uri,
+        rows=_number(extra.pop(_ROWS, "0"), _ROWS),
+        created_ms=_known_count(value, "created"),
+        saved_ms=_known_count(value, "saved"),
+        date=_known_text(value, "date"),
+        job_id=owner,
+        task_id=_known_text(value, "taskId"),
+        text=_known_text(value, "text"),
+        filename=_known_text(value, "filename"),
+        extra_data=extra,
+        statistics=decode_statistics(value.get("iostatistics")),
+    )
+
+
+def decode_pending(record: str, data: bytes, *, bucket: str, prefix: str, job_id: str) -> SinglePending:
+    """The pending upload in `data`, checked: completing it can only make a file of this destination.
+
+    Args:
+        record: key of the record itself, for errors.
+        bucket: the destination's.
+        prefix: the destination's; empty or ending in ``/``.
+        job_id: whose upload it has to be; a record that names no job is taken for it.
+
+    Raises:
+        CorruptDataError: a field is missing or wrong; the error says which. The record is kept: report it, or abort
+            the job.
+    """
+
+    def decode() -> SinglePending:
+        require(len(data) <= MAX_PENDING_BYTES, "it is too long for one upload")
+        return _read(json_object(data), bucket, prefix, job_id)
+
+    return guarded(record, decode)
+
+
+def decode_pendingset(record: str, data: bytes, *, bucket: str, prefix: str, job_id: str) -> PendingSet:
+    """The pending uploads of a task in `data`, each checked like `decode_pending` does, no file twice.
+
+    Raises:
+        CorruptDataError: a field is missing or wrong, or the set is another job's.
+    """
+
+    def decode() -> PendingSet:
+        require(len(data) <= MAX_PENDINGSET_BYTES, "it is too long for the uploads of one task")
+        value = json_object(data)
+        require(type(value["version"]) is int and value["version"] == _VERSION, f"version is not {_VERSION}")
+        require(text_field(value, "jobId") == job_id, "it is another job's")
+        found = value["commits"]
+        require(isinstance(found, list) and all(isinstance(one, dict) for one in found), "commits are no objects")
+        commits = tuple(_read(one, bucket, prefix, job_id) for one in found)
+        require(len({pending.key for pending in commits}) == len(commits), "two uploads have the same destination")
+        return PendingSet(
+            job_id=job_id,
+            commits=commits,
+            extra_data=_extra_data(value),
+            statistics=decode_statistics(value.get("iostatistics")),
+        )
+
+    return guarded(record, decode)

@@ -1,0 +1,70 @@
+"""Urls of ours as Hadoop writes them: percent-encoded, ``s3a`` for ``s3``, ``file:/path`` for ``file:///path``.
+
+Our urls take every character literally (`holdfast.stores.url`), Hadoop's are Java's ``URI``: ``file:///data/out put``
+is ``file:/data/out%20put`` there. What is encoded and what is not was compared with Hadoop 3.5.0.
+"""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import quote, unquote
+
+from holdfast.commit.checked import BadFieldError, require
+
+__all__ = ["check_uri", "encode_uri", "path_below"]
+
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/]*)(.*)", re.DOTALL)
+# What java.net.URI lets stand in a path: its unreserved and punctuation characters, and all beyond ASCII but spaces.
+_PLAIN = r"!$&'()*+,\-./:;=@_~A-Za-z0-9\u00a1-\U0010ffff"
+_QUOTED = re.compile(rf"[^{_PLAIN}]|\s")
+_URI = re.compile(rf"([A-Za-z][A-Za-z0-9+.-]*):(?://([A-Za-z0-9._-]*))?((?:/(?:[{_PLAIN}]|%[0-9A-Fa-f]{{2}})*)?)")
+_S3 = ("s3", "s3a", "s3n")
+
+
+def _store(scheme: str, authority: str | None) -> tuple[str, str]:
+    scheme = scheme.lower()
+    return "s3a" if scheme in _S3 else scheme, authority or ""
+
+
+def _split_url(url: str) -> tuple[tuple[str, str], str]:
+    """(store, path without a slash at its end) of one of our urls."""
+    if (found := _URL.fullmatch(url)) is None:
+        raise BadFieldError(f"the destination is no url: {url!r}")
+    return _store(found[1], found[2]), found[3].rstrip("/")
+
+
+def _split_uri(uri: str) -> tuple[tuple[str, str], str]:
+    """(store, decoded path) of a URI."""
+    if (found := _URI.fullmatch(uri)) is None or any(character.isspace() for character in uri):
+        raise BadFieldError(f"not a uri: {uri!r}")
+    return _store(found[1], found[2]), unquote(found[3], errors="strict")
+
+
+def encode_uri(url: str, path: str = "") -> str:
+    """The URI of `path` below a destination.
+
+    Args:
+        url: the destination, literally, as `Destination.url` has it.
+        path: relative, literally; empty for the destination itself.
+    """
+    (scheme, authority), base = _split_url(url)
+    whole = f"{base}/{path}" if path else base or "/"
+    encoded = _QUOTED.sub(lambda found: quote(found[0]), whole)
+    return f"{scheme}://{authority}{encoded}" if authority else f"{scheme}:{encoded}"
+
+
+def check_uri(uri: str) -> None:
+    """Refuse, with `BadFieldError` or `ValueError`, what Java would not parse as the URI of a file."""
+    _split_uri(uri)
+
+
+def path_below(uri: str, url: str) -> str:
+    """What follows `url` in `uri`, literally; empty for the destination itself. Nothing else is checked in it.
+
+    Raises:
+        BadFieldError, ValueError: it is no URI, or one of another place.
+    """
+    store, path = _split_uri(uri)
+    own_store, base = _split_url(url)
+    require(store == own_store and (path == base or path.startswith(f"{base}/")), f"outside the destination: {uri!r}")
+    return path[len(base) + 1 :]
