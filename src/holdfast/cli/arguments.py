@@ -59,7 +59,7 @@ class Reach:
         try:
             yield ctx
         finally:
-            ctx.store.close()
+            ctx.close()
 
 
 def _known_profile(ctx: click.Context, parameter: click.Parameter, name: str | None) -> str | None:

@@ -1,12 +1,22 @@
 """The commit protocols. The house on one page is ARCHITECTURE.md; start reading at `job` and `finish`."""
 
-from holdfast.commit.committers import COMMITTERS, TWO_PHASE, Committer, get_committer
-from holdfast.commit.context import CommitContext, CommitSettings, Progress
+from holdfast.commit.committer import Committer
+from holdfast.commit.committers import COMMITTERS, TWO_PHASE, get_committer
+from holdfast.commit.context import CommitContext, CommitSettings, HadoopSettings, Place, Progress
 from holdfast.commit.history import Decision, History, VerifyReport, read_history, verify
 from holdfast.commit.ids import AttemptId, JobId
-from holdfast.commit.job import JobOutcome
 from holdfast.commit.open import open_context
-from holdfast.commit.records import JobRecord, Kind, LogEntry, SaveMode, TaskCommit, Totals
+from holdfast.commit.records import (
+    JobOutcome,
+    JobRecord,
+    JobReport,
+    Kind,
+    LogEntry,
+    SaveMode,
+    StreamBatch,
+    TaskCommit,
+    Totals,
+)
 from holdfast.commit.recovery import RecoveryReport, recover
 from holdfast.commit.snapshot import Snapshot, VisibleFile, read_snapshot
 from holdfast.commit.task import TaskAttempt
@@ -19,16 +29,20 @@ __all__ = [
     "CommitSettings",
     "Committer",
     "Decision",
+    "HadoopSettings",
     "History",
     "JobId",
     "JobOutcome",
     "JobRecord",
+    "JobReport",
     "Kind",
     "LogEntry",
+    "Place",
     "Progress",
     "RecoveryReport",
     "SaveMode",
     "Snapshot",
+    "StreamBatch",
     "TaskAttempt",
     "TaskCommit",
     "Totals",

@@ -6,6 +6,7 @@ ignored, an unknown major version is refused.
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -23,9 +24,12 @@ from holdfast.commit.records import (
     ManifestRef,
     Replaced,
     SaveMode,
+    StreamBatch,
+    StreamMark,
     TaskManifest,
     Totals,
 )
+from holdfast.commit.statistics import compact, from_compact
 
 __all__ = [
     "decode_entry",
@@ -71,6 +75,7 @@ def _job_fields(record: JobRecord) -> dict[str, object]:
         "base_seq": record.base_seq,
         "started_at_s": record.started_at_s,
         "details": dict(record.details),
+        **({"stream": dataclasses.asdict(record.stream)} if record.stream else {}),
     }
 
 
@@ -87,7 +92,7 @@ def encode_manifest(manifest: TaskManifest) -> bytes:
         "task": manifest.task,
         "attempt": manifest.attempt,
         "files": len(manifest.files),
-        "metrics": dict(manifest.metrics),
+        "statistics": compact(manifest.statistics),
     }
     lines = [_line(header)]
     for file in manifest.files:
@@ -129,6 +134,8 @@ def encode_entry(entry: LogEntry) -> bytes:
             "manifests": ref(entry.manifests),
             "replaced": ref(entry.replaced),
             "replaced_by_job": {job: list(counts) for job, counts in entry.replaced_by_job.items()},
+            "chosen": _totals(entry.chosen),
+            "streams": {name: [mark.batch, mark.checkpoint] for name, mark in entry.streams.items()},
         }
     )
 
@@ -170,7 +177,25 @@ def _read_job(value: dict[str, Any]) -> JobRecord:
         base_seq=count_field(value, "base_seq"),
         started_at_s=_seconds(value, "started_at_s"),
         details=details,
+        stream=_read_stream(value["stream"]) if "stream" in value else None,
     )
+
+
+def _read_stream(value: Any) -> StreamBatch:
+    require(isinstance(value, dict), "stream is not an object")
+    return StreamBatch(
+        stream=text_field(value, "stream"),
+        checkpoint=text_field(value, "checkpoint"),
+        batch=count_field(value, "batch"),
+    )
+
+
+def _read_marks(value: Any) -> dict[str, StreamMark]:
+    require(isinstance(value, dict), "streams is not an object")
+    for mark in value.values():
+        require(isinstance(mark, list) and len(mark) == 2, "a stream's mark is not a pair")
+        require(type(mark[0]) is int and mark[0] >= 0 and isinstance(mark[1], str), "a stream's mark is wrong")
+    return {str(name): StreamMark(batch=batch, checkpoint=checkpoint) for name, (batch, checkpoint) in value.items()}
 
 
 def decode_job(key: str, data: bytes) -> JobRecord:
@@ -189,7 +214,7 @@ def decode_job(key: str, data: bytes) -> JobRecord:
 def _read_file(value: dict[str, Any], job: JobId, task: int, attempt: AttemptId) -> FileEntry:
     path = text_field(value, "path")
     require(layout.is_safe_path(path), "path leaves the destination")
-    require(file_owner(path) == FileOwner(job, task, attempt), "path is another attempt's")
+    require(file_owner(path) in (None, FileOwner(job, task, attempt)), "path is another attempt's")
     size_bytes, rows = count_field(value, "bytes"), count_field(value, "rows")
     if "source" in value:
         source = text_field(value, "source")
@@ -221,10 +246,9 @@ def decode_manifest(ref: ManifestRef, data: bytes) -> TaskManifest:
         job, task, attempt = _job_id(header), count_field(header, "task"), AttemptId(text_field(header, "attempt"))
         require(ref.key == layout.manifest(job, task, attempt) and task == ref.task, "it is another attempt's")
         require(count_field(header, "files") == len(lines) - 1 == ref.totals.files, "files are missing")
-        metrics = header["metrics"]
-        require(isinstance(metrics, dict), "metrics is not an object")
+        statistics = from_compact(header.get("statistics", {}))
         files = tuple(_read_file(json_object(line), job, task, attempt) for line in lines[1:])
-        return TaskManifest(job=job, task=task, attempt=attempt, files=files, metrics=metrics)
+        return TaskManifest(job=job, task=task, attempt=attempt, files=files, statistics=statistics)
 
     return guarded(ref.key, decode)
 
@@ -297,6 +321,8 @@ def decode_entry(key: str, seq: int, data: bytes) -> LogEntry:
             manifests=manifests,
             replaced=_read_ref(value["replaced"]),
             replaced_by_job={str(job): (int(files), int(size)) for job, (files, size) in by_job.items()},
+            chosen=_read_totals(value["chosen"]) if "chosen" in value else Totals(),
+            streams=_read_marks(value.get("streams", {})),
         )
 
     return guarded(key, decode)

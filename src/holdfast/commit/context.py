@@ -9,7 +9,7 @@ from holdfast.errors import HoldfastError, NotFoundError, OutcomeUnknownError, P
 from holdfast.seams import Clock, Ids, Runner, SystemClock, SystemIds, ThreadRunner
 from holdfast.stores.base import Create, ObjectStore, Overwrite
 
-__all__ = ["CommitContext", "CommitSettings", "Progress", "create_record", "silent"]
+__all__ = ["CommitContext", "CommitSettings", "HadoopSettings", "Place", "Progress", "create_record", "silent"]
 
 Progress = Callable[[str, int, int], None]
 """Told (stage, done, total); total is 0 when it is not known. Called from one thread."""
@@ -17,6 +17,36 @@ Progress = Callable[[str, int, int], None]
 
 def silent(stage: str, done: int, total: int) -> None:
     """The default progress: nobody looks."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HadoopSettings:
+    """Options of the committers that follow Hadoop's, named and preset as there unless said.
+
+    Attributes:
+        mark_successful_jobs: write ``_SUCCESS``.
+        abort_pending_uploads: `magic`, `staging-*`: end a job by aborting every pending upload below the destination,
+            also those of other jobs. Off here, on in Hadoop (HADOOP-18797): off, only uploads of the job itself go.
+        unique_filenames: `staging-*`: put the job's id into file names that do not hold it.
+        delete_target_files: `manifest`: delete what stands where a file goes; off, it is replaced by the rename.
+        validate_output: `manifest`: look at every file after the renames.
+        manifest_save_attempts: `manifest`: how often a task tries to save its manifest.
+        cleanup_skipped: `manifest`: leave the job's directory.
+        cleanup_failures_ignored: `manifest`: trouble in clean-up does not fail the job.
+        cleanup_parallel_delete: `manifest`: delete attempts' directories side by side before the job's.
+        cleanup_base_first: `manifest`: try to delete the job's directory in one go before that.
+    """
+
+    mark_successful_jobs: bool = True
+    abort_pending_uploads: bool = False
+    unique_filenames: bool = False
+    delete_target_files: bool = False
+    validate_output: bool = False
+    manifest_save_attempts: int = 5
+    cleanup_skipped: bool = False
+    cleanup_failures_ignored: bool = False
+    cleanup_parallel_delete: bool = True
+    cleanup_base_first: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +64,13 @@ class CommitSettings:
         finish_attempts: how often the work after a decision is tried before it is left to the next job.
         allow_unfenced: accept a store without conditional writes. Two drivers of one job, or two jobs at the same
             moment, may then both believe that they decided.
+        allow_unsafe: run committers that are here for comparison, and classic ones on stores that do not meet their
+            needs.
+        scratch_dir: directory of each machine where `staging-*` keeps a task's files; empty for the system's own.
+        shared_dir: directory or url that all machines share, where `staging-*` hands over its pending sets; empty for
+            one on this machine, which will do if all tasks run here.
+        report_dir: directory or url that gets each job's report, also that of a job that fails; empty for none.
+        hadoop: options of the committers that follow Hadoop's.
     """
 
     part_size_bytes: int = 8 * 1024 * 1024
@@ -44,6 +81,28 @@ class CommitSettings:
     conflict_attempts: int = 100
     finish_attempts: int = 4
     allow_unfenced: bool = False
+    allow_unsafe: bool = False
+    scratch_dir: str = ""
+    shared_dir: str = ""
+    report_dir: str = ""
+    hadoop: HadoopSettings = HadoopSettings()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A directory in a store, beside the destination.
+
+    Attributes:
+        prefix: empty, or ending in ``/``.
+        url: as a person writes it, without credentials.
+    """
+
+    store: ObjectStore
+    prefix: str
+    url: str
+
+    def __post_init__(self) -> None:
+        assert not self.prefix or self.prefix.endswith("/"), self.prefix
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,11 +113,17 @@ class CommitContext:
         store: where the destination is.
         prefix: key prefix of the destination: empty, or ending in ``/`` so that no neighbour shares it (C7).
         url: the destination as a person writes it, without credentials.
+        scratch: directory of this machine alone, for `staging-*`.
+        shared: directory that all machines of a job share, for `staging-*`.
+        reports: where reports go besides ``_SUCCESS``.
     """
 
     store: ObjectStore
     prefix: str
     url: str
+    scratch: Place | None = None
+    shared: Place | None = None
+    reports: Place | None = None
     clock: Clock = field(default_factory=SystemClock)
     ids: Ids = field(default_factory=SystemIds)
     runner: Runner = field(default_factory=ThreadRunner)
@@ -72,6 +137,19 @@ class CommitContext:
     def key(self, path: str) -> str:
         """The store's key of a path relative to the destination."""
         return self.prefix + path
+
+    def at(self, place: Place) -> CommitContext:
+        """The same seams over another directory, which has no such places of its own."""
+        return replace(
+            self, store=place.store, prefix=place.prefix, url=place.url, scratch=None, shared=None, reports=None
+        )
+
+    def close(self) -> None:
+        """Release what the stores hold. Safe to call twice."""
+        self.store.close()
+        for place in (self.scratch, self.shared, self.reports):
+            if place is not None:
+                place.store.close()
 
     def with_settings(self, **changes: object) -> CommitContext:
         return replace(self, settings=replace(self.settings, **changes))  # type: ignore[arg-type]  # names are fields

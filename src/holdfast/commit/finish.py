@@ -6,20 +6,21 @@ rest. Order matters and is this: publish all, mark visible, delete what is repla
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 from holdfast.commit import layout
 from holdfast.commit.alive import OverJobs
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import JobId, is_job_id
 from holdfast.commit.log import LogView, mark_exists, read_entry, write_mark
-from holdfast.commit.manifests import ManifestCache, iter_files, load_refs
-from holdfast.commit.measure import JobMeasure
+from holdfast.commit.manifests import ManifestCache, iter_manifests, load_refs
+from holdfast.commit.measure import Measure
 from holdfast.commit.publication import PUBLICATIONS, UPLOADS
-from holdfast.commit.records import FileEntry, Kind, LogEntry
+from holdfast.commit.records import FileEntry, JobReport, Kind, LogEntry, TaskManifest
 from holdfast.commit.replacement import delete_replaced
+from holdfast.commit.statistics import NO_STATISTICS, Statistics
 from holdfast.commit.success import FILENAME_LIMIT, write_success
 from holdfast.errors import CorruptDataError, NotFoundError
 from holdfast.stores.base import batched_keys, iter_objects
@@ -34,49 +35,85 @@ def finish_earlier(ctx: CommitContext, view: LogView) -> None:
     does not find can be explained only by that decision being done already.
     """
     for seq in view.unfinished:
-        finish_decision(ctx, read_entry(ctx, seq), visible=seq in view.visible)
+        finish_decision(Measure(ctx), read_entry(ctx, seq), visible=seq in view.visible)
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What a walk over the committed manifests gathers for the report."""
+
+    names: list[str] = field(default_factory=list)
+    statistics: Statistics = NO_STATISTICS
+    lost: list[str] = field(default_factory=list)
+
+    def note(self, ctx: CommitContext, manifest: TaskManifest) -> None:
+        self.statistics += manifest.statistics
+        for file in manifest.files[: FILENAME_LIMIT - len(self.names)]:
+            self.names.append("/" + ctx.key(file.path).lstrip("/"))
 
 
 def finish_decision(
-    ctx: CommitContext,
+    measure: Measure,
     entry: LogEntry,
     *,
     visible: bool = False,
     cache: ManifestCache | None = None,
     accept_damage: bool = False,
-    measure: JobMeasure | None = None,
-) -> None:
-    """Roll a decision forward to its end.
+) -> JobReport | None:
+    """Roll a decision forward to its end; returns the report of a commit, None if somebody else saved it.
 
     Args:
+        measure: of the job commit that this belongs to.
         visible: whether its ``visible`` mark was seen.
         cache: manifests that the caller still holds.
-        measure: of the job commit that this belongs to, for the report.
         accept_damage: go on although files of the job are lost, and note which.
 
     Raises:
         CorruptDataError: files of a committed job are nowhere. Nothing was deleted; restore them, or accept the loss
             with ``holdfast recover --accept-damage``.
     """
-    measure = measure or JobMeasure(ctx)
     ctx = measure.ctx
     damaged: list[str] = []
+    report = None
     if entry.kind is Kind.COMMIT:
-        if not visible:
-            with measure.stage("publish"):
-                lost = _publish_all(ctx, entry, cache)
-            if lost is None and mark_exists(ctx, entry.seq, "done"):
-                return
-            damaged = _refuse_damage(ctx, entry, lost or [], accept_damage)
+        if visible:
+            seen = _look_back(ctx, entry)
+        else:
+            with measure.stage("job_stage_publish"):
+                found = _publish_all(ctx, entry, cache)
+            if found is None and mark_exists(ctx, entry.seq, "done"):
+                return None
+            seen = found or _Seen()
+            damaged = _refuse_damage(ctx, entry, seen.lost, accept_damage)
             write_mark(ctx, entry.seq, "visible")
-        with measure.stage("delete_replaced"):
+        with measure.stage("job_stage_delete_replaced"):
             delete_replaced(ctx, entry)
-        write_success(ctx, entry, _some_names(ctx, entry, cache), {**measure.metrics(), "files_lost": len(damaged)})
+        report = _report(measure, entry, seen, len(damaged))
+        write_success(ctx, report, entry.seq)
     # The job is over: what is still pending under its name belongs to attempts that do not count.
-    over = OverJobs(ctx, [entry.job])
-    PUBLICATIONS[entry.record.publication].sweep(ctx, over.is_over)
-    remove_job_dirs(ctx, over)
+    with measure.stage("job_stage_cleanup"):
+        over = OverJobs(ctx, [entry.job])
+        PUBLICATIONS[entry.record.publication].sweep(ctx, over.is_over)
+        remove_job_dirs(ctx, over)
     write_mark(ctx, entry.seq, "done", json.dumps({"damaged": damaged[:1000]}).encode() + b"\n")
+    return report
+
+
+def _report(measure: Measure, entry: LogEntry, seen: _Seen, lost: int) -> JobReport:
+    return JobReport(
+        job=entry.job,
+        committer=entry.record.committer,
+        mode=entry.record.mode,
+        at_s=entry.decided_at_s,
+        success=True,
+        stage="job_stage_save_success_marker",
+        totals=entry.totals,
+        tasks=entry.tasks,
+        filenames=tuple(seen.names),
+        metrics={**measure.metrics(), "files_lost": lost},
+        diagnostics={"holdfast.seq": str(entry.seq), "holdfast.publication": entry.record.publication},
+        statistics=seen.statistics + measure.statistics(),
+    )
 
 
 def _refuse_damage(ctx: CommitContext, entry: LogEntry, lost: list[str], accept_damage: bool) -> list[str]:
@@ -92,20 +129,25 @@ def _refuse_damage(ctx: CommitContext, entry: LogEntry, lost: list[str], accept_
     return lost
 
 
-def _publish_all(ctx: CommitContext, entry: LogEntry, cache: ManifestCache | None) -> list[str] | None:
-    """Publish every file: returns those that are lost, or None if somebody else has made the job visible meanwhile."""
+def _publish_all(ctx: CommitContext, entry: LogEntry, cache: ManifestCache | None) -> _Seen | None:
+    """Publish every file: returns what was seen, or None if somebody else has made the job visible meanwhile."""
     assert entry.manifests is not None  # decode_entry checked it
     publish = PUBLICATIONS[entry.record.publication].publish_file
-    lost: list[str] = []
+    seen = _Seen()
+
+    def files(manifests: Iterator[TaskManifest]) -> Iterator[FileEntry]:
+        for manifest in manifests:
+            seen.note(ctx, manifest)
+            yield from manifest.files
 
     def publish_one(file: FileEntry) -> tuple[FileEntry, bool]:
         return file, publish(ctx, file)
 
     try:
-        files = iter_files(ctx, load_refs(ctx, entry.manifests, cache), cache)
-        for done, (file, there) in enumerate(ctx.runner.map(publish_one, files), start=1):
+        found = files(iter_manifests(ctx, load_refs(ctx, entry.manifests, cache), cache))
+        for done, (file, there) in enumerate(ctx.runner.map(publish_one, found), start=1):
             if not there:
-                lost.append(file.path)
+                seen.lost.append(file.path)
             ctx.progress("publish", done, entry.totals.files)
     except NotFoundError as error:
         # The manifests go only when the decision is finished, except by a foreign hand.
@@ -116,19 +158,21 @@ def _publish_all(ctx: CommitContext, entry: LogEntry, cache: ManifestCache | Non
             url=ctx.url,
             job=entry.job,
         ) from error
-    if lost and _is_visible(ctx, entry.seq):
+    if seen.lost and _is_visible(ctx, entry.seq):
         return None  # a helper was faster, and a later job has replaced the files since
-    return lost
+    return seen
 
 
-def _some_names(ctx: CommitContext, entry: LogEntry, cache: ManifestCache | None) -> list[str]:
-    """The first names for the report; none if a helper has cleaned up already."""
+def _look_back(ctx: CommitContext, entry: LogEntry) -> _Seen:
+    """The same for the report alone; nothing if a helper has cleaned up already."""
     assert entry.manifests is not None  # decode_entry checked it
+    seen = _Seen()
     try:
-        files = itertools.islice(iter_files(ctx, load_refs(ctx, entry.manifests, cache), cache), FILENAME_LIMIT)
-        return ["/" + ctx.key(file.path).lstrip("/") for file in files]
+        for manifest in iter_manifests(ctx, load_refs(ctx, entry.manifests, None), None):
+            seen.note(ctx, manifest)
     except NotFoundError:
-        return []
+        return _Seen()
+    return seen
 
 
 def _is_visible(ctx: CommitContext, seq: int) -> bool:

@@ -92,7 +92,11 @@ def verify(ctx: CommitContext) -> VerifyReport:
         report.totals += has
     _judge_others(history, found, report)
     if foreign.files:
-        report.notes.append(f"{foreign.files} files were not written by Holdfast")
+        chosen = any(decision.entry.chosen.files for decision in history.decisions)
+        report.notes.append(
+            f"{foreign.files} files have names that do not tell their job"
+            + ("" if chosen else ": they were not written by a job of Holdfast's log")
+        )
         report.totals += foreign
     for decision in history.decisions:
         if decision.state != "done":
@@ -129,7 +133,8 @@ def _expected(history: History) -> dict[JobId, tuple[int, int]]:
         for job, (files, size) in entry.replaced_by_job.items():
             if (had := expected.get(JobId(job))) is not None:
                 expected[JobId(job)] = (had[0] - files, had[1] - size)
-        expected[entry.job] = (entry.totals.files, entry.totals.size_bytes)
+        named = entry.totals.files - entry.chosen.files, entry.totals.size_bytes - entry.chosen.size_bytes
+        expected[entry.job] = named
     return expected
 
 

@@ -7,8 +7,8 @@ log, helping and fencing are ours (docs/decisions).
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 from holdfast.commit import layout
 from holdfast.commit.alive import OverJobs
@@ -18,10 +18,11 @@ from holdfast.commit.finish import finish_decision, finish_earlier, remove_job_d
 from holdfast.commit.ids import new_job_id
 from holdfast.commit.log import LogView, append_entry, find_decision, read_log, trim_log
 from holdfast.commit.manifests import ManifestCache, Prepared, check_messages, prepare_job, store_refs
-from holdfast.commit.measure import JobMeasure
+from holdfast.commit.measure import Measure
 from holdfast.commit.publication import PUBLICATIONS, choose_publication
-from holdfast.commit.records import JobRecord, Kind, LogEntry, SaveMode, TaskCommit
+from holdfast.commit.records import JobOutcome, JobRecord, Kind, LogEntry, SaveMode, TaskCommit, Totals
 from holdfast.commit.replacement import has_output, plan_replaced
+from holdfast.commit.streams import advance_streams, is_committed_batch, read_streams
 from holdfast.errors import (
     ConflictError,
     CorruptDataError,
@@ -37,32 +38,13 @@ from holdfast.errors import (
 )
 from holdfast.stores.base import Create, Trit
 
-__all__ = ["JobOutcome", "abort_job", "commit_job", "start_job"]
+__all__ = ["abort_job", "commit_job", "start_job"]
 
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobOutcome:
-    """How a job ended.
-
-    Attributes:
-        entry: the decision; None if there is none: the log has left the job behind, and what it had is removed.
-        finished: whether all work after the decision is done; if not, the next job or ``holdfast recover`` does it.
-        pending_reason: one sentence, empty if finished.
-    """
-
-    entry: LogEntry | None
-    finished: bool = True
-    pending_reason: str = ""
-
-    @property
-    def committed(self) -> bool:
-        return self.entry is not None and self.entry.kind is Kind.COMMIT
-
-
 # --- start ------------------------------------------------------------------------------------------------------------
-def start_job(ctx: CommitContext, mode: SaveMode, details: Mapping[str, object] | None = None) -> JobRecord | None:
+def start_job(ctx: CommitContext, committer: str, mode: SaveMode, details: Mapping[str, object]) -> JobRecord | None:
     """Check the destination and announce a job. Nothing is written before every check has passed.
 
     Returns:
@@ -83,12 +65,12 @@ def start_job(ctx: CommitContext, mode: SaveMode, details: Mapping[str, object] 
         return None
     record = JobRecord(
         job=new_job_id(ctx.clock, ctx.ids),
-        committer="two_phase",
+        committer=committer,
         publication=publication.name,
         mode=mode,
         base_seq=view.head,
         started_at_s=round(ctx.clock.now_s(), 3),
-        details=details or {},
+        details=details,
     )
     data = encode_job(record)
     found = create_record(ctx, layout.job_record(record.job), data)
@@ -138,19 +120,24 @@ def _require_conditional_writes(ctx: CommitContext, record: JobRecord, data: byt
 
 
 # --- commit -----------------------------------------------------------------------------------------------------------
-def commit_job(ctx: CommitContext, job: JobRecord, commits: Sequence[TaskCommit | None], tasks: int) -> JobOutcome:
+def commit_job(
+    measure: Measure, job: JobRecord, commits: Sequence[TaskCommit | None], tasks: int | Collection[int]
+) -> JobOutcome:
     """Decide a job and make it visible.
 
     Guarantee: returns only after the decision stands in the log. From then on the job is committed whatever happens
     (C8): trouble with the work after it is reported in the outcome, never as a failed commit. Calling it again, also
-    from another process, gives the same decision.
+    from another process, gives the same decision. A batch of a stream that was decided before is dropped.
 
     Args:
-        commits: what the tasks' accepted attempts returned; `tasks` of them, one a task.
+        commits: what the tasks' accepted attempts returned, one a task.
+        tasks: how many tasks there are, or their numbers.
 
     Raises:
-        InvalidRequestError: a task is missing or doubled, or two files share a target. Undecided.
-        DestinationExistsError: mode ``fail``, and another job put data there meanwhile. Undecided.
+        InvalidRequestError: a task is missing or doubled, two files share a target, or a stream has another
+            checkpoint. Undecided.
+        DestinationExistsError: mode ``fail``, and another job put data there meanwhile; or the job adds a file of the
+            caller's naming that is there. Undecided.
         FencedError: somebody has aborted the job. Stop.
         CorruptDataError: a manifest or log record cannot be read (undecided), or files of this or an earlier
             committed job are lost.
@@ -158,7 +145,6 @@ def commit_job(ctx: CommitContext, job: JobRecord, commits: Sequence[TaskCommit 
 
     Crash: undecided until the log entry is there, committed from then on; `recover` or the next job does the rest.
     """
-    measure = JobMeasure(ctx)
     ctx = measure.ctx
     view = read_log(ctx)
     entry = find_decision(ctx, view, job.job, job.base_seq)
@@ -166,7 +152,7 @@ def commit_job(ctx: CommitContext, job: JobRecord, commits: Sequence[TaskCommit 
     if entry is None:
         present = check_messages(job, commits, tasks)
         try:
-            with measure.stage("load_manifests"):
+            with measure.stage("job_stage_load_manifests"):
                 prepared = prepare_job(ctx, job, present)
         except NotFoundError as error:
             # Manifests go only with their job: most likely recovery took this driver for dead.
@@ -177,13 +163,13 @@ def commit_job(ctx: CommitContext, job: JobRecord, commits: Sequence[TaskCommit 
                 ) from error
         else:
             cache = prepared.cache
-            with measure.stage("decide"):
+            with measure.stage("job_stage_decide"):
                 entry, after = _decide(ctx, job, prepared, view)
     if entry is None:
-        return abort_job(ctx, job)
+        return abort_job(measure, job)
     if entry.kind is Kind.ABORT:
         raise FencedError("the job was aborted by somebody else: run it again", url=ctx.url, job=job.job)
-    return _finish(ctx, entry, view=after, cache=cache, measure=measure)
+    return _finish(measure, entry, view=after, cache=cache)
 
 
 def _decide(
@@ -192,31 +178,35 @@ def _decide(
     """Create the decision behind all others.
 
     Returns:
-        The decision, None if mode ``ignore`` finds data from another job by now; and the log as it is right after it,
-        None if somebody else decided the job.
+        The decision, None if there is nothing to decide by now (mode ``ignore`` finds data from another job, the
+        stream's batch is committed); and the log as it is right after it, None if somebody else decided the job.
     """
     token = ctx.ids.token()
     refs = store_refs(ctx, job, prepared, token)
     for attempt in range(ctx.settings.conflict_attempts):
         finish_earlier(ctx, view)
-        if _is_to_be_skipped(ctx, job.mode):
-            return None, None
-        replaced, by_job = plan_replaced(ctx, job, prepared, f"{token}-{attempt}")
-        mine = LogEntry(
-            seq=view.head + 1,
-            kind=Kind.COMMIT,
-            record=job,
-            token=token,
-            decided_at_s=round(ctx.clock.now_s(), 3),
-            totals=prepared.totals,
-            tasks=len(prepared.refs),
-            manifests=refs,
-            replaced=replaced,
-            replaced_by_job=by_job,
-        )
-        found = append_entry(ctx, mine)  # the commit point
-        if found.job == job.job:
-            return found, replace(view, head=found.seq) if found.token == token else None
+        streams = read_streams(ctx, view)
+        if streams is not None:
+            if _is_to_be_skipped(ctx, job.mode) or is_committed_batch(job, streams):
+                return None, None
+            replaced, by_job = plan_replaced(ctx, job, prepared, f"{token}-{attempt}")
+            mine = LogEntry(
+                seq=view.head + 1,
+                kind=Kind.COMMIT,
+                record=job,
+                token=token,
+                decided_at_s=round(ctx.clock.now_s(), 3),
+                totals=prepared.totals,
+                tasks=len(prepared.refs),
+                manifests=refs,
+                replaced=replaced,
+                replaced_by_job=by_job,
+                chosen=sum(prepared.chosen.values(), Totals()),
+                streams=advance_streams(job, streams),
+            )
+            found = append_entry(ctx, mine)  # the commit point
+            if found.job == job.job:
+                return found, replace(view, head=found.seq) if found.token == token else None
         seen = view.head
         view = read_log(ctx)
         decided = find_decision(ctx, view, job.job, seen)
@@ -226,42 +216,41 @@ def _decide(
 
 
 def _finish(
-    ctx: CommitContext,
-    entry: LogEntry,
-    *,
-    view: LogView | None = None,
-    cache: ManifestCache | None = None,
-    measure: JobMeasure | None = None,
+    measure: Measure, entry: LogEntry, *, view: LogView | None = None, cache: ManifestCache | None = None
 ) -> JobOutcome:
     """The work after a decision, tried a few times; what is left then is left to the next job.
 
     A `view` that others have overtaken does no harm: every step of `finish_decision` finds out what is done already.
     """
+    ctx = measure.ctx
+    committed = entry.kind is Kind.COMMIT
+    outcome = JobOutcome(job=entry.job, committed=committed, totals=entry.totals, entry=entry)
     problem: HoldfastError | None = None
     for attempt in range(ctx.settings.finish_attempts):
         if attempt:
             ctx.clock.sleep(min(0.5 * 2**attempt, 10.0))
         try:
             view = view or read_log(ctx)
+            report = None
             if entry.seq in view.done or entry.seq < view.oldest:
                 remove_job_dirs(ctx, OverJobs(ctx, [entry.job]))  # what a fenced driver wrote meanwhile
             else:
-                finish_decision(ctx, entry, visible=entry.seq in view.visible, cache=cache, measure=measure)
+                report = finish_decision(measure, entry, visible=entry.seq in view.visible, cache=cache)
             trim_log(ctx, replace(view, done=view.done | {entry.seq}))
-            return JobOutcome(entry=entry)
+            return replace(outcome, report=report)
         except (UnavailableError, OutcomeUnknownError) as error:
             problem, view = error, None
         except InvalidRequestError as error:
             problem = error
             break
-    word = "committed" if entry.kind is Kind.COMMIT else "aborted"
+    word = "committed" if committed else "aborted"
     reason = f"the job is {word}, its clean-up is pending: run holdfast recover {ctx.url}"
     _log.error("%s job=%s cause=%s", reason, entry.job, problem)
-    return JobOutcome(entry=entry, finished=False, pending_reason=f"{reason} ({problem})")
+    return replace(outcome, finished=False, pending_reason=f"{reason} ({problem})")
 
 
 # --- abort ------------------------------------------------------------------------------------------------------------
-def abort_job(ctx: CommitContext, job: JobRecord) -> JobOutcome:
+def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
     """End a job that shall not commit; or, if it is decided already, carry the decision out.
 
     Guarantee: reads the log before anything else. Spark calls abort after a commit that died half way: a job whose
@@ -270,24 +259,27 @@ def abort_job(ctx: CommitContext, job: JobRecord) -> JobOutcome:
 
     Crash: with the abort entry in the log anybody finishes the rest; without it the job is undecided still.
     """
+    ctx = measure.ctx
     for _ in range(ctx.settings.conflict_attempts):
         view = read_log(ctx)
         try:
             entry = find_decision(ctx, view, job.job, job.base_seq)
         except FencedError:
             return _drop_fenced(ctx, job)
-        if entry is None:
+        streams = read_streams(ctx, view)
+        if entry is None and streams is not None:
             mine = LogEntry(
                 seq=view.head + 1,
                 kind=Kind.ABORT,
                 record=job,
                 token=ctx.ids.token(),
                 decided_at_s=round(ctx.clock.now_s(), 3),
+                streams=streams,
             )
             found = append_entry(ctx, mine)
             entry = found if found.job == job.job else None
         if entry is not None:
-            return _finish(ctx, entry)
+            return _finish(measure, entry)
     raise ConflictError("too many other jobs are deciding on the destination: run abort again", url=ctx.url)
 
 
@@ -299,4 +291,4 @@ def _drop_fenced(ctx: CommitContext, job: JobRecord) -> JobOutcome:
     over = OverJobs(ctx, [job.job])
     PUBLICATIONS[job.publication].sweep(ctx, over.is_over)
     remove_job_dirs(ctx, over)
-    return JobOutcome(entry=None)
+    return JobOutcome(job=job.job, committed=False)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from holdfast.commit import layout
 from holdfast.commit.codec import decode_manifest, decode_refs, digest, encode_refs
 from holdfast.commit.context import CommitContext
-from holdfast.commit.records import FileEntry, JobRecord, ListRef, ManifestRef, TaskCommit, TaskManifest, Totals
+from holdfast.commit.ids import file_owner
+from holdfast.commit.records import JobRecord, ListRef, ManifestRef, TaskCommit, TaskManifest, Totals
 from holdfast.errors import InvalidRequestError
 
-__all__ = ["ManifestCache", "Prepared", "check_messages", "iter_files", "load_refs", "prepare_job", "store_refs"]
+__all__ = ["ManifestCache", "Prepared", "check_messages", "iter_manifests", "load_refs", "prepare_job", "store_refs"]
 
 
 @dataclass(slots=True)
@@ -37,35 +38,43 @@ class Prepared:
     Attributes:
         refs: the manifests that count, by task.
         partitions: directories that the job writes into (``""`` for the destination itself).
+        chosen: files whose names the caller chose, by path: other jobs may use these names too.
     """
 
     refs: Sequence[ManifestRef]
     totals: Totals
     partitions: frozenset[str]
+    chosen: Mapping[str, Totals]
     cache: ManifestCache
 
 
-def check_messages(job: JobRecord, commits: Sequence[TaskCommit | None], tasks: int) -> list[TaskCommit]:
+def check_messages(
+    job: JobRecord, commits: Sequence[TaskCommit | None], tasks: int | Collection[int]
+) -> list[TaskCommit]:
     """Exactly one message a task, none missing, none twice (C1, C3); else nothing is decided.
+
+    Args:
+        tasks: how many there are, numbered from 0, or their numbers.
 
     Raises:
         InvalidRequestError: which task is missing or doubled.
     """
     present = [commit for commit in commits if commit is not None]
-    found = sorted(commit.ref.task for commit in present)
-    if found != list(range(tasks)):
-        missing = sorted(set(range(tasks)) - set(found))
+    wanted = sorted(range(tasks) if isinstance(tasks, int) else tasks)
+    found = sorted(commit.task for commit in present)
+    if found != wanted:
+        missing = sorted(set(wanted) - set(found))
         raise InvalidRequestError(
             "the job cannot be committed, each task must report exactly once: run it again",
             job=job.job,
-            tasks=tasks,
+            tasks=len(wanted),
             reported=len(found),
             missing=missing[:5],
         )
     strangers = [commit.job for commit in present if commit.job != job.job]
     if strangers:
         raise InvalidRequestError("a task reports for another job: run the job again", job=job.job, other=strangers[0])
-    return sorted(present, key=lambda commit: commit.ref.task)
+    return sorted(present, key=lambda commit: commit.task)
 
 
 def _load(ctx: CommitContext, ref: ManifestRef, data: bytes | None) -> tuple[ManifestRef, bytes, TaskManifest]:
@@ -86,9 +95,10 @@ def prepare_job(ctx: CommitContext, job: JobRecord, commits: Sequence[TaskCommit
     totals = Totals()
     seen: set[bytes] = set()  # digests: a hundred thousand long paths would be heavy
     partitions: set[str] = set()
+    chosen: dict[str, Totals] = {}
     travelled = all(commit.inline is not None for commit in commits)
     run = map if travelled else ctx.runner.map  # threads are for waiting on the store
-    loads = run(lambda commit: _load(ctx, commit.ref, commit.manifest_data()), commits)
+    loads = run(lambda commit: _load(ctx, _ref(commit), commit.manifest_data()), commits)
     for done, (ref, data, manifest) in enumerate(loads, start=1):
         cache.keep(ref.key, data)
         totals += ref.totals
@@ -98,10 +108,22 @@ def prepare_job(ctx: CommitContext, job: JobRecord, commits: Sequence[TaskCommit
                 raise InvalidRequestError("two files of the job have the same target", path=file.path)
             seen.add(mark)
             partitions.add(file.path.rpartition("/")[0])
+            if file_owner(file.path) is None:
+                chosen[file.path] = Totals(files=1, size_bytes=file.size_bytes, rows=file.rows)
         ctx.progress("manifests", done, len(commits))
     return Prepared(
-        refs=[commit.ref for commit in commits], totals=totals, partitions=frozenset(partitions), cache=cache
+        refs=[_ref(commit) for commit in commits],
+        totals=totals,
+        partitions=frozenset(partitions),
+        chosen=chosen,
+        cache=cache,
     )
+
+
+def _ref(commit: TaskCommit) -> ManifestRef:
+    if commit.ref is None:
+        raise InvalidRequestError("a task reports no manifest: write and commit with one committer", task=commit.task)
+    return commit.ref
 
 
 def store_refs(ctx: CommitContext, job: JobRecord, prepared: Prepared, token: str) -> ListRef:
@@ -122,9 +144,11 @@ def load_refs(ctx: CommitContext, ref: ListRef, cache: ManifestCache | None) -> 
     return list(decode_refs(ref, ctx.store.get(ctx.key(ref.key))))
 
 
-def iter_files(ctx: CommitContext, refs: Sequence[ManifestRef], cache: ManifestCache | None) -> Iterator[FileEntry]:
-    """Every file of the job, manifest by manifest."""
+def iter_manifests(
+    ctx: CommitContext, refs: Sequence[ManifestRef], cache: ManifestCache | None
+) -> Iterator[TaskManifest]:
+    """The manifests that a decision names, in order of tasks."""
     kept = cache.kept if cache is not None else {}
     run = map if all(ref.key in kept for ref in refs) else ctx.runner.map  # threads are for waiting on the store
     for _ref, _data, manifest in run(lambda ref: _load(ctx, ref, kept.get(ref.key)), refs):
-        yield from manifest.files
+        yield manifest

@@ -1,4 +1,4 @@
-"""What a job commit cost: time by stage, requests by kind, repeated requests. Ends up in ``_SUCCESS``."""
+"""What work on a store costs: time by stage, requests by kind, repeated requests. Ends up in ``_SUCCESS``."""
 
 from __future__ import annotations
 
@@ -7,44 +7,50 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from holdfast.commit.context import CommitContext
-from holdfast.stores.counted import Counted
+from holdfast.commit.statistics import Recorder, Statistics
 from holdfast.stores.intercept import InterceptedStore
 
-__all__ = ["JobMeasure"]
+__all__ = ["Measure"]
+
+_STAGES = ("job_stage_", "task_stage_", "committer_commit_job")
 
 
-class JobMeasure:
-    """Measures one job commit.
+class Measure:
+    """Measures a task attempt, or one commit or abort of a job.
 
     Args:
         ctx: the context that is measured; use `ctx` of this object instead of it from then on.
 
     Attributes:
-        ctx: the same context over a store that counts.
+        ctx: the same context over a store whose calls are timed.
+        recorder: takes what else there is to count.
+        stage_name: the stage that was entered last.
     """
 
     def __init__(self, ctx: CommitContext) -> None:
-        self._counted = Counted()
+        self.recorder = Recorder(ctx.clock)
+        self.stage_name = ""
+        self.ctx = replace(ctx, store=InterceptedStore(ctx.store, self.recorder.observed))
         self._store = ctx.store
         self._retries_before = ctx.store.retries
-        self._stages_ms: dict[str, int] = {}
-        self.ctx = replace(ctx, store=InterceptedStore(ctx.store, self._counted))
 
     @contextlib.contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Time a stage; the same name adds up."""
-        started_s = self.ctx.clock.elapsed_s()
-        try:
+        """Time a stage, named as Hadoop names it: ``job_stage_…``, ``task_stage_…``. The same name adds up."""
+        self.stage_name = name
+        with self.recorder.timed(name):
             yield
-        finally:
-            spent_ms = int((self.ctx.clock.elapsed_s() - started_s) * 1000)
-            self._stages_ms[name] = self._stages_ms.get(name, 0) + spent_ms
+
+    def statistics(self) -> Statistics:
+        """What was measured so far."""
+        return self.recorder.snapshot()
 
     def metrics(self) -> dict[str, int]:
-        """What was measured so far, as Hadoop's map of names to whole numbers."""
+        """The driver's own part in short, as Hadoop's map of names to whole numbers."""
+        durations = self.recorder.snapshot().durations
+        stages = {name: spent for name, spent in durations.items() if name.startswith(_STAGES)}
         return {
-            **{f"stage_{name}_ms": spent_ms for name, spent_ms in self._stages_ms.items()},
-            **{f"requests_{name}": count for name, count in self._counted.counts().items()},
-            "requests": self._counted.total,
+            **{f"{name.removeprefix('job_')}_ms": spent.total_ms for name, spent in stages.items()},
+            "requests": sum(spent.count for name, spent in durations.items() if name not in stages),
             "requests_repeated": self._store.retries - self._retries_before,
         }

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from holdfast.commit.context import CommitContext, CommitSettings, Progress, silent
+import os
+import stat
+import tempfile
+
+from holdfast.commit.context import CommitContext, CommitSettings, Place, Progress, silent
+from holdfast.errors import AccessDeniedError
 from holdfast.seams import ThreadRunner
+from holdfast.stores.local import LocalStore
 from holdfast.stores.s3_options import S3Options
 from holdfast.stores.url import open_destination
 
@@ -17,22 +23,54 @@ def open_context(
     settings: CommitSettings | None = None,
     threads: int = 32,
     progress: Progress = silent,
+    staging: bool = False,
 ) -> CommitContext:
-    """A context for the destination at `url`. Opens no connection yet; the caller closes ``ctx.store``.
+    """A context for the destination at `url`. Opens no connection yet; the caller closes it.
 
     Args:
         s3: endpoint and credentials for ``s3://`` urls; None leaves both to boto3's own chain.
         threads: calls to the store that run side by side during job commit.
+        staging: whether a scratch and a shared directory are wanted.
 
     Raises:
         InvalidRequestError: the url cannot be understood; says why.
+        AccessDeniedError: the directory for staging belongs to somebody else.
     """
-    destination = open_destination(url, s3)
+    settings = settings or CommitSettings()
+    destination = _place(url, s3)
     return CommitContext(
         store=destination.store,
-        prefix=f"{destination.prefix}/" if destination.prefix else "",
+        prefix=destination.prefix,
         url=destination.url,
+        scratch=_scratch(settings.scratch_dir) if staging else None,
+        shared=_place(settings.shared_dir or os.path.join(_own_directory(), "shared"), s3) if staging else None,
+        reports=_place(settings.report_dir, s3) if settings.report_dir else None,
         runner=ThreadRunner(threads),
-        settings=settings or CommitSettings(),
+        settings=settings,
         progress=progress,
     )
+
+
+def _place(url: str, s3: S3Options | None) -> Place:
+    found = open_destination(url, s3)
+    return Place(store=found.store, prefix=f"{found.prefix}/" if found.prefix else "", url=found.url)
+
+
+def _scratch(directory: str) -> Place:
+    path = os.path.abspath(directory) if directory else os.path.join(_own_directory(), "scratch")
+    # What is staged is uploaded before the task reports: power failing here is the task failing.
+    return Place(store=LocalStore(path, durable=False), prefix="", url=f"file://{path}")
+
+
+def _own_directory() -> str:
+    """A directory that no other user of the machine can look into or put anything into (paper 001, Security)."""
+    path = os.path.join(tempfile.gettempdir(), f"holdfast-{os.getuid()}")
+    os.makedirs(path, mode=0o700, exist_ok=True)
+    found = os.lstat(path)
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
+        raise AccessDeniedError(
+            "the directory for staged files is not this user's alone: remove it, or name others with scratch_dir and "
+            "shared_dir",
+            path=path,
+        )
+    return path

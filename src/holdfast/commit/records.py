@@ -8,16 +8,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from holdfast.commit.ids import AttemptId, JobId
+from holdfast.commit.statistics import NO_STATISTICS, Statistics
 
 __all__ = [
     "FileEntry",
+    "JobOutcome",
     "JobRecord",
+    "JobReport",
     "Kind",
     "ListRef",
     "LogEntry",
     "ManifestRef",
     "Replaced",
     "SaveMode",
+    "StreamBatch",
+    "StreamMark",
     "TaskCommit",
     "TaskManifest",
     "Totals",
@@ -83,7 +88,7 @@ class TaskManifest:
     task: int
     attempt: AttemptId
     files: tuple[FileEntry, ...]
-    metrics: Mapping[str, float] = field(default_factory=dict)
+    statistics: Statistics = NO_STATISTICS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,16 +106,35 @@ class TaskCommit:
     """What a task attempt hands to the driver: small, because Spark re-sends all of them to one process.
 
     Attributes:
+        ref: names and pins the attempt's manifest, where the committer hands it over this way; the protocols of the
+            papers let the driver find manifests by listing instead.
         inline: the manifest's own bytes, compressed, when they are few: spares the driver a GET.
     """
 
     job: JobId
-    ref: ManifestRef
+    task: int
+    attempt: AttemptId
+    totals: Totals
+    ref: ManifestRef | None = None
     inline: bytes | None = field(default=None, repr=False)
 
     def manifest_data(self) -> bytes | None:
         """The manifest's bytes if they travelled with the message; the digest in `ref` is what vouches for them."""
         return None if self.inline is None else zlib.decompress(self.inline)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamBatch:
+    """A batch of a stream: it is decided once, however often it is written (C8).
+
+    Attributes:
+        stream: the stream's name.
+        checkpoint: identity of the checkpoint that counts the batches.
+    """
+
+    stream: str
+    checkpoint: str
+    batch: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +145,9 @@ class JobRecord:
         base_seq: head of the decision log when the job started: nobody can have decided the job before it.
         publication: how its files become visible: ``upload`` or ``rename``.
         details: what the caller wants to keep with the decision (schema, format); never secrets.
+        job_attempt: which attempt at the job this is, where a protocol lets a later one take over an earlier one's
+            committed tasks; 0 for the first.
+        stream: the batch that the job is, if it belongs to a stream.
     """
 
     job: JobId
@@ -130,6 +157,8 @@ class JobRecord:
     base_seq: int
     started_at_s: float
     details: Mapping[str, object] = field(default_factory=dict)
+    job_attempt: int = 0
+    stream: StreamBatch | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,6 +180,19 @@ class Replaced:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StreamMark:
+    """How far a stream has come on a destination.
+
+    Attributes:
+        batch: the last batch that was committed; that one and all before it are never committed again.
+        checkpoint: identity of the checkpoint that counts the batches: another one counts anew.
+    """
+
+    batch: int
+    checkpoint: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LogEntry:
     """A decision: the record that makes a job committed or aborted, for ever (C8).
 
@@ -159,6 +201,9 @@ class LogEntry:
         manifests: the manifests that count (commit only).
         replaced: what goes when the job is visible (commit only; None: nothing).
         replaced_by_job: files and bytes taken from each earlier job by a partition overwrite, for `verify`.
+        chosen: the part of `totals` whose names the caller chose, which therefore do not tell whose files they are.
+        streams: how far each stream had come after this decision; every entry carries them on, so that trimming the
+            log forgets none.
     """
 
     seq: int
@@ -171,7 +216,58 @@ class LogEntry:
     manifests: ListRef | None = None
     replaced: ListRef | None = None
     replaced_by_job: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    chosen: Totals = Totals()
+    streams: Mapping[str, StreamMark] = field(default_factory=dict)
 
     @property
     def job(self) -> JobId:
         return self.record.job
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobReport:
+    """What ``_SUCCESS`` and the report directory say of a job.
+
+    Attributes:
+        stage: the last stage that was entered, by its name in the statistics.
+        tasks: tasks that were committed.
+        filenames: the first files, absolute.
+        metrics: figures of the driver's work: whole numbers by name.
+        diagnostics: texts by name.
+        statistics: of all committed tasks and of the driver.
+    """
+
+    job: JobId
+    committer: str
+    mode: SaveMode
+    at_s: float
+    success: bool
+    stage: str
+    totals: Totals = Totals()
+    tasks: int = 0
+    filenames: tuple[str, ...] = ()
+    metrics: Mapping[str, int] = field(default_factory=dict)
+    diagnostics: Mapping[str, str] = field(default_factory=dict)
+    statistics: Statistics = NO_STATISTICS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobOutcome:
+    """How a job ended.
+
+    Attributes:
+        committed: its output is decided to be there; else nothing of it is.
+        totals: what it committed.
+        entry: the decision, where the committer writes one and the log still knows it.
+        finished: whether all work after the decision is done; if not, the next job or ``holdfast recover`` does it.
+        pending_reason: one sentence, empty if finished.
+        report: what was saved in ``_SUCCESS``, if this call saved it.
+    """
+
+    job: JobId
+    committed: bool
+    totals: Totals = Totals()
+    entry: LogEntry | None = None
+    finished: bool = True
+    pending_reason: str = ""
+    report: JobReport | None = None

@@ -16,6 +16,7 @@ from holdfast.commit.finish import finish_decision, reap_uploads, remove_job_dir
 from holdfast.commit.ids import JobId, is_job_id
 from holdfast.commit.job import abort_job
 from holdfast.commit.log import read_entry, read_log
+from holdfast.commit.measure import Measure
 from holdfast.commit.records import JobRecord, Kind
 from holdfast.errors import CorruptDataError, NotFoundError
 from holdfast.stores.base import iter_objects
@@ -135,7 +136,7 @@ def _finish_decided(ctx: CommitContext, report: RecoveryReport, dry_run: bool, a
             continue
         try:
             if not dry_run:
-                finish_decision(ctx, entry, visible=seq in view.visible, accept_damage=accept_damage)
+                finish_decision(Measure(ctx), entry, visible=seq in view.visible, accept_damage=accept_damage)
         except CorruptDataError as error:
             report.damaged[entry.job] = str(error)
             continue
@@ -145,7 +146,7 @@ def _finish_decided(ctx: CommitContext, report: RecoveryReport, dry_run: bool, a
 
 def _end_open_job(ctx: CommitContext, record: JobRecord, report: RecoveryReport) -> None:
     try:
-        outcome = abort_job(ctx, record)
+        outcome = abort_job(Measure(ctx), record)
     except CorruptDataError as error:
         report.damaged[record.job] = str(error)
         return

@@ -14,7 +14,7 @@ from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import file_owner
 from holdfast.commit.manifests import Prepared
 from holdfast.commit.records import JobRecord, ListRef, LogEntry, Replaced, SaveMode
-from holdfast.errors import CorruptDataError, NotFoundError
+from holdfast.errors import CorruptDataError, DestinationExistsError, NotFoundError
 from holdfast.stores.base import batched_keys
 
 __all__ = ["delete_replaced", "has_output", "load_replaced", "plan_replaced"]
@@ -38,16 +38,29 @@ def plan_replaced(
 ) -> tuple[ListRef | None, dict[str, tuple[int, int]]]:
     """List what `job` replaces if it is decided now, and store the list.
 
+    A file of the job that has the name of one that is replaced takes its place by being published: it is not listed.
+
     Returns:
         The list (None if nothing is replaced), and files and bytes by the job that wrote them (partition overwrites).
+
+    Raises:
+        DestinationExistsError: the job adds a file under a name that is taken.
     """
-    if job.mode not in (SaveMode.OVERWRITE, SaveMode.OVERWRITE_PARTITIONS):
+    if job.mode not in (SaveMode.OVERWRITE, SaveMode.OVERWRITE_PARTITIONS) and not prepared.chosen:
         return None, {}
     in_scope = _scope(job, prepared)
     files: list[Replaced] = []
     by_job: dict[str, tuple[int, int]] = {}
     for path, info in layout.iter_visible(ctx.store, ctx.prefix):
         owner = file_owner(path)
+        if path in prepared.chosen:
+            if not in_scope(path):
+                raise DestinationExistsError(
+                    "a file of this name is there already: write under another name, or use mode overwrite",
+                    url=ctx.url,
+                    path=path,
+                )
+            continue
         if not in_scope(path) or (owner is not None and owner.job == job.job):
             continue
         files.append(Replaced(path=path, size_bytes=info.size_bytes, etag="" if owner else info.etag))

@@ -5,6 +5,7 @@ Sinks take bytes from one thread; the slow calls run in the attempt's lane, so t
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -60,6 +61,9 @@ class PartBudget:
 class UploadSink:
     """A pending multipart upload to the file's final name (paper 000, VI): invisible until somebody completes it.
 
+    Args:
+        on_uploaded: told once, in the lane, when the file is closed and all its bytes are up; rows are not known then.
+
     Crash: the upload stays pending, with the job in its key; sweeps find it there.
     """
 
@@ -73,6 +77,7 @@ class UploadSink:
         budget: PartBudget,
         base_part_bytes: int,
         metadata: Mapping[str, str],
+        on_uploaded: Callable[[FileEntry], None] | None = None,
     ) -> None:
         self.path = path
         self._store = store
@@ -80,6 +85,8 @@ class UploadSink:
         self._lane = lane
         self._budget = budget
         self._metadata = metadata
+        self._on_uploaded = on_uploaded
+        self._arrivals = threading.Lock()
         limits = store.capabilities.multipart
         assert limits is not None  # the publication checked it
         self._limits = limits
@@ -127,32 +134,49 @@ class UploadSink:
 
     def _upload(self, number: int, data: bytes) -> Callable[[], None]:
         def upload() -> None:
-            self._parts[number] = self._store.upload_part(self._key, self._upload_id, number, data)
+            self._note(self._store.upload_part(self._key, self._upload_id, number, data))
 
         return upload
+
+    def _note(self, part: Part) -> None:
+        with self._arrivals:
+            self._parts[part.number] = part
+            complete = self._closed and len(self._parts) == self._sent  # seen by the last part alone
+        if complete:
+            self._tell_uploaded()
+
+    def _tell_uploaded(self) -> None:
+        if self._on_uploaded is not None:
+            self._on_uploaded(self.entry(0))
 
     def close(self) -> None:
         if self._closed:
             return
-        self._closed = True
         del self._budget.sinks[self.path]
         data = bytes(self._buffer)
         self._buffer.clear()
-        if not data and self._sent:
+        with self._arrivals:
+            more = bool(data) or not self._sent
+            self._sent += more
+            number = self._sent
+            complete = len(self._parts) == self._sent
+            self._closed = True
+        if complete:
+            self._lane.submit(self._tell_uploaded)
+        if not more:
             return
-        self._sent += 1
-        number = self._sent
 
         def finish() -> None:
             # A small file is one trip through the lane: dozens of them then go up side by side.
             if not self._upload_id:
                 self._upload_id = self._store.create_upload(self._key, self._metadata)
-            self._parts[number] = self._store.upload_part(self._key, self._upload_id, number, data)
+            self._note(self._store.upload_part(self._key, self._upload_id, number, data))
 
         self._lane.submit(finish)
 
     def discard(self) -> None:
         self._closed = True
+        self._on_uploaded = None
         self._budget.sinks.pop(self.path, None)
         self._buffer.clear()
         if self._upload_id:

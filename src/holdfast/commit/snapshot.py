@@ -6,13 +6,14 @@ replaces does not. The switch is one record.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from holdfast.commit import layout
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import JobId, file_owner
 from holdfast.commit.log import LogView, read_entry, read_log
+from holdfast.commit.manifests import iter_manifests, load_refs
 from holdfast.commit.records import Kind, LogEntry
 from holdfast.commit.replacement import load_replaced
 from holdfast.errors import NotFoundError, UnavailableError
@@ -45,7 +46,7 @@ class Snapshot:
 @dataclass(frozen=True, slots=True)
 class _Rule:
     hidden_jobs: frozenset[JobId]
-    replaced: frozenset[str]
+    hidden_paths: frozenset[str]
 
 
 def read_snapshot(ctx: CommitContext, attempts: int = 50) -> Snapshot:
@@ -63,7 +64,7 @@ def read_snapshot(ctx: CommitContext, attempts: int = 50) -> Snapshot:
             files = tuple(
                 VisibleFile(path, info.size_bytes)
                 for path, info in layout.iter_visible(ctx.store, ctx.prefix)
-                if path not in rule.replaced and not _is_of(path, rule.hidden_jobs)
+                if path not in rule.hidden_paths and not _is_of(path, rule.hidden_jobs)
             )
             if _instant(read_log(ctx)) == _instant(view):
                 return Snapshot(head=view.head, files=files, details=_details(ctx, view))
@@ -78,14 +79,23 @@ def _instant(view: LogView) -> tuple[int, frozenset[int]]:
 
 
 def _visibility(ctx: CommitContext, view: LogView, unfinished: list[LogEntry]) -> _Rule:
-    hidden: set[JobId] = set()
-    replaced: set[str] = set()
+    jobs: set[JobId] = set()
+    paths: set[str] = set()
     for entry in unfinished:
         if entry.kind is Kind.COMMIT and entry.seq in view.visible:
-            replaced.update(file.path for file in load_replaced(ctx, entry))
+            paths.update(file.path for file in load_replaced(ctx, entry))
         elif entry.kind is Kind.COMMIT:
-            hidden.add(entry.job)
-    return _Rule(frozenset(hidden), frozenset(replaced))
+            jobs.add(entry.job)
+            if entry.chosen.files:
+                paths.update(_chosen_paths(ctx, entry))
+    return _Rule(frozenset(jobs), frozenset(paths))
+
+
+def _chosen_paths(ctx: CommitContext, entry: LogEntry) -> Iterator[str]:
+    """Files of a decision whose names do not tell whose they are."""
+    assert entry.manifests is not None  # decode_entry checked it
+    for manifest in iter_manifests(ctx, load_refs(ctx, entry.manifests, None), None):
+        yield from (file.path for file in manifest.files if file_owner(file.path) is None)
 
 
 def _is_of(path: str, jobs: frozenset[JobId]) -> bool:

@@ -1,70 +1,109 @@
-"""The ``_SUCCESS`` file, in the JSON that Hadoop's S3A and manifest committers write and their tools read."""
+"""Reports of jobs, in the JSON that Hadoop's S3A and manifest committers write and their tools read.
+
+One goes to ``_SUCCESS`` when a job has ended well, one to the report directory, if there is one, however it ended.
+"""
 
 from __future__ import annotations
 
 import json
+import logging
 import socket
-from collections.abc import Mapping, Sequence
+import traceback
+from collections.abc import Mapping
 from datetime import datetime, timezone
 
 from holdfast.commit import layout
 from holdfast.commit.context import CommitContext
-from holdfast.commit.records import LogEntry
-from holdfast.errors import CorruptDataError, NotFoundError, PreconditionError
+from holdfast.commit.hadoop.statistics import encode_statistics
+from holdfast.commit.measure import Measure
+from holdfast.commit.records import JobRecord, JobReport
+from holdfast.errors import CorruptDataError, HoldfastError, NotFoundError, PreconditionError
 from holdfast.stores.base import Create, Overwrite, PutMode, Update
 
-__all__ = ["FILENAME_LIMIT", "SuccessReport", "parse_success", "read_success", "report_seq", "write_success"]
+__all__ = [
+    "FILENAME_LIMIT",
+    "SuccessReport",
+    "encode_report",
+    "failure_report",
+    "parse_success",
+    "read_success",
+    "report_seq",
+    "save_report",
+    "write_success",
+]
 
 FILENAME_LIMIT = 100
 """Hadoop lists at most this many files (SUCCESS_MARKER_FILE_LIMIT)."""
 
 _NAME = "org.apache.hadoop.fs.s3a.commit.files.SuccessData/1"
+_log = logging.getLogger(__name__)
 
 SuccessReport = Mapping[str, object]
 
 
-def _report(ctx: CommitContext, entry: LogEntry, filenames: Sequence[str], metrics: Mapping[str, int]) -> bytes:
-    when = datetime.fromtimestamp(entry.decided_at_s, tz=timezone.utc)
-    totals = entry.totals
-    report = {
+def encode_report(report: JobReport) -> bytes:
+    """A report as Hadoop's ``SuccessData``: the fields and types that its reader asks for."""
+    when = datetime.fromtimestamp(report.at_s, tz=timezone.utc)
+    totals = report.totals
+    counted = {
+        "committer_files_committed": totals.files,
+        "committer_bytes_committed": totals.size_bytes,
+        "committer_jobs_completed": int(report.success),
+        "committer_jobs_failed": int(not report.success),
+    }
+    statistics = encode_statistics(report.statistics)
+    document = {
         "name": _NAME,
-        "timestamp": int(entry.decided_at_s * 1000),
-        "success": True,
+        "timestamp": int(report.at_s * 1000),
+        "success": report.success,
         "date": when.strftime("%Y-%m-%dT%H:%M:%SZ"),
         "hostname": socket.gethostname(),
-        "committer": entry.record.committer,
+        "committer": report.committer,
         "description": "Holdfast",
-        "jobId": entry.job,
+        "jobId": report.job,
         "jobIdSource": "holdfast",
-        "state": "committed",
-        "stage": "job_stage_save_success_marker",
+        "state": "committed" if report.success else "failed",
+        "stage": report.stage,
         "metrics": {
             "files": totals.files,
             "bytes": totals.size_bytes,
             "rows": totals.rows,
-            "tasks": entry.tasks,
-            **metrics,
+            "tasks": report.tasks,
+            **report.metrics,
         },
-        "diagnostics": {
-            "holdfast.seq": str(entry.seq),
-            "holdfast.mode": entry.record.mode.value,
-            "holdfast.publication": entry.record.publication,
-        },
-        "filenames": list(filenames),
-        "iostatistics": {
-            "counters": {
-                "committer_files_committed": totals.files,
-                "committer_bytes_committed": totals.size_bytes,
-                "committer_tasks_completed": entry.tasks,
-                "committer_jobs_completed": 1,
-            },
-            "gauges": {},
-            "minimums": {},
-            "maximums": {},
-            "meanstatistics": {},
-        },
+        "diagnostics": {"holdfast.mode": report.mode.value, **report.diagnostics},
+        "filenames": list(report.filenames),
+        "iostatistics": {**statistics, "counters": {**statistics["counters"], **counted}},
     }
-    return json.dumps(report, indent=2, ensure_ascii=False).encode() + b"\n"
+    return json.dumps(document, indent=2, ensure_ascii=False).encode() + b"\n"
+
+
+def failure_report(measure: Measure, committer: str, job: JobRecord, error: BaseException) -> JobReport:
+    """What there is to say of a job that fails: scenario 74, facts 2.2."""
+    return JobReport(
+        job=job.job,
+        committer=committer,
+        mode=job.mode,
+        at_s=measure.ctx.clock.now_s(),
+        success=False,
+        stage=measure.stage_name,
+        metrics=measure.metrics(),
+        diagnostics={
+            "exception": f"{type(error).__name__}: {error}",
+            "stacktrace": "".join(traceback.format_tb(error.__traceback__)),
+        },
+        statistics=measure.statistics(),
+    )
+
+
+def save_report(ctx: CommitContext, report: JobReport) -> None:
+    """Put a report into the report directory, if there is one. Trouble with it is logged, never raised."""
+    if ctx.reports is None:
+        return
+    try:
+        ctx.reports.store.put(f"{ctx.reports.prefix}summary-{report.job}.json", encode_report(report))
+    except HoldfastError as error:
+        _log.warning("the report of job %s could not be saved in %s: %s", report.job, ctx.reports.url, error)
 
 
 def read_success(ctx: CommitContext) -> SuccessReport | None:
@@ -100,18 +139,18 @@ def report_seq(report: SuccessReport | None) -> int:
     return int(text) if isinstance(text, str) and text.isascii() and text.isdigit() else 0
 
 
-def write_success(ctx: CommitContext, entry: LogEntry, filenames: Sequence[str], metrics: Mapping[str, int]) -> None:
-    """Write ``_SUCCESS`` unless a later job's stands there: a slow helper must not turn it back (C6).
+def write_success(ctx: CommitContext, report: JobReport, seq: int) -> None:
+    """Write ``_SUCCESS`` of decision `seq` unless a later one's stands there: a slow helper must not turn it back (C6).
 
     Requires: every file of the job is visible.
     """
     key = ctx.key(layout.SUCCESS)
-    data = _report(ctx, entry, filenames, metrics)
+    data = encode_report(report)
     if ctx.settings.allow_unfenced:
         ctx.store.put(key, data, Overwrite())
         return
     # The first decision of a destination seldom meets a report, and need not look before it writes.
-    mode: PutMode | None = Create() if entry.seq == 1 else _mode_over(ctx, key, entry.seq, "")
+    mode: PutMode | None = Create() if seq == 1 else _mode_over(ctx, key, seq, "")
     for _ in range(8):
         if mode is None:
             return
@@ -119,7 +158,7 @@ def write_success(ctx: CommitContext, entry: LogEntry, filenames: Sequence[str],
             ctx.store.put(key, data, mode)
             return
         except PreconditionError:
-            mode = _mode_over(ctx, key, entry.seq, mode.etag if isinstance(mode, Update) else "")
+            mode = _mode_over(ctx, key, seq, mode.etag if isinstance(mode, Update) else "")
     # Somebody keeps rewriting it; the log is the truth, this file is a courtesy.
 
 

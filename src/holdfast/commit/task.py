@@ -1,24 +1,62 @@
-"""A task attempt: writes hidden files, then one manifest that names them. It coordinates with nobody.
+"""A task attempt: writes hidden files, then says what it wrote. It coordinates with nobody.
 
 Spark runs all of a task's writing before it asks who may commit, and never tells a loser: so a task may make nothing
-visible, and only the message that reaches the driver says whose files count (C3).
+visible, and only the message that reaches the driver says whose files count (C3). Committers differ in four steps of
+an attempt, which are a value: `TaskSteps`.
 """
 
 from __future__ import annotations
 
 import contextlib
-import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from holdfast.commit import layout
-from holdfast.commit.codec import digest, encode_manifest
 from holdfast.commit.context import CommitContext
-from holdfast.commit.ids import FileOwner, file_name, file_owner, new_attempt_id
-from holdfast.commit.publication import PUBLICATIONS
-from holdfast.commit.records import JobRecord, ManifestRef, TaskCommit, TaskManifest, Totals
+from holdfast.commit.ids import FileOwner, file_owner, new_attempt_id
+from holdfast.commit.measure import Measure
+from holdfast.commit.records import FileEntry, JobRecord, TaskCommit, Totals
 from holdfast.commit.sinks import FileSink, PartBudget, RenameSink, UploadSink
 from holdfast.errors import HoldfastError, InvalidRequestError
+from holdfast.seams import Lane
 
-__all__ = ["TaskAttempt"]
+__all__ = ["TaskAttempt", "TaskScope", "TaskSteps"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskScope:
+    """What the steps of an attempt get.
+
+    Attributes:
+        ctx: the destination; its store is measured.
+        owner: job, task and attempt.
+        lane: runs slow calls beside the caller.
+        budget: parts that wait in all files of the attempt.
+    """
+
+    ctx: CommitContext
+    job: JobRecord
+    owner: FileOwner
+    lane: Lane
+    budget: PartBudget
+    measure: Measure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskSteps:
+    """What differs between committers in a task.
+
+    Attributes:
+        name_file: base name of the attempt's n-th file, from n and the extension.
+        open_file: a sink for a target relative to the destination.
+        commit: the attempt's files are complete and durable: report them.
+        abort: give up what the attempt left behind; runs in any process, also long after the attempt died.
+    """
+
+    name_file: Callable[[FileOwner, int, str], str]
+    open_file: Callable[[TaskScope, str], UploadSink | RenameSink]
+    commit: Callable[[TaskScope, tuple[FileEntry, ...]], TaskCommit]
+    abort: Callable[[CommitContext, JobRecord, FileOwner], None]
 
 
 class TaskAttempt:
@@ -26,34 +64,42 @@ class TaskAttempt:
 
     Use it as a context manager: leaving with an error, or without `commit`, drops everything that it wrote.
 
-    Crash: pending uploads or files in the job's folder, all named by job and attempt; never anything visible (C4).
+    Crash: what the committer's steps leave: pending uploads or files in the job's folder, named by job and attempt.
     """
 
-    def __init__(self, ctx: CommitContext, job: JobRecord, task: int) -> None:
-        self._ctx = ctx
-        self._job = job
-        self._owner = FileOwner(job.job, task, new_attempt_id(ctx.ids))
-        self._publication = PUBLICATIONS[job.publication]
-        self._lane = ctx.runner.lane()
-        self._budget = PartBudget(ctx.settings.part_buffer_bytes)
+    def __init__(self, ctx: CommitContext, job: JobRecord, task: int, steps: TaskSteps) -> None:
+        measure = Measure(ctx)
+        self._steps = steps
+        self._scope = TaskScope(
+            ctx=measure.ctx,
+            job=job,
+            owner=FileOwner(job.job, task, new_attempt_id(ctx.ids)),
+            lane=ctx.runner.lane(),
+            budget=PartBudget(ctx.settings.part_buffer_bytes),
+            measure=measure,
+        )
         self._sinks: dict[str, UploadSink | RenameSink] = {}
         self._rows: dict[str, int] = {}
         self._named = 0
         self._committed = False
-        self._started_s = ctx.clock.elapsed_s()
 
     def __enter__(self) -> TaskAttempt:
         return self
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         if self._committed:
-            self._lane.close()
+            self._scope.lane.close()
         else:
             self.abort()
 
+    @property
+    def owner(self) -> FileOwner:
+        """Job, task and attempt."""
+        return self._scope.owner
+
     def file_name(self, extension: str) -> str:
-        """A base name that no other file has, e.g. ``part-00003-<job>-<attempt>-00000.snappy.parquet``."""
-        name = file_name(self._owner, self._named, extension)
+        """A base name that no other file of the attempt has, e.g. ``part-00003-<job>-….snappy.parquet``."""
+        name = self._steps.name_file(self._scope.owner, self._named, extension)
         self._named += 1
         return name
 
@@ -61,16 +107,19 @@ class TaskAttempt:
         """A new file of this attempt.
 
         Args:
-            path: target relative to the destination, ending in a name from `file_name`.
+            path: target relative to the destination; ends in a name from `file_name`, or in one of the caller's choice.
 
         Raises:
-            InvalidRequestError: the path leaves the destination, is hidden, or is not named by `file_name`.
+            InvalidRequestError: the path leaves the destination, is hidden, or is named like another attempt's.
         """
-        if not layout.is_safe_path(path) or file_owner(path) != self._owner:
-            raise InvalidRequestError("a task writes below its destination, under names from file_name", path=path)
+        if not layout.is_safe_path(path) or file_owner(path) not in (None, self._scope.owner):
+            raise InvalidRequestError(
+                "a task writes below its destination, under names that do not start with '_' or '.': rename the file",
+                path=path,
+            )
         if path in self._sinks:
-            raise InvalidRequestError("the attempt has this file already: take a new file_name", path=path)
-        sink = self._publication.open_file(self._ctx, self._owner, path, self._lane, self._budget)
+            raise InvalidRequestError("the attempt has this file already: take another name", path=path)
+        sink = self._steps.open_file(self._scope, path)
         self._sinks[path] = sink
         return sink
 
@@ -79,42 +128,43 @@ class TaskAttempt:
         self._rows[path] = rows
 
     def commit(self) -> TaskCommit:
-        """Close what is open, wait until all bytes are in the store, write the manifest.
+        """Close what is open, wait until all bytes are in the store, report.
 
-        Guarantee: every file of the attempt is complete and durable, still invisible, and the returned value pins
-        the manifest's bytes. Whether it counts is the driver's to say.
+        Guarantee: every file of the attempt is complete and durable. Whether it counts is the driver's to say.
         Source: paper 000, VI (task commit) and XIII (hand the list to the driver).
         """
-        for sink in self._sinks.values():
-            sink.close()
-        self._lane.drain()
-        files = tuple(sink.entry(self._rows.get(path, 0)) for path, sink in self._sinks.items())
-        totals = Totals()
-        for file in files:
-            totals += Totals(files=1, size_bytes=file.size_bytes, rows=file.rows)
-        manifest = TaskManifest(
-            job=self._owner.job,
-            task=self._owner.task,
-            attempt=self._owner.attempt,
-            files=files,
-            metrics={"duration_s": round(self._ctx.clock.elapsed_s() - self._started_s, 6)},
-        )
-        data = encode_manifest(manifest)
-        key = layout.manifest(manifest.job, manifest.task, manifest.attempt)
-        # The name is this attempt's alone: writing it again after a lost reply writes the same bytes.
-        self._ctx.store.put(self._ctx.key(key), data)
+        with self._scope.measure.stage("task_stage_commit"):
+            for sink in self._sinks.values():
+                sink.close()
+            self._scope.lane.drain()
+            files = tuple(sink.entry(self._rows.get(path, 0)) for path, sink in self._sinks.items())
+        recorder = self._scope.measure.recorder
+        recorder.count("committer_tasks_completed")
+        recorder.count("committer_task_file_count", len(files))
+        recorder.count("committer_bytes_uploaded", sum(file.size_bytes for file in files))
+        report = self._steps.commit(self._scope, files)
         self._committed = True
-        ref = ManifestRef(key=key, sha256=digest(data), task=manifest.task, totals=totals)
-        packed = zlib.compress(data, level=1)  # names repeat: a third to a tenth is left
-        inline = packed if len(packed) <= self._ctx.settings.inline_manifest_bytes else None
-        return TaskCommit(job=manifest.job, ref=ref, inline=inline)
+        return report
 
     def abort(self) -> None:
-        """Drop everything that the attempt wrote, as far as the store lets; the rest is swept by the job's name."""
+        """Drop everything that the attempt wrote, as far as the store lets; the rest is swept with the job's.
+
+        An error here is swallowed: the one that led here is the one to raise (scenario 15).
+        """
         with contextlib.suppress(HoldfastError):
-            self._lane.drain()
-        self._lane.close()
+            self._scope.lane.drain()
+        self._scope.lane.close()
         for sink in self._sinks.values():
-            with contextlib.suppress(HoldfastError):  # the error that led here is the one to raise
+            with contextlib.suppress(HoldfastError):
                 sink.discard()
         self._sinks.clear()
+        with contextlib.suppress(HoldfastError):
+            self._steps.abort(self._scope.ctx, self._scope.job, self._scope.owner)
+
+
+def totals_of(files: tuple[FileEntry, ...]) -> Totals:
+    """Counts of an attempt's files."""
+    totals = Totals()
+    for file in files:
+        totals += Totals(files=1, size_bytes=file.size_bytes, rows=file.rows)
+    return totals

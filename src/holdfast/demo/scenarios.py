@@ -170,7 +170,7 @@ def _look_at_the_wreck(world: World, report: ScenarioReport, killed: Counter[str
     try:
         through_holdfast = len(read_snapshot(ctx).files)
     finally:
-        ctx.store.close()
+        ctx.close()
     names = ", ".join(f"{count} {name}" for name, count in killed.items())
     report.events.append(
         f"SIGKILL to {names} processes in the middle of the job commit: {look.files} files visible, "
@@ -215,7 +215,7 @@ def _compared(world: World, report: ScenarioReport) -> ScenarioReport:
     try:
         checked = verify(ctx)
     finally:
-        ctx.store.close()
+        ctx.close()
     if report.difference:
         report.problems.append(f"the rows are not those of the source: {report.difference}")
     if report.seen_before:

@@ -77,7 +77,7 @@ class StoreOptions:
     threads: int = 32
 
     def open(self, settings: CommitSettings | None = None) -> CommitContext:
-        """A context of this process; the caller closes its store."""
+        """A context of this process; the caller closes it."""
         return open_context(self.url, s3=self.s3, settings=settings, threads=self.threads)
 
 

@@ -60,7 +60,7 @@ def infer_schema(options: ReadOptions) -> StructType:
         snapshot = _snapshot(ctx)
         found = _whole_schema(ctx, options, snapshot)
     finally:
-        ctx.store.close()
+        ctx.close()
     if options.columns is not None:
         found = _chosen(found, options.columns)
     row_filters(options.conditions, arrow_schema(found))  # a wrong condition shows when the DataFrame is made
@@ -136,7 +136,7 @@ class HoldfastReader(DataSourceReader):
                 self._require_zone(directories)
                 splits = self._plan(ctx, files, choice, directories, goal)
             finally:
-                ctx.store.close()
+                ctx.close()
             return [SplitGroup(group, choice, directories) for group in _packed(splits, goal)]
 
     def _require_zone(self, directories: Sequence[str]) -> None:
@@ -182,7 +182,7 @@ class HoldfastReader(DataSourceReader):
                     for batch in read_split(split, _opener(ctx), table, settings, self._schema.names, self._filters):
                         yield _labelled(batch, self._schema)
             finally:
-                ctx.store.close()
+                ctx.close()
 
 
 def _with_directories(schema: pa.Schema, directories: Sequence[str]) -> TableSchema:

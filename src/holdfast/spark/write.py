@@ -164,7 +164,7 @@ def _find_result(options: WriteOptions, url: str, token: str) -> WriteResult:
             if entry.kind is Kind.COMMIT and entry.record.details.get("write_id") == token:
                 return _result(entry, url, finished=seq in view.done)
     finally:
-        ctx.store.close()
+        ctx.close()
     return WriteResult(url=url, job=None)
 
 

@@ -169,7 +169,7 @@ def _opened(options: WriteOptions) -> Iterator[CommitContext]:
     try:
         yield ctx
     finally:
-        ctx.store.close()
+        ctx.close()
 
 
 def _settings(options: WriteOptions, schema: pa.Schema, *, write_empty_file: bool = False) -> WriteSettings:

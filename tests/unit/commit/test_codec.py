@@ -24,8 +24,10 @@ from holdfast.commit.records import (
     TaskManifest,
     Totals,
 )
+from holdfast.commit.statistics import Duration, Statistics
 from holdfast.errors import CorruptDataError
 
+STATISTICS = Statistics(counters={"files": 2}, durations={"put": Duration(1, 0, 5, 5, 5)})
 JOB = JobId("20261121093853123-a1b2c3d4e5f6")
 ATTEMPT = AttemptId("0123456789ab")
 OWNER = FileOwner(JOB, 3, ATTEMPT)
@@ -61,7 +63,7 @@ def file_entries() -> st.SearchStrategy[FileEntry]:
 
 
 def encoded(files: tuple[FileEntry, ...]) -> tuple[ManifestRef, bytes]:
-    data = codec.encode_manifest(TaskManifest(job=JOB, task=3, attempt=ATTEMPT, files=files, metrics={"s": 0.5}))
+    data = codec.encode_manifest(TaskManifest(job=JOB, task=3, attempt=ATTEMPT, files=files, statistics=STATISTICS))
     totals = Totals(files=len(files))
     return ManifestRef(key=manifest(JOB, 3, ATTEMPT), sha256=codec.digest(data), task=3, totals=totals), data
 
@@ -98,7 +100,6 @@ def hostile_files() -> dict[str, FileEntry]:
         "hidden": replaced(ONE, path=f".x/{name}"),
         "empty segment": replaced(ONE, path=f"a//{name}"),
         "NUL": replaced(ONE, path=f"a\0/{name}"),
-        "not ours": replaced(ONE, path="data.csv"),
         "another job's": replaced(ONE, path=file_name(other_job, 0, ".csv")),
         "no upload": replaced(ONE, upload_id=""),
         "no parts": replaced(ONE, parts=()),

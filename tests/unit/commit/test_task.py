@@ -102,7 +102,10 @@ def test_many_open_files_share_one_budget() -> None:
     assert max(call.size_bytes for call in early) == 14
 
 
-@pytest.mark.parametrize("path", ["../{}", "/{}", "_x/{}", "a//{}", "data.csv", ""])
+STRANGER = "part-00000-20200101000000000-00000000000a-00000000000b-00000.txt"
+
+
+@pytest.mark.parametrize("path", ["../{}", "/{}", "_x/{}", "a//{}", STRANGER, ""])
 def test_task_writes_only_below_its_destination(path: str) -> None:
     world = World("upload")
     with TWO_PHASE.start_task(world.context(), start(world.context()), 0) as attempt:

@@ -1,0 +1,56 @@
+"""Batches of streams are decided once (C8): the log's newest entry says how far each stream has come.
+
+Spark replays a batch after a crash, with new attempts and a new job. The number of the batch and the identity of the
+checkpoint that counts it are all that links the two, so they stand in the decision itself: one record makes a batch
+visible and known. Every entry, also an abort's, carries the marks of its predecessor on: the log may be trimmed, and
+holds one mark a stream however long the streams run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from holdfast.commit.context import CommitContext
+from holdfast.commit.log import LogView, read_entry
+from holdfast.commit.records import JobRecord, StreamMark
+from holdfast.errors import InvalidRequestError, NotFoundError
+
+__all__ = ["advance_streams", "is_committed_batch", "read_streams"]
+
+
+def read_streams(ctx: CommitContext, view: LogView) -> Mapping[str, StreamMark] | None:
+    """How far each stream has come by the newest decision; None if the log has moved on and was trimmed meanwhile."""
+    if view.head == 0:
+        return {}
+    try:
+        return read_entry(ctx, view.head).streams
+    except NotFoundError:
+        return None
+
+
+def is_committed_batch(job: JobRecord, streams: Mapping[str, StreamMark]) -> bool:
+    """Whether `job` writes a batch that is committed already: it, or one before the last.
+
+    Raises:
+        InvalidRequestError: another checkpoint counts the stream's batches. Its numbers start anew, and taking them
+            for the old ones would drop data without a word.
+    """
+    if job.stream is None or (mark := streams.get(job.stream.stream)) is None:
+        return False
+    if mark.checkpoint != job.stream.checkpoint:
+        raise InvalidRequestError(
+            "the stream was written here with another checkpoint: go on with that checkpoint, or choose another "
+            "streamId",
+            stream=job.stream.stream,
+            known=mark.checkpoint,
+            given=job.stream.checkpoint,
+        )
+    return job.stream.batch <= mark.batch
+
+
+def advance_streams(job: JobRecord, streams: Mapping[str, StreamMark]) -> Mapping[str, StreamMark]:
+    """The marks after `job` is committed."""
+    if job.stream is None:
+        return streams
+    mark = StreamMark(batch=job.stream.batch, checkpoint=job.stream.checkpoint)
+    return {**streams, job.stream.stream: mark}
