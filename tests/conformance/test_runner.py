@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import pytest
 
-from holdfast.stores.base import Capabilities, MultipartLimits, ObjectInfo, Overwrite, PutMode, Trit
+from holdfast.stores.base import Capabilities, MultipartLimits, ObjectInfo, Overwrite, PutMode, Trit, iter_objects
 from holdfast.stores.conformance import checks_for, run_conformance
 from holdfast.stores.intercept import InterceptedStore, Operation, StoreCall
 from holdfast.stores.memory import MemoryStore
@@ -63,9 +63,30 @@ def test_checks_follow_capabilities() -> None:
     least = names(Capabilities(conditional_put=Trit.NO))
     assert "check_put_get_head" in least
     assert not least & {"check_create", "check_abort", "check_rename", "check_copy", "check_put_metadata"}
+    assert "check_object_beside_directory" in least
+    by_file = names(Capabilities(rename=True))
+    assert {"check_rename", "check_path_that_is_a_file", "check_rename_dir_unsupported"} <= by_file
+    assert not by_file & {"check_object_beside_directory", "check_rename_dir"}
+    in_one_step = names(Capabilities(rename=True, rename_dir=True))
+    assert "check_rename_dir" in in_one_step
+    assert not in_one_step & {"check_rename_dir_unsupported", "check_rename_dir_with_uploads"}
     assert {"check_create", "check_rename", "check_abort", "check_copy", "check_upload_metadata"} <= names(
         Capabilities(multipart=MultipartLimits(), rename=True, metadata=True, copy=True)
     )
+
+
+class _RenamesFileByFile(MemoryStore):
+    """Claims one step and takes many, as a directory rename on GCS."""
+
+    def rename_dir(self, source: str, target: str) -> None:
+        for info in list(iter_objects(self, f"{source}/")):
+            self.rename(info.key, target + info.key[len(source) :])
+
+
+def test_report_of_a_store_that_renames_directories_file_by_file() -> None:
+    report = run_conformance(_RenamesFileByFile(limits=TINY_PARTS, rename=True))
+    failed = {name for name, error in report.results.items() if error is not None}
+    assert {"check_rename_dir_target_exists", "check_rename_dir_missing", "check_rename_dir_with_uploads"} <= failed
 
 
 def _swallow(*operations: Operation) -> Callable[[StoreCall, Callable[[], T]], T]:
@@ -82,6 +103,8 @@ def _swallow(*operations: Operation) -> Callable[[StoreCall, Callable[[], T]], T
         (Operation.DELETE_MANY, "check_delete_many"),
         (Operation.ABORT_UPLOAD, "check_abort"),
         (Operation.RENAME, "check_rename"),
+        (Operation.RENAME_DIR, "check_rename_dir"),
+        (Operation.RENAME_DIR, "check_rename_dir_target_exists"),
         (Operation.COPY, "check_copy"),
     ],
 )

@@ -14,6 +14,7 @@ from holdfast.stores.base import (
     UploadPage,
     batched_keys,
     check_key,
+    check_move,
     iter_objects,
     iter_uploads,
     multipart,
@@ -98,6 +99,19 @@ def test_keys_that_no_store_takes(key: str) -> None:
 @pytest.mark.parametrize("key", ["a", "a/b", "x" * 1024, "é" * 512, "a b+%"])
 def test_keys_that_are_fine(key: str) -> None:
     check_key(key)
+
+
+@pytest.mark.parametrize(
+    ("source", "target"), [("", "b"), ("a", ""), ("/a", "b"), ("a/", "b"), ("a", "b/"), ("a", "a"), ("a", "a/b")]
+)
+def test_moves_of_directories_that_cannot_be(source: str, target: str) -> None:
+    with pytest.raises(InvalidRequestError):
+        check_move(source, target)
+
+
+@pytest.mark.parametrize(("source", "target"), [("a", "ab"), ("a/b", "a"), ("a b", "a b+"), ("a", "b/a")])
+def test_moves_of_directories_that_may_be(source: str, target: str) -> None:
+    check_move(source, target)
 
 
 def test_batched_keys() -> None:

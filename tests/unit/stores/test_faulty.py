@@ -66,6 +66,42 @@ def test_lost_reply_of_a_refusal_is_the_refusal() -> None:
         store.rename("a", "b")
 
 
+def _attempt(*plan: Fault) -> tuple[InterceptedStore, MemoryStore]:
+    store, inner, _ = _faulty(*plan)
+    for key in ("_attempt/a", "_attempt/b/c"):
+        inner.put(key, b"")
+    return store, inner
+
+
+_BEFORE, _AFTER = ["_attempt/a", "_attempt/b/c"], ["task/a", "task/b/c"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "raised", "left"),
+    [
+        (FaultMode.FAIL, UnavailableError, _BEFORE),
+        (FaultMode.LOST_REPLY, OutcomeUnknownError, _AFTER),
+        (FaultMode.CRASH_BEFORE, SimulatedCrash, _BEFORE),
+        (FaultMode.CRASH_AFTER, SimulatedCrash, _AFTER),
+    ],
+)
+def test_a_directory_moves_whole_or_not_at_all(mode: FaultMode, raised: type[BaseException], left: list[str]) -> None:
+    store, inner = _attempt(Fault(mode, Operation.RENAME_DIR, "_attempt"))
+    with pytest.raises(raised):
+        store.rename_dir("_attempt", "task")
+    assert _keys(inner) == left
+
+
+def test_a_lost_reply_of_a_renamed_directory_is_settled_by_repeating() -> None:
+    """The second try finds nothing at the source, and the target tells that it was this one."""
+    store, inner = _attempt(Fault(FaultMode.LOST_REPLY, Operation.RENAME_DIR))
+    with pytest.raises(OutcomeUnknownError):
+        store.rename_dir("_attempt", "task")
+    with pytest.raises(NotFoundError):
+        store.rename_dir("_attempt", "task")
+    assert _keys(inner) == _AFTER
+
+
 def test_nth_and_pattern() -> None:
     store, inner, faulty = _faulty(Fault(FaultMode.FAIL, Operation.PUT, "t/*-1*", nth=2, times=2))
     for key in ("t/a-1", "t/b-2", "u/a-1"):

@@ -8,9 +8,10 @@ from typing import TypeVar
 
 import pytest
 
-from holdfast.errors import UnavailableError
+from holdfast.errors import UnavailableError, UnsupportedError
 from holdfast.stores import base
 from holdfast.stores.base import Create, MultipartLimits, ObjectInfo
+from holdfast.stores.counted import Counted
 from holdfast.stores.intercept import InterceptedStore, Operation, StoreCall
 from holdfast.stores.memory import MemoryStore
 from holdfast.stores.recorded import Recorded
@@ -53,6 +54,8 @@ def _use_everything(store: InterceptedStore) -> None:
     file.close()
     file.discard()
     store.rename("f", "g")
+    store.put("d/x", b"")
+    store.rename_dir("d", "e")
     store.copy(ObjectInfo("g", 4), "h")
     store.delete_many(["a", "u"])
     store.delete("g")
@@ -68,15 +71,17 @@ def test_calls_tell_what_they_are() -> None:
         *(Operation.CREATE_UPLOAD, Operation.UPLOAD_PART, Operation.LIST_UPLOADS),
         *(Operation.COMPLETE_UPLOAD, Operation.ABORT_UPLOAD),
         *(Operation.OPEN_WRITE, Operation.FILE_WRITE, Operation.FILE_CLOSE, Operation.FILE_DISCARD),
-        *(Operation.RENAME, Operation.COPY, Operation.DELETE_MANY, Operation.DELETE),
+        *(Operation.RENAME, Operation.PUT, Operation.RENAME_DIR),
+        *(Operation.COPY, Operation.DELETE_MANY, Operation.DELETE),
     ]
     by_operation = {call.operation: call for call in recorded.calls}
     assert by_operation.keys() == set(Operation)
-    assert by_operation[Operation.PUT] == StoreCall(Operation.PUT, "a", 2, mode=Create())
+    assert recorded.calls[0] == StoreCall(Operation.PUT, "a", 2, mode=Create())
     part = by_operation[Operation.UPLOAD_PART]
     assert (part.key, part.size_bytes, part.number) == ("u", 3, 1)
     assert part.upload_id == by_operation[Operation.COMPLETE_UPLOAD].upload_id != ""
-    assert by_operation[Operation.RENAME].target == "g"
+    assert by_operation[Operation.RENAME] == StoreCall(Operation.RENAME, "f", target="g")
+    assert by_operation[Operation.RENAME_DIR] == StoreCall(Operation.RENAME_DIR, "d", target="e")
     assert by_operation[Operation.COPY] == StoreCall(Operation.COPY, "g", 4, target="h")
     assert by_operation[Operation.DELETE_MANY].keys == ("a", "u")
     assert by_operation[Operation.FILE_WRITE] == StoreCall(Operation.FILE_WRITE, "f", 4)
@@ -109,3 +114,24 @@ def test_recorded_keeps_failed_calls_and_counts() -> None:
     assert recorded.counts() == {Operation.GET: 3, Operation.PUT: 1}
     recorded.clear()
     assert recorded.calls == []
+
+
+def test_counted_names_each_operation() -> None:
+    counted = Counted()
+    store = InterceptedStore(MemoryStore(rename=True), counted)
+    _use_everything(store)
+    with pytest.raises(ValueError, match="nothing is there"):
+        store.rename_dir("missing", "e")
+    once = {operation.value: 1 for operation in Operation}
+    assert counted.counts() == once | {"put": 2, "rename_dir": 2}
+    assert counted.total == len(Operation) + 2
+
+
+def test_directories_are_renamed_by_stores_that_can() -> None:
+    recorded = Recorded()
+    store = InterceptedStore(MemoryStore(rename=True, rename_dir=False), recorded)
+    store.put("d/x", b"")
+    assert not store.capabilities.rename_dir
+    with pytest.raises(UnsupportedError, match="rename file by file"):
+        store.rename_dir("d", "e")
+    assert recorded.count(Operation.RENAME_DIR) == 1

@@ -159,6 +159,10 @@ def test_empty_directories_go_up_to_what_is_kept(tmp_path: Path) -> None:
     assert not (tmp_path / "out/t/u").exists()
     store.delete(f"{base}/y")
     assert (tmp_path / "out/t").is_dir()
+    store.put(f"{base}/v/w/x/y", b"1")
+    store.rename_dir(f"{base}/v/w", f"{base}/z")
+    assert not (tmp_path / "out/t/v").exists()
+    assert (tmp_path / "out/t/z/x/y").exists()
     assert (tmp_path / "out" / "users own, empty").is_dir()
 
 
@@ -208,14 +212,96 @@ def test_links_do_not_lead_out_of_a_kept_directory(tmp_path: Path) -> None:
     assert (tmp_path / "precious").exists()
 
 
+def test_links_do_not_lead_renames_of_directories_out_of_the_tree(store: LocalStore, tmp_path: Path) -> None:
+    (tmp_path / "outside/precious").mkdir(parents=True)
+    (tmp_path / "outside/precious/file").write_bytes(b"1")
+    store.put("a/b", b"1")
+    (tmp_path / "root/link").symlink_to(tmp_path / "outside")
+    for source, target in (("link/precious", "c"), ("a", "link/c")):
+        with pytest.raises(InvalidRequestError, match="symbolic link"):
+            store.rename_dir(source, target)
+    with pytest.raises(NotFoundError):
+        store.rename_dir("link", "c")  # listings do not follow it: nothing is below
+    with pytest.raises(PreconditionError):
+        store.rename_dir("a", "link")
+    assert (tmp_path / "outside/precious/file").exists()
+    assert [info.key for info in iter_objects(store, "")] == ["a/b"]
+
+
 def test_a_destination_behind_a_link_is_fine(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
     base = str(tmp_path / "link" / "t").strip("/")
     store = LocalStore("/", keep=base)
     store.put(f"{base}/a/b", b"1")
-    store.delete(f"{base}/a/b")
+    store.rename_dir(f"{base}/a", f"{base}/c")
+    store.delete(f"{base}/c/b")
     assert list((tmp_path / "real" / "t").iterdir()) == []
+
+
+# --- directories that move --------------------------------------------------------------------------------------------
+def test_an_empty_directory_is_nothing(store: LocalStore, tmp_path: Path) -> None:
+    """To a store, directories are names of files: an empty one is neither moved nor in the way."""
+    store.put("a/b", b"1")
+    (tmp_path / "root/empty/not").mkdir(parents=True)
+    (tmp_path / "root/empty/not").rmdir()
+    with pytest.raises(NotFoundError):
+        store.rename_dir("empty", "c")
+    store.rename_dir("a", "empty")
+    assert [info.key for info in iter_objects(store, "")] == ["empty/b"]
+
+
+def test_a_directory_with_the_longest_name_moves(store: LocalStore) -> None:
+    longest = ["x" * 255, "y" * 255]
+    store.put(f"{longest[0]}/a", b"1")
+    store.rename_dir(*longest)
+    assert store.get(f"{longest[1]}/a") == b"1"
+    with pytest.raises(InvalidRequestError, match="255 bytes"):
+        store.rename_dir(longest[1], "z" * 256)
+
+
+def test_a_directory_with_only_unfinished_files_moves_and_is_in_the_way(store: LocalStore, tmp_path: Path) -> None:
+    """Nothing that a dead process left is lost, or covered: it is listed, and dropped where it is now."""
+    left = store.open_write("source/left")
+    store.put("other/a", b"1")
+    store.rename_dir("source", "target")
+    [upload] = iter_uploads(store, "target/")
+    assert upload.key == "target/left"
+    with pytest.raises(PreconditionError):
+        store.rename_dir("other", "target")
+    left.discard()  # its writer does not know where it went
+    assert len(_hidden(tmp_path)) == 1
+    store.abort_upload(upload.key, upload.upload_id)
+    assert _hidden(tmp_path) == []
+    store.rename_dir("other", "target")
+    assert [info.key for info in iter_objects(store, "")] == ["target/a"]
+
+
+def test_writers_of_other_directories_survive_renames(store: LocalStore) -> None:
+    """Directories above source and target are made here and pruned there, at once."""
+
+    def work(worker: int) -> None:
+        for number in range(40):
+            store.put(f"p/q/{worker}/{number}/a", b"1", Create())
+            store.rename_dir(f"p/q/{worker}/{number}", f"r/s/{worker}")
+            store.delete(f"r/s/{worker}/a")
+
+    list(ThreadRunner(6).map(work, range(6)))
+    assert [info.key for info in iter_objects(store, "")] == []
+
+
+def test_a_move_to_another_file_system_is_not_supported(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+
+    store.put("a/b", b"1")
+    for call in ("rename", "replace"):
+        monkeypatch.setattr(os, call, fail)
+    for move in (lambda: store.rename_dir("a", "c"), lambda: store.rename("a/b", "c")):
+        with pytest.raises(UnsupportedError, match="different file systems"):
+            move()
+    monkeypatch.undo()
+    assert [info.key for info in iter_objects(store, "")] == ["a/b"]
 
 
 # --- durability -------------------------------------------------------------------------------------------------------
@@ -281,6 +367,14 @@ def test_data_before_names_before_success(store: LocalStore, events: list[tuple[
     events.clear()
     store.delete("d/a")
     assert events == [("sync", "d")]
+    store.put("f/attempt/x/y", b"1")
+    store.put("f/stays", b"1")
+    events.clear()
+    store.rename_dir("f/attempt", "g/task")
+    assert events == [("sync", "root"), ("name", "task"), ("sync", "g"), ("sync", "f")]
+    events.clear()
+    store.rename_dir("g/task", "g/beside")
+    assert events == [("name", "beside"), ("sync", "g")]
 
 
 def test_not_durable_does_not_wait_for_the_disk(tmp_path: Path, events: list[tuple[str, str]]) -> None:
@@ -288,15 +382,17 @@ def test_not_durable_does_not_wait_for_the_disk(tmp_path: Path, events: list[tup
     store.put("d/a", b"1")
     store.complete_upload("d/u", *_upload(store, "d/u", 2))
     store.rename("d/u", "e/v")
+    store.rename_dir("e", "f")
     store.delete("d/a")
     assert [event for event in events if event[0] == "sync"] == []
-    assert store.get("e/v") == b"1" * 10 + b"2" * 10
+    assert store.get("f/v") == b"1" * 10 + b"2" * 10
 
 
 def test_a_disk_that_does_not_confirm_a_name_leaves_the_outcome_unknown(
     store: LocalStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.put("a", b"old")
+    store.put("d/f", b"1")
     fsync = os.fsync
 
     def fail_on_directories(descriptor: int) -> None:
@@ -308,6 +404,9 @@ def test_a_disk_that_does_not_confirm_a_name_leaves_the_outcome_unknown(
     with pytest.raises(OutcomeUnknownError, match="read before repeating"):
         store.put("a", b"new")
     assert store.get("a") == b"new"
+    with pytest.raises(OutcomeUnknownError, match="read before repeating"):
+        store.rename_dir("d", "e")
+    assert store.get("e/f") == b"1"
 
 
 # --- the end of processes ---------------------------------------------------------------------------------------------
@@ -438,6 +537,38 @@ def test_a_put_that_dies_anywhere_is_all_or_nothing(
         if finished:
             break
     assert finished
+
+
+def test_a_directory_whose_rename_dies_anywhere_is_at_one_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, die_at: Callable[[int], list[str]]
+) -> None:
+    """After death at each system call the tree is whole, and the next rename moves it or finds it moved."""
+    moved = unmoved = 0
+    for nth in range(1, 40):
+        store = LocalStore(str(tmp_path / f"{nth}"))
+        for key in ("_attempt/0/a", "_attempt/0/b/c"):
+            store.put(key, b"1")
+        die_at(nth)
+        try:
+            store.rename_dir("_attempt/0", "new/task")
+            finished = True
+        except _Death:
+            finished = False
+        monkeypatch.undo()
+        if finished:
+            break
+        if [info.key for info in iter_objects(store, "")] == ["new/task/a", "new/task/b/c"]:
+            moved += 1
+            with pytest.raises(NotFoundError):
+                store.rename_dir("_attempt/0", "new/task")
+        else:
+            unmoved += 1
+            assert [info.key for info in iter_objects(store, "")] == ["_attempt/0/a", "_attempt/0/b/c"]
+            store.rename_dir("_attempt/0", "new/task")
+        assert [info.key for info in iter_objects(store, "")] == ["new/task/a", "new/task/b/c"]
+    assert finished
+    assert moved >= 2
+    assert unmoved >= 2
 
 
 # --- errors of the system ---------------------------------------------------------------------------------------------

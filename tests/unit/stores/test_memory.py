@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import pytest
 
 from holdfast.errors import InvalidRequestError, NotFoundError
-from holdfast.stores.base import MultipartLimits, Part, iter_uploads
+from holdfast.stores.base import MultipartLimits, Part, iter_objects, iter_uploads
 from holdfast.stores.memory import MemoryStore
 
 
@@ -82,6 +83,68 @@ def test_writing_to_a_closed_file() -> None:
     file.close()
     with pytest.raises(InvalidRequestError, match="closed"):
         file.write(b"1")
+
+
+def test_capabilities_are_those_that_were_asked_for() -> None:
+    files = MemoryStore(rename=True).capabilities
+    assert (files.rename, files.rename_dir, files.copy, files.consistent_listing) == (True, True, True, True)
+    objects = MemoryStore(copy=False, consistent_listing=False).capabilities
+    assert (objects.rename, objects.rename_dir, objects.copy, objects.consistent_listing) == (False,) * 4
+    by_file = MemoryStore(rename=True, rename_dir=False).capabilities
+    assert (by_file.rename, by_file.rename_dir) == (True, False)
+    with pytest.raises(InvalidRequestError, match="ask for both"):
+        MemoryStore(rename_dir=True)
+
+
+def test_keys_are_flat_without_rename() -> None:
+    store = MemoryStore()
+    for key in ("a/b/c", "a", "a/b"):
+        store.put(key, key.encode())
+    assert [store.get(key) for key in ("a", "a/b", "a/b/c")] == [b"a", b"a/b", b"a/b/c"]
+
+
+def test_a_rename_changes_neither_etag_nor_time_nor_metadata() -> None:
+    """Renames are recovered by etag (paper 002)."""
+    store = MemoryStore(rename=True)
+    store.put("a/b", b"1", metadata={"job": "1"})
+    before = store.head("a/b")
+    store.rename("a/b", "a/c")
+    store.rename_dir("a", "d")
+    assert store.head("d/c") == replace(before, key="d/c")
+
+
+def test_a_pending_upload_keeps_its_place_as_a_directory() -> None:
+    """As the hidden file of an upload does on a file system."""
+    store = MemoryStore(rename=True)
+    upload_id = store.create_upload("a/b")
+    with pytest.raises(InvalidRequestError, match="a path that is a directory"):
+        store.put("a", b"1")
+    store.abort_upload("a/b", upload_id)
+    store.put("a", b"1")
+
+
+def test_an_upload_whose_place_was_taken_can_be_completed_when_it_is_free() -> None:
+    store = MemoryStore(rename=True)
+    upload_id = store.create_upload("a")
+    parts = [store.upload_part("a", upload_id, 1, b"1")]
+    store.put("a/b", b"2")
+    with pytest.raises(InvalidRequestError, match="a path that is a directory"):
+        store.complete_upload("a", upload_id, parts)
+    store.delete("a/b")
+    assert store.complete_upload("a", upload_id, parts).size_bytes == 1
+
+
+def test_only_files_whose_directory_moved_are_lost() -> None:
+    store = MemoryStore(rename=True)
+    store.put("a/1", b"")
+    earlier, beside = store.open_write("a/earlier"), store.open_write("a-beside")
+    store.rename_dir("a", "b")
+    later = store.open_write("a/later")
+    for file in (beside, later):
+        file.close()
+    with pytest.raises(NotFoundError, match="write it again"):
+        earlier.close()
+    assert [info.key for info in iter_objects(store, "")] == ["a-beside", "a/later", "b/1"]
 
 
 def test_too_many_keys_at_once() -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 import pytest
 
+from holdfast.errors import HoldfastError
 from holdfast.seams.runner import ThreadRunner
-from holdfast.stores.base import ObjectInfo
+from holdfast.stores.base import ObjectInfo, Update
 from holdfast.stores.intercept import InterceptedStore
 from holdfast.stores.memory import MemoryStore
 from holdfast.stores.throttled import Throttled, ThrottleOptions
@@ -56,6 +58,46 @@ def test_discarding_is_no_request() -> None:
     store = InterceptedStore(MemoryStore(rename=True), Throttled(clock=clock))
     store.open_write("f").discard()
     assert clock.waits == [pytest.approx(0.05)]
+
+
+def test_every_request_costs_its_latency() -> None:
+    """Whatever it does: a thousand keys, a page, a tree that is renamed, what is refused."""
+    clock = _Waits()
+    inner = MemoryStore(rename=True)
+    store = InterceptedStore(inner, Throttled(ThrottleOptions(upload_bytes_per_s=1.0), clock))
+    for key in ("t/a", "t/b/c", "u/d"):
+        inner.put(key, b"1234")
+    calls: list[Callable[[], object]] = [
+        lambda: store.get("t/a"),
+        lambda: store.head("t/a"),
+        lambda: store.list_page(""),
+        lambda: store.rename_dir("t", "v/w"),
+        lambda: store.rename("u/d", "u/e"),
+        lambda: store.copy(ObjectInfo("u/e", 0), "u/f"),
+        lambda: store.delete_many([f"k{number}" for number in range(1000)]),
+        lambda: store.delete("u/f"),
+        lambda: store.create_upload("x"),
+        lambda: store.list_uploads_page(""),
+        lambda: store.open_write("y").close(),
+    ]
+    for call in calls:
+        call()
+    assert clock.waits == [0.05] * (len(calls) + 1)  # opening and closing are two
+
+
+def test_what_is_refused_costs_a_request_and_no_bytes() -> None:
+    clock = _Waits()
+    store = InterceptedStore(MemoryStore(rename=True), Throttled(ThrottleOptions(upload_bytes_per_s=1.0), clock))
+    refused: list[Callable[[], object]] = [
+        lambda: store.head("missing"),
+        lambda: store.copy(ObjectInfo("missing", 20_000_000), "b"),
+        lambda: store.rename_dir("missing", "c"),
+        lambda: store.put("a", b"1234", Update("no such etag")),
+    ]
+    for call in refused:
+        with pytest.raises(HoldfastError):
+            call()
+    assert clock.waits == [0.05] * len(refused)
 
 
 class _Crowd(_Waits):
