@@ -1,4 +1,4 @@
-"""Checks of stored JSON: what comes from a store is data, and is believed field by field or refused.
+"""Stored JSON: written in one way, and checked when read, for what comes from a store is data.
 
 A check that fails raises `BadFieldError`; `guarded` turns it, and whatever else goes wrong while reading, into one
 `CorruptDataError` with the record's key and the reason. Nobody deletes or overwrites the bytes of such a record.
@@ -7,12 +7,22 @@ A check that fails raises `BadFieldError`; `guarded` turns it, and whatever else
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from holdfast.errors import CorruptDataError
 
-__all__ = ["BadFieldError", "count_field", "guarded", "json_object", "require", "text_field"]
+__all__ = [
+    "BadFieldError",
+    "count_field",
+    "guarded",
+    "json_line",
+    "json_object",
+    "optional_text",
+    "require",
+    "text_field",
+    "texts_field",
+]
 
 T = TypeVar("T")
 
@@ -43,6 +53,11 @@ def guarded(key: str, decode: Callable[[], T]) -> T:
         ) from error
 
 
+def json_line(value: Mapping[str, object]) -> bytes:
+    """`value` as JSON in one line."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode() + b"\n"
+
+
 def json_object(line: bytes) -> dict[str, Any]:
     """The JSON object in `line`."""
     value = json.loads(line)
@@ -55,6 +70,19 @@ def text_field(value: dict[str, Any], name: str, *, empty: bool = False) -> str:
     found = value[name]
     require(isinstance(found, str) and (empty or bool(found)), f"{name} is not a text")
     return str(found)
+
+
+def optional_text(value: dict[str, Any], name: str) -> str:
+    """The text in field `name`; empty if the field is missing or null."""
+    return "" if value.get(name) is None else text_field(value, name, empty=True)
+
+
+def texts_field(value: dict[str, Any], name: str) -> dict[str, str]:
+    """The object of texts in field `name`; empty if the field is missing or null."""
+    found = {} if value.get(name) is None else value[name]
+    require(isinstance(found, dict), f"{name} is not an object")
+    require(all(isinstance(text, str) for text in found.values()), f"{name} holds something else than texts")
+    return dict(found)
 
 
 def count_field(value: dict[str, Any], name: str) -> int:

@@ -21,12 +21,11 @@ from holdfast.commit.manifests import ManifestCache, Prepared, check_messages, p
 from holdfast.commit.measure import Measure
 from holdfast.commit.publication import PUBLICATIONS, choose_publication
 from holdfast.commit.records import JobOutcome, JobRecord, Kind, LogEntry, SaveMode, TaskCommit, Totals
-from holdfast.commit.replacement import has_output, plan_replaced
+from holdfast.commit.replacement import is_to_be_skipped, plan_replaced, refuse_file
 from holdfast.commit.streams import advance_streams, is_committed_batch, read_streams
 from holdfast.errors import (
     ConflictError,
     CorruptDataError,
-    DestinationExistsError,
     FencedError,
     HoldfastError,
     InvalidRequestError,
@@ -59,9 +58,8 @@ def start_job(ctx: CommitContext, committer: str, mode: SaveMode, details: Mappi
     """
     publication = choose_publication(ctx.store)
     view = read_log(ctx)
-    if ctx.prefix and _is_file(ctx):
-        raise InvalidRequestError("the destination is a file: name a directory", url=ctx.url)
-    if _is_to_be_skipped(ctx, mode):
+    refuse_file(ctx)
+    if is_to_be_skipped(ctx, mode):
         return None
     record = JobRecord(
         job=new_job_id(ctx.clock, ctx.ids),
@@ -78,25 +76,6 @@ def start_job(ctx: CommitContext, committer: str, mode: SaveMode, details: Mappi
         raise ConflictError("another job has the same id: run the job again", job=record.job)
     _require_conditional_writes(ctx, record, data)
     return record
-
-
-def _is_file(ctx: CommitContext) -> bool:
-    try:
-        ctx.store.head(ctx.prefix.rstrip("/"))
-    except NotFoundError:
-        return False
-    return True
-
-
-def _is_to_be_skipped(ctx: CommitContext, mode: SaveMode) -> bool:
-    """Whether mode ``ignore`` meets data; mode ``fail`` that does is refused."""
-    if mode not in (SaveMode.FAIL, SaveMode.IGNORE) or not has_output(ctx):
-        return False
-    if mode is SaveMode.FAIL:
-        raise DestinationExistsError(
-            "the destination holds data already: choose mode append or overwrite, or another destination", url=ctx.url
-        )
-    return True
 
 
 def _require_conditional_writes(ctx: CommitContext, record: JobRecord, data: bytes) -> None:
@@ -187,7 +166,7 @@ def _decide(
         finish_earlier(ctx, view)
         streams = read_streams(ctx, view)
         if streams is not None:
-            if _is_to_be_skipped(ctx, job.mode) or is_committed_batch(job, streams):
+            if is_to_be_skipped(ctx, job.mode) or is_committed_batch(job, streams):
                 return None, None
             replaced, by_job = plan_replaced(ctx, job, prepared, f"{token}-{attempt}")
             mine = LogEntry(

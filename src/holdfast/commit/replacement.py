@@ -14,15 +14,45 @@ from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import file_owner
 from holdfast.commit.manifests import Prepared
 from holdfast.commit.records import JobRecord, ListRef, LogEntry, Replaced, SaveMode
-from holdfast.errors import CorruptDataError, DestinationExistsError, NotFoundError
+from holdfast.errors import CorruptDataError, DestinationExistsError, InvalidRequestError, NotFoundError
 from holdfast.stores.base import batched_keys
 
-__all__ = ["delete_replaced", "has_output", "load_replaced", "plan_replaced"]
+__all__ = ["delete_replaced", "has_output", "is_to_be_skipped", "load_replaced", "plan_replaced", "refuse_file"]
 
 
 def has_output(ctx: CommitContext) -> bool:
     """Whether a plain reader sees anything at the destination."""
     return next(layout.iter_visible(ctx.store, ctx.prefix), None) is not None
+
+
+def refuse_file(ctx: CommitContext) -> None:
+    """A destination is a directory.
+
+    Raises:
+        InvalidRequestError: it is a file.
+    """
+    if not ctx.prefix:
+        return
+    try:
+        ctx.store.head(ctx.prefix.rstrip("/"))
+    except NotFoundError:
+        return
+    raise InvalidRequestError("the destination is a file: name a directory", url=ctx.url)
+
+
+def is_to_be_skipped(ctx: CommitContext, mode: SaveMode) -> bool:
+    """Whether mode ``ignore`` meets data.
+
+    Raises:
+        DestinationExistsError: mode ``fail`` does.
+    """
+    if mode not in (SaveMode.FAIL, SaveMode.IGNORE) or not has_output(ctx):
+        return False
+    if mode is SaveMode.FAIL:
+        raise DestinationExistsError(
+            "the destination holds data already: choose mode append or overwrite, or another destination", url=ctx.url
+        )
+    return True
 
 
 def _scope(job: JobRecord, prepared: Prepared) -> Callable[[str], bool]:

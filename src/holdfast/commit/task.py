@@ -20,7 +20,7 @@ from holdfast.commit.sinks import FileSink, PartBudget, RenameSink, UploadSink
 from holdfast.errors import HoldfastError, InvalidRequestError
 from holdfast.seams import Lane
 
-__all__ = ["TaskAttempt", "TaskScope", "TaskSteps"]
+__all__ = ["TaskAttempt", "TaskScope", "TaskSteps", "totals_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,13 +12,21 @@ Sources: paper 001, "Magic Committer"; Hadoop's SinglePendingCommit, PendingSet 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.commit import layout
-from holdfast.commit.checked import count_field, guarded, json_object, require, text_field
+from holdfast.commit.checked import (
+    count_field,
+    guarded,
+    json_line,
+    json_object,
+    optional_text,
+    require,
+    text_field,
+    texts_field,
+)
 from holdfast.commit.hadoop.statistics import decode_statistics, encode_statistics
 from holdfast.commit.hadoop.uri import check_uri
 from holdfast.commit.records import FileEntry
@@ -116,10 +124,6 @@ class PendingSet:
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
-def _json(value: Mapping[str, object]) -> bytes:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode() + b"\n"
-
-
 def _etags(parts: Sequence[PendingPart]) -> list[object]:
     if not any(part.checksum_algorithm for part in parts):
         return [part.etag for part in parts]
@@ -163,12 +167,12 @@ def _fields(pending: SinglePending) -> dict[str, object]:
 
 def encode_pending(pending: SinglePending) -> bytes:
     """The ``.pending`` record."""
-    return _json(_fields(pending))
+    return json_line(_fields(pending))
 
 
 def encode_pendingset(pendingset: PendingSet) -> bytes:
     """The ``.pendingset`` record."""
-    return _json(
+    return json_line(
         {
             "version": _VERSION,
             "jobId": pendingset.job_id,
@@ -180,22 +184,8 @@ def encode_pendingset(pendingset: PendingSet) -> bytes:
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
-def _known_text(value: dict[str, Any], name: str) -> str:
-    """A text that Hadoop leaves out or null where it is not known."""
-    return "" if value.get(name) is None else text_field(value, name, empty=True)
-
-
 def _known_count(value: dict[str, Any], name: str) -> int:
     return count_field(value, name) if name in value else 0
-
-
-def _extra_data(value: dict[str, Any]) -> dict[str, str]:
-    found = value.get("extraData")
-    if found is None:
-        return {}
-    require(isinstance(found, dict), "extraData is not an object")
-    require(all(isinstance(text, str) for text in found.values()), "extraData holds something else than texts")
-    return dict(found)
 
 
 def _number(text: str, what: str) -> int:
@@ -210,7 +200,10 @@ def _part(found: object, size_bytes: int) -> PendingPart:
     require(isinstance(found, dict), "an etag is neither a text nor an object")
     assert isinstance(found, dict)
     return PendingPart(
-        text_field(found, "etag"), size_bytes, _known_text(found, "checksumAlgorithm"), _known_text(found, "checksum")
+        text_field(found, "etag"),
+        size_bytes,
+        optional_text(found, "checksumAlgorithm"),
+        optional_text(found, "checksum"),
     )
 
 
@@ -232,13 +225,13 @@ def _read(value: dict[str, Any], bucket: str, prefix: str, job_id: str) -> Singl
     # A record that somebody changed must not make us write elsewhere, nor over our own records (C7).
     require(key.startswith(prefix) and layout.is_safe_path(key[len(prefix) :]), "the key leaves the destination")
     check_uri(uri := text_field(value, "uri"))
-    owner = _known_text(value, "jobId")
+    owner = optional_text(value, "jobId")
     require(owner in ("", job_id), "it is another job's")
-    extra = _extra_data(value)
+    extra = texts_field(value, "extraData")
     size_bytes = count_field(value, "length")
     return SinglePending(
         bucket=bucket,
-        key=key.encode().decode(),  # half a surrogate pair is no text that a store takes
+        key=key,
         upload_id=text_field(value, "uploadId"),
         parts=_parts(value, extra.pop(_SIZES, None), size_bytes),
         size_bytes=size_bytes,
@@ -246,11 +239,11 @@ def _read(value: dict[str, Any], bucket: str, prefix: str, job_id: str) -> Singl
         rows=_number(extra.pop(_ROWS, "0"), _ROWS),
         created_ms=_known_count(value, "created"),
         saved_ms=_known_count(value, "saved"),
-        date=_known_text(value, "date"),
+        date=optional_text(value, "date"),
         job_id=owner,
-        task_id=_known_text(value, "taskId"),
-        text=_known_text(value, "text"),
-        filename=_known_text(value, "filename"),
+        task_id=optional_text(value, "taskId"),
+        text=optional_text(value, "text"),
+        filename=optional_text(value, "filename"),
         extra_data=extra,
         statistics=decode_statistics(value.get("iostatistics")),
     )
@@ -296,7 +289,7 @@ def decode_pendingset(record: str, data: bytes, *, bucket: str, prefix: str, job
         return PendingSet(
             job_id=job_id,
             commits=commits,
-            extra_data=_extra_data(value),
+            extra_data=texts_field(value, "extraData"),
             statistics=decode_statistics(value.get("iostatistics")),
         )
 

@@ -1,0 +1,118 @@
+"""What the papers' committers have in common at a job's start and end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from holdfast.commit import layout
+from holdfast.commit.context import CommitContext
+from holdfast.commit.ids import new_job_id
+from holdfast.commit.measure import Measure
+from holdfast.commit.records import JobOutcome, JobRecord, JobReport, SaveMode, Totals
+from holdfast.commit.replacement import is_to_be_skipped, refuse_file
+from holdfast.commit.statistics import NO_STATISTICS, Statistics
+from holdfast.commit.success import FILENAME_LIMIT, encode_report
+from holdfast.stores.base import batched_keys
+
+__all__ = ["delete_visible", "new_job", "start_over", "succeed"]
+
+
+def new_job(ctx: CommitContext, committer: str, mode: SaveMode, details: Mapping[str, object]) -> JobRecord | None:
+    """A job with an id of its own, also if another starts in the same second (SPARK-33402, HADOOP-17318).
+
+    The mode is looked at first: ``fail`` refuses a destination with data, ``ignore`` skips it. An old ``_SUCCESS`` goes:
+    it would speak of files that are about to change (scenario 73).
+
+    Returns:
+        None if there is nothing to do.
+
+    Raises:
+        DestinationExistsError: mode ``fail`` and the destination holds data.
+        InvalidRequestError: the destination is a file.
+    """
+    refuse_file(ctx)
+    if is_to_be_skipped(ctx, mode):
+        return None
+    ctx.store.delete(ctx.key(layout.SUCCESS))
+    return JobRecord(
+        job=new_job_id(ctx.clock, ctx.ids),
+        committer=committer,
+        publication="",
+        mode=mode,
+        base_seq=0,
+        started_at_s=round(ctx.clock.now_s(), 3),
+        details=details,
+    )
+
+
+def start_over(ctx: CommitContext, committer: str, mode: SaveMode, details: Mapping[str, object]) -> JobRecord | None:
+    """As `new_job`; mode ``overwrite`` empties the destination now, before any task runs, as Spark does.
+
+    Crash: what was replaced is gone, and what replaces it is not there (C9 does not hold).
+    """
+    job = new_job(ctx, committer, mode, details)
+    if job is not None and mode is SaveMode.OVERWRITE:
+        delete_visible(ctx)
+    return job
+
+
+def delete_visible(ctx: CommitContext, in_scope: Callable[[str], bool] = lambda path: True) -> int:
+    """Delete the visible files whose path `in_scope` accepts; returns how many.
+
+    Raises:
+        HoldfastError: some could not be deleted; those before are gone.
+    """
+    paths = (path for path, _info in layout.iter_visible(ctx.store, ctx.prefix) if in_scope(path))
+    deleted = 0
+    for batch in batched_keys([ctx.key(path) for path in paths]):
+        ctx.store.delete_many(batch)
+        deleted += len(batch)
+    return deleted
+
+
+def succeed(
+    measure: Measure,
+    job: JobRecord,
+    *,
+    totals: Totals,
+    tasks: int,
+    paths: Iterable[str],
+    statistics: Statistics = NO_STATISTICS,
+    save: Callable[[CommitContext, bytes], None] | None = None,
+) -> JobOutcome:
+    """The end of a job that went well: its report in ``_SUCCESS``, unless the user wants none.
+
+    Args:
+        tasks: how many were committed.
+        paths: the job's files, relative to the destination; the first hundred are named.
+        statistics: of the tasks.
+        save: how the marker is saved; a plain put if None.
+    """
+    ctx = measure.ctx
+    names: list[str] = []
+    for path in paths:
+        if len(names) == FILENAME_LIMIT:
+            break
+        names.append("/" + ctx.key(path).lstrip("/"))
+    with measure.stage("job_stage_save_success_marker"):
+        report = JobReport(
+            job=job.job,
+            committer=job.committer,
+            mode=job.mode,
+            at_s=round(ctx.clock.now_s(), 3),
+            success=True,
+            stage=measure.stage_name,
+            totals=totals,
+            tasks=tasks,
+            filenames=tuple(names),
+            metrics=measure.metrics(),
+            diagnostics={f"holdfast.{name}": str(job.details[name]) for name in ("write_id",) if name in job.details},
+            statistics=statistics + measure.statistics(),
+        )
+        if ctx.settings.hadoop.mark_successful_jobs:
+            (save or _put_marker)(ctx, encode_report(report))
+    return JobOutcome(job=job.job, committed=True, totals=totals, report=report)
+
+
+def _put_marker(ctx: CommitContext, data: bytes) -> None:
+    ctx.store.put(ctx.key(layout.SUCCESS), data)
