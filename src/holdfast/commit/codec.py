@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 from holdfast.commit import layout
-from holdfast.commit.checked import count_field, guarded, json_object, require, text_field
+from holdfast.commit.checked import count_field, guarded, json_line, json_object, require, text_field
 from holdfast.commit.ids import AttemptId, FileOwner, JobId, file_owner, is_job_id
 from holdfast.commit.records import (
     FileEntry,
@@ -58,10 +57,6 @@ def digest(data: bytes) -> str:
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
-def _line(value: Mapping[str, object]) -> bytes:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode() + b"\n"
-
-
 def _totals(totals: Totals) -> dict[str, int]:
     return {"files": totals.files, "bytes": totals.size_bytes, "rows": totals.rows}
 
@@ -81,7 +76,7 @@ def _job_fields(record: JobRecord) -> dict[str, object]:
 
 def encode_job(record: JobRecord) -> bytes:
     """What a job says of itself, as one line."""
-    return _line({"format": _JOB_FORMAT, **_job_fields(record)})
+    return json_line({"format": _JOB_FORMAT, **_job_fields(record)})
 
 
 def encode_manifest(manifest: TaskManifest) -> bytes:
@@ -94,25 +89,25 @@ def encode_manifest(manifest: TaskManifest) -> bytes:
         "files": len(manifest.files),
         "statistics": compact(manifest.statistics),
     }
-    lines = [_line(header)]
+    lines = [json_line(header)]
     for file in manifest.files:
         where: dict[str, object] = (
             {"source": file.source} if file.source else {"upload_id": file.upload_id, "parts": file.parts}
         )
-        lines.append(_line({"path": file.path, "bytes": file.size_bytes, "rows": file.rows, **where}))
+        lines.append(json_line({"path": file.path, "bytes": file.size_bytes, "rows": file.rows, **where}))
     return b"".join(lines)
 
 
 def encode_refs(refs: Iterable[ManifestRef]) -> bytes:
     """A line a manifest."""
     return b"".join(
-        _line({"key": ref.key, "sha256": ref.sha256, "task": ref.task, **_totals(ref.totals)}) for ref in refs
+        json_line({"key": ref.key, "sha256": ref.sha256, "task": ref.task, **_totals(ref.totals)}) for ref in refs
     )
 
 
 def encode_replaced(files: Iterable[Replaced]) -> bytes:
     """A line a file that goes."""
-    return b"".join(_line({"path": file.path, "bytes": file.size_bytes, "etag": file.etag}) for file in files)
+    return b"".join(json_line({"path": file.path, "bytes": file.size_bytes, "etag": file.etag}) for file in files)
 
 
 def encode_entry(entry: LogEntry) -> bytes:
@@ -121,7 +116,7 @@ def encode_entry(entry: LogEntry) -> bytes:
     def ref(of: ListRef | None) -> dict[str, object] | None:
         return None if of is None else {"key": of.key, "sha256": of.sha256, "count": of.count}
 
-    return _line(
+    return json_line(
         {
             "format": _LOG_FORMAT,
             "seq": entry.seq,

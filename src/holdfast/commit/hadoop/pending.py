@@ -224,6 +224,7 @@ def _read(value: dict[str, Any], bucket: str, prefix: str, job_id: str) -> Singl
     key = text_field(value, "destinationKey")
     # A record that somebody changed must not make us write elsewhere, nor over our own records (C7).
     require(key.startswith(prefix) and layout.is_safe_path(key[len(prefix) :]), "the key leaves the destination")
+    key.encode()  # ValueError: half a surrogate pair, which no store takes
     check_uri(uri := text_field(value, "uri"))
     owner = optional_text(value, "jobId")
     require(owner in ("", job_id), "it is another job's")

@@ -15,7 +15,7 @@ __all__ = ["check_uri", "encode_uri", "path_below"]
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/]*)(.*)", re.DOTALL)
 # What java.net.URI lets stand in a path: its unreserved and punctuation characters, and all beyond ASCII but spaces.
-_PLAIN = r"!$&'()*+,\-./:;=@_~A-Za-z0-9\u00a1-\U0010ffff"
+_PLAIN = r"!$&'()*+,\-./:;=@_~A-Za-z0-9\u00a1-\ud7ff\ue000-\U0010ffff"
 _QUOTED = re.compile(rf"[^{_PLAIN}]|\s")
 _URI = re.compile(rf"([A-Za-z][A-Za-z0-9+.-]*):(?://([A-Za-z0-9._-]*))?((?:/(?:[{_PLAIN}]|%[0-9A-Fa-f]{{2}})*)?)")
 _S3 = ("s3", "s3a", "s3n")
