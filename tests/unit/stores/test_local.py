@@ -1,4 +1,4 @@
-"""Local files: durability, death of processes, directories that come and go, links, full disks."""
+"""Local files: keys, listings, directories that come and go, links, errors of the system, full disks."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ import os
 import resource
 import shutil
 import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,7 +17,6 @@ from holdfast.errors import (
     HoldfastError,
     InvalidRequestError,
     NotFoundError,
-    OutcomeUnknownError,
     PreconditionError,
     StorageFullError,
     UnavailableError,
@@ -28,15 +25,12 @@ from holdfast.errors import (
 from holdfast.seams.runner import ThreadRunner
 from holdfast.stores.base import Create, Part, Update, iter_objects, iter_uploads
 from holdfast.stores.local import LocalStore
+from tests.unit.stores.local_files import hidden_names, upload_parts
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> LocalStore:
     return LocalStore(str(tmp_path / "root"))
-
-
-def _hidden(tmp_path: Path) -> list[str]:
-    return sorted(path.name for path in tmp_path.rglob(".holdfast-*"))
 
 
 # --- keys -------------------------------------------------------------------------------------------------------------
@@ -123,11 +117,11 @@ def test_what_is_not_finished_is_hidden_and_pending(store: LocalStore, tmp_path:
     store.upload_part("t/b", upload_id, 1, b"1")
     assert [info.key for info in iter_objects(store, "")] == []
     assert sorted(upload.key for upload in iter_uploads(store, "t/")) == ["t/a", "t/b"]
-    assert len(_hidden(tmp_path)) == 2
+    assert len(hidden_names(tmp_path)) == 2
     file.close()
     store.abort_upload("t/b", upload_id)
     assert list(iter_uploads(store, "")) == []
-    assert _hidden(tmp_path) == []
+    assert hidden_names(tmp_path) == []
 
 
 def test_names_that_are_not_utf8_are_left_out(store: LocalStore, tmp_path: Path) -> None:
@@ -212,22 +206,6 @@ def test_links_do_not_lead_out_of_a_kept_directory(tmp_path: Path) -> None:
     assert (tmp_path / "precious").exists()
 
 
-def test_links_do_not_lead_renames_of_directories_out_of_the_tree(store: LocalStore, tmp_path: Path) -> None:
-    (tmp_path / "outside/precious").mkdir(parents=True)
-    (tmp_path / "outside/precious/file").write_bytes(b"1")
-    store.put("a/b", b"1")
-    (tmp_path / "root/link").symlink_to(tmp_path / "outside")
-    for source, target in (("link/precious", "c"), ("a", "link/c")):
-        with pytest.raises(InvalidRequestError, match="symbolic link"):
-            store.rename_dir(source, target)
-    with pytest.raises(NotFoundError):
-        store.rename_dir("link", "c")  # listings do not follow it: nothing is below
-    with pytest.raises(PreconditionError):
-        store.rename_dir("a", "link")
-    assert (tmp_path / "outside/precious/file").exists()
-    assert [info.key for info in iter_objects(store, "")] == ["a/b"]
-
-
 def test_a_destination_behind_a_link_is_fine(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
@@ -237,338 +215,6 @@ def test_a_destination_behind_a_link_is_fine(tmp_path: Path) -> None:
     store.rename_dir(f"{base}/a", f"{base}/c")
     store.delete(f"{base}/c/b")
     assert list((tmp_path / "real" / "t").iterdir()) == []
-
-
-# --- directories that move --------------------------------------------------------------------------------------------
-def test_an_empty_directory_is_nothing(store: LocalStore, tmp_path: Path) -> None:
-    """To a store, directories are names of files: an empty one is neither moved nor in the way."""
-    store.put("a/b", b"1")
-    (tmp_path / "root/empty/not").mkdir(parents=True)
-    (tmp_path / "root/empty/not").rmdir()
-    with pytest.raises(NotFoundError):
-        store.rename_dir("empty", "c")
-    store.rename_dir("a", "empty")
-    assert [info.key for info in iter_objects(store, "")] == ["empty/b"]
-
-
-def test_a_directory_with_the_longest_name_moves(store: LocalStore) -> None:
-    longest = ["x" * 255, "y" * 255]
-    store.put(f"{longest[0]}/a", b"1")
-    store.rename_dir(*longest)
-    assert store.get(f"{longest[1]}/a") == b"1"
-    with pytest.raises(InvalidRequestError, match="255 bytes"):
-        store.rename_dir(longest[1], "z" * 256)
-
-
-def test_a_directory_with_only_unfinished_files_moves_and_is_in_the_way(store: LocalStore, tmp_path: Path) -> None:
-    """Nothing that a dead process left is lost, or covered: it is listed, and dropped where it is now."""
-    left = store.open_write("source/left")
-    store.put("other/a", b"1")
-    store.rename_dir("source", "target")
-    [upload] = iter_uploads(store, "target/")
-    assert upload.key == "target/left"
-    with pytest.raises(PreconditionError):
-        store.rename_dir("other", "target")
-    left.discard()  # its writer does not know where it went
-    assert len(_hidden(tmp_path)) == 1
-    store.abort_upload(upload.key, upload.upload_id)
-    assert _hidden(tmp_path) == []
-    store.rename_dir("other", "target")
-    assert [info.key for info in iter_objects(store, "")] == ["target/a"]
-
-
-def test_writers_of_other_directories_survive_renames(store: LocalStore) -> None:
-    """Directories above source and target are made here and pruned there, at once."""
-
-    def work(worker: int) -> None:
-        for number in range(40):
-            store.put(f"p/q/{worker}/{number}/a", b"1", Create())
-            store.rename_dir(f"p/q/{worker}/{number}", f"r/s/{worker}")
-            store.delete(f"r/s/{worker}/a")
-
-    list(ThreadRunner(6).map(work, range(6)))
-    assert [info.key for info in iter_objects(store, "")] == []
-
-
-def test_a_move_to_another_file_system_is_not_supported(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> None:
-        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
-
-    store.put("a/b", b"1")
-    for call in ("rename", "replace"):
-        monkeypatch.setattr(os, call, fail)
-    for move in (lambda: store.rename_dir("a", "c"), lambda: store.rename("a/b", "c")):
-        with pytest.raises(UnsupportedError, match="different file systems"):
-            move()
-    monkeypatch.undo()
-    assert [info.key for info in iter_objects(store, "")] == ["a/b"]
-
-
-# --- durability -------------------------------------------------------------------------------------------------------
-@pytest.fixture
-def events(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
-    """What reached the disk, in order: fsync with the path that it was for, link and rename with their target."""
-    seen: list[tuple[str, str]] = []
-    fsync, replace, link, rename = os.fsync, os.replace, os.link, os.rename
-
-    def noted(name: str, function: Callable[..., Any], path: Callable[..., str]) -> Callable[..., Any]:
-        def call(*arguments: Any) -> Any:
-            seen.append((name, Path(path(*arguments)).name))
-            return function(*arguments)
-
-        return call
-
-    monkeypatch.setattr(os, "fsync", noted("sync", fsync, lambda fd: os.readlink(f"/proc/self/fd/{fd}")))
-    monkeypatch.setattr(os, "replace", noted("name", replace, lambda _, target: target))
-    monkeypatch.setattr(os, "rename", noted("name", rename, lambda _, target: target))
-    monkeypatch.setattr(os, "link", noted("name", link, lambda _, target: target))
-    return seen
-
-
-def _is_durable(events: list[tuple[str, str]], name: str, directory: str) -> bool:
-    """Bytes before the name, the directory after it (facts: A-29, power loss after a rename)."""
-    named = events.index(("name", name))
-    synced_before = [path for kind, path in events[:named] if kind == "sync"]
-    return (
-        any(path.startswith((".holdfast-file-", "1.", "whole.")) for path in synced_before)
-        and (
-            "sync",
-            directory,
-        )
-        in events[named:]
-    )
-
-
-def _upload(store: LocalStore, key: str, count: int) -> tuple[str, list[Part]]:
-    upload_id = store.create_upload(key)
-    return upload_id, [store.upload_part(key, upload_id, n, b"%d" % n * 10) for n in range(1, count + 1)]
-
-
-def test_data_before_names_before_success(store: LocalStore, events: list[tuple[str, str]]) -> None:
-    store.put("d/a", b"1")
-    assert _is_durable(events, "a", "d")
-    assert ("sync", "root") in events  # the entry of the new directory 'd'
-    events.clear()
-    store.put("d/created", b"1", Create())
-    assert _is_durable(events, "created", "d")
-    events.clear()
-    file = store.open_write("d/streamed")
-    file.write(b"1")
-    file.close()
-    assert _is_durable(events, "streamed", "d")
-    for parts in (1, 3):
-        events.clear()
-        store.complete_upload("d/u", *_upload(store, "d/u", parts))
-        assert _is_durable(events, "u", "d")
-    events.clear()
-    store.rename("d/u", "e/renamed")
-    named = events.index(("name", "renamed"))
-    assert events[named + 1 :] == [("sync", "e"), ("sync", "d")]
-    events.clear()
-    store.delete("d/a")
-    assert events == [("sync", "d")]
-    store.put("f/attempt/x/y", b"1")
-    store.put("f/stays", b"1")
-    events.clear()
-    store.rename_dir("f/attempt", "g/task")
-    assert events == [("sync", "root"), ("name", "task"), ("sync", "g"), ("sync", "f")]
-    events.clear()
-    store.rename_dir("g/task", "g/beside")
-    assert events == [("name", "beside"), ("sync", "g")]
-
-
-def test_not_durable_does_not_wait_for_the_disk(tmp_path: Path, events: list[tuple[str, str]]) -> None:
-    store = LocalStore(str(tmp_path), durable=False)
-    store.put("d/a", b"1")
-    store.complete_upload("d/u", *_upload(store, "d/u", 2))
-    store.rename("d/u", "e/v")
-    store.rename_dir("e", "f")
-    store.delete("d/a")
-    assert [event for event in events if event[0] == "sync"] == []
-    assert store.get("f/v") == b"1" * 10 + b"2" * 10
-
-
-def test_a_disk_that_does_not_confirm_a_name_leaves_the_outcome_unknown(
-    store: LocalStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store.put("a", b"old")
-    store.put("d/f", b"1")
-    fsync = os.fsync
-
-    def fail_on_directories(descriptor: int) -> None:
-        if os.path.isdir(f"/proc/self/fd/{descriptor}"):
-            raise OSError(errno.EIO, "no")
-        fsync(descriptor)
-
-    monkeypatch.setattr(os, "fsync", fail_on_directories)
-    with pytest.raises(OutcomeUnknownError, match="read before repeating"):
-        store.put("a", b"new")
-    assert store.get("a") == b"new"
-    with pytest.raises(OutcomeUnknownError, match="read before repeating"):
-        store.rename_dir("d", "e")
-    assert store.get("e/f") == b"1"
-
-
-# --- the end of processes ---------------------------------------------------------------------------------------------
-_DYING_WRITER = """
-import os, signal, sys
-from holdfast.stores.local import LocalStore
-store = LocalStore(sys.argv[1])
-upload_id = store.create_upload("t/u")
-parts = [store.upload_part("t/u", upload_id, n, b"x" * n) for n in (1, 2)]
-file = store.open_write("t/f")
-file.write(b"half")
-print(upload_id, *(part.etag for part in parts), flush=True)
-os.kill(os.getpid(), signal.SIGKILL)
-"""
-
-
-def test_uploads_survive_the_death_of_their_process(store: LocalStore, tmp_path: Path) -> None:
-    command = [sys.executable, "-c", _DYING_WRITER, str(tmp_path / "root")]
-    died = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=60, check=False)
-    assert died.returncode == -9
-    upload_id, *etags = died.stdout.split()
-    pending = sorted((upload.key, upload.upload_id) for upload in iter_uploads(store, "t/"))
-    assert [key for key, _ in pending] == ["t/f", "t/u"]
-    assert ("t/u", upload_id) in pending
-    parts = [Part(number, etag, number) for number, etag in enumerate(etags, 1)]
-    store.complete_upload("t/u", upload_id, parts)
-    assert store.get("t/u") == b"xxx"
-    [(key, leftover)] = [(upload.key, upload.upload_id) for upload in iter_uploads(store, "t/")]
-    with pytest.raises(NotFoundError):
-        store.complete_upload(key, leftover, parts)  # what was half written by one process is no upload
-    store.abort_upload(key, leftover)
-    assert [info.key for info in iter_objects(store, "")] == ["t/u"]
-    assert _hidden(tmp_path) == []
-
-
-class _Death(BaseException):
-    pass
-
-
-_SYSTEM_CALLS = ("open", "rename", "replace", "link", "unlink", "rmdir", "mkdir", "fsync", "copy_file_range")
-
-
-@pytest.fixture
-def die_at(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], list[str]]]:
-    """Make the nth system call that changes files raise; the result lists the calls that were made."""
-
-    def arm(nth: int) -> list[str]:
-        made: list[str] = []
-
-        def dying(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-            def call(*arguments: Any, **named: Any) -> Any:
-                made.append(name)
-                if len(made) >= nth:
-                    raise _Death(name)
-                return function(*arguments, **named)
-
-            return call
-
-        monkeypatch.undo()
-        for name in _SYSTEM_CALLS:
-            monkeypatch.setattr(os, name, dying(name, getattr(os, name)))
-        return made
-
-    yield arm
-    monkeypatch.undo()
-
-
-@pytest.mark.parametrize("count", [1, 3])
-def test_a_completion_that_dies_anywhere_is_finished_by_another(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, die_at: Callable[[int], list[str]], count: int
-) -> None:
-    """After death at each system call, the next completion publishes, or finds it done; never again after that."""
-    whole = b"".join(b"%d" % n * 10 for n in range(1, count + 1))
-    published = unpublished = 0
-    for nth in range(1, 60):
-        store = LocalStore(str(tmp_path / f"{nth}"))
-        upload_id, parts = _upload(store, "t/u", count)
-        made = die_at(nth)
-        try:
-            store.complete_upload("t/u", upload_id, parts)
-            finished = True
-        except _Death:
-            finished = False
-        monkeypatch.undo()
-        if finished:
-            assert len(made) < nth
-            break
-        if [info.key for info in iter_objects(store, "")]:
-            published += 1
-            with pytest.raises(NotFoundError):
-                store.complete_upload("t/u", upload_id, parts)
-            assert store.get("t/u") == whole
-            store.delete("t/u")
-            with pytest.raises(NotFoundError):
-                store.complete_upload("t/u", upload_id, parts)  # what was deleted does not come back
-            assert [info.key for info in iter_objects(store, "")] == []
-        else:
-            unpublished += 1
-            store.complete_upload("t/u", upload_id, parts)
-            assert store.get("t/u") == whole
-            store.delete("t/u")
-        for upload in list(iter_uploads(store, "")):
-            store.abort_upload(upload.key, upload.upload_id)
-        assert list((tmp_path / f"{nth}").iterdir()) == []
-    assert finished
-    assert published >= 1
-    assert unpublished >= 3
-
-
-@pytest.mark.parametrize("mode", [Create(), None], ids=["create", "overwrite"])
-def test_a_put_that_dies_anywhere_is_all_or_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, die_at: Callable[[int], list[str]], mode: Create | None
-) -> None:
-    finished = False
-    for nth in range(1, 40):
-        store = LocalStore(str(tmp_path / f"{nth}"))
-        if mode is None:
-            store.put("t/a", b"old")
-        die_at(nth)
-        try:
-            store.put("t/a", b"new", mode) if mode else store.put("t/a", b"new")
-            finished = True
-        except _Death:
-            pass
-        monkeypatch.undo()
-        contents = [store.get(info.key) for info in iter_objects(store, "")]
-        assert contents in ([b"new"], [b"old"] if mode is None else [])
-        if finished:
-            break
-    assert finished
-
-
-def test_a_directory_whose_rename_dies_anywhere_is_at_one_place(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, die_at: Callable[[int], list[str]]
-) -> None:
-    """After death at each system call the tree is whole, and the next rename moves it or finds it moved."""
-    moved = unmoved = 0
-    for nth in range(1, 40):
-        store = LocalStore(str(tmp_path / f"{nth}"))
-        for key in ("_attempt/0/a", "_attempt/0/b/c"):
-            store.put(key, b"1")
-        die_at(nth)
-        try:
-            store.rename_dir("_attempt/0", "new/task")
-            finished = True
-        except _Death:
-            finished = False
-        monkeypatch.undo()
-        if finished:
-            break
-        if [info.key for info in iter_objects(store, "")] == ["new/task/a", "new/task/b/c"]:
-            moved += 1
-            with pytest.raises(NotFoundError):
-                store.rename_dir("_attempt/0", "new/task")
-        else:
-            unmoved += 1
-            assert [info.key for info in iter_objects(store, "")] == ["_attempt/0/a", "_attempt/0/b/c"]
-            store.rename_dir("_attempt/0", "new/task")
-        assert [info.key for info in iter_objects(store, "")] == ["new/task/a", "new/task/b/c"]
-    assert finished
-    assert moved >= 2
-    assert unmoved >= 2
 
 
 # --- errors of the system ---------------------------------------------------------------------------------------------
@@ -601,7 +247,7 @@ def test_errors_of_the_system(
     assert isinstance(caught.value.__cause__, OSError)
     assert str(tmp_path) not in caught.value.message
     assert [info.key for info in iter_objects(store, "")] == []
-    assert _hidden(tmp_path) == []
+    assert hidden_names(tmp_path) == []
 
 
 def test_a_file_system_without_links(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -647,7 +293,7 @@ def test_a_full_disk(small_disk: Path) -> None:
     parts = [store.upload_part("c", upload_id, 1, b"x" * 100_000)]
     store.complete_upload("c", upload_id, parts)
     assert store.head("c").size_bytes == 100_000
-    assert _hidden(small_disk) == []
+    assert hidden_names(small_disk) == []
 
 
 def test_a_disk_that_fills_while_parts_are_joined(small_disk: Path) -> None:
@@ -667,7 +313,7 @@ def test_joining_without_help_of_the_kernel(store: LocalStore, monkeypatch: pyte
         raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
 
     monkeypatch.setattr(os, "copy_file_range", fail)
-    store.complete_upload("a", *_upload(store, "a", 3))
+    store.complete_upload("a", *upload_parts(store, "a", 3))
     assert store.get("a") == b"1" * 10 + b"2" * 10 + b"3" * 10
 
 
@@ -684,7 +330,7 @@ def test_a_refused_close_leaves_nothing(store: LocalStore, tmp_path: Path) -> No
     file.write(b"second")
     with pytest.raises(PreconditionError):
         file.close()
-    assert _hidden(tmp_path) == []
+    assert hidden_names(tmp_path) == []
 
 
 def test_an_etag_changes_although_the_content_does_not(store: LocalStore) -> None:
@@ -708,7 +354,7 @@ def test_umask_decides_who_may_read(store: LocalStore, tmp_path: Path) -> None:
     before = os.umask(0o022)
     try:
         store.put("d/a", b"1")
-        store.complete_upload("d/u", *_upload(store, "d/u", 2))
+        store.complete_upload("d/u", *upload_parts(store, "d/u", 2))
     finally:
         os.umask(before)
     assert (tmp_path / "root/d/a").stat().st_mode & 0o777 == 0o644
