@@ -1,0 +1,341 @@
+"""``.pending`` and ``.pendingset``: as Hadoop writes them, there and back, and every check on the way in."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.commit.hadoop import (
+    MAX_PENDING_BYTES,
+    MAX_PENDINGSET_BYTES,
+    TASK_ATTEMPT_ID,
+    PendingPart,
+    PendingSet,
+    SinglePending,
+    decode_pending,
+    decode_pendingset,
+    encode_pending,
+    encode_pendingset,
+)
+from holdfast.commit.records import FileEntry
+from holdfast.commit.statistics import Duration, Statistics
+from holdfast.errors import CorruptDataError
+from tests.unit.commit.statistics_values import statistics
+
+_RECORD = "out put/__magic_job-j1/00/tasks/attempt_3/__base/year=2026/a b.csv.pending"
+
+# What Hadoop's SinglePendingCommit makes of a file of 12 bytes in two parts: its fields in their order, those that
+# nobody set as null or empty, and one that a later version might add.
+_GOLDEN = """{
+  "version" : 2,
+  "filename" : null,
+  "uri" : "s3a://bucket/out%20put/__magic_job-j1/00/tasks/attempt_3/__base/year=2026/a%20b.csv",
+  "uploadId" : "2~upload",
+  "bucket" : "bucket",
+  "destinationKey" : "out put/year=2026/a b.csv",
+  "created" : 1795253933123,
+  "saved" : 1795253933123,
+  "date" : "Sat Nov 21 09:38:53 UTC 2026",
+  "jobId" : "",
+  "taskId" : "",
+  "text" : "",
+  "etags" : [ "\\"9b2c\\"", "\\"77fe\\"" ],
+  "extraData" : { },
+  "length" : 12,
+  "iostatistics" : {
+    "counters" : { "object_put_request" : 1, "object_put_request.failures" : 0 },
+    "gauges" : { },
+    "minimums" : { "object_put_request.min" : 7 },
+    "maximums" : { "object_put_request.max" : 7 },
+    "meanstatistics" : { "object_put_request.mean" : { "samples" : 1, "sum" : 7 } }
+  },
+  "partCount" : 2,
+  "fromTheFuture" : [ 1, 2 ]
+}"""
+
+_PENDING = SinglePending(
+    bucket="bucket",
+    key="out put/year=2026/a b.csv",
+    upload_id="2~upload",
+    parts=(PendingPart('"9b2c"'), PendingPart('"77fe"')),
+    size_bytes=12,
+    uri="s3a://bucket/out%20put/__magic_job-j1/00/tasks/attempt_3/__base/year=2026/a%20b.csv",
+    created_ms=1795253933123,
+    saved_ms=1795253933123,
+    date="Sat Nov 21 09:38:53 UTC 2026",
+    statistics=Statistics(durations={"object_put_request": Duration(1, 0, 7, 7, 7)}),
+)
+
+_Change = Callable[[dict[str, Any]], object]
+
+
+def _decode(data: bytes, *, prefix: str = "out put/") -> SinglePending:
+    return decode_pending(_RECORD, data, bucket="bucket", prefix=prefix, job_id="j1")
+
+
+def _decode_set(data: bytes) -> PendingSet:
+    return decode_pendingset("x.pendingset", data, bucket="bucket", prefix="out put/", job_id="j1")
+
+
+def test_what_hadoop_wrote_is_read() -> None:
+    assert _decode(_GOLDEN.encode()) == _PENDING
+
+
+def test_ours_has_hadoops_fields_and_no_others() -> None:
+    golden = json.loads(_GOLDEN)
+    del golden["fromTheFuture"]
+    assert json.loads(encode_pending(_PENDING)) == golden
+
+
+def test_etags_with_checksums_are_objects() -> None:
+    """HADOOP-15224: from 3.4.2 on Hadoop writes every etag so, also without a checksum."""
+    value = json.loads(_GOLDEN)
+    value["etags"] = [
+        {"etag": "e1", "checksumAlgorithm": "CRC32C", "checksum": "yZRlqg=="},
+        {"etag": "e2", "checksumAlgorithm": None, "checksum": None},
+    ]
+    pending = _decode(json.dumps(value).encode())
+    assert pending.parts == (PendingPart("e1", 0, "CRC32C", "yZRlqg=="), PendingPart("e2"))
+    assert json.loads(encode_pending(pending))["etags"] == value["etags"]
+
+
+def test_sizes_of_parts_and_rows_travel_where_hadoop_keeps_what_it_does_not_know() -> None:
+    pending = SinglePending(
+        bucket="bucket",
+        key="out put/a",
+        upload_id="u",
+        parts=(PendingPart("e1", 8), PendingPart("e2", 4)),
+        size_bytes=12,
+        uri="s3a://bucket/out%20put/a",
+        rows=3,
+        extra_data={"k": "v"},
+    )
+    value = json.loads(encode_pending(pending))
+    assert value["extraData"] == {"k": "v", "holdfast.part.sizes": "8,4", "holdfast.rows": "3"}
+    assert _decode(encode_pending(pending)) == pending
+    assert pending.file_entry("out put/") == FileEntry(
+        path="a", size_bytes=12, rows=3, upload_id="u", parts=(("e1", 8), ("e2", 4))
+    )
+
+
+def test_an_empty_file_is_one_empty_part() -> None:
+    """scenario 2"""
+    pending = SinglePending(
+        bucket="bucket", key="out put/a", upload_id="u", parts=(PendingPart("e"),), size_bytes=0, uri="s3a://bucket/a"
+    )
+    assert _decode(encode_pending(pending)) == pending
+
+
+def test_the_whole_bucket_may_be_the_destination() -> None:
+    assert _decode(_GOLDEN.encode(), prefix="") == _PENDING
+
+
+def _set(name: str, found: object) -> _Change:
+    return lambda value: value.update({name: found})
+
+
+def _without(name: str) -> _Change:
+    return lambda value: value.pop(name)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (_set("version", 1), "version is not 2"),
+        (_set("version", "2"), "version is not 2"),
+        (_set("version", True), "version is not 2"),
+        (_without("version"), "version"),
+        (_set("bucket", ""), "bucket is not a text"),
+        (_set("bucket", None), "bucket is not a text"),
+        (_set("bucket", "other"), "the bucket is another one"),
+        (_without("destinationKey"), "destinationKey"),
+        (_set("destinationKey", ""), "destinationKey is not a text"),
+        (_set("destinationKey", 3), "destinationKey is not a text"),
+        (_set("destinationKey", "out put2/a"), "leaves the destination"),
+        (_set("destinationKey", "out put/../secret"), "leaves the destination"),
+        (_set("destinationKey", "out put/a/../../b"), "leaves the destination"),
+        (_set("destinationKey", "out put//a"), "leaves the destination"),
+        (_set("destinationKey", "out put/"), "leaves the destination"),
+        (_set("destinationKey", "out put/_SUCCESS"), "leaves the destination"),
+        (_set("destinationKey", "out put/_holdfast/log/0.json"), "leaves the destination"),
+        (_set("destinationKey", "out put/a\0b"), "leaves the destination"),
+        (_set("destinationKey", "out put/\ud800"), "surrogates"),
+        (_set("uploadId", ""), "uploadId is not a text"),
+        (_set("length", -1), "length is not a count"),
+        (_set("length", 1.5), "length is not a count"),
+        (_set("length", 2**63), "length is not a count"),
+        (_set("uri", ""), "uri is not a text"),
+        (_set("uri", "s3a://bucket/a b"), "not a uri"),
+        (_set("uri", "no scheme"), "not a uri"),
+        (_set("uri", "s3a://bucket/%zz"), "not a uri"),
+        (_without("etags"), "etags"),
+        (_set("etags", None), "etags are missing"),
+        (_set("etags", []), "etags are missing"),
+        (_set("etags", ["e", ""]), "an etag is empty"),
+        (_set("etags", [{"etag": ""}]), "etag is not a text"),
+        (_set("etags", [{"checksum": "c"}]), "etag"),
+        (_set("etags", [3]), "neither a text nor an object"),
+        (_set("etags", ["e"] * 10_001), "at most 10000 parts"),
+        (_set("jobId", "j2"), "another job's"),
+        (_set("jobId", 1), "jobId is not a text"),
+        (_set("created", "now"), "created is not a count"),
+        (_set("extraData", []), "extraData is not an object"),
+        (_set("extraData", {"k": 1}), "extraData holds something else"),
+        (_set("extraData", {"holdfast.rows": "-1"}), "holdfast.rows is not a count"),
+        (_set("extraData", {"holdfast.rows": "9" * 5000}), "holdfast.rows is not a count"),
+        (_set("extraData", {"holdfast.part.sizes": "5,6"}), "do not add up"),
+        (_set("extraData", {"holdfast.part.sizes": "12"}), "do not add up"),
+        (_set("extraData", {"holdfast.part.sizes": "6,x"}), "holdfast.part.sizes is not a count"),
+        (_set("iostatistics", []), "iostatistics is not an object"),
+        (_set("iostatistics", {"counters": {"a": "1"}}), "statistic a"),
+    ],
+)
+def test_a_damaged_record_is_refused_with_the_reason(change: _Change, reason: str) -> None:
+    """What SinglePendingCommit.validate refuses, and more: nothing may lead out of the destination (C7)."""
+    value = json.loads(_GOLDEN)
+    change(value)
+    data = json.dumps(value).encode()
+    with pytest.raises(CorruptDataError) as caught:
+        _decode(data)
+    assert reason in str(caught.value.variables["reason"])
+    assert caught.value.variables["key"] == _RECORD
+
+
+@pytest.mark.parametrize("data", [b"", b"null", b"[]", b"{", b'"\xff"', b"[" * 100_000])
+def test_what_is_no_record_is_refused(data: bytes) -> None:
+    with pytest.raises(CorruptDataError):
+        _decode(data)
+    with pytest.raises(CorruptDataError):
+        _decode_set(data)
+
+
+def test_a_record_of_absurd_size_is_refused() -> None:
+    with pytest.raises(CorruptDataError, match="too long"):
+        _decode(b" " * (MAX_PENDING_BYTES + 1))
+
+
+def test_a_set_of_absurd_size_is_refused() -> None:
+    with pytest.raises(CorruptDataError, match="too long"):
+        _decode_set(bytes(MAX_PENDINGSET_BYTES + 1))
+
+
+def _pendingset() -> dict[str, Any]:
+    one = json.loads(_GOLDEN)
+    two = {**copy.deepcopy(one), "destinationKey": "out put/b", "jobId": "j1", "taskId": "task_3"}
+    return {
+        "version": 2,
+        "jobId": "j1",
+        "commits": [one, two],
+        "extraData": {TASK_ATTEMPT_ID: "attempt_3"},
+        "iostatistics": {"counters": {"committer_commits_created": 2}, "gauges": {}},
+        "fromTheFuture": None,
+    }
+
+
+def test_a_set_that_hadoop_wrote_is_read() -> None:
+    pendingset = _decode_set(json.dumps(_pendingset(), indent=2).encode())
+    assert [pending.key for pending in pendingset.commits] == ["out put/year=2026/a b.csv", "out put/b"]
+    assert pendingset.extra_data == {TASK_ATTEMPT_ID: "attempt_3"}
+    assert pendingset.statistics == Statistics(counters={"committer_commits_created": 2})
+    assert _decode_set(encode_pendingset(pendingset)) == pendingset
+
+
+def test_a_task_without_output_has_an_empty_set() -> None:
+    """scenario 3"""
+    empty = PendingSet(job_id="j1", commits=())
+    assert _decode_set(encode_pendingset(empty)) == empty
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (_set("version", 3), "version is not 2"),
+        (_set("jobId", "j2"), "another job's"),
+        (_set("jobId", ""), "jobId is not a text"),
+        (_without("jobId"), "jobId"),
+        (_without("commits"), "commits"),
+        (_set("commits", {}), "commits are no objects"),
+        (_set("commits", [3]), "commits are no objects"),
+        (_set("extraData", {"a": None}), "extraData holds something else"),
+        (lambda value: value["commits"].append(value["commits"][0]), "the same destination"),
+        (lambda value: value["commits"][1].update({"jobId": "j2"}), "another job's"),
+        (lambda value: value["commits"][1].update({"destinationKey": "b"}), "leaves the destination"),
+        (lambda value: value["commits"][1].update({"length": -1}), "length is not a count"),
+    ],
+)
+def test_a_damaged_set_is_refused_with_the_reason(change: _Change, reason: str) -> None:
+    value = _pendingset()
+    change(value)
+    with pytest.raises(CorruptDataError) as caught:
+        _decode_set(json.dumps(value).encode())
+    assert reason in str(caught.value.variables["reason"])
+
+
+_TEXT = st.text(st.characters(codec="utf-8"), max_size=8)
+_SEGMENT = st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size=1, max_size=8).filter(
+    lambda name: not name.startswith((".", "_"))
+)
+_EXTRA = st.dictionaries(_TEXT.filter(lambda key: not key.startswith("holdfast.")), _TEXT, max_size=3)
+
+
+@st.composite
+def _pendings(draw: st.DrawFn) -> SinglePending:
+    parts = draw(
+        st.lists(
+            st.builds(
+                PendingPart,
+                _TEXT.filter(bool),
+                st.integers(0, 2**33),
+                st.sampled_from(["", "CRC32", "SHA256"]),
+                st.sampled_from(["", "abc="]),
+            ).filter(lambda part: bool(part.checksum_algorithm) == bool(part.checksum)),
+            min_size=1,
+            max_size=5,
+        )
+    )
+    return SinglePending(
+        bucket="bucket",
+        key="out put/" + "/".join(draw(st.lists(_SEGMENT, min_size=1, max_size=3))),
+        upload_id=draw(_TEXT.filter(bool)),
+        parts=tuple(parts),
+        size_bytes=sum(part.size_bytes for part in parts),
+        uri="s3a://bucket/out%20put/x",
+        rows=draw(st.integers(0, 2**40)),
+        created_ms=draw(st.integers(0, 2**45)),
+        saved_ms=draw(st.integers(0, 2**45)),
+        date=draw(_TEXT),
+        job_id=draw(st.sampled_from(["", "j1"])),
+        task_id=draw(_TEXT),
+        text=draw(_TEXT),
+        filename=draw(_TEXT),
+        extra_data=draw(_EXTRA),
+        statistics=draw(statistics()),
+    )
+
+
+@given(_pendings())
+def test_any_upload_comes_back_as_it_was(pending: SinglePending) -> None:
+    assert _decode(encode_pending(pending)) == pending
+
+
+@given(st.lists(_pendings(), max_size=4, unique_by=lambda pending: pending.key), _EXTRA, statistics())
+def test_any_set_comes_back_as_it_was(commits: list[SinglePending], extra: dict[str, str], taken: Statistics) -> None:
+    pendingset = PendingSet(job_id="j1", commits=tuple(commits), extra_data=extra, statistics=taken)
+    assert _decode_set(encode_pendingset(pendingset)) == pendingset
+
+
+@given(st.integers(0, 10**6), st.integers(0, 255))
+def test_a_changed_byte_never_leads_elsewhere(place: int, byte: int) -> None:
+    data = bytearray(encode_pending(_PENDING))
+    data[place % len(data)] = byte
+    try:
+        pending = _decode(bytes(data))
+    except CorruptDataError:
+        return
+    assert pending.bucket == "bucket" and pending.key.startswith("out put/") and ".." not in pending.key.split("/")

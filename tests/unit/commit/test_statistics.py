@@ -1,0 +1,180 @@
+"""Statistics add up, are collected from threads and store calls, and travel in a compact form."""
+
+from __future__ import annotations
+
+import json
+import math
+import pickle
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from holdfast.commit.statistics import (
+    NO_STATISTICS,
+    STORE_STATISTICS,
+    Duration,
+    Recorder,
+    Statistics,
+    compact,
+    from_compact,
+)
+from holdfast.errors import NotFoundError
+from holdfast.stores.intercept import InterceptedStore, Operation
+from holdfast.stores.memory import MemoryStore
+from tests.unit.commit.statistics_values import statistics
+
+
+@dataclass
+class _Clock:
+    """A clock that only waiting moves; every look at it in between is free."""
+
+    at_s: float = 0.0
+
+    def now_s(self) -> float:
+        return self.at_s
+
+    def elapsed_s(self) -> float:
+        return self.at_s
+
+    def sleep(self, duration_s: float) -> None:
+        self.at_s += duration_s
+
+
+def _fail_after(clock: _Clock, seconds: float) -> None:
+    clock.sleep(seconds)
+    raise NotFoundError("gone")
+
+
+def test_durations_add_up_like_the_runs_they_stand_for() -> None:
+    total = Duration(2, 1, 30, 10, 20) + Duration(1, 0, 3, 3, 3)
+    assert total == Duration(3, 1, 33, 3, 20)
+    assert total.mean_ms == 11.0
+    assert Duration(0, 0, 0, 0, 0).mean_ms == 0.0
+
+
+@given(statistics(), statistics(), statistics())
+def test_adding_is_associative_and_nothing_adds_nothing(a: Statistics, b: Statistics, c: Statistics) -> None:
+    assert (a + b) + c == a + (b + c)
+    assert a + NO_STATISTICS == a == NO_STATISTICS + a
+
+
+def test_of_two_gauges_the_later_one_stays() -> None:
+    assert (Statistics(gauges={"a": 1, "b": 2}) + Statistics(gauges={"a": 3})).gauges == {"a": 3, "b": 2}
+
+
+def test_what_is_timed_is_counted_and_failures_too() -> None:
+    clock = _Clock()
+    recorder = Recorder(clock)
+    for seconds in (0.010, 0.030):
+        with recorder.timed("job_stage_setup"):
+            clock.sleep(seconds)
+    with pytest.raises(NotFoundError), recorder.timed("job_stage_setup"):
+        _fail_after(clock, 0.020)
+    assert recorder.snapshot().durations == {"job_stage_setup": Duration(3, 1, 60, 10, 30)}
+
+
+def test_many_short_runs_add_up_to_their_time() -> None:
+    clock = _Clock()
+    recorder = Recorder(clock)
+    for _ in range(1000):
+        with recorder.timed("op"):
+            clock.sleep(0.0004)
+    assert recorder.snapshot().durations["op"] == Duration(1000, 0, 400, 0, 0)
+
+
+def test_threads_share_a_recorder() -> None:
+    recorder = Recorder(_Clock())
+
+    def work() -> None:
+        for _ in range(500):
+            recorder.count("files", by=2)
+            with recorder.timed("op"):
+                recorder.gauge("last", 7)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    taken = recorder.snapshot()
+    assert (taken.counters, taken.gauges, taken.durations["op"].count) == ({"files": 8000}, {"last": 7}, 4000)
+
+
+def test_a_snapshot_does_not_change_any_more() -> None:
+    recorder = Recorder(_Clock())
+    recorder.count("files")
+    taken = recorder.snapshot()
+    recorder.count("files")
+    assert taken.counters == {"files": 1}
+
+
+def test_every_call_of_a_store_has_a_name() -> None:
+    assert {operation.value for operation in Operation} <= set(STORE_STATISTICS)
+    assert len(set(STORE_STATISTICS.values())) == len(STORE_STATISTICS)
+
+
+def test_calls_of_a_store_are_timed_under_hadoops_names() -> None:
+    recorder = Recorder(_Clock())
+    store = InterceptedStore(MemoryStore(), recorder.observed)
+    store.put("a", b"123")
+    assert store.get("a") == b"123"
+    with pytest.raises(NotFoundError):
+        store.head("b")
+    upload_id = store.create_upload("b")
+    part = store.upload_part("b", upload_id, 1, b"12345")
+    store.complete_upload("b", upload_id, [part])
+    store.delete_many(["a", "b"])
+    store.delete("c")
+    taken = recorder.snapshot()
+    assert {name: (duration.count, duration.failures) for name, duration in taken.durations.items()} == {
+        "object_put_request": (1, 0),
+        "action_http_get_request": (1, 0),
+        "object_metadata_request": (1, 1),
+        "object_multipart_initiated": (1, 0),
+        "multipart_upload_part_put": (1, 0),
+        "multipart_upload_completed": (1, 0),
+        "object_bulk_delete_request": (1, 0),
+        "object_delete_request": (1, 0),
+    }
+    assert taken.counters == {"object_put_bytes": 8, "object_delete_objects": 3}
+
+
+@given(statistics())
+def test_the_compact_form_comes_back_through_json_and_pickle(value: Statistics) -> None:
+    assert from_compact(json.loads(json.dumps(compact(value)))) == value
+    assert pickle.loads(pickle.dumps(value)) == value
+
+
+def test_the_compact_form_is_compact() -> None:
+    assert compact(NO_STATISTICS) == {}
+    value = Statistics(counters={"a": 1}, durations={"op": Duration(3, 1, 60, 10, 30)})
+    assert compact(value) == {"counters": {"a": 1}, "durations": {"op": [3, 1, 60, 10, 30]}}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        [],
+        {"counters": []},
+        {"counters": {"a": "1"}},
+        {"counters": {"a": True}},
+        {"counters": {"a": -1}},
+        {"counters": {"a": 2**63}},
+        {"counters": {"": 1}},
+        {"counters": {f"c{number}": 1 for number in range(10_001)}},
+        {"gauges": {"a": 1.5}},
+        {"gauges": {"a": math.nan}},
+        {"durations": {"a": 3}},
+        {"durations": {"a": [1, 0, 1, 1]}},
+        {"durations": {"a": [1, 0, 1, 1, "1"]}},
+        {"durations": {"a": [1, 2, 1, 1, 1]}},
+        {"durations": {"a": [1, 0, 1, 2, 1]}},
+    ],
+)
+def test_a_damaged_compact_form_is_refused(value: Any) -> None:
+    with pytest.raises(ValueError, match=r"statistic|duration|counters|gauges"):
+        from_compact(value)
