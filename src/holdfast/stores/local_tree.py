@@ -139,13 +139,13 @@ class LocalTree:
         for _ in range(_RACE_RETRIES):
             self.make_directory(parent)
             try:
-                os.mkdir(path)
+                with contextlib.suppress(FileExistsError):  # another made it at the same moment
+                    os.mkdir(path)
+                if not stat.S_ISDIR(os.lstat(path).st_mode) and not os.path.isdir(path):
+                    raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
+                self._sync_path(parent)
             except FileNotFoundError:
-                continue  # the parent was empty and pruned by another's delete in between
-            except FileExistsError:
-                if not os.path.isdir(path) and os.path.lexists(path):
-                    raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path) from None
-            self._sync_path(parent)
+                continue  # it, or its parent, was empty and pruned by another's delete in between
             return
         raise UnavailableError("a directory vanishes as fast as it is made: repeat later", path=path)
 

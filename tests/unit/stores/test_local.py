@@ -7,7 +7,7 @@ import os
 import resource
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -178,6 +178,35 @@ def test_writers_survive_directories_that_are_pruned_under_them(store: LocalStor
 
     list(ThreadRunner(6).map(work, range(6)))
     assert [info.key for info in iter_objects(store, "")] == []
+
+
+@pytest.mark.parametrize("call", ["put", "rename", "rename_dir", "create_upload"])
+def test_a_directory_that_is_pruned_as_soon_as_it_is_made(
+    store: LocalStore, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    """Another's delete takes the new directory and its parent before they were forced to the disk."""
+    store.put("s/a", b"1")
+    mkdir = os.mkdir
+    pruned: list[str] = []
+
+    def mkdir_and_prune(path: str) -> None:
+        mkdir(path)
+        if path.endswith("/p/q") and len(pruned) < 3:
+            pruned.append(path)
+            os.rmdir(path)
+            os.rmdir(os.path.dirname(path))
+
+    monkeypatch.setattr(os, "mkdir", mkdir_and_prune)
+    calls: dict[str, Callable[[], object]] = {
+        "put": lambda: store.put("p/q/a", b"1"),
+        "rename": lambda: store.rename("s/a", "p/q/a"),
+        "rename_dir": lambda: store.rename_dir("s", "p/q/t"),
+        "create_upload": lambda: store.create_upload("p/q/a"),
+    }
+    calls[call]()
+    assert len(pruned) == 3
+    assert os.listdir(os.path.dirname(pruned[0])) == ["q"]
+    assert len(os.listdir(pruned[0])) == 1
 
 
 # --- links ------------------------------------------------------------------------------------------------------------
