@@ -1,8 +1,8 @@
 """Pending uploads as Hadoop's S3A committers keep them: ``.pending`` for one, ``.pendingset`` for those of a task.
 
-Etags are written as a list of texts, as Hadoop wrote them up to 3.4.1, which is what deployed jobs and their tools
-read; and as objects, as Hadoop 3.4.2 and later write them (HADOOP-15224), only where a part has a checksum, which the
-older form cannot hold. Both are read.
+Etags are written as a list of texts, which is what Hadoop's releases before HADOOP-15224 (it is in 3.5.0) read, and
+as objects, which is what those after it read, only where a part has a checksum, for which the older form has no
+place. No form is read by both; we read both.
 
 Hadoop knows no sizes of parts and no rows. Ours travel in ``extraData``, where Hadoop keeps what it does not know:
 ``holdfast.part.sizes`` (comma separated) and ``holdfast.rows``.

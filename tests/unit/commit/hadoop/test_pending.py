@@ -94,7 +94,7 @@ def test_ours_has_hadoops_fields_and_no_others() -> None:
 
 
 def test_etags_with_checksums_are_objects() -> None:
-    """HADOOP-15224: from 3.4.2 on Hadoop writes every etag so, also without a checksum."""
+    """HADOOP-15224: since then Hadoop writes every etag so, also without a checksum."""
     value = json.loads(_GOLDEN)
     value["etags"] = [
         {"etag": "e1", "checksumAlgorithm": "CRC32C", "checksum": "yZRlqg=="},
