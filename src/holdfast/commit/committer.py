@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from holdfast.commit.context import CommitContext, CommitSettings
 from holdfast.commit.ids import FileOwner
@@ -192,7 +192,7 @@ class Committer:
             raise
         if outcome.report is not None:
             save_report(ctx, outcome.report)
-        return outcome
+        return replace(outcome, statistics=measure.statistics())
 
     def abort_job(self, ctx: CommitContext, job: JobRecord) -> JobOutcome:
         """Give the job up, unless it turns out to be decided. Again is harmless (scenario 20)."""

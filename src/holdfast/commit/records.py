@@ -262,6 +262,7 @@ class JobOutcome:
         finished: whether all work after the decision is done; if not, the next job or ``holdfast recover`` does it.
         pending_reason: one sentence, empty if finished.
         report: what was saved in ``_SUCCESS``, if this call saved it.
+        statistics: of the driver's whole work, with the clean-up that the report cannot know.
     """
 
     job: JobId
@@ -271,3 +272,4 @@ class JobOutcome:
     finished: bool = True
     pending_reason: str = ""
     report: JobReport | None = None
+    statistics: Statistics = NO_STATISTICS
