@@ -15,7 +15,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-__all__ = ["Result", "Say", "run_in_turn", "show", "write_json"]
+__all__ = ["Result", "Say", "machine", "run_in_turn", "show", "write_json"]
 
 Say = Callable[[str], None]
 """Told one line at a time how far a benchmark is."""
@@ -71,11 +71,12 @@ class Result:
             "seconds": {name: [round(each, 4) for each in seconds] for name, seconds in self.seconds.items()},
             "median_seconds": {name: round(median, 4) for name, median in self.medians.items()},
             "measured_at": datetime.datetime.now(tz=datetime.timezone.utc).isoformat(timespec="seconds"),
-            "machine": _machine(),
+            "machine": machine(),
         }
 
 
-def _machine() -> dict[str, object]:
+def machine() -> dict[str, object]:
+    """Where and with what a figure was measured."""
     packages: dict[str, str] = {}
     for name in _PACKAGES:
         try:

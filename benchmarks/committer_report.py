@@ -1,0 +1,101 @@
+"""What was measured of the committers: a table, a plot, a file of numbers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.committer_runs import CommitterRun, Shape
+from benchmarks.measure import machine
+
+__all__ = ["plot_runs", "show_runs", "write_runs"]
+
+_MB = 1e6
+
+
+def _requests(by_kind: Mapping[str, int]) -> str:
+    ranked = sorted(by_kind.items(), key=lambda item: -item[1])
+    return ", ".join(f"{kind} {count}" for kind, count in ranked)
+
+
+def show_runs(runs: Sequence[CommitterRun], shape: Shape, console: Console) -> None:
+    """A table a world."""
+    for world in dict.fromkeys(run.world for run in runs):
+        table = Table(
+            title=f"{world}: {shape.tasks} tasks x {shape.files_per_task} files, {shape.threads} threads",
+            title_justify="left",
+        )
+        table.add_column("committer")
+        for name in ("task commit", "job commit", "of it clean-up", "requests a file", "copied"):
+            table.add_column(name, justify="right")
+        for run in (run for run in runs if run.world == world):
+            table.add_row(
+                run.committer,
+                f"{run.task_commit_s:.2f} s",
+                f"{run.job_commit_s:.2f} s",
+                f"{run.cleanup_s:.2f} s",
+                f"{run.job_requests_per_file(shape):.2f}",
+                f"{run.copied_bytes / _MB:.0f} MB",
+            )
+        console.print(table)
+        for run in (run for run in runs if run.world == world):
+            what = f"{run.committer}: job commit {_requests(run.job_requests)}; tasks {_requests(run.task_requests)}"
+            console.print(f"[dim]{what}[/dim]", highlight=False)
+
+
+def write_runs(runs: Sequence[CommitterRun], shape: Shape, path: Path) -> None:
+    """Everything as JSON, with the machine."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    document = {"machine": machine(), "shape": asdict(shape), "runs": [asdict(run) for run in runs]}
+    path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+
+
+def plot_runs(runs: Sequence[CommitterRun], shape: Shape, path: Path) -> None:
+    """Bars a world: job commit with its clean-up set apart, and a task's commit beside it."""
+    import matplotlib
+
+    matplotlib.use("agg")  # no display
+    from matplotlib import pyplot
+
+    worlds = list(dict.fromkeys(run.world for run in runs))
+    figure, axes = pyplot.subplots(
+        len(worlds), 1, figsize=(9, 1.2 + 2.6 * len(worlds)), squeeze=False, layout="constrained"
+    )
+    for axis, world in zip(axes[:, 0], worlds, strict=True):
+        shown = [run for run in runs if run.world == world][::-1]
+        names = [run.committer for run in shown]
+        rows = range(len(shown))
+        axis.barh([row + 0.2 for row in rows], [run.job_commit_s - run.cleanup_s for run in shown], 0.38, color="C0")
+        axis.barh(
+            [row + 0.2 for row in rows],
+            [run.cleanup_s for run in shown],
+            0.38,
+            left=[run.job_commit_s - run.cleanup_s for run in shown],
+            color="C9",
+        )
+        axis.barh([row - 0.2 for row in rows], [run.task_commit_s for run in shown], 0.38, color="C1")
+        axis.set_yticks(list(rows), names)
+        axis.set_xlabel("seconds")
+        axis.set_title(world, loc="left")
+        axis.grid(axis="x", alpha=0.3)
+    figure.legend(
+        handles=[
+            pyplot.Rectangle((0, 0), 1, 1, color=color, label=label)
+            for color, label in (
+                ("C0", "job commit"),
+                ("C9", "of it clean-up"),
+                ("C1", "one task's commit (median)"),
+            )
+        ],
+        loc="outside upper right",
+        ncols=3,
+    )
+    figure.suptitle(f"{shape.files:,} files of {shape.tasks} tasks", x=0.01, ha="left")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=110)
+    pyplot.close(figure)

@@ -1,0 +1,203 @@
+"""One job through one committer, in a world of its own directory, measured phase by phase."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import statistics
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from holdfast.commit import CommitContext, CommitSettings, Committer, JobRecord, Place, SaveMode, TaskCommit
+from holdfast.commit.layout import iter_visible
+from holdfast.seams import ThreadRunner
+from holdfast.stores.base import Capabilities, ObjectStore
+from holdfast.stores.intercept import InterceptedStore, Operation, StoreCall
+from holdfast.stores.memory import MemoryStore
+from holdfast.stores.s3 import S3Store
+from holdfast.stores.throttled import Throttled, ThrottleOptions
+from holdfast.testing.weed import SeaweedServer
+
+__all__ = ["FAR_RENAME", "FAR_UPLOAD", "SERVER", "CommitterRun", "Shape", "World", "run_committer"]
+
+T = TypeVar("T")
+
+_BUCKET = "bench"
+_TASK_SLOTS = 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shape:
+    """The job: how many files, how large, and the driver's threads."""
+
+    tasks: int
+    files_per_task: int
+    file_bytes: int
+    threads: int
+
+    @property
+    def files(self) -> int:
+        return self.tasks * self.files_per_task
+
+
+@dataclass(frozen=True, kw_only=True)
+class World:
+    """A store to run on.
+
+    Attributes:
+        name: what the table and the plot call it.
+        rename: whether the store in memory renames.
+        server: an S3 server of this machine instead of the store in memory.
+        request_s: latency of the store in memory.
+    """
+
+    name: str
+    rename: bool = False
+    server: bool = False
+    request_s: float = 0.05
+
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[ObjectStore]:
+        """The store; its server, if it has one, runs as long as this is open."""
+        if not self.server:
+            options = ThrottleOptions(request_s=self.request_s, copy_bytes_per_s=10e6)
+            yield InterceptedStore(MemoryStore(rename=self.rename), Throttled(options))
+            return
+        with SeaweedServer() as server:
+            server.create_bucket(_BUCKET)
+            store = S3Store(_BUCKET, server.options)
+            try:
+                yield store
+            finally:
+                store.close()
+
+    def fits(self, committer: Committer, capabilities: Capabilities) -> bool:
+        """Whether the committer is shown here: a store with rename is for those that rename, the others do without."""
+        renames = any("rename" in need.what for need in committer.needs)
+        if self.rename and not renames:
+            return False
+        return not committer.refusal(capabilities, _SETTINGS)
+
+
+FAR_UPLOAD = World(name="object store, 50 ms")
+FAR_RENAME = World(name="file system, 50 ms", rename=True)
+SERVER = World(name="S3 server here", server=True)
+
+_SETTINGS = CommitSettings(allow_unsafe=True)
+
+
+class _Tally:
+    """Counts the requests of a phase by kind, and the bytes that the store copied."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.requests: collections.Counter[str] = collections.Counter()
+        self.copied_bytes = 0
+
+    def __call__(self, call: StoreCall, proceed: Callable[[], T]) -> T:
+        with self._lock:
+            if call.operation not in (Operation.FILE_WRITE, Operation.FILE_DISCARD):
+                self.requests[call.operation.value] += 1
+            if call.operation is Operation.COPY:
+                self.copied_bytes += call.size_bytes
+        return proceed()
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommitterRun:
+    """What one committer cost in one world.
+
+    Attributes:
+        task_commit_s: median time of a task's commit, after its last byte was written.
+        job_commit_s: the driver's whole commit, with its clean-up.
+        cleanup_s: the clean-up's part.
+        task_requests, job_requests: by kind, of all tasks and of the job commit.
+        copied_bytes: by the store, in tasks and job commit.
+    """
+
+    committer: str
+    world: str
+    task_commit_s: float
+    job_commit_s: float
+    cleanup_s: float
+    task_requests: Mapping[str, int] = field(default_factory=dict)
+    job_requests: Mapping[str, int] = field(default_factory=dict)
+    copied_bytes: int = 0
+
+    def job_requests_per_file(self, shape: Shape) -> float:
+        return sum(self.job_requests.values()) / shape.files
+
+
+def run_committer(committer: Committer, world: World, store: ObjectStore, shape: Shape) -> CommitterRun:
+    """A whole job, checked: exactly its files are visible afterwards."""
+    tasks, driver = _Tally(), _Tally()
+    home = f"{committer.name}/"
+    context = CommitContext(
+        store=store,
+        prefix=home,
+        url=f"bench/{home}",
+        scratch=_place("scratch"),
+        shared=_place("shared"),
+        runner=ThreadRunner(shape.threads),
+        settings=_SETTINGS,
+    )
+    in_task = _over(context, tasks)
+    job = committer.start_job(context, SaveMode.APPEND, {})
+    assert job is not None  # mode append always writes
+    seconds: list[float] = []
+
+    def run_task(task: int) -> TaskCommit:
+        return _run_task(committer, in_task, job, task, shape, seconds)
+
+    commits = list(ThreadRunner(_TASK_SLOTS).map(run_task, range(shape.tasks)))
+    started_s = time.perf_counter()
+    outcome = committer.commit_job(_over(context, driver), job, commits, shape.tasks)
+    job_commit_s = time.perf_counter() - started_s
+    found = sum(1 for _ in iter_visible(store, home))
+    assert found == shape.files, f"{committer.name}: {found} files are there, {shape.files} were written"
+    cleanup = outcome.statistics.durations.get("job_stage_cleanup")
+    return CommitterRun(
+        committer=committer.name,
+        world=world.name,
+        task_commit_s=statistics.median(seconds),
+        job_commit_s=job_commit_s,
+        cleanup_s=cleanup.total_ms / 1000 if cleanup else 0.0,
+        task_requests=dict(tasks.requests),
+        job_requests=dict(driver.requests),
+        copied_bytes=tasks.copied_bytes + driver.copied_bytes,
+    )
+
+
+def _run_task(
+    committer: Committer, ctx: CommitContext, job: JobRecord, task: int, shape: Shape, seconds: list[float]
+) -> TaskCommit:
+    data = bytes(shape.file_bytes)
+    with committer.start_task(ctx, job, task) as attempt:
+        for _ in range(shape.files_per_task):
+            sink = attempt.open(attempt.file_name(".bin"))
+            sink.write(data)
+            sink.close()
+        started_s = time.perf_counter()
+        commit = attempt.commit()
+        seconds.append(time.perf_counter() - started_s)
+        return commit
+
+
+def _over(ctx: CommitContext, tally: _Tally) -> CommitContext:
+    return CommitContext(
+        store=InterceptedStore(ctx.store, tally),
+        prefix=ctx.prefix,
+        url=ctx.url,
+        scratch=ctx.scratch,
+        shared=ctx.shared,
+        runner=ctx.runner,
+        settings=ctx.settings,
+    )
+
+
+def _place(name: str) -> Place:
+    # A local disk and a cluster's file system: fast beside the store, so they are not slowed down.
+    return Place(store=MemoryStore(rename=True), prefix=f"{name}/", url=f"memory://bench/{name}")
