@@ -1,0 +1,92 @@
+"""A standalone Spark cluster of two hosts on this machine: a speculative copy never runs on its original's host.
+
+facts E1: ``local-cluster`` calls all its workers one host, so speculation never happens there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyspark
+
+__all__ = ["standalone_cluster"]
+
+_PATIENCE_S = 90.0
+_HOSTS = ("127.0.0.1", "127.0.0.2")  # all of 127.0.0.0/8 is this machine on Linux
+
+
+@contextlib.contextmanager
+def standalone_cluster(folder: Path) -> Iterator[str]:
+    """A master and two workers with two cores each; yields the master's url.
+
+    Args:
+        folder: for logs and the workers' files.
+    """
+    with contextlib.ExitStack() as stack:
+        port = _free_port()
+        master = f"spark://{_HOSTS[0]}:{port}"
+        log = _launch(stack, folder, "master", _HOSTS[0], ["Master", "--port", str(port), "--webui-port", "0"])
+        _wait_for(log, "I have been elected leader")
+        for number, host in enumerate(_HOSTS):
+            options = [
+                "--cores",
+                "2",
+                "--memory",
+                "1g",
+                "--webui-port",
+                "0",
+                "--work-dir",
+                str(folder / f"work-{number}"),
+            ]
+            _launch(stack, folder, f"worker-{number}", host, ["Worker", *options, master])
+        _wait_for(log, "Registering worker", times=len(_HOSTS))
+        yield master
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((_HOSTS[0], 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _launch(stack: contextlib.ExitStack, folder: Path, name: str, host: str, arguments: list[str]) -> Path:
+    home = Path(pyspark.__file__).parent
+    role, *options = arguments
+    log = folder / f"{name}.log"
+    file = stack.enter_context(log.open("wb"))
+    process = subprocess.Popen(
+        [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{role.lower()}.{role}", "--host", host, *options],
+        env={**os.environ, "SPARK_HOME": str(home), "SPARK_LOCAL_IP": host, "SPARK_DAEMON_MEMORY": "256m"},
+        stdout=file,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,  # ends with its executors and their Python workers
+    )
+    stack.callback(_end, process)
+    return log
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGTERM)
+    try:
+        process.wait(20)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _wait_for(log: Path, text: str, times: int = 1) -> None:
+    pulse = threading.Event()
+    for _ in range(int(_PATIENCE_S / 0.1)):
+        if log.read_text(errors="replace").count(text) >= times:
+            return
+        pulse.wait(0.1)
+    raise AssertionError(f"no {text!r} in {log.name}:\n{log.read_text(errors='replace')[-2000:]}")
