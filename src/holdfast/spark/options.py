@@ -7,14 +7,24 @@ user a day. The names are Spark's own wherever Spark has one.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from holdfast.commit import CommitContext, CommitSettings, SaveMode, get_committer, open_context
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import FormatOptions, get_format, nearest
+from holdfast.spark.commit_options import COMMIT_KEYS, parse_commit_settings
 from holdfast.spark.filters import Condition, parse_conditions
+from holdfast.spark.option_values import (
+    MIB,
+    Given,
+    as_boolean,
+    as_choice,
+    as_columns,
+    as_number,
+    as_record_limit,
+    as_size,
+)
 from holdfast.stores.s3_options import S3Options
 
 __all__ = [
@@ -27,8 +37,6 @@ __all__ = [
     "parse_read_options",
     "parse_write_options",
 ]
-
-T = TypeVar("T")
 
 _STORE_KEYS = (
     "path",
@@ -49,16 +57,10 @@ _WRITE_KEYS = (
     "partitionOverwriteMode",
     "maxRecordsPerFile",
     "targetFileSize",
-    "partSize",
-    "allowUnfenced",
-    "logRetention",
     "writeId",
+    *COMMIT_KEYS,
 )
 _READ_KEYS = (*_STORE_KEYS, "fileFormat", "columns", "filters", "pushFilters", "splitSize", "timeZone")
-
-_MIB = 1024 * 1024
-_SIZE = re.compile(r"(\d+)\s*([kmgt]?)(?:i?b)?")
-_UNITS = {"": 1, "k": 1024, "m": _MIB, "g": 1024 * _MIB, "t": 1024 * 1024 * _MIB}
 
 
 # --- values -----------------------------------------------------------------------------------------------------------
@@ -76,9 +78,13 @@ class StoreOptions:
     s3: S3Options = field(default_factory=S3Options)
     threads: int = 32
 
-    def open(self, settings: CommitSettings | None = None) -> CommitContext:
-        """A context of this process; the caller closes it."""
-        return open_context(self.url, s3=self.s3, settings=settings, threads=self.threads)
+    def open(self, settings: CommitSettings | None = None, *, staging: bool = False) -> CommitContext:
+        """A context of this process; the caller closes it.
+
+        Args:
+            staging: whether a scratch and a shared directory are wanted.
+        """
+        return open_context(self.url, s3=self.s3, settings=settings, threads=self.threads, staging=staging)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,6 +117,10 @@ class WriteOptions:
     settings: CommitSettings = field(default_factory=CommitSettings)
     write_id: str = ""
 
+    def open(self) -> CommitContext:
+        """A context of this process for the write's committer; the caller closes it."""
+        return self.store.open(self.settings, staging=get_committer(self.committer).staging)
+
 
 @dataclass(frozen=True, kw_only=True)
 class ReadOptions:
@@ -134,36 +144,10 @@ class ReadOptions:
     conditions: tuple[Condition, ...] = ()
     time_zone: str | None = None
     push_filters: bool = False
-    split_size_bytes: int = 128 * _MIB
+    split_size_bytes: int = 128 * MIB
 
 
 # --- parsing ----------------------------------------------------------------------------------------------------------
-class _Given:
-    """What the user gave, by canonical name; remembers what nobody has asked for."""
-
-    def __init__(self, options: Mapping[str, str], known: Iterable[str]) -> None:
-        canonical = {name.lower(): name for name in known}
-        self.rest = {key: value for key, value in options.items() if key.lower() not in canonical}
-        self._values = {canonical[key.lower()]: value for key, value in options.items() if key.lower() in canonical}
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._values
-
-    def take(self, name: str, parse: Callable[[str], T]) -> T | None:
-        """The parsed value, None if the option was not given.
-
-        Raises:
-            InvalidRequestError: names the option; the value is repeated only where it cannot be a secret.
-        """
-        if name not in self._values:
-            return None
-        value = self._values[name]
-        try:
-            return parse(value)
-        except InvalidRequestError as error:
-            raise InvalidRequestError(error.message, option=name, value=value) from error
-
-
 def parse_write_options(options: Mapping[str, str], overwrite: bool) -> WriteOptions:
     """The options of a write.
 
@@ -174,15 +158,12 @@ def parse_write_options(options: Mapping[str, str], overwrite: bool) -> WriteOpt
     Raises:
         InvalidRequestError: one sentence with the next act.
     """
-    given = _Given(options, _WRITE_KEYS)
+    given = Given(options, _WRITE_KEYS)
     store = _parse_store(given)
     file_format = get_format(given.take("fileFormat", str) or "parquet")
     parsed = file_format.parse_options(given.rest)
     _refuse_unknown(parsed.unknown, (*_WRITE_KEYS, *file_format.parsers))
-    partition_by = given.take("partitionBy", _columns) or ()
-    part_size = given.take("partSize", lambda text: _size(text, least=5 * _MIB))
-    retention = given.take("logRetention", lambda text: _number(text, 1, 100_000))
-    defaults = CommitSettings()
+    partition_by = given.take("partitionBy", as_columns) or ()
     return WriteOptions(
         store=store,
         file_format=file_format.name,
@@ -191,13 +172,9 @@ def parse_write_options(options: Mapping[str, str], overwrite: bool) -> WriteOpt
         committer=get_committer(given.take("committer", str) or "two_phase").name,
         mode=_save_mode(given, overwrite, partition_by),
         partition_by=partition_by,
-        max_records_per_file=given.take("maxRecordsPerFile", _record_limit),
-        target_file_size_bytes=given.take("targetFileSize", lambda text: _size(text, least=1)),
-        settings=CommitSettings(
-            part_size_bytes=part_size or defaults.part_size_bytes,
-            log_retention_entries=retention or defaults.log_retention_entries,
-            allow_unfenced=given.take("allowUnfenced", _boolean) or False,
-        ),
+        max_records_per_file=given.take("maxRecordsPerFile", as_record_limit),
+        target_file_size_bytes=given.take("targetFileSize", lambda text: as_size(text, least=1)),
+        settings=parse_commit_settings(given),
         write_id=given.take("writeId", str) or "",
     )
 
@@ -208,7 +185,7 @@ def parse_read_options(options: Mapping[str, str]) -> ReadOptions:
     Raises:
         InvalidRequestError: one sentence with the next act.
     """
-    given = _Given(options, _READ_KEYS)
+    given = Given(options, _READ_KEYS)
     store = _parse_store(given)
     name = given.take("fileFormat", str)
     file_format = None if name is None else get_format(name).name
@@ -218,11 +195,11 @@ def parse_read_options(options: Mapping[str, str]) -> ReadOptions:
         store=store,
         file_format=file_format,
         format_options=given.rest,
-        columns=given.take("columns", _columns),
+        columns=given.take("columns", as_columns),
         conditions=given.take("filters", parse_conditions) or (),
-        push_filters=given.take("pushFilters", _boolean) or False,
+        push_filters=given.take("pushFilters", as_boolean) or False,
         time_zone=given.take("timeZone", str),
-        split_size_bytes=given.take("splitSize", lambda text: _size(text, least=1)) or 128 * _MIB,
+        split_size_bytes=given.take("splitSize", lambda text: as_size(text, least=1)) or 128 * MIB,
     )
 
 
@@ -239,7 +216,7 @@ def parse_late_format_options(given: Mapping[str, str], file_format: str) -> For
     return found
 
 
-def _parse_store(given: _Given) -> StoreOptions:
+def _parse_store(given: Given) -> StoreOptions:
     if "paths" in {key.lower() for key in given.rest}:
         raise InvalidRequestError("one read has one path: read each path on its own and unite the results")
     url = given.take("path", str)
@@ -249,7 +226,7 @@ def _parse_store(given: _Given) -> StoreOptions:
         raise InvalidRequestError(
             "memory:// lives in one process and Spark's tasks run in others: use a directory or s3://", url=url
         )
-    path_style = given.take("pathStyle", _boolean)
+    path_style = given.take("pathStyle", as_boolean)
     s3 = S3Options(
         endpoint_url=given.take("endpoint", str),
         region=given.take("region", str),
@@ -258,7 +235,7 @@ def _parse_store(given: _Given) -> StoreOptions:
         session_token=given.take("sessionToken", str),
         addressing_style="auto" if path_style is None else "path" if path_style else "virtual",
     )
-    return StoreOptions(url=url, s3=s3, threads=given.take("threads", lambda text: _number(text, 1, 256)) or 32)
+    return StoreOptions(url=url, s3=s3, threads=given.take("threads", lambda text: as_number(text, 1, 256)) or 32)
 
 
 def _refuse_unknown(unknown: Iterable[str], known: Iterable[str]) -> None:
@@ -269,9 +246,9 @@ def _refuse_unknown(unknown: Iterable[str], known: Iterable[str]) -> None:
         raise InvalidRequestError(f"unknown option: {clause}", option=key)
 
 
-def _save_mode(given: _Given, overwrite: bool, partition_by: tuple[str, ...]) -> SaveMode:
-    if_exists = given.take("ifExists", lambda text: _choice(text, ("append", "fail", "ignore")))
-    scope = given.take("partitionOverwriteMode", lambda text: _choice(text, ("static", "dynamic")))
+def _save_mode(given: Given, overwrite: bool, partition_by: tuple[str, ...]) -> SaveMode:
+    if_exists = given.take("ifExists", lambda text: as_choice(text, ("append", "fail", "ignore")))
+    scope = given.take("partitionOverwriteMode", lambda text: as_choice(text, ("static", "dynamic")))
     if not overwrite:
         return SaveMode(if_exists or "append")
     if if_exists is not None:
@@ -286,52 +263,6 @@ def _save_mode(given: _Given, overwrite: bool, partition_by: tuple[str, ...]) ->
             "partitionBy, or use static"
         )
     return SaveMode.OVERWRITE_PARTITIONS
-
-
-def _choice(text: str, choices: tuple[str, ...]) -> str:
-    word = text.strip().lower()
-    if word not in choices:
-        raise InvalidRequestError(f"no such choice: {nearest(word, choices)}")
-    return word
-
-
-def _boolean(text: str) -> bool:
-    return _choice(text, ("true", "false")) == "true"
-
-
-def _number(text: str, least: int, most: int) -> int:
-    word = text.strip()
-    if not (word.isascii() and word.isdigit() and least <= int(word) <= most):
-        raise InvalidRequestError(f"not a whole number from {least} to {most}: write one")
-    return int(word)
-
-
-def _record_limit(text: str) -> int | None:
-    return _number(text, 0, 2**62) or None  # 0 means no limit, as in Spark
-
-
-def _size(text: str, least: int) -> int:
-    match = _SIZE.fullmatch(text.strip().lower())
-    size_bytes = int(match[1]) * _UNITS[match[2]] if match else -1
-    if not least <= size_bytes < 2**50:
-        at_least = f" of at least {least}" if least > 1 else ""
-        raise InvalidRequestError(f"not a size{at_least}: write bytes, or a number with k, m or g such as 128m")
-    return size_bytes
-
-
-def _columns(text: str) -> tuple[str, ...]:
-    """Names between commas; a name that holds commas or spaces at its ends stands in backticks, doubled inside."""
-    names: list[str] = []
-    rest = text
-    while True:
-        match = re.match(r"\s*(?:`((?:[^`]|``)+)`|([^`,]*))\s*(,|\Z)", rest, re.DOTALL)
-        name = "" if match is None else match[1].replace("``", "`") if match[1] else match[2].strip()
-        if match is None or not name:
-            raise InvalidRequestError("not a list of column names: write a,b and put names with commas in backticks")
-        names.append(name)
-        if not match[3]:
-            return tuple(names)
-        rest = rest[match.end() :]
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------

@@ -156,7 +156,7 @@ def _arrange(df: DataFrame, columns: tuple[str, ...], repartition: bool, sort: b
 
 def _find_result(options: WriteOptions, url: str, token: str) -> WriteResult:
     """What the log says about the write that carried `token`."""
-    ctx = options.store.open(options.settings)
+    ctx = options.open()
     try:
         view = read_log(ctx)
         for seq in range(view.head, view.oldest - 1, -1):

@@ -165,7 +165,7 @@ def _require_same_layout(ctx: CommitContext, options: WriteOptions) -> None:
 
 @contextlib.contextmanager
 def _opened(options: WriteOptions) -> Iterator[CommitContext]:
-    ctx = options.store.open(options.settings)
+    ctx = options.open()
     try:
         yield ctx
     finally:
