@@ -22,6 +22,7 @@ _ALLOWED = {
     "commit": _BELOW_COMMIT,
     "formats": _BELOW_COMMIT,
     "table": _BELOW_TABLE,
+    "fs": _BELOW_COMMIT | {"commit"},
     "spark": _BELOW_SPARK,
     "testing": _BELOW_COMMIT,
     "demo": _BELOW_DEMO,

@@ -125,11 +125,13 @@ class Committer:
         """Why the committer does not run on such a store, in words; empty if it does."""
         if self.unsafe and not settings.allow_unsafe:
             return f"{self.name} runs only with allow_unsafe: {self.unsafe}"
-        for need in self.needs:
-            if not need.met(capabilities) and not need.waived(settings):
-                waiver = f", or accept that with {need.waiver}" if need.waiver else ""
-                return f"{self.name} needs {need.what}, which the store does not offer{waiver}"
-        return ""
+        missing = next((need for need in self.needs if not need.met(capabilities) and not need.waived(settings)), None)
+        return "" if missing is None else f"{self.name} needs {missing.what}, which the store does not offer"
+
+    def waivers(self, capabilities: Capabilities) -> list[str]:
+        """The settings with which the committer runs on such a store all the same; empty if nothing helps."""
+        missing = [need.waiver for need in self.needs if not need.met(capabilities)]
+        return sorted(set(missing)) if all(missing) else []
 
     def start_job(
         self, ctx: CommitContext, mode: SaveMode, details: Mapping[str, object] | None = None
@@ -151,8 +153,10 @@ class Committer:
 
         refused = self.refusal(ctx.store.capabilities, ctx.settings)
         if refused:
-            names = " or ".join(other.name for other in fitting_committers(ctx.store.capabilities))
-            raise UnsupportedError(f"{refused}: choose {names or 'another store'}", url=ctx.url)
+            can = ctx.store.capabilities
+            names = " or ".join(other.name for other in fitting_committers(can)) or "another store"
+            waivers = "".join(f", or accept that with {waiver}" for waiver in self.waivers(can))
+            raise UnsupportedError(f"{refused}: choose {names}{waivers}", url=ctx.url)
         if mode not in self.modes:
             known = ", ".join(sorted(one.value for one in self.modes))
             raise InvalidRequestError(f"{self.name} knows only the modes {known}: choose one", mode=mode.value)

@@ -1,0 +1,71 @@
+"""Which committer runs where, and what a refusal says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from holdfast.commit import COMMITTERS, TWO_PHASE, CommitSettings, SaveMode, get_committer
+from holdfast.commit.committer import CONSISTENT_LISTING, RENAME_DIR
+from holdfast.commit.committers import fitting_committers
+from holdfast.errors import InvalidRequestError, UnsupportedError
+from holdfast.stores.base import Capabilities, MultipartLimits, Trit
+from holdfast.stores.memory import MemoryStore
+from tests.simulation.world import World
+
+S3 = Capabilities(conditional_put=Trit.YES, multipart=MultipartLimits(), metadata=True, copy=True)
+DISK = Capabilities(conditional_put=Trit.YES, multipart=MultipartLimits(), rename=True, rename_dir=True)
+
+
+def test_names_are_found_however_they_are_spelled() -> None:
+    assert get_committer(" Two-Phase ") is TWO_PHASE
+    with pytest.raises(InvalidRequestError, match="did you mean 'two_phase'"):
+        get_committer("two_phases")
+
+
+def test_the_default_fits_everywhere_and_comes_first() -> None:
+    assert [fitting_committers(can)[0].name for can in (S3, DISK)] == ["two_phase", "two_phase"]
+
+
+def test_what_runs_unasked_on_an_object_store_and_on_a_disk() -> None:
+    """Design 5: `manifest` and `file-v1` want renames, `magic` a listing that shows everything."""
+    on_s3 = {committer.name for committer in fitting_committers(S3)}
+    on_disk = {committer.name for committer in fitting_committers(DISK)}
+    late = {committer.name for committer in fitting_committers(replace(S3, consistent_listing=False))}
+    assert on_s3 == {"two_phase", "magic", "staging-directory", "staging-partitioned"}
+    assert on_disk == on_s3 | {"manifest", "file-v1", "file-v2"}
+    assert late == on_s3 - {"magic"}
+
+
+@pytest.mark.parametrize("name", ["direct", "stocator", "emr"])
+def test_committers_for_comparison_say_why_they_are_refused(name: str) -> None:
+    committer = COMMITTERS[name]
+    assert f"{name} runs only with allow_unsafe: " in committer.refusal(S3)
+    assert committer.refusal(S3, CommitSettings(allow_unsafe=True)) == ""
+
+
+def test_manifest_never_runs_without_rename() -> None:
+    """Scenario 63; paper 002: the store does not meet the rename requirements, consistent or not."""
+    assert "atomic file rename" in COMMITTERS["manifest"].refusal(S3, CommitSettings(allow_unsafe=True))
+
+
+def test_file_v1_runs_on_copies_only_if_the_user_accepts_that() -> None:
+    assert COMMITTERS["file-v1"].refusal(S3) and COMMITTERS["file-v1"].waivers(S3) == ["allow_unsafe"]
+    assert COMMITTERS["file-v1"].refusal(S3, CommitSettings(allow_unsafe=True)) == ""
+
+
+def test_a_refusal_names_what_would_do() -> None:
+    ctx = World("upload").context(store=MemoryStore())
+    picky = replace(TWO_PHASE, name="picky", needs=(RENAME_DIR, CONSISTENT_LISTING))
+    with pytest.raises(
+        UnsupportedError,
+        match=r"picky needs atomic directory rename.*: choose two_phase.*, or accept that with allow_unsafe",
+    ):
+        picky.start_job(ctx, SaveMode.APPEND)
+
+
+def test_a_mode_that_a_committer_lacks_is_refused() -> None:
+    plain = replace(TWO_PHASE, name="plain", modes=frozenset({SaveMode.APPEND}))
+    with pytest.raises(InvalidRequestError, match="plain knows only the modes append"):
+        plain.start_job(World("upload").context(), SaveMode.OVERWRITE)

@@ -1,0 +1,54 @@
+"""Pending uploads: who is told, and when, that all bytes of a file are up."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.commit.records import FileEntry
+from holdfast.commit.sinks import PartBudget, UploadSink
+from holdfast.seams import InlineLane, ThreadLane
+from holdfast.seams.lane import Lane
+from holdfast.stores.base import MultipartLimits
+from holdfast.stores.memory import MemoryStore
+
+
+def sink_on(store: MemoryStore, lane: Lane, told: list[FileEntry]) -> UploadSink:
+    return UploadSink(
+        store,
+        "t/a",
+        "a",
+        lane=lane,
+        budget=PartBudget(1 << 20),
+        base_part_bytes=4,
+        metadata={},
+        on_uploaded=told.append,
+    )
+
+
+@pytest.mark.parametrize("pieces", [[], [b"x"], [b"abcd"], [b"abcd" * 5], [b"abcdefg", b"hi"]])
+@pytest.mark.parametrize("threads", [0, 4])
+def test_the_end_of_an_upload_is_told_once_and_whole(pieces: list[bytes], threads: int) -> None:
+    store = MemoryStore(limits=MultipartLimits(min_part_size_bytes=1))
+    lane: Lane = ThreadLane(threads) if threads else InlineLane()
+    told: list[FileEntry] = []
+    sink = sink_on(store, lane, told)
+    for piece in pieces:
+        sink.write(piece)
+    lane.drain()
+    assert told == [], "a file that is open is not whole"
+    sink.close()
+    sink.close()
+    lane.drain()
+    lane.close()
+    content = b"".join(pieces)
+    assert [entry.size_bytes for entry in told] == [len(content)]
+    assert told[0].parts == sink.entry(0).parts and len(told[0].parts) == max(1, -(-len(content) // 4))
+
+
+def test_nobody_is_told_of_a_file_that_was_dropped() -> None:
+    told: list[FileEntry] = []
+    sink = sink_on(MemoryStore(limits=MultipartLimits(min_part_size_bytes=1)), InlineLane(), told)
+    sink.write(b"abcdefgh")
+    sink.discard()
+    sink.close()
+    assert told == []
