@@ -10,16 +10,27 @@ from dataclasses import dataclass
 
 from holdfast.commit import layout
 from holdfast.commit.context import CommitContext
-from holdfast.commit.ids import FileOwner, JobId, file_owner
+from holdfast.commit.ids import AttemptId, FileOwner, JobId, file_owner
 from holdfast.commit.records import FileEntry
 from holdfast.commit.sinks import PartBudget, RenameSink, UploadSink
 from holdfast.errors import NotFoundError, OutcomeUnknownError, UnsupportedError
 from holdfast.seams import Lane
 from holdfast.stores.base import ObjectStore, Part, UploadInfo, iter_uploads, multipart, rename
 
-__all__ = ["PUBLICATIONS", "RENAMES", "UPLOADS", "IsOver", "Publication", "choose_publication"]
+__all__ = [
+    "ATTEMPT_METADATA",
+    "PUBLICATIONS",
+    "RENAMES",
+    "UPLOADS",
+    "IsOver",
+    "Publication",
+    "choose_publication",
+    "complete_upload",
+    "is_published",
+]
 
-_OWNER = "holdfast-attempt"
+ATTEMPT_METADATA = "holdfast-attempt"
+"""Metadata key of an upload: the attempt that made it. Whoever finds the object can tell it from another attempt's."""
 
 IsOver = Callable[[JobId, str], bool]
 """Told (job, key of its leftover): whether nobody can commit the job any more. See `holdfast.commit.alive`."""
@@ -44,19 +55,28 @@ class Publication:
     sweep: Callable[[CommitContext, IsOver], int]
 
 
-def _is_published(ctx: CommitContext, file: FileEntry) -> bool:
-    """Whether the file stands at its final name: same size, and the same attempt where the store keeps metadata."""
+def is_published(ctx: CommitContext, file: FileEntry, written_by: AttemptId | None = None) -> bool:
+    """Whether the file stands at its final name: same size, and the same attempt where the store keeps metadata.
+
+    Args:
+        written_by: whose file it is; None to take it from the name, where names are used once.
+    """
     try:
         found = ctx.store.head(ctx.key(file.path))
     except NotFoundError:
         return False
     owner = file_owner(file.path)
-    written_by = found.metadata.get(_OWNER)
+    if written_by is None and owner is not None:
+        written_by = owner.attempt
     # Names are used once, so a name that is there is ours; size and metadata guard against foreign hands.
-    return found.size_bytes == file.size_bytes and (owner is None or written_by in (None, owner.attempt))
+    return found.size_bytes == file.size_bytes and (
+        written_by is None or found.metadata.get(ATTEMPT_METADATA) in (None, written_by)
+    )
 
 
-def _settled(ctx: CommitContext, file: FileEntry, publish: Callable[[], object]) -> bool:
+def _settled(
+    ctx: CommitContext, file: FileEntry, publish: Callable[[], object], written_by: AttemptId | None = None
+) -> bool:
     """Publish, and find out what happened: a lost reply and a faster twin both answer "not found" the next time.
 
     HEAD tells; repeating alone is not portable: servers answer a second completion with 200, 404 or 500.
@@ -68,7 +88,7 @@ def _settled(ctx: CommitContext, file: FileEntry, publish: Callable[[], object])
             publish()
             return True
         except NotFoundError:
-            return _is_published(ctx, file)
+            return is_published(ctx, file, written_by)
         except OutcomeUnknownError:
             continue  # again: if the first one worked, nothing waits any more and the object tells
     raise OutcomeUnknownError("a file was not confirmed as visible: run holdfast recover", path=file.path)
@@ -83,14 +103,22 @@ def _open_upload(ctx: CommitContext, owner: FileOwner, path: str, lane: Lane, bu
         lane=lane,
         budget=budget,
         base_part_bytes=ctx.settings.part_size_bytes,
-        metadata={_OWNER: owner.attempt},
+        metadata={ATTEMPT_METADATA: owner.attempt},
     )
 
 
-def _complete_upload(ctx: CommitContext, file: FileEntry) -> bool:
+def complete_upload(ctx: CommitContext, file: FileEntry, written_by: AttemptId | None = None) -> bool:
+    """Make a pending upload visible; False if it is nowhere, neither waiting nor visible.
+
+    Args:
+        written_by: as for `is_published`.
+
+    Raises:
+        OutcomeUnknownError: the store did not say, three times.
+    """
     parts = [Part(number, etag, size) for number, (etag, size) in enumerate(file.parts, start=1)]
     store = multipart(ctx.store)
-    return _settled(ctx, file, lambda: store.complete_upload(ctx.key(file.path), file.upload_id, parts))
+    return _settled(ctx, file, lambda: store.complete_upload(ctx.key(file.path), file.upload_id, parts), written_by)
 
 
 def _abort_upload(ctx: CommitContext, file: FileEntry) -> None:
@@ -148,7 +176,7 @@ def _sweep_unfinished_files(ctx: CommitContext, is_over: IsOver) -> int:
 UPLOADS = Publication(
     name="upload",
     open_file=_open_upload,
-    publish_file=_complete_upload,
+    publish_file=complete_upload,
     drop_file=_abort_upload,
     sweep=_sweep_uploads,
 )
