@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from holdfast.commit import layout
+from holdfast.commit.codec import decode_job
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import JobId
-from holdfast.errors import NotFoundError
+from holdfast.commit.records import StreamMark
+from holdfast.commit.streams import is_dead
+from holdfast.errors import CorruptDataError, NotFoundError
+
+_NONE: Mapping[str, StreamMark] = {}
 
 __all__ = ["OverJobs"]
 
@@ -22,11 +27,14 @@ class OverJobs:
     Args:
         ctx: where the sweep looks.
         known: jobs that are over whatever the store says: the one that is being finished.
+        dead: up to which batch each stream's jobs are over although they have a record: attempts that a restart left
+            behind, and zombies of theirs.
     """
 
-    def __init__(self, ctx: CommitContext, known: Iterable[JobId] = ()) -> None:
+    def __init__(self, ctx: CommitContext, known: Iterable[JobId] = (), dead: Mapping[str, StreamMark] = _NONE) -> None:
         self._ctx = ctx
         self._known = frozenset(known)
+        self._dead = dead
         self._records: dict[str, bool] = {}
 
     def is_over(self, job: JobId, key: str) -> bool:
@@ -37,16 +45,30 @@ class OverJobs:
         """
         if job in self._known:
             return True
-        return not any(self._exists(folder + layout.job_record(job)) for folder in _folders(self._ctx.prefix, key))
+        return not any(self._is_protected(folder, job) for folder in _folders(self._ctx.prefix, key))
+
+    def _is_protected(self, folder: str, job: JobId) -> bool:
+        key = folder + layout.job_record(job)
+        if key not in self._records:
+            # The log that says how far streams have come is that of the context's own destination.
+            with_stream = bool(self._dead) and folder == self._ctx.prefix
+            self._records[key] = self._may_commit(key) if with_stream else self._exists(key)
+        return self._records[key]
 
     def _exists(self, key: str) -> bool:
-        if key not in self._records:
-            try:
-                self._ctx.store.head(key)
-                self._records[key] = True
-            except NotFoundError:
-                self._records[key] = False
-        return self._records[key]
+        try:
+            self._ctx.store.head(key)
+        except NotFoundError:
+            return False
+        return True
+
+    def _may_commit(self, key: str) -> bool:
+        try:
+            return not is_dead(decode_job(key, self._ctx.store.get(key)), self._dead)
+        except NotFoundError:
+            return False
+        except CorruptDataError:
+            return True  # nobody can say what it was: hands off
 
 
 def _folders(prefix: str, key: str) -> Iterator[str]:

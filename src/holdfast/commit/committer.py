@@ -149,6 +149,16 @@ class Committer:
             InvalidRequestError: the committer has no such mode, or the destination is a file.
             DestinationExistsError: mode ``fail`` and the destination holds data.
         """
+        self.require_fit(ctx, mode)
+        return self.start(ctx, self.name, mode, details or {})
+
+    def require_fit(self, ctx: CommitContext, mode: SaveMode) -> None:
+        """Refuse a store or a mode that the committer cannot do; asks the store nothing.
+
+        Raises:
+            UnsupportedError: the committer does not fit the store; says why, and which ones would.
+            InvalidRequestError: the committer has no such mode.
+        """
         from holdfast.commit.committers import fitting_committers  # the registry is made of these values
 
         refused = self.refusal(ctx.store.capabilities, ctx.settings)
@@ -160,7 +170,6 @@ class Committer:
         if mode not in self.modes:
             known = ", ".join(sorted(one.value for one in self.modes))
             raise InvalidRequestError(f"{self.name} knows only the modes {known}: choose one", mode=mode.value)
-        return self.start(ctx, self.name, mode, details or {})
 
     def start_task(self, ctx: CommitContext, job: JobRecord, task: int) -> TaskAttempt:
         """An attempt at task number `task`, for this process alone."""

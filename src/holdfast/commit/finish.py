@@ -21,6 +21,7 @@ from holdfast.commit.publication import PUBLICATIONS, UPLOADS
 from holdfast.commit.records import FileEntry, JobReport, Kind, LogEntry, TaskManifest
 from holdfast.commit.replacement import delete_replaced
 from holdfast.commit.statistics import NO_STATISTICS, Statistics
+from holdfast.commit.streams import dead_batches
 from holdfast.commit.success import FILENAME_LIMIT, write_success
 from holdfast.errors import CorruptDataError, NotFoundError
 from holdfast.stores.base import batched_keys, iter_objects
@@ -92,7 +93,7 @@ def finish_decision(
         write_success(ctx, report, entry.seq)
     # The job is over: what is still pending under its name belongs to attempts that do not count.
     with measure.stage("job_stage_cleanup"):
-        over = OverJobs(ctx, [entry.job])
+        over = OverJobs(ctx, [entry.job], dead_batches(entry))
         PUBLICATIONS[entry.record.publication].sweep(ctx, over.is_over)
         remove_job_dirs(ctx, over)
     write_mark(ctx, entry.seq, "done", json.dumps({"damaged": damaged[:1000]}).encode() + b"\n")

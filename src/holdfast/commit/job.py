@@ -37,7 +37,7 @@ from holdfast.errors import (
 )
 from holdfast.stores.base import Create, Trit
 
-__all__ = ["abort_job", "commit_job", "start_job"]
+__all__ = ["abort_job", "announce_job", "commit_job", "describe_job", "start_job"]
 
 _log = logging.getLogger(__name__)
 
@@ -56,12 +56,23 @@ def start_job(ctx: CommitContext, committer: str, mode: SaveMode, details: Mappi
 
     Crash: at most a ``job.json``; `recover` removes it.
     """
+    record = describe_job(ctx, committer, mode, details)
+    if record is not None:
+        announce_job(ctx, record)
+    return record
+
+
+def describe_job(ctx: CommitContext, committer: str, mode: SaveMode, details: Mapping[str, object]) -> JobRecord | None:
+    """The first half of `start_job`: check the destination and say who the job is. Writes nothing.
+
+    Raises and returns what `start_job` does, but does not try whether the store heeds conditions.
+    """
     publication = choose_publication(ctx.store)
     view = read_log(ctx)
     refuse_file(ctx)
     if is_to_be_skipped(ctx, mode):
         return None
-    record = JobRecord(
+    return JobRecord(
         job=new_job_id(ctx.clock, ctx.ids),
         committer=committer,
         publication=publication.name,
@@ -70,12 +81,24 @@ def start_job(ctx: CommitContext, committer: str, mode: SaveMode, details: Mappi
         started_at_s=round(ctx.clock.now_s(), 3),
         details=details,
     )
+
+
+def announce_job(ctx: CommitContext, record: JobRecord) -> None:
+    """The second half of `start_job`: write the job's record, so that others keep their hands off what it uploads.
+
+    Guarantee: returns only when the record stands. Several processes of one job may announce it, each with the same
+    record: one write wins, the others see that it is theirs.
+
+    Raises:
+        UnsupportedError: the store ignores conditional writes.
+
+    Crash: at most a ``job.json``; `recover` removes it.
+    """
     data = encode_job(record)
     found = create_record(ctx, layout.job_record(record.job), data)
     if found != data:
         raise ConflictError("another job has the same id: run the job again", job=record.job)
     _require_conditional_writes(ctx, record, data)
-    return record
 
 
 def _require_conditional_writes(ctx: CommitContext, record: JobRecord, data: bytes) -> None:

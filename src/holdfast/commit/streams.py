@@ -9,13 +9,14 @@ holds one mark a stream however long the streams run.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from holdfast.commit.context import CommitContext
 from holdfast.commit.log import LogView, read_entry
-from holdfast.commit.records import JobRecord, StreamMark
+from holdfast.commit.records import JobRecord, Kind, LogEntry, StreamMark
 from holdfast.errors import InvalidRequestError, NotFoundError
 
-__all__ = ["advance_streams", "is_committed_batch", "read_streams"]
+__all__ = ["advance_streams", "dead_batches", "is_committed_batch", "is_dead", "read_streams"]
 
 
 def read_streams(ctx: CommitContext, view: LogView) -> Mapping[str, StreamMark] | None:
@@ -54,3 +55,25 @@ def advance_streams(job: JobRecord, streams: Mapping[str, StreamMark]) -> Mappin
         return streams
     mark = StreamMark(batch=job.stream.batch, checkpoint=job.stream.checkpoint)
     return {**streams, job.stream.stream: mark}
+
+
+# --- leftovers --------------------------------------------------------------------------------------------------------
+def dead_batches(entry: LogEntry) -> Mapping[str, StreamMark]:
+    """Up to which batch a stream's jobs are over, the decision's own aside; for whoever finishes `entry`.
+
+    A batch is committed once, so every other job that wrote it can never be. The committed one itself is finished
+    before the stream's next batch is decided, hence the last batch counts only where `entry` is the one that decided
+    it: the others' clean-up must not take the uploads of a job that waits to be published.
+    """
+    own = entry.record.stream if entry.kind is Kind.COMMIT else None
+    return {
+        name: mark if own is not None and own.stream == name else replace(mark, batch=mark.batch - 1)
+        for name, mark in entry.streams.items()
+    }
+
+
+def is_dead(job: JobRecord, dead: Mapping[str, StreamMark]) -> bool:
+    """Whether `job` wrote a batch of which the log says that it is over (see `dead_batches`)."""
+    if job.stream is None or (mark := dead.get(job.stream.stream)) is None:
+        return False
+    return mark.checkpoint == job.stream.checkpoint and job.stream.batch <= mark.batch
