@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 
+from holdfast.commit.classic.file_v1 import FILE_V1
+from holdfast.commit.classic.file_v2 import FILE_V2
 from holdfast.commit.committer import CONDITIONAL_WRITES, HIDDEN_WRITES, Committer
 from holdfast.commit.job import abort_job, commit_job, start_job
 from holdfast.commit.records import SaveMode
@@ -26,7 +28,7 @@ TWO_PHASE = Committer(
     abort=abort_job,
 )
 
-COMMITTERS: Mapping[str, Committer] = {committer.name: committer for committer in (TWO_PHASE,)}
+COMMITTERS: Mapping[str, Committer] = {committer.name: committer for committer in (TWO_PHASE, FILE_V1, FILE_V2)}
 
 
 def get_committer(name: str) -> Committer:

@@ -1,0 +1,121 @@
+"""Where FileOutputCommitter keeps its work, and what both of its algorithms do there in a task.
+
+    _temporary/<job attempt>/_temporary/<attempt>/<path>     while the attempt writes
+    _temporary/<job attempt>/<task>/<path>                   committed by the task; only in v1
+
+Source: paper 000, III.B; paper 001, "Hadoop MR Commit algorithm 1".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from holdfast.commit.classic.moves import delete_dir, is_dir, open_whole_file
+from holdfast.commit.classic.names import attempt_name, task_name
+from holdfast.commit.context import CommitContext
+from holdfast.commit.ids import FileOwner, JobId
+from holdfast.commit.measure import Measure
+from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, TaskCommit, Totals
+from holdfast.commit.sinks import RenameSink, UploadSink
+from holdfast.commit.success import read_success
+from holdfast.commit.task import TaskScope, totals_of
+from holdfast.errors import CorruptDataError, HoldfastError, NotFoundError
+
+__all__ = [
+    "TEMPORARY",
+    "abort_attempt",
+    "attempt_dir",
+    "clean_up",
+    "committed_dir",
+    "job_attempt_dir",
+    "open_attempt_file",
+    "report_task",
+    "reported_totals",
+    "require_attempt",
+    "succeeded",
+]
+
+TEMPORARY = "_temporary"
+
+
+def job_attempt_dir(job_attempt: int) -> str:
+    """Where an attempt at a job works. It does not name the job: one job at a time writes to a destination."""
+    return f"{TEMPORARY}/{job_attempt}"
+
+
+def attempt_dir(job: JobRecord, owner: FileOwner) -> str:
+    """Where a task attempt writes."""
+    return f"{job_attempt_dir(job.job_attempt)}/{TEMPORARY}/{attempt_name(owner)}"
+
+
+def committed_dir(job: JobRecord, task: int) -> str:
+    """Where v1 puts what a task committed."""
+    return f"{job_attempt_dir(job.job_attempt)}/{task_name(job.job, task)}"
+
+
+def open_attempt_file(scope: TaskScope, path: str) -> UploadSink | RenameSink:
+    """A file in the attempt's directory."""
+    return open_whole_file(scope, f"{attempt_dir(scope.job, scope.owner)}/{path}", path)
+
+
+def require_attempt(ctx: CommitContext, job: JobRecord, owner: FileOwner, written: int) -> bool:
+    """Whether the attempt has anything to commit (``needsTaskCommit``).
+
+    Args:
+        written: how many files the attempt says that it wrote.
+
+    Raises:
+        NotFoundError: it wrote some and they are gone: the job ended, or another one cleaned up (scenario 6).
+    """
+    if is_dir(ctx, attempt_dir(job, owner)):
+        return True
+    if written:
+        raise NotFoundError(
+            "what the attempt wrote is gone, since a job ended in this destination: run the job again",
+            url=ctx.url,
+            job=job.job,
+            task=owner.task,
+        )
+    return False
+
+
+def report_task(owner: FileOwner, files: tuple[FileEntry, ...]) -> TaskCommit:
+    """What a task tells the driver. Only counts: the driver finds the files by itself."""
+    return TaskCommit(job=owner.job, task=owner.task, attempt=owner.attempt, totals=totals_of(files))
+
+
+def reported_totals(commits: Sequence[TaskCommit]) -> Totals:
+    """What the tasks say that they wrote. For reports: nothing is decided by it."""
+    totals = Totals()
+    for commit in commits:
+        totals += commit.totals
+    return totals
+
+
+def abort_attempt(ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
+    """Delete the attempt's directory; nothing there is no error (scenarios 16 and 22)."""
+    delete_dir(ctx, attempt_dir(job, owner))
+
+
+def succeeded(ctx: CommitContext, job: JobId) -> bool:
+    """Whether ``_SUCCESS`` is this job's: it is the last thing that a job writes before it cleans up."""
+    try:
+        report = read_success(ctx)
+    except CorruptDataError:
+        return False
+    return report is not None and report.get("jobId") == job
+
+
+def clean_up(measure: Measure, outcome: JobOutcome) -> JobOutcome:
+    """Delete ``_temporary`` as a whole, with the work of every other job in this destination (C7 does not hold).
+
+    The job has ended by now: trouble is part of the outcome, no error.
+    """
+    try:
+        with measure.stage("job_stage_cleanup"):
+            delete_dir(measure.ctx, TEMPORARY)
+    except HoldfastError as error:
+        reason = f"the job is over, but its working directory could not be deleted: {error}"
+        return replace(outcome, finished=False, pending_reason=reason)
+    return outcome

@@ -1,0 +1,144 @@
+"""What dead jobs of ``file-v1`` and ``file-v2`` left, found by the ids in the names of their directories.
+
+Going forward is never provably right: a late attempt may have replaced a committed directory (v1), or its files (v2),
+and a job commit that died in its merge left no record of how far it came. So a job that has not said ``_SUCCESS`` goes
+back, as far as its files can be told by their names.
+
+Source: paper 001, "Job Recovery" and "v2 Job Recovery"; the clean-up of single jobs is ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from holdfast.commit import layout
+from holdfast.commit.classic.file_layout import TEMPORARY, succeeded
+from holdfast.commit.classic.jobs import delete_visible
+from holdfast.commit.classic.moves import delete_dir
+from holdfast.commit.classic.names import attempt_owner, file_job, task_number
+from holdfast.commit.committer import Action, Leftover
+from holdfast.commit.context import CommitContext
+from holdfast.commit.ids import JobId, is_job_id
+from holdfast.stores.base import iter_objects, iter_uploads, multipart
+
+__all__ = ["find_file_jobs"]
+
+
+@dataclass(slots=True)
+class _FileJob:
+    """What lies below ``_temporary`` of one job.
+
+    Attributes:
+        directories: of its tasks and attempts, relative to the destination.
+        committed: the directories among them that a task committed.
+        chosen: whether a file has a name that does not tell the job.
+    """
+
+    active_at_s: float = 0.0
+    directories: set[str] = field(default_factory=set)
+    committed: set[str] = field(default_factory=set)
+    chosen: bool = False
+    uploads: int = 0
+
+
+def find_file_jobs(ctx: CommitContext, *, committer: str) -> Iterator[Leftover]:
+    """Jobs that have something below ``_temporary``, dead or alive.
+
+    Args:
+        committer: ``file-v1`` for the jobs of which a task has committed a directory, ``file-v2`` for the others: these
+            look like jobs of ``file-v1`` before the first task commit, and end in the same way.
+
+    A job that died between its last rename and ``_SUCCESS`` has left nothing to be found by.
+    """
+    jobs = {job: found for job, found in _scan(ctx).items() if bool(found.committed) == (committer == "file-v1")}
+    if not jobs:
+        return
+    visible = dict.fromkeys(jobs, 0)
+    for path, _info in layout.iter_visible(ctx.store, ctx.prefix):
+        if (job := file_job(path)) in visible:
+            visible[job] += 1
+    for job, found in sorted(jobs.items()):
+        action, reason = _judge(found, visible[job], is_success=succeeded(ctx, job))
+        yield Leftover(
+            committer=committer,
+            job=job,
+            active_at_s=found.active_at_s,
+            action=action,
+            reason=reason,
+            finish=_finish(ctx, job, found, action),
+            files=visible[job],
+            uploads=found.uploads,
+        )
+
+
+def _scan(ctx: CommitContext) -> dict[JobId, _FileJob]:
+    jobs: dict[JobId, _FileJob] = {}
+    prefix = ctx.key(f"{TEMPORARY}/")
+    for info in iter_objects(ctx.store, prefix):
+        if (found := _note(ctx, jobs, info.key, info.modified_at_s)) is not None:
+            found.chosen = found.chosen or file_job(info.key) is None
+    if ctx.store.capabilities.multipart is not None:
+        for upload in iter_uploads(multipart(ctx.store), prefix):
+            if (found := _note(ctx, jobs, upload.key, upload.initiated_at_s)) is not None:
+                found.uploads += 1
+    return jobs
+
+
+def _note(ctx: CommitContext, jobs: dict[JobId, _FileJob], key: str, at_s: float) -> _FileJob | None:
+    """Put down what lies at `key` for its job; None if it is nobody's that we know."""
+    segments = key[len(ctx.prefix) :].split("/")
+    if len(segments) < 4 or not segments[1].isdigit():
+        return None
+    is_committed = segments[2] != TEMPORARY
+    depth = 3 if is_committed else 4
+    job = _task_job(segments[2]) if is_committed else _attempt_job(segments[3])
+    if job is None:
+        return None
+    found = jobs.setdefault(job, _FileJob())
+    directory = "/".join(segments[:depth])
+    found.directories.add(directory)
+    if is_committed:
+        found.committed.add(directory)
+    found.active_at_s = max(found.active_at_s, at_s)
+    return found
+
+
+def _task_job(name: str) -> JobId | None:
+    job = JobId(name.removeprefix("task_").partition("_")[0])
+    return job if is_job_id(job) and task_number(job, name) is not None else None
+
+
+def _attempt_job(name: str) -> JobId | None:
+    owner = attempt_owner(name)
+    return None if owner is None else owner.job
+
+
+def _judge(found: _FileJob, visible: int, *, is_success: bool) -> tuple[Action, str]:
+    committed = len(found.committed)
+    taken_over = f"{committed} committed tasks could be taken over by a second attempt at the job"
+    if is_success:
+        return Action.CLEAN, "_SUCCESS names the job, only its working directory is left"
+    if found.chosen:
+        return Action.KEEP, (
+            "its files have names that do not tell the job, so nobody knows which of them are visible already; "
+            f"{taken_over}"
+        )
+    if visible:
+        return Action.BACK, (
+            f"{visible} of its files are visible without _SUCCESS, and a late attempt may have replaced what is left"
+        )
+    return Action.BACK, f"none of its files is visible; {taken_over}"
+
+
+def _finish(ctx: CommitContext, job: JobId, found: _FileJob, action: Action) -> Callable[[], None]:
+    def finish() -> None:
+        if action is Action.KEEP:
+            return
+        if action is Action.BACK:
+            delete_visible(ctx, lambda path: file_job(path) == job)
+        # C7: its own directories; the committers themselves delete all of _temporary.
+        for directory in sorted(found.directories):
+            delete_dir(ctx, directory)
+
+    return finish
