@@ -150,7 +150,7 @@ def test_unknown_conditional_writes_are_probed_and_used() -> None:
 
 def test_store_without_any_way_to_hide_a_file() -> None:
     ctx = World("upload").context(store=MemoryStore(limits=None))
-    with pytest.raises(UnsupportedError, match="multipart uploads or atomic file rename.*choose another store"):
+    with pytest.raises(UnsupportedError, match=r"multipart uploads or atomic file rename.*choose another store"):
         TWO_PHASE.start_job(ctx, SaveMode.APPEND, {})
 
 
