@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import cast
 
 from holdfast.commit.context import CommitContext
-from holdfast.commit.publication import UPLOADS
+from holdfast.commit.publication import ATTEMPT_METADATA, complete_upload
 from holdfast.commit.records import FileEntry
 from holdfast.commit.sinks import RenameSink, UploadSink
 from holdfast.commit.task import TaskScope
@@ -162,12 +162,12 @@ def open_whole_file(scope: TaskScope, path: str, target: str) -> UploadSink | Re
         ConflictError: somebody aborted the upload.
         PreconditionError: there is a file at `path` already; only on a store with rename.
     """
-    ctx = scope.ctx
+    ctx, attempt = scope.ctx, scope.owner.attempt
     if ctx.store.capabilities.rename:
         return RenameSink(rename(ctx.store), ctx.key(path), path, target, lane=scope.lane)
 
     def complete(file: FileEntry) -> None:
-        if not UPLOADS.publish_file(ctx, replace(file, path=path)):
+        if not complete_upload(ctx, replace(file, path=path), attempt):
             raise ConflictError("somebody aborted the upload of a file: run the task again", url=ctx.url, path=path)
 
     return UploadSink(
@@ -177,6 +177,6 @@ def open_whole_file(scope: TaskScope, path: str, target: str) -> UploadSink | Re
         lane=scope.lane,
         budget=scope.budget,
         base_part_bytes=ctx.settings.part_size_bytes,
-        metadata={},
+        metadata={ATTEMPT_METADATA: attempt},
         on_uploaded=complete,
     )
