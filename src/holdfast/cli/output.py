@@ -65,6 +65,11 @@ class Output:
             table.add_row(*(Text(cell) for cell in row))  # Text: a "[" in a name is no markup
         self._console().print(table)
 
+    @property
+    def width(self) -> int:
+        """Columns of the screen; 80 if there is none."""
+        return self._console().width
+
     def _console(self, *, stderr: bool = False) -> Console:
         from rich.console import Console
 

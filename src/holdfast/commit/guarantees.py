@@ -94,6 +94,7 @@ _DISPLACED = "an attempt dies or pauses while its commit replaces another attemp
 _IN_TASK_COMMIT = "it is in its task commit"
 _COMMIT_BEGUN = "the job commit had begun"
 _TWO_DRIVERS = "a second driver commits the same job"
+_NEXT_JOB = "a later job merges what a slow attempt left"
 _OVERWRITES = "it overwrites"
 _OTHER_READERS = "other tools read while the job is being published"
 _ALL_UPLOADS = "abort_pending_uploads is on"
@@ -157,7 +158,7 @@ _TABLE_V = (
     ),
     _row(
         "uncommitted-output-observable",
-        "uncommitted task output observable",
+        "uncommitted output observable",
         "readers meet what an attempt writes before its task commit has ended",
         wanted=False,
         two_phase=_no("it is a pending upload, or in a hidden directory"),
@@ -172,7 +173,7 @@ _TABLE_V = (
     ),
     _row(
         "committed-output-observable",
-        "committed task output observable",
+        "committed output observable",
         "readers meet the output of committed tasks before the job commit",
         wanted=False,
         two_phase=_no("it stays hidden until the decision"),
@@ -215,7 +216,7 @@ _TABLE_V = (
     ),
     _row(
         "partitioned-executor",
-        "partitioned executor resilience",
+        "partitioned executors",
         "an executor that is cut off and goes on does no harm",
         two_phase=_yes("nothing that it writes is named by the decision"),
         magic=_yes("its uploads stay pending", unless=_PARTITIONED),
@@ -316,7 +317,7 @@ _INVARIANTS = (
         magic=_yes("what a slow attempt uploads stays pending", unless=_TWO_DRIVERS),
         staging=_yes("what a slow attempt uploads stays pending", unless=_TWO_DRIVERS),
         manifest=_yes("what a slow attempt writes stays in its directory", unless=_TWO_DRIVERS),
-        v1=_yes("what a slow attempt writes stays in its directory", unless=_TWO_DRIVERS),
+        v1=_yes("what a slow attempt writes stays hidden", unless=_NEXT_JOB),
         v2=_no("a slow task commit renames into the destination"),
         direct=_no("a slow attempt writes into the destination"),
         stocator=_no("a slow attempt writes into the destination"),

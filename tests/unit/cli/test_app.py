@@ -16,7 +16,7 @@ from holdfast.cli.output import counted, duration, size, when
 from holdfast.errors import HoldfastError
 from tests.unit.cli.destinations import commit_table, run
 
-_COMMANDS = ["demo", "write", "read", "verify", "history", "recover", "show"]
+_COMMANDS = ["demo", "write", "read", "verify", "history", "recover", "show", "committers"]
 
 
 @pytest.mark.parametrize("command", [[], *([name] for name in _COMMANDS), ["uploads", "list"], ["uploads", "abort"]])

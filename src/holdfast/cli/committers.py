@@ -1,0 +1,172 @@
+"""``holdfast committers``: which there are, what they guarantee, which of them a store allows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from holdfast.cli.arguments import Reach, on_store, reports
+from holdfast.cli.output import Output
+
+if TYPE_CHECKING:
+    from holdfast.commit import Committer
+    from holdfast.commit.guarantees import Answer
+    from holdfast.stores.base import Capabilities
+
+__all__ = ["committers"]
+
+_EPILOG = """\b
+Examples:
+  holdfast committers
+  holdfast committers s3://bucket/flights
+  holdfast committers --why magic
+
+Choose one with --committer of holdfast write, or with option("committer", NAME) in Spark. Which one to choose is in
+docs/committers.md."""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("url", required=False)
+@click.option("--why", metavar="COMMITTER", help="Only this committer, with the reason for each answer.")
+@on_store
+@reports
+def committers(url: str | None, why: str | None, reach: Reach, out: Output) -> None:
+    """Show the commit protocols, what each guarantees, and which ones the store at URL allows."""
+    from holdfast.commit import COMMITTERS, TWO_PHASE, get_committer
+    from holdfast.commit.guarantees import GUARANTEES
+
+    chosen = [get_committer(why)] if why else list(COMMITTERS.values())
+    here = _verdicts(chosen, url, reach) if url else {}
+    out.document(
+        {
+            "url": url,
+            "default": TWO_PHASE.name,
+            "committers": [_fields(one, here) for one in chosen],
+            "guarantees": [
+                {
+                    "name": row.name,
+                    "title": row.title,
+                    "meaning": row.meaning,
+                    "wanted": row.wanted,
+                    "answers": {one.name: _answer_fields(row.answers[one.name]) for one in chosen},
+                }
+                for row in GUARANTEES
+            ],
+        }
+    )
+    names = {one.name: one.name + (" (default)" if one is TWO_PHASE else "") for one in chosen}
+    if here:
+        rows = [(names[one.name], here[one.name][0], here[one.name][1] or one.summary) for one in chosen]
+        out.table(["committer", "here", ""], rows)
+    else:
+        out.table(
+            ["committer", "what it does", "needs"], [(names[one.name], one.summary, _needs(one)) for one in chosen]
+        )
+    if why:
+        answers = [(row.title, row.meaning, row.answers[chosen[0].name]) for row in GUARANTEES]
+        out.table(
+            ["guarantee", "means that", "", "why"],
+            [(title, meaning, _sentence(answer), answer.why) for title, meaning, answer in answers],
+        )
+    else:
+        _guarantee_tables([one.name for one in chosen], out)
+
+
+# --- what a store allows ----------------------------------------------------------------------------------------------
+def _verdicts(chosen: Iterable[Committer], url: str, reach: Reach) -> dict[str, tuple[str, str]]:
+    """Whether each committer runs at `url`, and why not. One request, so that a mistyped bucket shows."""
+    with reach.open(url) as ctx:
+        ctx.store.list_page(ctx.prefix, max_keys=1)
+        return {one.name: _verdict(one, ctx.store.capabilities) for one in chosen}
+
+
+def _verdict(committer: Committer, capabilities: Capabilities) -> tuple[str, str]:
+    from holdfast.commit import CommitSettings
+
+    refused = committer.refusal(capabilities)
+    if not refused:
+        return "runs", ""
+    if not committer.refusal(capabilities, CommitSettings(allow_unsafe=True)):
+        return "runs with allowUnsafe", committer.unsafe or refused
+    if not committer.refusal(capabilities, CommitSettings(allow_unsafe=True, allow_unfenced=True)):
+        return "runs with allowUnfenced", refused
+    return "refused", refused
+
+
+def _needs(committer: Committer) -> str:
+    needs = [need.what for need in committer.needs]
+    return "; ".join(dict.fromkeys([*needs, *(["allowUnsafe"] if committer.unsafe else [])]))
+
+
+def _fields(committer: Committer, here: Mapping[str, tuple[str, str]]) -> dict[str, object]:
+    verdict, reason = here.get(committer.name, (None, None))
+    return {
+        "name": committer.name,
+        "summary": committer.summary,
+        "source": committer.source,
+        "needs": [need.what for need in committer.needs],
+        "modes": sorted(mode.value for mode in committer.modes),
+        "unsafe": committer.unsafe or None,
+        "here": verdict,
+        "reason": reason or None,
+    }
+
+
+# --- guarantees -------------------------------------------------------------------------------------------------------
+def _answer_fields(answer: Answer) -> dict[str, object]:
+    return {"holds": answer.holds, "unless": answer.unless or None, "why": answer.why}
+
+
+def _sentence(answer: Answer) -> str:
+    word = "yes" if answer.holds else "no"
+    return f"{word}, unless {answer.unless}" if answer.unless else word
+
+
+def _guarantee_tables(names: Sequence[str], out: Output) -> None:
+    """Guarantees as rows, committers as columns, as many side by side as the screen has room for."""
+    from holdfast.commit.guarantees import GUARANTEES
+
+    groups: dict[tuple[Answer, ...], list[str]] = {}
+    for name in names:
+        groups.setdefault(tuple(row.answers[name] for row in GUARANTEES), []).append(name)
+    notes = list(dict.fromkeys(answer.unless for answers in zip(*groups, strict=True) for answer in answers))
+    notes = [note for note in notes if note]
+    columns = [
+        ("\n".join(map(_folded, group)), [_cell(answer, notes) for answer in answers])
+        for answers, group in groups.items()
+    ]
+    titles = [row.title for row in GUARANTEES]
+    for some in _fitting(columns, out.width - max(map(len, titles))):
+        cells = zip(titles, *(column for _head, column in some), strict=True)
+        out.table(["guarantee", *(head for head, _column in some)], list(cells))
+    for number, note in enumerate(notes, start=1):
+        out.say(f"{_mark(number)} unless {note}")
+
+
+def _fitting(columns: Sequence[tuple[str, list[str]]], room: int) -> Iterable[Sequence[tuple[str, list[str]]]]:
+    some: list[tuple[str, list[str]]] = []
+    used = 0
+    for head, cells in columns:
+        wide = 2 + max(len(line) for line in [*head.split("\n"), *cells])
+        if some and used + wide > room:
+            yield some
+            some, used = [], 0
+        some.append((head, cells))
+        used += wide
+    yield some
+
+
+def _folded(name: str) -> str:
+    """A name that takes as little room as it can: ``staging-`` above ``directory``."""
+    return name.replace("-", "-\n").replace("_", "_\n")
+
+
+def _cell(answer: Answer, notes: Sequence[str]) -> str:
+    word = "yes" if answer.holds else "no"
+    return word + _mark(notes.index(answer.unless) + 1) if answer.unless else word
+
+
+def _mark(number: int) -> str:
+    return "".join("⁰¹²³⁴⁵⁶⁷⁸⁹"[int(digit)] for digit in str(number))

@@ -1,0 +1,91 @@
+"""`committers`: a table that can be read, and what a store allows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from holdfast.commit import COMMITTERS
+from holdfast.commit.guarantees import GUARANTEES
+from holdfast.testing.moto import MotoServer
+from tests.unit.cli.destinations import run
+
+
+@pytest.mark.parametrize("columns", [80, 100, 200])
+def test_the_table_fits_the_screen_and_has_every_row_and_committer(
+    columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    result = run("committers")
+    assert result.exit_code == 0
+    assert max(map(len, result.stdout.splitlines())) <= columns
+    for row in GUARANTEES:
+        assert row.title in result.stdout
+    for name in COMMITTERS:
+        assert name in result.stdout
+    assert "two_phase (default)" in result.stdout
+
+
+def test_marks_are_explained() -> None:
+    lines = run("committers").stdout.splitlines()
+    marks = {letter for line in lines for letter in line if letter in "¹²³⁴⁵⁶⁷⁸⁹"}
+    for mark in marks:
+        assert any(line.startswith(f"{mark} unless ") for line in lines)
+
+
+def test_as_json() -> None:
+    document = json.loads(run("committers", "--json").stdout)
+    assert document["default"] == "two_phase"
+    assert [one["name"] for one in document["committers"]] == list(COMMITTERS)
+    rows = {row["name"]: row for row in document["guarantees"]}
+    assert rows["C8"]["answers"]["two_phase"] == {
+        "holds": True,
+        "unless": None,
+        "why": "one log, written by put-if-absent",
+    }
+    assert document["committers"][0]["here"] is None
+
+
+def test_one_committer_with_its_reasons() -> None:
+    result = run("committers", "--why", "two-phase")
+    assert "one log, written by" in result.stdout
+    if "file-v1" in COMMITTERS:
+        assert "file-v1" not in result.stdout
+
+
+def test_an_unknown_committer_offers_the_nearest() -> None:
+    result = run("committers", "--why", "two_fase")
+    assert result.exit_code == 2
+    assert "did you mean 'two_phase'" in result.stderr
+
+
+def test_what_a_directory_allows(tmp_path: Path) -> None:
+    found = {one["name"]: one for one in json.loads(run("committers", str(tmp_path), "--json").stdout)["committers"]}
+    assert found["two_phase"]["here"] == "runs"
+    for name in {"direct", "stocator", "emr"} & set(COMMITTERS):
+        assert found[name]["here"] == "runs with allowUnsafe"
+        assert found[name]["reason"]
+    assert "runs" in run("committers", str(tmp_path)).stdout
+
+
+def test_what_s3_allows_and_a_missing_bucket(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scenario 63: committers that rename are refused on S3, with the reason."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "a")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "b")
+    with MotoServer() as server:
+        where = ("--endpoint-url", server.endpoint_url, "--region", "us-east-1", "--json")
+        server.create_bucket("there")
+        found = {one["name"]: one for one in json.loads(run("committers", "s3://there/t", *where).stdout)["committers"]}
+        missing = run("committers", "s3://not-there/t", *where)
+    assert found["two_phase"]["here"] == "runs"
+    if "manifest" in found:
+        assert found["manifest"]["here"] != "runs"
+        assert "atomic file rename" in found["manifest"]["reason"]
+    assert missing.exit_code == 2
+    assert "no such bucket" in missing.stderr
+
+
+def test_a_wrong_url_is_refused() -> None:
+    assert run("committers", "s4://bucket/x").exit_code == 2
