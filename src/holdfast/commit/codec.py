@@ -200,7 +200,7 @@ def decode_job(key: str, data: bytes) -> JobRecord:
         value = json_object(data)
         require(value["format"] == _JOB_FORMAT, "format is unknown")
         record = _read_job(value)
-        require(key.endswith(layout.job_record(record.job)), "the record is another job's")
+        require(f"{record.job}/" in key, "the record is another job's")
         return record
 
     return guarded(key, decode)
