@@ -16,6 +16,7 @@ __all__ = [
     "as_choice",
     "as_columns",
     "as_directory",
+    "as_name",
     "as_number",
     "as_place",
     "as_record_limit",
@@ -89,6 +90,14 @@ def as_size(text: str, least: int) -> int:
         at_least = f" of at least {least}" if least > 1 else ""
         raise InvalidRequestError(f"not a size{at_least}: write bytes, or a number with k, m or g such as 128m")
     return size_bytes
+
+
+def as_name(text: str) -> str:
+    """A name that people read in records and errors."""
+    name = text.strip()
+    if not name or len(name) > 200 or not name.isprintable():
+        raise InvalidRequestError("not a name: write 1 to 200 printable characters")
+    return name
 
 
 def as_place(text: str) -> str:

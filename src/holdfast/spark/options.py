@@ -21,6 +21,7 @@ from holdfast.spark.option_values import (
     as_boolean,
     as_choice,
     as_columns,
+    as_name,
     as_number,
     as_record_limit,
     as_size,
@@ -30,11 +31,13 @@ from holdfast.stores.s3_options import S3Options
 __all__ = [
     "ReadOptions",
     "StoreOptions",
+    "StreamOptions",
     "WriteOptions",
     "joined_columns",
     "option_strings",
     "parse_late_format_options",
     "parse_read_options",
+    "parse_stream_options",
     "parse_write_options",
 ]
 
@@ -60,6 +63,7 @@ _WRITE_KEYS = (
     "writeId",
     *COMMIT_KEYS,
 )
+_STREAM_KEYS = (*_WRITE_KEYS, "streamId", "checkpointLocation", "queryName")
 _READ_KEYS = (*_STORE_KEYS, "fileFormat", "columns", "filters", "pushFilters", "splitSize", "timeZone")
 
 
@@ -123,6 +127,19 @@ class WriteOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
+class StreamOptions:
+    """A stream's writes.
+
+    Attributes:
+        write: each batch's.
+        stream_id: the stream's name on the destination; empty: the id of the query, which its checkpoint keeps.
+    """
+
+    write: WriteOptions
+    stream_id: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class ReadOptions:
     """A read.
 
@@ -159,10 +176,43 @@ def parse_write_options(options: Mapping[str, str], overwrite: bool) -> WriteOpt
         InvalidRequestError: one sentence with the next act.
     """
     given = Given(options, _WRITE_KEYS)
+    return _parse_write(given, _WRITE_KEYS, overwrite)
+
+
+def parse_stream_options(options: Mapping[str, str], overwrite: bool) -> StreamOptions:
+    """The options of a stream's writes.
+
+    Args:
+        options: of ``df.writeStream``, Spark's own ``checkpointLocation`` and ``queryName`` among them.
+        overwrite: whether the output mode is ``complete``; Spark lets only that and ``append`` through.
+
+    Raises:
+        InvalidRequestError: one sentence with the next act.
+    """
+    given = Given(options, _STREAM_KEYS)
+    write = _parse_write(given, _STREAM_KEYS, overwrite)
+    for option, other in (("ifExists", "append"), ("partitionOverwriteMode", "static")):
+        if (value := given.take(option, str.lower)) not in (None, other):
+            raise InvalidRequestError(
+                "a stream adds its batches, or replaces everything in output mode complete: leave the option out",
+                option=option,
+                value=value,
+            )
+    if write.committer != "two_phase":
+        raise InvalidRequestError(
+            "only two_phase remembers which batches are committed, with another committer a batch that Spark repeats "
+            "would be there twice: leave the option out",
+            option="committer",
+            value=write.committer,
+        )
+    return StreamOptions(write=write, stream_id=given.take("streamId", as_name) or "")
+
+
+def _parse_write(given: Given, known: Sequence[str], overwrite: bool) -> WriteOptions:
     store = _parse_store(given)
     file_format = get_format(given.take("fileFormat", str) or "parquet")
     parsed = file_format.parse_options(given.rest)
-    _refuse_unknown(parsed.unknown, (*_WRITE_KEYS, *file_format.parsers))
+    _refuse_unknown(parsed.unknown, (*known, *file_format.parsers))
     partition_by = given.take("partitionBy", as_columns) or ()
     return WriteOptions(
         store=store,

@@ -6,16 +6,17 @@ from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
 from holdfast.spark.failures import one_sentence
-from holdfast.spark.options import parse_read_options, parse_write_options
+from holdfast.spark.options import parse_read_options, parse_stream_options, parse_write_options
 from holdfast.spark.pushdown import PushingReader
 from holdfast.spark.reader import HoldfastReader, infer_schema
+from holdfast.spark.stream_writer import HoldfastStreamWriter
 from holdfast.spark.writer import HoldfastWriter
 
 __all__ = ["HoldfastDataSource"]
 
 
 class HoldfastDataSource(DataSource):
-    """``df.write.format("holdfast")`` and ``spark.read.format("holdfast")``.
+    """``df.write.format("holdfast")``, ``df.writeStream.format("holdfast")`` and ``spark.read.format("holdfast")``.
 
     Options are in docs/spark.md; they are parsed and checked before any task runs.
     """
@@ -39,3 +40,8 @@ class HoldfastDataSource(DataSource):
         """A job that is checked and announced."""
         with one_sentence():
             return HoldfastWriter(parse_write_options(self.options, overwrite), schema)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> HoldfastStreamWriter:
+        """A batch that is checked; its tasks announce it."""
+        with one_sentence():
+            return HoldfastStreamWriter(parse_stream_options(self.options, overwrite), schema)
