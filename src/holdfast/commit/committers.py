@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from holdfast.commit.classic.file_v1 import FILE_V1
 from holdfast.commit.classic.file_v2 import FILE_V2
+from holdfast.commit.classic.manifest import MANIFEST
 from holdfast.commit.committer import CONDITIONAL_WRITES, HIDDEN_WRITES, Committer
 from holdfast.commit.job import abort_job, commit_job, start_job
 from holdfast.commit.records import SaveMode
@@ -28,7 +29,9 @@ TWO_PHASE = Committer(
     abort=abort_job,
 )
 
-COMMITTERS: Mapping[str, Committer] = {committer.name: committer for committer in (TWO_PHASE, FILE_V1, FILE_V2)}
+COMMITTERS: Mapping[str, Committer] = {
+    committer.name: committer for committer in (TWO_PHASE, MANIFEST, FILE_V1, FILE_V2)
+}
 
 
 def get_committer(name: str) -> Committer:

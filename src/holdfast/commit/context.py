@@ -28,7 +28,7 @@ class HadoopSettings:
         abort_pending_uploads: `magic`, `staging-*`: end a job by aborting every pending upload below the destination,
             also those of other jobs. Off here, on in Hadoop (HADOOP-18797): off, only uploads of the job itself go.
         unique_filenames: `staging-*`: put the job's id into file names that do not hold it.
-        delete_target_files: `manifest`: delete what stands where a file goes; off, it is replaced by the rename.
+        delete_target_files: `manifest`: delete what stands where a file goes; off, such a file fails the job.
         validate_output: `manifest`: look at every file after the renames.
         manifest_save_attempts: `manifest`: how often a task tries to save its manifest.
         cleanup_skipped: `manifest`: leave the job's directory.
