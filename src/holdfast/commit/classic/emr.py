@@ -30,9 +30,9 @@ from holdfast.commit.ids import FileOwner, JobId
 from holdfast.commit.layout import is_hidden
 from holdfast.commit.manifests import check_messages
 from holdfast.commit.measure import Measure
-from holdfast.commit.publication import UPLOADS
+from holdfast.commit.publication import ATTEMPT_METADATA
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, SaveMode, TaskCommit, Totals
-from holdfast.commit.sinks import RenameSink, UploadSink
+from holdfast.commit.sinks import UploadSink
 from holdfast.commit.task import TaskScope, TaskSteps, totals_of
 from holdfast.errors import HoldfastError
 from holdfast.stores.base import UploadInfo, iter_uploads, multipart
@@ -41,8 +41,17 @@ __all__ = ["EMR"]
 
 
 # --- tasks ------------------------------------------------------------------------------------------------------------
-def _open_file(scope: TaskScope, path: str) -> UploadSink | RenameSink:
-    return UPLOADS.open_file(scope.ctx, scope.owner, path, scope.lane, scope.budget)
+def _open_file(scope: TaskScope, path: str) -> UploadSink:
+    ctx = scope.ctx
+    return UploadSink(
+        multipart(ctx.store),
+        ctx.key(path),
+        path,
+        lane=scope.lane,
+        budget=scope.budget,
+        base_part_bytes=ctx.settings.part_size_bytes,
+        metadata={ATTEMPT_METADATA: scope.owner.attempt},
+    )
 
 
 def _commit_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
