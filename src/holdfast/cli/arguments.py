@@ -17,7 +17,7 @@ from holdfast.cli.failures import PROBLEM, as_holdfast_error, exit_code
 from holdfast.cli.output import Output, hush
 
 if TYPE_CHECKING:
-    from holdfast.commit import CommitContext, Progress
+    from holdfast.commit import CommitContext, CommitSettings, Progress
     from holdfast.stores.s3_options import S3Options
 
 __all__ = ["Reach", "age", "on_store", "reports"]
@@ -50,12 +50,23 @@ class Reach:
         return S3Options(endpoint_url=self.endpoint_url, region=self.region)
 
     @contextlib.contextmanager
-    def open(self, url: str, progress: Progress | None = None) -> Iterator[CommitContext]:
-        """The destination at `url`, closed at the end."""
+    def open(
+        self,
+        url: str,
+        progress: Progress | None = None,
+        *,
+        settings: CommitSettings | None = None,
+        staging: bool = False,
+    ) -> Iterator[CommitContext]:
+        """The destination at `url`, closed at the end.
+
+        Args:
+            staging: whether jobs that stage files are to be found.
+        """
         from holdfast.commit import open_context
         from holdfast.commit.context import silent
 
-        ctx = open_context(url, s3=self.s3_options(), progress=progress or silent)
+        ctx = open_context(url, s3=self.s3_options(), settings=settings, progress=progress or silent, staging=staging)
         try:
             yield ctx
         finally:

@@ -5,19 +5,21 @@ from __future__ import annotations
 from holdfast.commit import CommitContext, History, read_history
 from holdfast.commit.layout import iter_visible
 from holdfast.errors import InvalidRequestError, NotFoundError
-from holdfast.stores.base import iter_objects
+from holdfast.stores.base import iter_objects, iter_uploads, multipart
 
 __all__ = ["require_anything", "require_history"]
 
 
 def require_anything(ctx: CommitContext) -> None:
-    """Refuse a destination where there is nothing at all.
+    """Refuse a destination where there is nothing at all, not even a pending upload.
 
     Raises:
         NotFoundError: check the url.
         InvalidRequestError: the destination is a file.
     """
     if next(iter_objects(ctx.store, ctx.prefix, page_size=1), None) is not None:
+        return
+    if ctx.store.capabilities.multipart is not None and any(iter_uploads(multipart(ctx.store), ctx.prefix)):
         return
     if ctx.prefix:
         try:

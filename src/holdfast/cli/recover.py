@@ -11,7 +11,7 @@ from holdfast.cli.failures import PROBLEM
 from holdfast.cli.output import Output, counted, duration
 
 if TYPE_CHECKING:
-    from holdfast.commit import RecoveryReport
+    from holdfast.commit import RecoveredJob, RecoveryReport
 
 __all__ = ["recover"]
 
@@ -20,10 +20,11 @@ Examples:
   holdfast recover s3://bucket/flights --dry-run
   holdfast recover s3://bucket/flights
   holdfast recover s3://bucket/flights --older-than 0s
+  holdfast recover s3://bucket/flights --shared-dir /mnt/shared/staging
 
-Jobs whose decision is in the log are finished at once, whatever their age. An undecided job may be alive: it is aborted
-only if it has been quiet for --older-than. One that was alive all the same fails cleanly. Exit code 1 if something is
-damaged and needs you. Safe to run at any time, and again."""
+Jobs whose decision is in the log are finished at once, whatever their age. Any other job may be alive: it is ended only
+if it has been quiet for --older-than. A two_phase job that was alive all the same fails cleanly; for jobs of the other
+committers choose an age at which they are dead for certain. Exit code 1 if something needs you. Safe to run again."""
 
 
 @click.command(epilog=_EPILOG)
@@ -33,29 +34,45 @@ damaged and needs you. Safe to run at any time, and again."""
     type=age,
     default="1h",
     show_default=True,
-    help="Abort undecided jobs that have been quiet for this long: 0s for all, e.g. 15m, 1h, 2d.",
+    help="End undecided jobs that have been quiet for this long: 0s for all, e.g. 15m, 1h, 2d.",
 )
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
 @click.option("--accept-damage", is_flag=True, help="Finish committed jobs although files of theirs are lost.")
+@click.option("--shared-dir", default="", metavar="DIR_OR_URL", help="sharedDir of jobs of staging-*, if they had one.")
+@click.option("--scratch-dir", default="", metavar="DIR", help="scratchDir of jobs of staging-* on this machine.")
 @on_store
 @reports
-def recover(url: str, older_than: float, dry_run: bool, accept_damage: bool, reach: Reach, out: Output) -> None:
-    """End every job of URL that died half way.
+def recover(
+    url: str,
+    older_than: float,
+    dry_run: bool,
+    accept_damage: bool,
+    shared_dir: str,
+    scratch_dir: str,
+    reach: Reach,
+    out: Output,
+) -> None:
+    """End every job of URL that died half way, whichever committer it had.
 
     Afterwards each decided job is wholly there or wholly absent, and no upload of theirs is pending.
     """
     from holdfast.cli.presence import require_anything
+    from holdfast.commit import CommitSettings
     from holdfast.commit import recover as end_jobs
 
-    with out.progress() as progress, reach.open(url, progress) as ctx:
+    settings = CommitSettings(shared_dir=shared_dir, scratch_dir=scratch_dir)
+    with out.progress() as progress, reach.open(url, progress, settings=settings, staging=True) as ctx:
         require_anything(ctx)
         report = end_jobs(ctx, older_than_s=older_than, dry_run=dry_run, accept_damage=accept_damage)
     out.document(
         {
             "url": ctx.url,
             "dry_run": dry_run,
+            "jobs": [_fields(job) for job in report.jobs],
             "rolled_forward": report.rolled_forward,
             "rolled_back": report.rolled_back,
+            "cleaned_up": report.cleaned_up,
+            "kept": report.kept,
             "left_alone": report.left_alone,
             "damaged": report.damaged,
             "uploads_aborted": report.uploads_aborted,
@@ -67,21 +84,42 @@ def recover(url: str, older_than: float, dry_run: bool, accept_damage: bool, rea
         raise click.exceptions.Exit(PROBLEM)
 
 
+def _fields(job: RecoveredJob) -> dict[str, object]:
+    return {
+        "job": job.job,
+        "committer": job.committer,
+        "action": job.action.value,
+        "reason": job.reason,
+        "files": job.files,
+        "uploads": job.uploads,
+        "left_alone": job.is_alive,
+    }
+
+
+_DONE = {
+    "roll forward": ("finished", "; all of its files are there"),
+    "roll back": ("aborted", "; nothing of it is there"),
+    "clean up": ("cleaned up", ""),
+    "keep": ("kept for you to decide", ""),
+}
+
+
 def _tell(report: RecoveryReport, older_than_s: float, dry_run: bool, url: str, out: Output) -> None:
-    finished, aborted = ("would be finished", "would be aborted") if dry_run else ("finished", "aborted")
-    for job in report.rolled_forward:
-        out.say(f"{finished}: committed job {job}; all of its files are there")
-    for job in report.rolled_back:
-        out.say(f"{aborted}: job {job}; nothing of it is there")
-    for job in report.left_alone:
-        out.say(
-            f"left alone: undecided job {job}, it wrote something in the last {duration(older_than_s)}; "
-            f"if it is dead: holdfast recover {url} --older-than 0s"
-        )
+    for job in report.jobs:
+        if job.is_alive:
+            out.say(
+                f"left alone: undecided job {job.job} ({job.committer}), it wrote something in the last "
+                f"{duration(older_than_s)}; if it is dead: holdfast recover {url} --older-than 0s"
+            )
+            continue
+        verb, result = _DONE[job.action.value]
+        if dry_run and job.action.value != "keep":
+            verb, result = f"would be {verb}", ""
+        out.say(f"{verb}: job {job.job} ({job.committer}): {job.reason}{result}")
     for what, sentence in report.damaged.items():
         out.say(f"damaged: {what}: {sentence}")
     if report.uploads_aborted or report.folders_removed:
         removed = f"{counted(report.uploads_aborted, 'upload')}, {counted(report.folders_removed, 'folder')}"
         out.say(f"leftovers of finished jobs removed: {removed}")
-    elif not (report.rolled_forward or report.rolled_back or report.left_alone or report.damaged):
+    elif not report.jobs and not report.damaged:
         out.say("nothing to do: every job is finished")

@@ -17,7 +17,8 @@ from holdfast.commit.records import (
     TaskCommit,
     Totals,
 )
-from holdfast.commit.recovery import RecoveryReport, recover
+from holdfast.commit.recovery import recover
+from holdfast.commit.recovery_report import RecoveredJob, RecoveryReport
 from holdfast.commit.snapshot import Snapshot, VisibleFile, read_snapshot
 from holdfast.commit.task import TaskAttempt
 
@@ -39,6 +40,7 @@ __all__ = [
     "LogEntry",
     "Place",
     "Progress",
+    "RecoveredJob",
     "RecoveryReport",
     "SaveMode",
     "Snapshot",

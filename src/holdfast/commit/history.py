@@ -8,8 +8,8 @@ from holdfast.commit.alive import OverJobs
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import JobId, file_owner
 from holdfast.commit.log import LogView, read_entries, read_log
+from holdfast.commit.log_recovery import OpenJob, open_jobs
 from holdfast.commit.records import Kind, LogEntry, SaveMode, Totals
-from holdfast.commit.recovery import OpenJob, open_jobs
 from holdfast.commit.snapshot import read_snapshot
 from holdfast.commit.success import read_success, report_seq
 from holdfast.stores.base import iter_uploads, multipart

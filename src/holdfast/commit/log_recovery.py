@@ -1,0 +1,140 @@
+"""Recovery of what keeps a decision log: finish what is decided, abort what is not (C9).
+
+A live job that recovery takes for dead is fenced by the abort entry and fails cleanly; it can never half commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from holdfast.commit import layout
+from holdfast.commit.alive import OverJobs
+from holdfast.commit.codec import decode_job
+from holdfast.commit.committer import Action
+from holdfast.commit.context import CommitContext
+from holdfast.commit.finish import clean_up, finish_decision
+from holdfast.commit.ids import JobId, is_job_id
+from holdfast.commit.intents import is_intents
+from holdfast.commit.job import abort_job
+from holdfast.commit.log import read_entry, read_log
+from holdfast.commit.measure import Measure
+from holdfast.commit.publication import RENAMES, UPLOADS
+from holdfast.commit.records import JobRecord, Kind
+from holdfast.commit.recovery_report import RecoveredJob, RecoveryReport
+from holdfast.errors import CorruptDataError, NotFoundError
+from holdfast.stores.base import iter_objects
+
+__all__ = ["OpenJob", "open_jobs", "recover_log"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenJob:
+    """A job that has announced itself and is not over.
+
+    Attributes:
+        record: None if its ``job.json`` cannot be read.
+        active_at_s: when the store last saw the job write, seconds since the epoch.
+        manifests: task attempts that have reported.
+    """
+
+    job: JobId
+    record: JobRecord | None
+    active_at_s: float
+    manifests: int
+
+
+def open_jobs(ctx: CommitContext) -> Iterator[OpenJob]:
+    """Jobs with a ``job.json``, oldest first. Those that are decided are among them until they are finished."""
+    prefix = ctx.key(layout.JOBS)
+    jobs: dict[JobId, tuple[float, int, bool]] = {}
+    for info in iter_objects(ctx.store, prefix):
+        name, _, rest = info.key[len(prefix) :].partition("/")
+        if is_job_id(name):
+            active, manifests, announced = jobs.get(JobId(name), (0.0, 0, False))
+            jobs[JobId(name)] = (
+                max(active, info.modified_at_s),
+                manifests + (rest.startswith("attempts/") and rest.endswith(".jsonl") and not is_intents(rest)),
+                announced or rest == "job.json",
+            )
+    for job, (active, manifests, announced) in sorted(jobs.items()):
+        if announced:
+            path = layout.job_record(job)
+            try:
+                record = decode_job(path, ctx.store.get(ctx.key(path)))
+            except NotFoundError:
+                continue
+            except CorruptDataError:
+                record = None
+            yield OpenJob(job=job, record=record, active_at_s=active, manifests=manifests)
+
+
+def recover_log(
+    ctx: CommitContext, report: RecoveryReport, *, older_than_s: float, dry_run: bool, accept_damage: bool
+) -> None:
+    """Bring every job that the log or a job record names to its end, and put it down in `report`.
+
+    Args: as of `recover`.
+
+    Crash: anywhere; run it again.
+    """
+    _finish_decided(ctx, report, dry_run, accept_damage)
+    seen = {job.job for job in report.jobs} | set(report.damaged)
+    now_s = ctx.clock.now_s()
+    for found in open_jobs(ctx):
+        if found.job in seen:
+            continue
+        if found.record is None:
+            report.damaged[found.job] = f"its record cannot be read, its bytes are kept: {layout.job_record(found.job)}"
+            continue
+        quiet = now_s - found.active_at_s >= older_than_s
+        if quiet and not dry_run:
+            _end_open_job(ctx, found.record, report)
+        else:
+            report.jobs.append(_ended(found.record, Action.BACK, "nobody has decided it", is_alive=not quiet))
+    if not dry_run:
+        everywhere = RENAMES if ctx.store.capabilities.multipart is None else UPLOADS
+        report.uploads_aborted, report.folders_removed = clean_up(ctx, OverJobs(ctx), everywhere, older_than_s)
+
+
+def _finish_decided(ctx: CommitContext, report: RecoveryReport, dry_run: bool, accept_damage: bool) -> None:
+    view = read_log(ctx)
+    for done, seq in enumerate(view.unfinished, start=1):
+        try:
+            entry = read_entry(ctx, seq)
+        except CorruptDataError as error:
+            report.damaged[layout.log_entry(seq)] = str(error)
+            continue
+        try:
+            if not dry_run:
+                finish_decision(Measure(ctx), entry, visible=seq in view.visible, accept_damage=accept_damage)
+        except CorruptDataError as error:
+            report.damaged[entry.job] = str(error)
+            continue
+        if entry.kind is Kind.COMMIT:
+            ended = _ended(entry.record, Action.FORWARD, _COMMITTED, files=entry.totals.files)
+        else:
+            ended = _ended(entry.record, Action.BACK, "its abort is in the log")
+        report.jobs.append(ended)
+        ctx.progress("decisions", done, len(view.unfinished))
+
+
+def _end_open_job(ctx: CommitContext, record: JobRecord, report: RecoveryReport) -> None:
+    try:
+        outcome = abort_job(Measure(ctx), record)
+    except CorruptDataError as error:
+        report.damaged[record.job] = str(error)
+        return
+    if outcome.committed:
+        report.jobs.append(_ended(record, Action.FORWARD, _COMMITTED, files=outcome.totals.files))
+    else:
+        report.jobs.append(_ended(record, Action.BACK, "nobody had decided it"))
+
+
+_COMMITTED = "its decision to commit is in the log"
+
+
+def _ended(record: JobRecord, action: Action, reason: str, *, files: int = 0, is_alive: bool = False) -> RecoveredJob:
+    return RecoveredJob(
+        committer=record.committer, job=record.job, action=action, reason=reason, files=files, is_alive=is_alive
+    )

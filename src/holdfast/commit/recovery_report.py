@@ -1,0 +1,79 @@
+"""What recovery did about each job, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from holdfast.commit.committer import Action
+
+__all__ = ["RecoveredJob", "RecoveryReport"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecoveredJob:
+    """A job that was not over, and what was done about it.
+
+    Attributes:
+        action: what was done; of a dry run and of a job that may be alive: what would be.
+        reason: one sentence: why that.
+        files, uploads: how many of it were found, where that was counted.
+        is_alive: it wrote something too recently, so nothing was done.
+    """
+
+    committer: str
+    job: str
+    action: Action
+    reason: str
+    files: int = 0
+    uploads: int = 0
+    is_alive: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class RecoveryReport:
+    """What recovery did, or would do.
+
+    Attributes:
+        jobs: in the order in which they were ended.
+        damaged: job or record to sentence: committed jobs with lost files, records that cannot be read, clean-up that
+            failed. What is named here is as it was, or can be run again.
+        uploads_aborted, folders_removed: leftovers of jobs that were over before.
+    """
+
+    jobs: list[RecoveredJob] = field(default_factory=list)
+    damaged: dict[str, str] = field(default_factory=dict)
+    uploads_aborted: int = 0
+    folders_removed: int = 0
+
+    @property
+    def rolled_forward(self) -> list[str]:
+        """Jobs whose output is wholly there now."""
+        return self._jobs(Action.FORWARD)
+
+    @property
+    def rolled_back(self) -> list[str]:
+        """Jobs of whose output nothing is there now."""
+        return self._jobs(Action.BACK)
+
+    @property
+    def cleaned_up(self) -> list[str]:
+        """Jobs that were over and had left something."""
+        return self._jobs(Action.CLEAN)
+
+    @property
+    def kept(self) -> list[str]:
+        """Jobs that only a person can decide about."""
+        return self._jobs(Action.KEEP)
+
+    @property
+    def left_alone(self) -> list[str]:
+        """Undecided jobs that were active too recently."""
+        return [job.job for job in self.jobs if job.is_alive]
+
+    @property
+    def clean(self) -> bool:
+        """Whether nothing needs a person."""
+        return not self.damaged and not self.kept
+
+    def _jobs(self, action: Action) -> list[str]:
+        return [job.job for job in self.jobs if job.action is action and not job.is_alive]

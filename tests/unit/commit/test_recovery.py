@@ -1,0 +1,134 @@
+"""Recovery of committers that keep no log: what each job's leftovers allow is done, said, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from holdfast.commit import TWO_PHASE, CommitContext, Committer, recover
+from holdfast.commit.committer import MULTIPART, Action, Leftover
+from holdfast.errors import CorruptDataError, UnavailableError
+from tests.simulation.world import World
+
+NOW_S = 1_800_000_000.0
+
+
+@dataclass
+class Found:
+    """A committer's leftovers, and which of them were finished."""
+
+    leftovers: list[Leftover] = field(default_factory=list)
+    finished: list[str] = field(default_factory=list)
+
+    def add(
+        self, job: str, action: Action, *, active_at_s: float = 0.0, error: Exception | None = None, name: str = "fake"
+    ) -> None:
+        def finish() -> None:
+            if error is not None:
+                raise error
+            self.finished.append(job)
+
+        self.leftovers.append(
+            Leftover(
+                committer=name,
+                job=job,
+                active_at_s=active_at_s,
+                action=action,
+                reason=f"because of {job}",
+                finish=finish,
+                files=2,
+                uploads=3,
+            )
+        )
+
+    def committer(self, **changes: object) -> Committer:
+        def leftovers(ctx: CommitContext) -> Iterator[Leftover]:
+            return iter(self.leftovers)
+
+        fake = replace(TWO_PHASE, name="fake", needs=(), leftovers=leftovers)
+        return replace(fake, **changes)  # type: ignore[arg-type]  # names of fields
+
+
+@pytest.fixture
+def ctx() -> CommitContext:
+    return World("upload").context()
+
+
+def test_each_action_is_done_and_said(ctx: CommitContext) -> None:
+    found = Found()
+    for action in Action:
+        found.add(action.value, action)
+    report = recover(ctx, committers=[found.committer()])
+    assert found.finished == ["roll forward", "roll back", "clean up"]
+    assert (report.rolled_forward, report.rolled_back) == (["roll forward"], ["roll back"])
+    assert (report.cleaned_up, report.kept) == (["clean up"], ["keep"])
+    first = report.jobs[0]
+    assert (first.committer, first.reason, first.files, first.uploads) == ("fake", "because of roll forward", 2, 3)
+
+
+def test_what_is_kept_needs_a_person(ctx: CommitContext) -> None:
+    found = Found()
+    found.add("a", Action.KEEP)
+    assert not recover(ctx, committers=[found.committer()]).clean
+    assert found.finished == []
+
+
+@pytest.mark.parametrize("action", list(Action))
+def test_a_job_that_may_be_alive_is_left_alone(ctx: CommitContext, action: Action) -> None:
+    found = Found()
+    found.add("young", action, active_at_s=NOW_S - 30)
+    report = recover(ctx, older_than_s=60, committers=[found.committer()])
+    assert (report.left_alone, found.finished, report.clean) == (["young"], [], True)
+    assert report.rolled_forward + report.rolled_back + report.cleaned_up + report.kept == []
+    assert recover(ctx, older_than_s=20, committers=[found.committer()]).left_alone == []
+
+
+def test_a_dry_run_says_the_same_and_does_nothing(ctx: CommitContext) -> None:
+    found = Found()
+    for action in Action:
+        found.add(action.value, action)
+    planned = recover(ctx, dry_run=True, committers=[found.committer()])
+    assert found.finished == []
+    assert planned.jobs == recover(ctx, committers=[found.committer()]).jobs
+
+
+@pytest.mark.parametrize("kind", [CorruptDataError, UnavailableError])
+def test_one_failure_does_not_stop_the_rest(ctx: CommitContext, kind: Callable[[str], Exception]) -> None:
+    found = Found()
+    found.add("bad", Action.BACK, error=kind("no luck"))
+    found.add("good", Action.BACK)
+    report = recover(ctx, committers=[found.committer()])
+    assert report.damaged == {"bad": "roll back failed, run it again: no luck"}
+    assert (report.rolled_back, found.finished, report.clean) == (["good"], ["good"], False)
+
+
+def test_a_job_is_ended_once_though_two_committers_find_it(ctx: CommitContext) -> None:
+    found, other = Found(), Found()
+    found.add("a", Action.FORWARD)
+    other.add("a", Action.BACK, name="other")
+    report = recover(ctx, committers=[found.committer(), other.committer(name="other")])
+    assert ([job.committer for job in report.jobs], other.finished) == (["fake"], [])
+
+
+def test_a_committer_that_cannot_have_run_here_is_not_asked() -> None:
+    found = Found()
+    found.add("a", Action.BACK)
+    on_rename = World("rename").context()
+    assert recover(on_rename, committers=[found.committer(needs=(MULTIPART,))]).jobs == []
+    assert recover(on_rename, committers=[found.committer(staging=True)]).jobs == []  # there is no shared directory
+    assert recover(on_rename, committers=[found.committer(unsafe="it is")]).rolled_back == ["a"]
+
+
+def test_leftovers_that_cannot_be_read_are_damage_of_that_committer(ctx: CommitContext) -> None:
+    def broken(ctx: CommitContext) -> Iterator[Leftover]:
+        raise CorruptDataError("a record cannot be read", key="x")
+        yield
+
+    good = Found()
+    good.add("good", Action.CLEAN)
+    fakes = [good.committer(name="broken", leftovers=broken), good.committer()]
+    report = recover(ctx, committers=fakes)
+    assert list(report.damaged) == ["broken"]
+    assert report.cleaned_up == ["good"]
