@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 from holdfast.commit import layout
 from holdfast.commit.codec import decode_job
@@ -45,7 +45,7 @@ class OverJobs:
         """
         if job in self._known:
             return True
-        return not any(self._is_protected(folder, job) for folder in _folders(self._ctx.prefix, key))
+        return not any(self._is_protected(folder, job) for folder in layout.folders(self._ctx.prefix, key))
 
     def _is_protected(self, folder: str, job: JobId) -> bool:
         key = folder + layout.job_record(job)
@@ -69,11 +69,3 @@ class OverJobs:
             return False
         except CorruptDataError:
             return True  # nobody can say what it was: hands off
-
-
-def _folders(prefix: str, key: str) -> Iterator[str]:
-    """Every folder from `prefix` down to the one that holds `key`."""
-    yield prefix
-    for position, character in enumerate(key):
-        if character == "/" and position >= len(prefix):
-            yield key[: position + 1]

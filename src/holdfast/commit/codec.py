@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from holdfast.commit import layout
@@ -32,12 +32,14 @@ from holdfast.commit.statistics import compact, from_compact
 
 __all__ = [
     "decode_entry",
+    "decode_intents",
     "decode_job",
     "decode_manifest",
     "decode_refs",
     "decode_replaced",
     "digest",
     "encode_entry",
+    "encode_intents",
     "encode_job",
     "encode_manifest",
     "encode_refs",
@@ -49,6 +51,7 @@ T = TypeVar("T")
 _JOB_FORMAT = "holdfast-job/1"
 _LOG_FORMAT = "holdfast-log/1"
 _MANIFEST_FORMAT = "holdfast-manifest/1"
+_INTENTS_FORMAT = "holdfast-intents/1"
 
 
 def digest(data: bytes) -> str:
@@ -96,6 +99,18 @@ def encode_manifest(manifest: TaskManifest) -> bytes:
         )
         lines.append(json_line({"path": file.path, "bytes": file.size_bytes, "rows": file.rows, **where}))
     return b"".join(lines)
+
+
+def encode_intents(owner: FileOwner, paths: Sequence[str]) -> bytes:
+    """A header line, then a line a path that the attempt is about to start an upload for."""
+    header = {
+        "format": _INTENTS_FORMAT,
+        "job": owner.job,
+        "task": owner.task,
+        "attempt": owner.attempt,
+        "files": len(paths),
+    }
+    return b"".join([json_line(header), *(json_line({"path": path}) for path in paths)])
 
 
 def encode_refs(refs: Iterable[ManifestRef]) -> bytes:
@@ -246,6 +261,31 @@ def decode_manifest(ref: ManifestRef, data: bytes) -> TaskManifest:
         return TaskManifest(job=job, task=task, attempt=attempt, files=files, statistics=statistics)
 
     return guarded(ref.key, decode)
+
+
+def decode_intents(key: str, data: bytes) -> tuple[FileOwner, tuple[str, ...]]:
+    """The attempt and the paths in `data`; `key` must be a place of that attempt, and every path below the destination.
+
+    A path that holds a job's name is refused: it tells its owner by itself, and nobody else may claim it (C7).
+    """
+
+    def decode() -> tuple[FileOwner, tuple[str, ...]]:
+        lines = data.splitlines()
+        header = json_object(lines[0] if lines else b"null")
+        require(header["format"] == _INTENTS_FORMAT, "format is unknown")
+        owner = FileOwner(_job_id(header), count_field(header, "task"), AttemptId(text_field(header, "attempt")))
+        number = key.rpartition("-")[2].partition(".")[0]
+        require(number.isascii() and number.isdigit(), "its name has no number")
+        place = layout.intents(owner.job, owner.task, owner.attempt, int(number))
+        require(key.endswith(place), "the record is another attempt's")
+        paths = tuple(text_field(json_object(line), "path") for line in lines[1:])
+        require(count_field(header, "files") == len(paths), "paths are missing")
+        for path in paths:
+            require(layout.is_safe_path(path), "path leaves the destination")
+            require(file_owner(path) is None, "path tells its owner by itself")
+        return owner, paths
+
+    return guarded(key, decode)
 
 
 def _decode_lines(ref: ListRef, data: bytes, read: Callable[[dict[str, Any]], T]) -> Iterator[T]:

@@ -13,20 +13,21 @@ from dataclasses import dataclass, field
 from holdfast.commit import layout
 from holdfast.commit.alive import OverJobs
 from holdfast.commit.context import CommitContext
-from holdfast.commit.ids import JobId, is_job_id
+from holdfast.commit.ids import AttemptId, JobId, is_job_id
+from holdfast.commit.intents import QUIET_S, is_intents, unreported_intents
 from holdfast.commit.log import LogView, mark_exists, read_entry, write_mark
 from holdfast.commit.manifests import ManifestCache, iter_manifests, load_refs
 from holdfast.commit.measure import Measure
-from holdfast.commit.publication import PUBLICATIONS, UPLOADS
+from holdfast.commit.publication import PUBLICATIONS, Publication
 from holdfast.commit.records import FileEntry, JobReport, Kind, LogEntry, TaskManifest
 from holdfast.commit.replacement import delete_replaced
 from holdfast.commit.statistics import NO_STATISTICS, Statistics
 from holdfast.commit.streams import dead_batches
 from holdfast.commit.success import FILENAME_LIMIT, write_success
 from holdfast.errors import CorruptDataError, NotFoundError
-from holdfast.stores.base import batched_keys, iter_objects
+from holdfast.stores.base import ObjectInfo, batched_keys, iter_objects
 
-__all__ = ["finish_decision", "finish_earlier", "reap_uploads", "remove_job_dirs"]
+__all__ = ["clean_up", "finish_decision", "finish_earlier"]
 
 
 def finish_earlier(ctx: CommitContext, view: LogView) -> None:
@@ -93,9 +94,7 @@ def finish_decision(
         write_success(ctx, report, entry.seq)
     # The job is over: what is still pending under its name belongs to attempts that do not count.
     with measure.stage("job_stage_cleanup"):
-        over = OverJobs(ctx, [entry.job], dead_batches(entry))
-        PUBLICATIONS[entry.record.publication].sweep(ctx, over.is_over)
-        remove_job_dirs(ctx, over)
+        clean_up(ctx, OverJobs(ctx, [entry.job], dead_batches(entry)), PUBLICATIONS[entry.record.publication])
     write_mark(ctx, entry.seq, "done", json.dumps({"damaged": damaged[:1000]}).encode() + b"\n")
     return report
 
@@ -136,13 +135,13 @@ def _publish_all(ctx: CommitContext, entry: LogEntry, cache: ManifestCache | Non
     publish = PUBLICATIONS[entry.record.publication].publish_file
     seen = _Seen()
 
-    def files(manifests: Iterator[TaskManifest]) -> Iterator[FileEntry]:
+    def files(manifests: Iterator[TaskManifest]) -> Iterator[tuple[FileEntry, AttemptId]]:
         for manifest in manifests:
             seen.note(ctx, manifest)
-            yield from manifest.files
+            yield from ((file, manifest.attempt) for file in manifest.files)
 
-    def publish_one(file: FileEntry) -> tuple[FileEntry, bool]:
-        return file, publish(ctx, file)
+    def publish_one(found: tuple[FileEntry, AttemptId]) -> tuple[FileEntry, bool]:
+        return found[0], publish(ctx, *found)
 
     try:
         found = files(iter_manifests(ctx, load_refs(ctx, entry.manifests, cache), cache))
@@ -180,31 +179,33 @@ def _is_visible(ctx: CommitContext, seq: int) -> bool:
     return mark_exists(ctx, seq, "visible") or mark_exists(ctx, seq, "done")
 
 
-def remove_job_dirs(ctx: CommitContext, over: OverJobs) -> int:
-    """Delete the folders of jobs that are over, also of those whose zombies wrote after their own clean-up.
+def clean_up(ctx: CommitContext, over: OverJobs, publication: Publication, quiet_s: float = QUIET_S) -> tuple[int, int]:
+    """Sweep what jobs that are over have waiting, then delete their folders; also those of zombies that came later.
 
-    Requires: what the jobs had waiting is swept, so that nothing of theirs needs the protection of ``job.json``.
-    Returns how many folders went.
+    Guarantee: a job's ``job.json`` and records of intents go only after a sweep that began when they were listed, so
+    that what they protect or announce is gone by then. The records of an attempt that has not reported stay: it may be
+    alive, and start what they announce.
+
+    Args:
+        quiet_s: an attempt that wrote nothing for so long is dead.
+
+    Returns:
+        How many uploads were aborted, and how many folders went.
 
     Crash: a folder without its record, which belongs to nobody; the next job takes it.
     """
     prefix = ctx.key(layout.JOBS)
-    gone: set[str] = set()
-
-    def keys() -> Iterator[str]:
-        for info in iter_objects(ctx.store, prefix):
-            name = info.key[len(prefix) :].partition("/")[0]
-            if is_job_id(name) and over.is_over(JobId(name), prefix):
-                gone.add(name)
-                yield info.key
-
-    for batch in batched_keys(keys()):
+    names: dict[str, str] = {}
+    found: list[ObjectInfo] = []
+    for info in iter_objects(ctx.store, prefix):
+        name = info.key[len(prefix) :].partition("/")[0]
+        if is_job_id(name) and over.is_over(JobId(name), prefix):
+            names[info.key] = name
+            found.append(info)
+    intents = [key for key in names if is_intents(key)]
+    aborted = publication.sweep(ctx, over.is_over, intents)
+    kept = unreported_intents(found, ctx.clock.now_s(), quiet_s) if intents else set()
+    gone = [key for key in names if key not in kept]
+    for batch in batched_keys(gone):
         ctx.store.delete_many(batch)
-    return len(gone)
-
-
-def reap_uploads(ctx: CommitContext) -> int:
-    """Abort the pending uploads of jobs that are over; returns how many."""
-    if ctx.store.capabilities.multipart is None:
-        return 0
-    return UPLOADS.sweep(ctx, OverJobs(ctx).is_over)
+    return aborted, len({names[key] for key in gone})

@@ -14,7 +14,7 @@ from holdfast.commit import layout
 from holdfast.commit.alive import OverJobs
 from holdfast.commit.codec import encode_job
 from holdfast.commit.context import CommitContext, create_record
-from holdfast.commit.finish import finish_decision, finish_earlier, remove_job_dirs
+from holdfast.commit.finish import clean_up, finish_decision, finish_earlier
 from holdfast.commit.ids import new_job_id
 from holdfast.commit.log import LogView, append_entry, find_decision, read_log, trim_log
 from holdfast.commit.manifests import ManifestCache, Prepared, check_messages, prepare_job, store_refs
@@ -113,7 +113,7 @@ def _require_conditional_writes(ctx: CommitContext, record: JobRecord, data: byt
         return
     except UnsupportedError:
         pass
-    remove_job_dirs(ctx, OverJobs(ctx, [record.job]))
+    ctx.store.delete(ctx.key(layout.job_record(record.job)))
     raise UnsupportedError(
         "the store ignores conditional writes, so two drivers could both decide a job: use another store, or accept "
         "that with allow_unfenced",
@@ -235,7 +235,8 @@ def _finish(
             view = view or read_log(ctx)
             report = None
             if entry.seq in view.done or entry.seq < view.oldest:
-                remove_job_dirs(ctx, OverJobs(ctx, [entry.job]))  # what a fenced driver wrote meanwhile
+                # What a fenced driver wrote meanwhile.
+                clean_up(ctx, OverJobs(ctx, [entry.job]), PUBLICATIONS[entry.record.publication])
             else:
                 report = finish_decision(measure, entry, visible=entry.seq in view.visible, cache=cache)
             trim_log(ctx, replace(view, done=view.done | {entry.seq}))
@@ -290,7 +291,5 @@ def _drop_fenced(ctx: CommitContext, job: JobRecord) -> JobOutcome:
 
     If it was committed once, it was finished before its entry was trimmed, and what is left of it does not count.
     """
-    over = OverJobs(ctx, [job.job])
-    PUBLICATIONS[job.publication].sweep(ctx, over.is_over)
-    remove_job_dirs(ctx, over)
+    clean_up(ctx, OverJobs(ctx, [job.job]), PUBLICATIONS[job.publication])
     return JobOutcome(job=job.job, committed=False)

@@ -15,6 +15,8 @@ __all__ = [
     "attempt_dir",
     "attempt_file",
     "committed_list",
+    "folders",
+    "intents",
     "is_hidden",
     "is_safe_path",
     "iter_visible",
@@ -67,6 +69,11 @@ def manifest(job: JobId, task: int, attempt: AttemptId) -> str:
     return f"{job_dir(job)}attempts/{task:05d}-{attempt}.jsonl"
 
 
+def intents(job: JobId, task: int, attempt: AttemptId, number: int) -> str:
+    """An attempt's `number`-th record of uploads that it is about to start under names that do not hold the job."""
+    return f"{job_dir(job)}attempts/{task:05d}-{attempt}.intents-{number}.jsonl"
+
+
 def committed_list(job: JobId, token: str) -> str:
     """The manifests that a decision names."""
     return f"{job_dir(job)}committed-{token}.jsonl"
@@ -75,6 +82,14 @@ def committed_list(job: JobId, token: str) -> str:
 def replaced_list(job: JobId, token: str) -> str:
     """The files that a decision replaces."""
     return f"{job_dir(job)}replaced-{token}.jsonl"
+
+
+def folders(prefix: str, key: str) -> Iterator[str]:
+    """Every folder from `prefix` down to the one that holds `key`: each may be a destination."""
+    yield prefix
+    for position, character in enumerate(key):
+        if character == "/" and position >= len(prefix):
+            yield key[: position + 1]
 
 
 def is_hidden(path: str) -> bool:

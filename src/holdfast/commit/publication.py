@@ -5,16 +5,17 @@ A `Publication` is a value of four steps. Each step may be run again by anybody,
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from holdfast.commit import layout
 from holdfast.commit.context import CommitContext
-from holdfast.commit.ids import AttemptId, FileOwner, JobId, file_owner
+from holdfast.commit.ids import AttemptId, JobId, file_owner
+from holdfast.commit.intents import announced_keys
 from holdfast.commit.records import FileEntry
-from holdfast.commit.sinks import PartBudget, RenameSink, UploadSink
+from holdfast.commit.sinks import RenameSink, UploadSink
+from holdfast.commit.task import TaskScope
 from holdfast.errors import NotFoundError, OutcomeUnknownError, UnsupportedError
-from holdfast.seams import Lane
 from holdfast.stores.base import ObjectStore, Part, UploadInfo, iter_uploads, multipart, rename
 
 __all__ = [
@@ -43,16 +44,15 @@ class Publication:
     Attributes:
         name: kept in records, so that whoever recovers uses the same.
         open_file: a sink for a new file of an attempt.
-        publish_file: make the file visible; False if it is nowhere, neither waiting nor visible.
-        drop_file: give the file up while it is hidden.
-        sweep: give up everything that the jobs for which `is_over` holds still have waiting; returns how many.
+        publish_file: make the file of an attempt visible; False if it is nowhere, neither waiting nor visible.
+        sweep: give up everything that the jobs for which `is_over` holds still have waiting, with the help of their
+            records of intents (their keys are given); returns how many.
     """
 
     name: str
-    open_file: Callable[[CommitContext, FileOwner, str, Lane, PartBudget], UploadSink | RenameSink]
-    publish_file: Callable[[CommitContext, FileEntry], bool]
-    drop_file: Callable[[CommitContext, FileEntry], None]
-    sweep: Callable[[CommitContext, IsOver], int]
+    open_file: Callable[[TaskScope, str], UploadSink | RenameSink]
+    publish_file: Callable[[CommitContext, FileEntry, AttemptId], bool]
+    sweep: Callable[[CommitContext, IsOver, Iterable[str]], int]
 
 
 def is_published(ctx: CommitContext, file: FileEntry, written_by: AttemptId | None = None) -> bool:
@@ -68,10 +68,13 @@ def is_published(ctx: CommitContext, file: FileEntry, written_by: AttemptId | No
     owner = file_owner(file.path)
     if written_by is None and owner is not None:
         written_by = owner.attempt
-    # Names are used once, so a name that is there is ours; size and metadata guard against foreign hands.
-    return found.size_bytes == file.size_bytes and (
-        written_by is None or found.metadata.get(ATTEMPT_METADATA) in (None, written_by)
-    )
+    if found.size_bytes != file.size_bytes:
+        return False
+    # Names of ours are used once, so one that is there is ours; size and metadata guard against foreign hands. Other
+    # names are used again: there only the attempt in the metadata, which every upload has, tells whose object it is.
+    has_metadata = owner is None and bool(file.upload_id) and ctx.store.capabilities.metadata
+    allowed = (written_by,) if has_metadata else (written_by, None)
+    return written_by is None or found.metadata.get(ATTEMPT_METADATA) in allowed
 
 
 def _settled(
@@ -95,15 +98,17 @@ def _settled(
 
 
 # --- uploads ----------------------------------------------------------------------------------------------------------
-def _open_upload(ctx: CommitContext, owner: FileOwner, path: str, lane: Lane, budget: PartBudget) -> UploadSink:
+def _open_upload(scope: TaskScope, path: str) -> UploadSink:
+    ctx = scope.ctx
     return UploadSink(
         multipart(ctx.store),
         ctx.key(path),
         path,
-        lane=lane,
-        budget=budget,
+        lane=scope.lane,
+        budget=scope.budget,
         base_part_bytes=ctx.settings.part_size_bytes,
-        metadata={ATTEMPT_METADATA: owner.attempt},
+        metadata={ATTEMPT_METADATA: scope.owner.attempt},
+        gate=scope.intents if file_owner(path) is None else None,
     )
 
 
@@ -121,21 +126,32 @@ def complete_upload(ctx: CommitContext, file: FileEntry, written_by: AttemptId |
     return _settled(ctx, file, lambda: store.complete_upload(ctx.key(file.path), file.upload_id, parts), written_by)
 
 
-def _abort_upload(ctx: CommitContext, file: FileEntry) -> None:
-    multipart(ctx.store).abort_upload(ctx.key(file.path), file.upload_id)
+def _complete_upload(ctx: CommitContext, file: FileEntry, written_by: AttemptId) -> bool:
+    """An upload is used once: who comes late finds it gone, and never replaces what stands at the key now."""
+    return complete_upload(ctx, file, written_by)
 
 
-def _sweep_uploads(ctx: CommitContext, is_over: IsOver) -> int:
-    return _sweep_below(ctx, ctx.prefix, is_over)
+def _sweep_uploads(ctx: CommitContext, is_over: IsOver, intents: Iterable[str]) -> int:
+    return _sweep_below(ctx, ctx.prefix, is_over, tuple(intents))
 
 
-def _sweep_below(ctx: CommitContext, prefix: str, is_over: IsOver) -> int:
-    """C7: only uploads below this destination whose own name says that they belong to a job that is over."""
+def _sweep_below(ctx: CommitContext, prefix: str, is_over: IsOver, intents: tuple[str, ...]) -> int:
+    """C7: only uploads below this destination that belong to jobs that are over, as their names or intents say."""
     store = multipart(ctx.store)
 
     def leftovers() -> list[UploadInfo]:
-        owned = ((upload, file_owner(upload.key)) for upload in iter_uploads(store, prefix))
-        return [upload for upload, owner in owned if owner is not None and is_over(owner.job, upload.key)]
+        found: list[UploadInfo] = []
+        unnamed: list[UploadInfo] = []
+        for upload in iter_uploads(store, prefix):
+            owner = file_owner(upload.key)
+            if owner is None:
+                unnamed.append(upload)
+            elif is_over(owner.job, upload.key):
+                found.append(upload)
+        if unnamed and intents:
+            keys = announced_keys(ctx, intents, {upload.key for upload in unnamed}, is_over)
+            found += [upload for upload in unnamed if upload.key in keys]
+        return found
 
     def abort(upload: UploadInfo) -> None:
         store.abort_upload(upload.key, upload.upload_id)
@@ -152,39 +168,35 @@ def _sweep_below(ctx: CommitContext, prefix: str, is_over: IsOver) -> int:
 
 
 # --- renames ----------------------------------------------------------------------------------------------------------
-def _open_attempt_file(ctx: CommitContext, owner: FileOwner, path: str, lane: Lane, budget: PartBudget) -> RenameSink:
+def _open_attempt_file(scope: TaskScope, path: str) -> RenameSink:
+    owner = scope.owner
     source = layout.attempt_file(owner.job, owner.task, owner.attempt, path)
-    return RenameSink(rename(ctx.store), ctx.key(source), source, path, lane=lane)
+    return RenameSink(rename(scope.ctx.store), scope.ctx.key(source), source, path, lane=scope.lane)
 
 
-def _rename_file(ctx: CommitContext, file: FileEntry) -> bool:
+def _rename_file(ctx: CommitContext, file: FileEntry, written_by: AttemptId) -> bool:
+    """A source is used once: who comes late finds it gone, and never replaces what stands at the target now."""
     store = rename(ctx.store)
-    return _settled(ctx, file, lambda: store.rename(ctx.key(file.source), ctx.key(file.path)))
+    return _settled(ctx, file, lambda: store.rename(ctx.key(file.source), ctx.key(file.path)), written_by)
 
 
-def _delete_attempt_file(ctx: CommitContext, file: FileEntry) -> None:
-    ctx.store.delete(ctx.key(file.source))
-
-
-def _sweep_unfinished_files(ctx: CommitContext, is_over: IsOver) -> int:
+def _sweep_unfinished_files(ctx: CommitContext, is_over: IsOver, intents: Iterable[str]) -> int:
     """Files of attempts lie in their job's folder and go with it; what a killed attempt was writing is listed apart."""
     if ctx.store.capabilities.multipart is None:
         return 0
-    return _sweep_below(ctx, ctx.key(layout.JOBS), is_over)
+    return _sweep_below(ctx, ctx.key(layout.JOBS), is_over, ())
 
 
 UPLOADS = Publication(
     name="upload",
     open_file=_open_upload,
-    publish_file=complete_upload,
-    drop_file=_abort_upload,
+    publish_file=_complete_upload,
     sweep=_sweep_uploads,
 )
 RENAMES = Publication(
     name="rename",
     open_file=_open_attempt_file,
     publish_file=_rename_file,
-    drop_file=_delete_attempt_file,
     sweep=_sweep_unfinished_files,
 )
 PUBLICATIONS = {publication.name: publication for publication in (UPLOADS, RENAMES)}

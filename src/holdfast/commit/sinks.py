@@ -15,7 +15,7 @@ from holdfast.errors import InvalidRequestError
 from holdfast.seams import Lane
 from holdfast.stores.base import MultipartStore, Part, RenameStore, WritableFile
 
-__all__ = ["FileSink", "PartBudget", "RenameSink", "UploadSink", "part_size"]
+__all__ = ["FileSink", "Gate", "PartBudget", "RenameSink", "UploadSink", "part_size"]
 
 
 class FileSink(Protocol):
@@ -36,6 +36,18 @@ class FileSink(Protocol):
 
     def discard(self) -> None:
         """Drop the file; it will not be part of the attempt."""
+        ...
+
+
+class Gate(Protocol):
+    """What has to happen before an upload is started: see `holdfast.commit.intents`."""
+
+    def enter(self, path: str) -> None:
+        """Returns when an upload for `path` may be started."""
+        ...
+
+    def wait(self, path: str, size_bytes: int, work: Callable[[], object]) -> None:
+        """Run `work`, which starts an upload for `path` and holds `size_bytes`, as soon as it may."""
         ...
 
 
@@ -63,8 +75,9 @@ class UploadSink:
 
     Args:
         on_uploaded: told once, in the lane, when the file is closed and all its bytes are up; rows are not known then.
+        gate: what the upload has to pass before it is started, for names that do not hold the job.
 
-    Crash: the upload stays pending, with the job in its key; sweeps find it there.
+    Crash: the upload stays pending, with the job in its key or announced by the gate; sweeps find it there.
     """
 
     def __init__(
@@ -78,6 +91,7 @@ class UploadSink:
         base_part_bytes: int,
         metadata: Mapping[str, str],
         on_uploaded: Callable[[FileEntry], None] | None = None,
+        gate: Gate | None = None,
     ) -> None:
         self.path = path
         self._store = store
@@ -86,6 +100,7 @@ class UploadSink:
         self._budget = budget
         self._metadata = metadata
         self._on_uploaded = on_uploaded
+        self._gate = gate
         self._arrivals = threading.Lock()
         limits = store.capabilities.multipart
         assert limits is not None  # the publication checked it
@@ -96,12 +111,18 @@ class UploadSink:
         self._sent = 0
         self._parts: dict[int, Part] = {}
         self._size_bytes = 0
+        self._begun = False
         self._closed = False
         budget.sinks[path] = self
 
     @property
     def waiting_bytes(self) -> int:
         return len(self._buffer)
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether the store may hold more of the file than is known: a call failed or was never made."""
+        return self._begun and (not self._upload_id or len(self._parts) != self._sent)
 
     def write(self, data: bytes | bytearray | memoryview, /) -> int:
         view = memoryview(data).cast("B")
@@ -126,11 +147,17 @@ class UploadSink:
                 path=self.path,
             )
         if not self._upload_id:
-            self._upload_id = self._store.create_upload(self._key, self._metadata)
+            if self._gate is not None:
+                self._gate.enter(self.path)
+            self._begin()
         data = bytes(self._buffer[:size])
         del self._buffer[:size]
         self._sent += 1
         self._lane.submit(self._upload(self._sent, data))
+
+    def _begin(self) -> None:
+        self._begun = True
+        self._upload_id = self._store.create_upload(self._key, self._metadata)
 
     def _upload(self, number: int, data: bytes) -> Callable[[], None]:
         def upload() -> None:
@@ -169,10 +196,13 @@ class UploadSink:
         def finish() -> None:
             # A small file is one trip through the lane: dozens of them then go up side by side.
             if not self._upload_id:
-                self._upload_id = self._store.create_upload(self._key, self._metadata)
+                self._begin()
             self._note(self._store.upload_part(self._key, self._upload_id, number, data))
 
-        self._lane.submit(finish)
+        if self._gate is None or self._upload_id:
+            self._lane.submit(finish)
+        else:
+            self._gate.wait(self.path, len(data), finish)
 
     def discard(self) -> None:
         self._closed = True

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from holdfast.commit import layout
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import FileOwner, file_owner, new_attempt_id
+from holdfast.commit.intents import Intents
 from holdfast.commit.measure import Measure
 from holdfast.commit.records import FileEntry, JobRecord, TaskCommit, Totals
 from holdfast.commit.sinks import FileSink, PartBudget, RenameSink, UploadSink
@@ -32,6 +33,7 @@ class TaskScope:
         owner: job, task and attempt.
         lane: runs slow calls beside the caller.
         budget: parts that wait in all files of the attempt.
+        intents: announces uploads under names that do not hold the job.
     """
 
     ctx: CommitContext
@@ -39,6 +41,7 @@ class TaskScope:
     owner: FileOwner
     lane: Lane
     budget: PartBudget
+    intents: Intents
     measure: Measure
 
 
@@ -70,12 +73,14 @@ class TaskAttempt:
     def __init__(self, ctx: CommitContext, job: JobRecord, task: int, steps: TaskSteps) -> None:
         measure = Measure(ctx)
         self._steps = steps
+        owner, lane = FileOwner(job.job, task, new_attempt_id(ctx.ids)), ctx.runner.lane()
         self._scope = TaskScope(
             ctx=measure.ctx,
             job=job,
-            owner=FileOwner(job.job, task, new_attempt_id(ctx.ids)),
-            lane=ctx.runner.lane(),
+            owner=owner,
+            lane=lane,
             budget=PartBudget(ctx.settings.part_buffer_bytes),
+            intents=Intents(measure.ctx, owner, lane),
             measure=measure,
         )
         self._sinks: dict[str, UploadSink | RenameSink] = {}
@@ -123,6 +128,18 @@ class TaskAttempt:
         self._sinks[path] = sink
         return sink
 
+    def drop(self, path: str) -> None:
+        """Give up one file of the attempt; its name is free again.
+
+        Raises:
+            HoldfastError: the store did not drop it. The attempt cannot commit; what is left goes with the job's.
+        """
+        self._scope.intents.flush()  # what waits there belongs to a file: no upload may be started behind our back
+        self._scope.lane.drain()
+        self._sinks[path].discard()
+        del self._sinks[path]
+        self._rows.pop(path, None)
+
     def record_rows(self, path: str, rows: int) -> None:
         """Note how many rows a file holds."""
         self._rows[path] = rows
@@ -136,6 +153,7 @@ class TaskAttempt:
         with self._scope.measure.stage("task_stage_commit"):
             for sink in self._sinks.values():
                 sink.close()
+            self._scope.intents.flush()
             self._scope.lane.drain()
             files = tuple(sink.entry(self._rows.get(path, 0)) for path, sink in self._sinks.items())
         recorder = self._scope.measure.recorder
@@ -154,12 +172,23 @@ class TaskAttempt:
         with contextlib.suppress(HoldfastError):
             self._scope.lane.drain()
         self._scope.lane.close()
-        for sink in self._sinks.values():
+        gone = [_is_gone(sink) for sink in self._sinks.values()]
+        if all(gone):  # else the records lead the sweep to the rest
             with contextlib.suppress(HoldfastError):
-                sink.discard()
+                self._scope.intents.withdraw()
         self._sinks.clear()
         with contextlib.suppress(HoldfastError):
             self._steps.abort(self._scope.ctx, self._scope.job, self._scope.owner)
+
+
+def _is_gone(sink: UploadSink | RenameSink) -> bool:
+    """Drop a file; whether nothing of it can be left."""
+    in_doubt = isinstance(sink, UploadSink) and sink.in_doubt
+    try:
+        sink.discard()
+    except HoldfastError:
+        return False
+    return not in_doubt
 
 
 def totals_of(files: tuple[FileEntry, ...]) -> Totals:

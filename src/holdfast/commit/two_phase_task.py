@@ -18,7 +18,7 @@ __all__ = ["TWO_PHASE_TASK"]
 
 def _open_file(scope: TaskScope, path: str) -> UploadSink | RenameSink:
     publication = PUBLICATIONS[scope.job.publication]
-    return publication.open_file(scope.ctx, scope.owner, path, scope.lane, scope.budget)
+    return publication.open_file(scope, path)
 
 
 def _commit(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:

@@ -1,0 +1,151 @@
+"""Uploads under names that do not tell whose they are: each is announced before the store sees it.
+
+A pending upload shows its key and nothing else. Under a name of the caller's choice that is not enough to find its job,
+so an attempt first writes down which uploads it is about to start: one record for a batch of small files, not one a
+file. Whoever sweeps reads the records of jobs that are over, and takes what they name unless a job that may still
+commit names it too; then the last of them takes it.
+
+Order is everything (C7, C9):
+
+- a record stands before the first upload that it names is started, so that an upload that was seen in a listing is
+  named by a record that a *later* listing shows;
+- a record goes only after a sweep that began when its attempt had nothing more to start: the attempt has reported, or
+  has been quiet for so long that it is taken for dead. Tasks of a job that was given up go on for some seconds before
+  Spark kills them, and what they start then must still be found.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from holdfast.commit import layout
+from holdfast.commit.codec import decode_intents, encode_intents
+from holdfast.commit.context import CommitContext
+from holdfast.commit.ids import FileOwner, JobId, is_job_id
+from holdfast.errors import NotFoundError
+from holdfast.seams import Lane
+from holdfast.stores.base import ObjectInfo, batched_keys, iter_objects
+
+__all__ = ["QUIET_S", "Intents", "announced_keys", "is_intents", "unreported_intents"]
+
+QUIET_S = 3600.0
+"""How long an attempt that has not reported may be silent before its records go: more than any pause of a live one."""
+
+_BATCH_FILES = 64
+_RECORD = re.compile(r"(.+)\.intents-\d+\.jsonl")
+
+
+def is_intents(key: str) -> bool:
+    """Whether `key` is that of such a record."""
+    return _RECORD.fullmatch(key) is not None
+
+
+class Intents:
+    """The gate through which one attempt's uploads under chosen names go; a `holdfast.commit.sinks.Gate`.
+
+    Guarantee: when an upload is started, a durable record names it. Small files cost one request a batch, a file of
+    more than one part at most one.
+
+    Memory: small files that wait for their batch hold a quarter of the attempt's part budget at most.
+    """
+
+    def __init__(self, ctx: CommitContext, owner: FileOwner, lane: Lane) -> None:
+        self._ctx = ctx
+        self._owner = owner
+        self._lane = lane
+        self._limit_bytes = ctx.settings.part_buffer_bytes // 4
+        self._waiting: list[tuple[str, Callable[[], object]]] = []
+        self._waiting_bytes = 0
+        self._records: list[str] = []
+
+    def enter(self, path: str) -> None:
+        """Returns when an upload for `path` may be started."""
+        self._announce([*(waiting for waiting, _ in self._waiting), path])
+
+    def wait(self, path: str, size_bytes: int, work: Callable[[], object]) -> None:
+        """Run `work`, which starts an upload for `path` and holds `size_bytes`, in the lane as soon as it may."""
+        self._waiting.append((path, work))
+        self._waiting_bytes += size_bytes
+        if len(self._waiting) >= _BATCH_FILES or self._waiting_bytes >= self._limit_bytes:
+            self.flush()
+
+    def flush(self) -> None:
+        """Let everything in that waits."""
+        if self._waiting:
+            self._announce([path for path, _ in self._waiting])
+
+    def _announce(self, paths: Sequence[str]) -> None:
+        owner = self._owner
+        key = self._ctx.key(layout.intents(owner.job, owner.task, owner.attempt, len(self._records)))
+        self._records.append(key)  # before the put: also one whose reply is lost is withdrawn
+        self._ctx.store.put(key, encode_intents(owner, paths))
+        ready, self._waiting, self._waiting_bytes = self._waiting, [], 0
+        for _, work in ready:
+            self._lane.submit(work)
+
+    def withdraw(self) -> None:
+        """Remove the attempt's records. Requires: the attempt has started nothing that it has not aborted."""
+        self._waiting.clear()
+        for batch in batched_keys(self._records):
+            self._ctx.store.delete_many(batch)
+
+
+# --- sweeping ---------------------------------------------------------------------------------------------------------
+def unreported_intents(infos: Iterable[ObjectInfo], now_s: float, quiet_s: float) -> set[str]:
+    """Records among `infos` that must outlive this sweep: of attempts that have not reported and may be alive.
+
+    Args:
+        infos: folders of jobs that are over, as one listing shows them.
+        quiet_s: an attempt that wrote nothing for so long is dead.
+    """
+    infos = list(infos)
+    keys = {info.key for info in infos}
+    kept = set()
+    for info in infos:
+        found = _RECORD.fullmatch(info.key)
+        # The manifest is an attempt's last act: behind it no upload is started.
+        if found and f"{found[1]}.jsonl" not in keys and now_s - info.modified_at_s < quiet_s:
+            kept.add(info.key)
+    return kept
+
+
+def announced_keys(
+    ctx: CommitContext, records: Iterable[str], wanted: set[str], is_over: Callable[[JobId, str], bool]
+) -> set[str]:
+    """Those of the keys in `wanted` that jobs have announced of which none may still commit.
+
+    Args:
+        records: keys of the records of jobs that are over, in the context's own destination.
+        wanted: keys of pending uploads, from a listing that was made before this call.
+        is_over: see `holdfast.commit.alive`.
+
+    Raises:
+        CorruptDataError: a record cannot be read.
+    """
+    own = wanted & _announced(ctx, ctx.prefix, records)
+    if not own:
+        return own
+    # Later than the listing of uploads: whoever had started one of them by then is found now (C7).
+    for home in sorted({home for key in own for home in layout.folders(ctx.prefix, key)}):
+        own -= _announced(ctx, home, _live_records(ctx, home, is_over))
+    return own
+
+
+def _live_records(ctx: CommitContext, home: str, is_over: Callable[[JobId, str], bool]) -> Iterator[str]:
+    jobs = home + layout.JOBS
+    for info in iter_objects(ctx.store, jobs):
+        name = info.key[len(jobs) :].partition("/")[0]
+        if is_job_id(name) and is_intents(info.key) and not is_over(JobId(name), jobs):
+            yield info.key
+
+
+def _announced(ctx: CommitContext, home: str, records: Iterable[str]) -> set[str]:
+    def read(record: str) -> list[str]:
+        try:
+            _owner, paths = decode_intents(record, ctx.store.get(record))
+        except NotFoundError:
+            return []  # its job is over, and somebody else has swept for it
+        return [home + path for path in paths]
+
+    return {key for keys in ctx.runner.map(read, records) for key in keys}
