@@ -84,7 +84,8 @@ def _commit_job(
     reported = check_messages(job, commits, tasks)
     totals = sum((commit.totals for commit in reported), Totals())
     outcome = succeed(measure, job, totals=totals, tasks=len(reported), paths=())
-    left = _abort_waiting(measure, job.job)
+    with measure.stage("job_stage_cleanup"):
+        left = _abort_waiting(measure, job.job)
     return replace(outcome, finished=not left, pending_reason=left)
 
 
@@ -96,8 +97,7 @@ def _abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
 
 def _abort_waiting(measure: Measure, job: JobId) -> str:
     try:
-        with measure.stage("job_stage_cleanup"):
-            _abort_uploads(measure.ctx, job)
+        _abort_uploads(measure.ctx, job)
     except HoldfastError as error:
         return f"pending uploads may be left, run holdfast recover: {error.message}"
     return ""

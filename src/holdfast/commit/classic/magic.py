@@ -169,7 +169,8 @@ def _commit_job(
         paths=published.paths,
         statistics=published.statistics,
     )
-    left = clean_up(measure, job.job, with_sets=False)
+    with measure.stage("job_stage_cleanup"):
+        left = clean_up(measure, job.job, with_sets=False)
     return replace(outcome, finished=not left, pending_reason=left)
 
 

@@ -66,9 +66,8 @@ def clean_up(measure: Measure, job: JobId, *, with_sets: bool) -> str:
     """
     ctx = measure.ctx
     try:
-        with measure.stage("job_stage_cleanup"):
-            _abort_uploads(measure, job, with_sets)
-            delete_dir(ctx, magic_dir(job), unfinished=False)
+        _abort_uploads(measure, job, with_sets)
+        delete_dir(ctx, magic_dir(job), unfinished=False)
     except HoldfastError as error:
         _log.warning("the clean-up of job %s in %s is incomplete (%s)", job, ctx.url, error)
         return f"clean-up is incomplete, run holdfast recover: {error.message}"
