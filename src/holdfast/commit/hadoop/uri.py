@@ -35,7 +35,7 @@ def _split_url(url: str) -> tuple[tuple[str, str], str]:
 
 def _split_uri(uri: str) -> tuple[tuple[str, str], str]:
     """(store, decoded path) of a URI."""
-    if (found := _URI.fullmatch(uri)) is None or any(character.isspace() for character in uri):
+    if (found := _URI.fullmatch(uri)) is None or uri.split() != [uri]:  # it holds white space
         raise BadFieldError(f"not a uri: {uri!r}")
     return _store(found[1], found[2]), unquote(found[3], errors="strict")
 
