@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable
 from typing import TypeVar
 
-from holdfast.commit import TWO_PHASE, open_context
+from holdfast.commit import COMMITTERS, open_context
 from holdfast.seams import SerialRunner
 from holdfast.stores.intercept import InterceptedStore, StoreCall
 from holdfast.stores.s3_options import S3Options
@@ -45,7 +45,7 @@ def main() -> None:
         opened, store=InterceptedStore(opened.store, Killer(int(nth), operation)), runner=SerialRunner()
     )
     job, messages = pickle.load(sys.stdin.buffer)  # from the test that started this process
-    TWO_PHASE.commit_job(ctx, job, messages, len(messages))
+    COMMITTERS[job.committer].commit_job(ctx, job, messages, len(messages))
     opened.store.close()
 
 
