@@ -1,20 +1,4 @@
-"""What dead `magic` jobs left, and what may be done about each: paper 001's recipe for a driver that died.
-
-Commits are the uploads that the pending sets name, Outstanding those that still wait, Written the files that stand at
-their places. Sets are all there before the first completion, and gone only after ``_SUCCESS`` or an abort; so
-
-- something is Written, and each commit either Written or Outstanding: the job commit was under way. FORWARD.
-- nothing is Written: it had not begun. BACK. There is nothing to delete but uploads.
-- some are Written, some wait, some are neither: it had failed and was taking its files back. BACK, if their names
-  carry the job; what has a name of the caller's choice may be somebody else's. Then KEEP.
-- nothing waits: the job is over. CLEAN, if all is Written or nothing is; else nobody can tell a job that was given up
-  from one that lost files to a later job. KEEP.
-
-Where a late attempt has left a set after the end, or put one over the accepted one (paper 000, VIII.C), files of the
-job are visible that no set names. They are never deleted: KEEP, or CLEAN if there are no sets at all.
-
-Not provable, and not noticed: a clean-up that died halfway, a late set that names none of the job's files, and a later
-job that has replaced just the files whose sets are gone. All three together look like the first case.
+"""What dead `magic` jobs left; `judge` says what may be done about each.
 
 Source: paper 001, "Job Driver failure during Job Commit" and "Cleaning up after complete job failure".
 """
@@ -22,53 +6,23 @@ Source: paper 001, "Job Driver failure during Job Commit" and "Cleaning up after
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import partial
 
-from holdfast.commit import layout
-from holdfast.commit.classic.jobs import succeed
+from holdfast.commit.classic.judge import SetStore, judge_job
 from holdfast.commit.classic.magic_sets import clean_up, list_pendingsets, load_pendingset
-from holdfast.commit.classic.names import file_job
-from holdfast.commit.classic.uploads import complete_all, writer_of
-from holdfast.commit.committer import Action, Leftover
+from holdfast.commit.committer import Leftover
 from holdfast.commit.context import CommitContext
-from holdfast.commit.hadoop.magic_path import MAGIC_JOB_PREFIX, magic_dir
-from holdfast.commit.hadoop.pending import SinglePending
+from holdfast.commit.hadoop.magic_path import MAGIC_JOB_PREFIX
 from holdfast.commit.ids import JobId, is_job_id
-from holdfast.commit.measure import Measure
-from holdfast.commit.publication import is_published
 from holdfast.commit.records import JobRecord, SaveMode
-from holdfast.commit.success import read_success
-from holdfast.errors import ConflictError, CorruptDataError, UnavailableError
-from holdfast.stores.base import batched_keys, iter_objects, iter_uploads, multipart
+from holdfast.stores.base import iter_objects
 
 __all__ = ["magic_jobs", "magic_leftovers"]
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Found:
-    """What there is of a job. Paths are relative to the destination.
-
-    Attributes:
-        succeeded: ``_SUCCESS`` is this job's.
-        damaged: the record that cannot be read, or empty.
-        waiting, written, both, neither: the commits, by path.
-        strangers: visible files whose names carry the job, and which are not Written.
-        uploads: pending uploads that its sets or its file names tell to be the job's.
-    """
-
-    succeeded: bool = False
-    damaged: str = ""
-    waiting: frozenset[str] = frozenset()
-    written: frozenset[str] = frozenset()
-    both: frozenset[str] = frozenset()
-    neither: frozenset[str] = frozenset()
-    strangers: frozenset[str] = frozenset()
-    uploads: int = 0
-
-    @property
-    def commits(self) -> frozenset[str]:
-        return self.waiting | self.written | self.both | self.neither
+_SETS = SetStore(
+    names=lambda ctx, job: list_pendingsets(ctx, job.job),
+    load=lambda measure, job, name: load_pendingset(measure, job.job, name),
+    clean_up=lambda measure, job: clean_up(measure, job.job, with_sets=True),
+)
 
 
 def magic_jobs(ctx: CommitContext) -> dict[JobId, float]:
@@ -87,132 +41,7 @@ def magic_leftovers(ctx: CommitContext) -> Iterator[Leftover]:
     if ctx.store.capabilities.multipart is None:
         return
     for job, active_at_s in magic_jobs(ctx).items():
-        found = _look(ctx, job)
-        action, reason = _decide(found)
-        yield Leftover(
-            committer="magic",
-            job=job,
-            active_at_s=active_at_s,
-            action=action,
-            reason=reason,
-            finish=partial(_finish, ctx, job, action),
-            files=len(found.written | found.both | found.strangers),
-            uploads=found.uploads,
-        )
-
-
-# --- looking ----------------------------------------------------------------------------------------------------------
-def _look(ctx: CommitContext, job: JobId) -> _Found:
-    measure = Measure(ctx)
-    ctx = measure.ctx
-    outstanding = {(upload.key, upload.upload_id) for upload in iter_uploads(multipart(ctx.store), ctx.prefix)}
-    named = {upload for upload in outstanding if file_job(upload[0]) == job}
-    try:
-        report = read_success(ctx)
-        sets = ctx.runner.map(lambda path: load_pendingset(measure, job, path).commits, list_pendingsets(ctx, job))
-        commits = {pending.key[len(ctx.prefix) :]: pending for found in sets for pending in found}
-    except CorruptDataError as error:
-        return _Found(damaged=str(error.variables.get("key", "")), uploads=len(named))
-    sizes = {
-        path: info.size_bytes
-        for path, info in layout.iter_visible(ctx.store, ctx.prefix)
-        if path in commits or file_job(path) == job
-    }
-    waiting = {path for path, one in commits.items() if (one.key, one.upload_id) in outstanding}
-    written = _written(ctx, commits, sizes)
-    return _Found(
-        succeeded=report is not None and report.get("jobId") == job,
-        waiting=frozenset(waiting - written),
-        written=frozenset(written - waiting),
-        both=frozenset(written & waiting),
-        neither=frozenset(commits.keys() - written - waiting),
-        strangers=frozenset(path for path in sizes if path not in written and file_job(path) == job),
-        uploads=len(named | {(commits[path].key, commits[path].upload_id) for path in waiting}),
-    )
-
-
-def _written(ctx: CommitContext, commits: dict[str, SinglePending], sizes: dict[str, int]) -> set[str]:
-    """The commits whose own bytes stand at their places, not another attempt's nor an older file's."""
-    candidates = [one for path, one in commits.items() if sizes.get(path) == one.size_bytes]
-
-    def look(pending: SinglePending) -> tuple[str, bool]:
-        file = pending.file_entry(ctx.prefix)
-        return file.path, is_published(ctx, file, writer_of(pending))
-
-    return {path for path, there in ctx.runner.map(look, candidates) if there}
-
-
-# --- deciding ---------------------------------------------------------------------------------------------------------
-def _decide(found: _Found) -> tuple[Action, str]:
-    """What may be done, and why."""
-    if found.damaged:
-        return Action.KEEP, f"a record cannot be read, its bytes are kept: {found.damaged}"
-    if found.succeeded:
-        return Action.CLEAN, "it is committed, _SUCCESS says so; its records are left"
-    if not found.commits:
-        if found.strangers:
-            return Action.CLEAN, "files of it are visible and its pending sets are gone: it is over"
-        return Action.BACK, "no task has committed anything"
-    if found.strangers and (found.waiting or found.both or found.neither):
-        return Action.KEEP, (
-            "files of it are visible that its pending sets do not name, a late attempt has written: look at them, then "
-            "abort its uploads"
-        )
-    if found.both:
-        return Action.KEEP, "files of it are visible whose uploads still wait, so that nobody can tell whose they are"
-    if not found.waiting:
-        if found.written and found.neither:
-            return Action.KEEP, (
-                "some of its files are visible, the others are gone and nothing waits: it was given up, or a later job "
-                "has replaced files"
-            )
-        return Action.CLEAN, "all of its files are visible" if found.written else "nothing of it is visible or waits"
-    if not found.written:
-        return Action.BACK, "its job commit had not begun to show files"
-    if not found.neither:
-        return Action.FORWARD, (
-            f"its job commit was under way: {len(found.written)} files are visible, the other {len(found.waiting)} wait"
-        )
-    if any(file_job(path) is None for path in found.written):
-        return Action.KEEP, "it had failed and was taking files back whose names do not tell that they are its own"
-    return Action.BACK, "its job commit had failed and was taking its files back"
-
-
-# --- acting -----------------------------------------------------------------------------------------------------------
-def _finish(ctx: CommitContext, job: JobId, expected: Action) -> None:
-    """Do what was decided, if it is still right: between looking and acting the job may have gone on.
-
-    Raises:
-        ConflictError: the job has gone on.
-        UnavailableError: something is left; run it again.
-
-    Crash: run it again; what is half done leads to the same end (C10).
-    """
-    if expected is Action.KEEP:
-        return
-    found = _look(ctx, job)
-    action, reason = _decide(found)
-    if found.commits and action not in (expected, Action.CLEAN):
-        raise ConflictError("the job has gone on: look again", job=job, found=reason)
-    measure = Measure(ctx)
-    if action is Action.FORWARD:
-        names = list_pendingsets(measure.ctx, job)
-        published = complete_all(measure, names, lambda path: load_pendingset(measure, job, path), revert=False)
-        succeed(
-            measure,
-            _job_record(job),
-            totals=published.totals,
-            tasks=published.sets,
-            paths=published.paths,
-            statistics=published.statistics,
-        )
-    if action is Action.BACK:
-        # Before the uploads: while some wait, whoever looks next comes to the same decision.
-        for batch in batched_keys(measure.ctx.key(path) for path in sorted(found.written)):
-            measure.ctx.store.delete_many(batch)
-    left = clean_up(measure, job, with_sets=True)
-    if left:
-        raise UnavailableError("clean-up is incomplete: run holdfast recover again", job=job, directory=magic_dir(job))
+        yield judge_job(ctx, _job_record(job), active_at_s, _SETS)
 
 
 def _job_record(job: JobId) -> JobRecord:

@@ -142,7 +142,7 @@ class _Run(Generic[T]):
 
     def undo(self) -> None:
         # Deletions first: while something waits, recovery can still tell a job that was taken back from one that
-        # was committed and lost files to a later job (see magic_recovery).
+        # was committed and lost files to a later job (see `judge`).
         runner = self.measure.ctx.runner
         _run_through(runner.map(self._revert, self.completed))
         abort_all(self.measure, self.waiting.values())
