@@ -183,8 +183,8 @@ def clean_up(ctx: CommitContext, over: OverJobs, publication: Publication, quiet
     """Sweep what jobs that are over have waiting, then delete their folders; also those of zombies that came later.
 
     Guarantee: a job's ``job.json`` and records of intents go only after a sweep that began when they were listed, so
-    that what they protect or announce is gone by then. The records of an attempt that has not reported stay: it may be
-    alive, and start what they announce.
+    that what they protect or announce is gone by then. Records of intents stay if the attempt has not reported, for it
+    may be alive, and if what they announce was spared.
 
     Args:
         quiet_s: an attempt that wrote nothing for so long is dead.
@@ -203,8 +203,8 @@ def clean_up(ctx: CommitContext, over: OverJobs, publication: Publication, quiet
             names[info.key] = name
             found.append(info)
     intents = [key for key in names if is_intents(key)]
-    aborted = publication.sweep(ctx, over.is_over, intents)
-    kept = unreported_intents(found, ctx.clock.now_s(), quiet_s) if intents else set()
+    aborted, contested = publication.sweep(ctx, over.is_over, intents)
+    kept = set(intents) if contested else unreported_intents(found, ctx.clock.now_s(), quiet_s)
     gone = [key for key in names if key not in kept]
     for batch in batched_keys(gone):
         ctx.store.delete_many(batch)

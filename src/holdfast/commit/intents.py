@@ -11,7 +11,8 @@ Order is everything (C7, C9):
   named by a record that a *later* listing shows;
 - a record goes only after a sweep that began when its attempt had nothing more to start: the attempt has reported, or
   has been quiet for so long that it is taken for dead. Tasks of a job that was given up go on for some seconds before
-  Spark kills them, and what they start then must still be found.
+  Spark kills them, and what they start then must still be found;
+- nor does it go while an upload that it names is spared for another job's sake: that job may withdraw.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from holdfast.errors import NotFoundError
 from holdfast.seams import Lane
 from holdfast.stores.base import ObjectInfo, batched_keys, iter_objects
 
-__all__ = ["QUIET_S", "Intents", "announced_keys", "is_intents", "unreported_intents"]
+__all__ = ["QUIET_S", "Intents", "is_intents", "judge_keys", "unreported_intents"]
 
 QUIET_S = 3600.0
 """How long an attempt that has not reported may be silent before its records go: more than any pause of a live one."""
@@ -110,10 +111,13 @@ def unreported_intents(infos: Iterable[ObjectInfo], now_s: float, quiet_s: float
     return kept
 
 
-def announced_keys(
+def judge_keys(
     ctx: CommitContext, records: Iterable[str], wanted: set[str], is_over: Callable[[JobId, str], bool]
-) -> set[str]:
-    """Those of the keys in `wanted` that jobs have announced of which none may still commit.
+) -> tuple[set[str], set[str]]:
+    """Which of the keys in `wanted` jobs that are over have announced.
+
+    Returns:
+        Those that they alone have announced, and those that a job which may still commit has announced, too.
 
     Args:
         records: keys of the records of jobs that are over, in the context's own destination.
@@ -124,12 +128,11 @@ def announced_keys(
         CorruptDataError: a record cannot be read.
     """
     own = wanted & _announced(ctx, ctx.prefix, records)
-    if not own:
-        return own
+    contested: set[str] = set()
     # Later than the listing of uploads: whoever had started one of them by then is found now (C7).
     for home in sorted({home for key in own for home in layout.folders(ctx.prefix, key)}):
-        own -= _announced(ctx, home, _live_records(ctx, home, is_over))
-    return own
+        contested |= own & _announced(ctx, home, _live_records(ctx, home, is_over))
+    return own - contested, contested
 
 
 def _live_records(ctx: CommitContext, home: str, is_over: Callable[[JobId, str], bool]) -> Iterator[str]:

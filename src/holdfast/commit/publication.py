@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from holdfast.commit import layout
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import AttemptId, JobId, file_owner
-from holdfast.commit.intents import announced_keys
+from holdfast.commit.intents import judge_keys
 from holdfast.commit.records import FileEntry
 from holdfast.commit.sinks import RenameSink, UploadSink
 from holdfast.commit.task import TaskScope
@@ -46,13 +46,14 @@ class Publication:
         open_file: a sink for a new file of an attempt.
         publish_file: make the file of an attempt visible; False if it is nowhere, neither waiting nor visible.
         sweep: give up everything that the jobs for which `is_over` holds still have waiting, with the help of their
-            records of intents (their keys are given); returns how many.
+            records of intents (their keys are given). Returns how many uploads went, and whether some were spared
+            because a job that may still commit has announced the same keys.
     """
 
     name: str
     open_file: Callable[[TaskScope, str], UploadSink | RenameSink]
     publish_file: Callable[[CommitContext, FileEntry, AttemptId], bool]
-    sweep: Callable[[CommitContext, IsOver, Iterable[str]], int]
+    sweep: Callable[[CommitContext, IsOver, Iterable[str]], tuple[int, bool]]
 
 
 def is_published(ctx: CommitContext, file: FileEntry, written_by: AttemptId | None = None) -> bool:
@@ -131,15 +132,15 @@ def _complete_upload(ctx: CommitContext, file: FileEntry, written_by: AttemptId)
     return complete_upload(ctx, file, written_by)
 
 
-def _sweep_uploads(ctx: CommitContext, is_over: IsOver, intents: Iterable[str]) -> int:
+def _sweep_uploads(ctx: CommitContext, is_over: IsOver, intents: Iterable[str]) -> tuple[int, bool]:
     return _sweep_below(ctx, ctx.prefix, is_over, tuple(intents))
 
 
-def _sweep_below(ctx: CommitContext, prefix: str, is_over: IsOver, intents: tuple[str, ...]) -> int:
+def _sweep_below(ctx: CommitContext, prefix: str, is_over: IsOver, intents: tuple[str, ...]) -> tuple[int, bool]:
     """C7: only uploads below this destination that belong to jobs that are over, as their names or intents say."""
     store = multipart(ctx.store)
 
-    def leftovers() -> list[UploadInfo]:
+    def leftovers() -> tuple[list[UploadInfo], bool]:
         found: list[UploadInfo] = []
         unnamed: list[UploadInfo] = []
         for upload in iter_uploads(store, prefix):
@@ -148,23 +149,23 @@ def _sweep_below(ctx: CommitContext, prefix: str, is_over: IsOver, intents: tupl
                 unnamed.append(upload)
             elif is_over(owner.job, upload.key):
                 found.append(upload)
-        if unnamed and intents:
-            keys = announced_keys(ctx, intents, {upload.key for upload in unnamed}, is_over)
-            found += [upload for upload in unnamed if upload.key in keys]
-        return found
+        if not (unnamed and intents):
+            return found, False
+        keys, contested = judge_keys(ctx, intents, {upload.key for upload in unnamed}, is_over)
+        return found + [upload for upload in unnamed if upload.key in keys], bool(contested)
 
     def abort(upload: UploadInfo) -> None:
         store.abort_upload(upload.key, upload.upload_id)
 
-    aborted = 0
+    aborted, contested = 0, False
     # A part that was on its way while its upload was aborted can leave the upload alive: look again, a few times.
     for _ in range(3):
-        found = leftovers()
+        found, contested = leftovers()
         if not found:
             break
         for _done in ctx.runner.map(abort, found):
             aborted += 1
-    return aborted
+    return aborted, contested
 
 
 # --- renames ----------------------------------------------------------------------------------------------------------
@@ -180,10 +181,10 @@ def _rename_file(ctx: CommitContext, file: FileEntry, written_by: AttemptId) -> 
     return _settled(ctx, file, lambda: store.rename(ctx.key(file.source), ctx.key(file.path)), written_by)
 
 
-def _sweep_unfinished_files(ctx: CommitContext, is_over: IsOver, intents: Iterable[str]) -> int:
+def _sweep_unfinished_files(ctx: CommitContext, is_over: IsOver, intents: Iterable[str]) -> tuple[int, bool]:
     """Files of attempts lie in their job's folder and go with it; what a killed attempt was writing is listed apart."""
     if ctx.store.capabilities.multipart is None:
-        return 0
+        return 0, False
     return _sweep_below(ctx, ctx.key(layout.JOBS), is_over, ())
 
 

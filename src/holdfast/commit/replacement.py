@@ -75,14 +75,17 @@ def plan_replaced(
 
     Raises:
         DestinationExistsError: the job adds a file under a name that is taken.
+        InvalidRequestError: a name would be a file and a directory at once.
     """
     if job.mode not in (SaveMode.OVERWRITE, SaveMode.OVERWRITE_PARTITIONS) and not prepared.chosen:
         return None, {}
     in_scope = _scope(job, prepared)
+    directories = _directories(prepared)
     files: list[Replaced] = []
     by_job: dict[str, tuple[int, int]] = {}
     for path, info in layout.iter_visible(ctx.store, ctx.prefix):
         owner = file_owner(path)
+        _refuse_clash(path, prepared, directories)
         if path in prepared.chosen:
             if not in_scope(path):
                 raise DestinationExistsError(
@@ -103,6 +106,36 @@ def plan_replaced(
     path = layout.replaced_list(job.job, token)
     ctx.store.put(ctx.key(path), data)
     return ListRef(key=path, sha256=digest(data), count=len(files)), by_job
+
+
+def _above(path: str) -> Iterator[str]:
+    """The directories above a file, nearest first."""
+    while path := path.rpartition("/")[0]:
+        yield path
+
+
+def _directories(prepared: Prepared) -> frozenset[str]:
+    """Directories that the job needs, if the caller chose names in it; our own names are never a directory's.
+
+    Raises:
+        InvalidRequestError: a file of the job has the name of one. A file system would refuse it after the decision.
+    """
+    if not prepared.chosen:
+        return frozenset()
+    found = {above for directory in prepared.partitions for above in (directory, *_above(directory)) if above}
+    for path in found & prepared.chosen.keys():
+        raise InvalidRequestError("a file of the job is named like a directory of it: rename the file", path=path)
+    return frozenset(found)
+
+
+def _refuse_clash(path: str, prepared: Prepared, directories: frozenset[str]) -> None:
+    """What is replaced goes only after the job's files are there: so a name must not change its kind.
+
+    Raises:
+        InvalidRequestError: the file at `path` is a directory of the job, or below a file of the job.
+    """
+    if prepared.chosen and (path in directories or any(above in prepared.chosen for above in _above(path))):
+        raise InvalidRequestError("a name would be a file and a directory at once: rename the file", path=path)
 
 
 def load_replaced(ctx: CommitContext, entry: LogEntry) -> Iterator[Replaced]:
