@@ -1,0 +1,136 @@
+"""A streaming query in a process of its own: ``python stream_driver.py SETTINGS_JSON``.
+
+It reads the files of a directory, one a batch, and writes them through Holdfast until none is left, then prints what
+`holdfast.read` finds. On request the whole application dies with SIGKILL at a store call of a task or of a commit.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter
+from pyspark.sql.types import StructType
+
+import holdfast
+from holdfast.spark import register
+from holdfast.spark.source import HoldfastDataSource
+from holdfast.spark.stream_writer import HoldfastStreamWriter
+
+
+@dataclass(frozen=True)
+class Death:
+    """When the application dies: at a process's nth call of the store, in a phase, before or after the effect."""
+
+    phase: str
+    nth: int
+    after: bool
+    driver_group: int
+
+    def await_call(self) -> None:
+        """From now on this process counts its calls."""
+        from holdfast.stores.s3 import S3Store
+
+        if hasattr(S3Store, "death_counts"):
+            return  # Spark uses the process again for the next batch: go on counting
+        S3Store.death_counts = True  # type: ignore[attr-defined]  # a mark of this test's
+        lock, calls = threading.Lock(), iter(range(1, 1_000_000))
+
+        def counted(method: Any) -> Any:
+            def run(*args: Any, **kwargs: Any) -> Any:
+                with lock:
+                    hit = next(calls) == self.nth
+                    if hit and not self.after:
+                        self.kill()
+                result = method(*args, **kwargs)
+                if hit:
+                    self.kill()
+                return result
+
+            return run
+
+        for name in (
+            *("put", "get", "head", "list_page", "delete", "delete_many", "create_upload", "upload_part"),
+            *("complete_upload", "abort_upload", "list_uploads_page"),
+        ):
+            setattr(S3Store, name, counted(getattr(S3Store, name)))
+
+    def kill(self) -> None:
+        """The driver and its JVM first, then Spark's daemon and workers, this process among them."""
+        os.killpg(self.driver_group, signal.SIGKILL)
+        os.killpg(0, signal.SIGKILL)
+
+
+class DyingWriter(DataSourceStreamArrowWriter):
+    """Hands everything on, and counts the calls of one phase."""
+
+    def __init__(self, inner: HoldfastStreamWriter, death: Death) -> None:
+        self.inner = inner
+        self.death = death
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Any:
+        if self.death.phase == "write":
+            self.death.await_call()
+        return self.inner.write(iterator)
+
+    def commit(self, messages: Any, batchId: int) -> None:
+        if self.death.phase == "commit":
+            self.death.await_call()
+        self.inner.commit(messages, batchId)
+
+    def abort(self, messages: Any, batchId: int) -> None:
+        self.inner.abort(messages, batchId)
+
+
+class DyingSource(DataSource):
+    """Holdfast with an option `death`."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "dying"
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DyingWriter:
+        options = dict(self.options)
+        death = Death(**json.loads(options.pop("death")))
+        return DyingWriter(HoldfastDataSource(options).streamWriter(schema, overwrite), death)
+
+
+def main() -> None:
+    settings = json.loads(sys.argv[1])
+    builder = SparkSession.builder.master("local[2]").appName("stream")
+    for key, value in {
+        "spark.ui.enabled": "false",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.memory": "1g",
+        "spark.sql.shuffle.partitions": "2",
+    }.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+    register(spark)
+    spark.dataSource.register(DyingSource)
+    rows = spark.readStream.schema("id long, name string").option("maxFilesPerTrigger", 1).json(settings["input"])
+    writer = rows.repartition(2).writeStream.options(**settings["options"])
+    death = settings["death"]
+    if death is None:
+        writer = writer.format("holdfast")
+    else:
+        plan = {"phase": death["phase"], "nth": death["nth"], "after": death["after"], "driver_group": os.getpgid(0)}
+        writer = writer.format("dying").option("death", json.dumps(plan))
+    writer.trigger(availableNow=True).start(settings["url"]).awaitTermination()
+    found = holdfast.read(spark, settings["url"], **settings["access"]).collect()
+    print(json.dumps(sorted(row["id"] for row in found)))
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()

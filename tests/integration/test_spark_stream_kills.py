@@ -1,0 +1,150 @@
+"""A streaming query whose application is killed with SIGKILL again and again: every row is there exactly once.
+
+Kills fall inside tasks and inside commits, at a drawn store call before or after its effect, and from outside at any
+moment, while workers of the dead application go on for up to a second. Each restart is only the same command again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.dataset as ds
+import pyarrow.fs as pafs
+import pytest
+
+pytest.importorskip("pyspark.sql")
+
+from holdfast.commit import CommitContext, Kind, open_context, read_history, verify
+from holdfast.commit.layout import JOBS
+from holdfast.commit.log import read_log
+from holdfast.stores.base import iter_objects
+from holdfast.testing.weed import SeaweedServer
+
+pytestmark = [pytest.mark.spark, pytest.mark.s3]
+
+DRIVER = Path(__file__).with_name("stream_driver.py")
+BATCHES = 30
+ROWS = 20
+SEED = 20_261_121
+_TIMEOUT_S = 120
+
+
+@pytest.fixture(scope="module", autouse=True)
+def bucket(server: SeaweedServer) -> None:
+    server.create_bucket("streams")
+
+
+def draw_deaths(kills: int, seed: int) -> Iterator[dict[str, Any]]:
+    """Where the application dies: in tasks and commits by calls, from outside by decisions and milliseconds."""
+    chance = random.Random(seed)
+    for number in range(kills):
+        phase = ("commit", "write", "outside")[number % 3]
+        if phase == "outside":
+            yield {"phase": phase, "decisions": chance.randint(1, 2), "delay_s": chance.uniform(0.0, 0.25)}
+        else:
+            calls = 28 if phase == "commit" else 14  # two batches' worth
+            yield {"phase": phase, "nth": chance.randint(1, calls), "after": chance.random() < 0.5}
+
+
+class Application:
+    """The command, with the settings of the test."""
+
+    def __init__(self, home: Path, server: SeaweedServer, name: str) -> None:
+        self.url = f"s3://streams/{name}"
+        self.context: CommitContext = open_context(self.url, s3=server.options)
+        access = {
+            "endpoint": server.endpoint_url,
+            "region": "us-east-1",
+            "accessKey": server.options.access_key,
+            "secretKey": server.options.secret_key,
+        }
+        self.settings = {
+            "url": self.url,
+            "input": str(home / "input"),
+            "access": access,
+            "options": {**access, "checkpointLocation": str(home / "checkpoint"), "streamId": "flights"},
+        }
+
+    def run(self, death: dict[str, Any] | None) -> tuple[int, str]:
+        """Run until the query ends or dies; returns exit code and output."""
+        inside = death if death is not None and death["phase"] != "outside" else None
+        process = subprocess.Popen(
+            [sys.executable, str(DRIVER), json.dumps({**self.settings, "death": inside})],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            start_new_session=True,
+            env={**os.environ, "PYTHONPATH": str(DRIVER.parents[2] / "src")},
+        )
+        try:
+            if death is not None and death["phase"] == "outside":
+                self._kill_from_outside(process, death)
+            stdout, _ = process.communicate(timeout=_TIMEOUT_S)
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        return process.returncode, stdout
+
+    def _kill_from_outside(self, process: subprocess.Popen[str], death: dict[str, Any]) -> None:
+        wanted = read_log(self.context).head + death["decisions"]
+        poll = threading.Event()
+        for _ in range(int(_TIMEOUT_S / 0.02)):
+            if process.poll() is not None or read_log(self.context).head >= wanted:
+                break
+            poll.wait(0.02)
+        poll.wait(death["delay_s"])
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def independent_read(server: SeaweedServer, url: str) -> list[int]:
+    """All ids in all files, by a reader that knows nothing of us."""
+    files = pafs.S3FileSystem(
+        access_key=server.options.access_key,
+        secret_key=server.options.secret_key,
+        endpoint_override=server.endpoint_url.removeprefix("http://"),
+        scheme="http",
+        region="us-east-1",
+    )
+    table = ds.dataset(url.removeprefix("s3://"), filesystem=files, format="parquet").to_table()
+    found: list[int] = sorted(table["id"].to_pylist())
+    return found
+
+
+def test_ten_kills(server: SeaweedServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """C1, C2, C8, C9: nothing is lost, nothing is twice, nothing is left, and nobody ran recovery."""
+    inputs = tmp_path / "input"
+    inputs.mkdir()
+    for batch in range(BATCHES):
+        lines = [{"id": batch * ROWS + row, "name": f"row {row}"} for row in range(ROWS)]
+        (inputs / f"{batch:03d}.json").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    application = Application(tmp_path, server, "kills")
+    killed = []
+    for death in draw_deaths(10, SEED):
+        code, _ = application.run(death)
+        assert code == -signal.SIGKILL, f"the query ended before its death: {death}"
+        killed.append({**death, "decisions after": read_log(application.context).head})
+    code, output = application.run(None)
+    with capsys.disabled():
+        print(*killed, sep="\n")
+    assert code == 0
+    everything = [*range(BATCHES * ROWS)]
+    assert json.loads(output) == everything, "holdfast.read"
+    assert independent_read(server, application.url) == everything
+    report = verify(application.context)
+    assert (report.problems, report.notes, report.pending_uploads) == ([], [], 0)
+    ctx = application.context
+    assert [info.key for info in iter_objects(ctx.store, ctx.key(JOBS))] == [], "no job has left anything"
+    entries = [decision.entry for decision in read_history(ctx).decisions]
+    committed = [entry.record.stream and entry.record.stream.batch for entry in entries if entry.kind is Kind.COMMIT]
+    assert committed == [*range(BATCHES)]
+    ctx.close()
