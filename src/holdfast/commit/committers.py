@@ -5,11 +5,14 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 
+from holdfast.commit.classic.direct import DIRECT
 from holdfast.commit.classic.emr import EMR
 from holdfast.commit.classic.file_v1 import FILE_V1
 from holdfast.commit.classic.file_v2 import FILE_V2
 from holdfast.commit.classic.magic import MAGIC
 from holdfast.commit.classic.manifest import MANIFEST
+from holdfast.commit.classic.staging import STAGING_DIRECTORY, STAGING_PARTITIONED
+from holdfast.commit.classic.stocator import STOCATOR
 from holdfast.commit.committer import CONDITIONAL_WRITES, HIDDEN_WRITES, Committer
 from holdfast.commit.job import abort_job, commit_job, start_job
 from holdfast.commit.records import SaveMode
@@ -32,7 +35,19 @@ TWO_PHASE = Committer(
 )
 
 COMMITTERS: Mapping[str, Committer] = {
-    committer.name: committer for committer in (TWO_PHASE, MAGIC, MANIFEST, FILE_V1, FILE_V2, EMR)
+    committer.name: committer
+    for committer in (
+        TWO_PHASE,
+        MAGIC,
+        STAGING_DIRECTORY,
+        STAGING_PARTITIONED,
+        MANIFEST,
+        FILE_V1,
+        FILE_V2,
+        DIRECT,
+        STOCATOR,
+        EMR,
+    )
 }
 
 

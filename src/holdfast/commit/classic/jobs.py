@@ -20,8 +20,8 @@ __all__ = ["delete_visible", "new_job", "start_over", "succeed"]
 def new_job(ctx: CommitContext, committer: str, mode: SaveMode, details: Mapping[str, object]) -> JobRecord | None:
     """A job with an id of its own, also if another starts in the same second (SPARK-33402, HADOOP-17318).
 
-    The mode is looked at first: ``fail`` refuses a destination with data, ``ignore`` skips it. An old ``_SUCCESS`` goes:
-    it would speak of files that are about to change (scenario 73).
+    The mode is looked at first: ``fail`` refuses a destination with data, ``ignore`` skips it. An old ``_SUCCESS``
+    goes: it would speak of files that are about to change (scenario 73).
 
     Returns:
         None if there is nothing to do.

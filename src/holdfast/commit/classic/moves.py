@@ -28,6 +28,7 @@ __all__ = [
     "list_files",
     "move_dir",
     "move_file",
+    "open_uploaded_file",
     "open_whole_file",
 ]
 
@@ -159,12 +160,17 @@ def open_whole_file(scope: TaskScope, path: str, target: str) -> UploadSink | Re
         target: what the sink calls its file: where it is meant to end up.
 
     Raises (also later, from the lane):
-        ConflictError: somebody aborted the upload.
+        ConflictError: somebody aborted the upload; only on a store without rename.
         PreconditionError: there is a file at `path` already; only on a store with rename.
     """
+    if scope.ctx.store.capabilities.rename:
+        return RenameSink(rename(scope.ctx.store), scope.ctx.key(path), path, target, lane=scope.lane)
+    return open_uploaded_file(scope, path, target)
+
+
+def open_uploaded_file(scope: TaskScope, path: str, target: str) -> UploadSink:
+    """As `open_whole_file`, by an upload that is completed when all its bytes are up: it replaces what is at `path`."""
     ctx, attempt = scope.ctx, scope.owner.attempt
-    if ctx.store.capabilities.rename:
-        return RenameSink(rename(ctx.store), ctx.key(path), path, target, lane=scope.lane)
 
     def complete(file: FileEntry) -> None:
         if not complete_upload(ctx, replace(file, path=path), attempt):
