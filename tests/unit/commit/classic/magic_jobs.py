@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from holdfast.commit import COMMITTERS, JobRecord, TaskAttempt, TaskCommit
 from holdfast.commit.committer import Leftover
 from holdfast.commit.context import CommitContext
-from holdfast.stores.base import iter_objects, iter_uploads
+from holdfast.stores.base import Capabilities, iter_objects, iter_uploads
+from holdfast.stores.memory import MemoryStore
 from tests.unit.commit.classic.attempts import HOME, open_attempt
 from tests.unit.commit.committer_jobs import Bucket
 
-__all__ = ["MAGIC", "hidden", "leftovers", "run_tasks", "uploads", "write_attempt"]
+__all__ = ["MAGIC", "WithoutMetadata", "hidden", "leftovers", "run_tasks", "uploads", "write_attempt"]
 
 MAGIC = COMMITTERS["magic"]
+
+
+class WithoutMetadata(MemoryStore):
+    """Says that it keeps no metadata."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return replace(super().capabilities, metadata=False)
 
 
 def hidden(bucket: Bucket, ending: str = "", home: str = HOME) -> list[str]:

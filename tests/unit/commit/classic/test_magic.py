@@ -17,7 +17,7 @@ from holdfast.stores.faulty import Fault, FaultMode
 from holdfast.stores.intercept import Operation
 from holdfast.stores.memory import MemoryStore
 from tests.unit.commit.classic.attempts import HOME, faulty_context, open_attempt, run_attempt
-from tests.unit.commit.classic.magic_jobs import MAGIC, hidden, run_tasks, uploads, write_attempt
+from tests.unit.commit.classic.magic_jobs import MAGIC, WithoutMetadata, hidden, run_tasks, uploads, write_attempt
 from tests.unit.commit.committer_jobs import Bucket
 
 
@@ -61,14 +61,6 @@ def test_a_store_without_metadata_gets_a_plain_marker() -> None:
     ctx = bucket.context()
     attempt = open_attempt(bucket, ctx, bucket.start(ctx), 0, {"a": b"1234"})
     assert bucket.store.head(f"{HOME}{magic_work_path(attempt.owner)}/a").metadata == {}
-
-
-class WithoutMetadata(MemoryStore):
-    """Takes metadata and says that it does not keep them."""
-
-    @property
-    def capabilities(self):  # type: ignore[no-untyped-def]  # as in the base
-        return dataclasses.replace(super().capabilities, metadata=False)
 
 
 def test_what_a_task_and_a_job_report() -> None:

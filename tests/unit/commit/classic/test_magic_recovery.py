@@ -10,12 +10,12 @@ from holdfast.commit.committer import Action, Leftover
 from holdfast.commit.hadoop.pending import decode_pendingset
 from holdfast.commit.success import read_success
 from holdfast.errors import ConflictError, UnavailableError
-from holdfast.stores.base import Part
+from holdfast.stores.base import MultipartLimits, Part
 from holdfast.stores.faulty import Fault, FaultMode
 from holdfast.stores.intercept import Operation
 from holdfast.stores.memory import MemoryStore
 from tests.unit.commit.classic.attempts import HOME, faulty_context, open_attempt, run_attempt
-from tests.unit.commit.classic.magic_jobs import MAGIC, hidden, leftovers, uploads, write_attempt
+from tests.unit.commit.classic.magic_jobs import MAGIC, WithoutMetadata, hidden, leftovers, uploads, write_attempt
 from tests.unit.commit.committer_jobs import Bucket
 
 
@@ -208,9 +208,10 @@ def test_a_job_of_which_nothing_is_left_but_records() -> None:
 
 def test_a_store_without_metadata_cannot_tell_whose_file_it_is() -> None:
     bucket = Bucket("magic")
+    bucket.store = WithoutMetadata(limits=MultipartLimits(min_part_size_bytes=4), clock=bucket.clock, ids=bucket.ids)
     ctx, job = committed_tasks(bucket)
     (key,) = complete(bucket, job, 0, 1)
-    bucket.store.put(key, bucket.store.get(key))  # without metadata
+    bucket.store.put(key, bucket.store.get(key))  # as if it had never had metadata
     bucket.run_task(ctx, job, 0, bucket.contents("new", 0))  # a late attempt: the same names and sizes
     left = only(ctx)
     assert left.action is Action.KEEP and "whose uploads still wait" in left.reason
