@@ -136,6 +136,10 @@ def test_second_start_of_a_job() -> None:
     taken = Before(Operation.PUT, lambda: bucket.store.put(HOME + job_mark(job), before))
     with pytest.raises(DestinationExistsError, match="started before"):
         bucket.start(replace(same_moment(), store=InterceptedStore(bucket.store, taken)))
+    bucket.store.delete(HOME + job_mark(job))
+    bucket.store.put(f"{HOME}{manifests_dir(job)}/x", b"left by a job that skipped its clean-up")
+    with pytest.raises(DestinationExistsError, match="started before"):
+        bucket.start(same_moment())
     second = replace(job, job_attempt=1)
     assert job_mark(second) == f"_temporary/manifest_{job.job}/01/job.json"
 
@@ -286,6 +290,13 @@ def test_file_where_a_directory_has_to_be() -> None:
     committed(bucket, {"a/x": b"1", "b/c/d/e": b"2"})
     assert bucket.visible() == {"a/x": b"1", "b/c/d/e": b"2"}
     ctx = bucket.context()
+    job = bucket.start(ctx)
+    commits = [run_attempt(bucket, ctx, job, 0, {"a/y": b"3"})]
+    bucket.store.delete(f"{HOME}a/x")
+    bucket.store.put(f"{HOME}a", b"a directory no more")
+    commits.append(run_attempt(bucket, ctx, job, 1, {"a/z": b"4"}))
+    bucket.commit(ctx, job, commits)
+    assert bucket.visible() == {"a/y": b"3", "a/z": b"4", "b/c/d/e": b"2"}
     job = bucket.start(ctx)
     commit = run_attempt(bucket, ctx, job, 0, {"new/x": b"3"})
     bucket.store.put(f"{HOME}new", b"came later")

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.commit import COMMITTERS, CommitContext, JobRecord, SaveMode, TaskCommit
+from holdfast.commit import COMMITTERS, CommitContext, HadoopSettings, JobRecord, SaveMode, TaskCommit
 from holdfast.commit.classic.manifest_layout import job_mark, task_manifest
 from holdfast.commit.committer import Action, Leftover
 from holdfast.commit.success import read_success
@@ -242,11 +242,11 @@ def test_rename_that_never_answers() -> None:
 
 
 # --- judging ----------------------------------------------------------------------------------------------------------
-def half_committed(files: dict[str, bytes]) -> tuple[Bucket, JobRecord]:
+def half_committed(files: dict[str, bytes], mode: SaveMode = SaveMode.APPEND) -> tuple[Bucket, JobRecord]:
     """A job of one task that died after its first rename."""
     bucket = Bucket("manifest")
     ctx = bucket.context()
-    job = bucket.start(ctx)
+    job = bucket.start(ctx, mode)
     named = {path.format(job=job.job): content for path, content in files.items()}
     commit = run_attempt(bucket, ctx, job, 0, named)
     crash = Fault(FaultMode.CRASH_AFTER, Operation.RENAME)
@@ -303,6 +303,44 @@ def test_late_attempt_that_replaced_a_manifest_during_the_job_commit() -> None:
     assert found.action is Action.BACK and "blocked" in found.reason
     found.finish()
     assert bucket.visible() == {} and bucket.debris() == []
+
+
+def test_late_attempt_that_replaced_a_manifest_when_more_was_visible() -> None:
+    """C3: going forward would put the late attempt's files over those of the accepted one."""
+    bucket = Bucket("manifest")
+    ctx = bucket.context()
+    job = bucket.start(ctx)
+    commits = [bucket.run_task(ctx, job, task, bucket.contents("new", task)) for task in range(TASKS)]
+    with pytest.raises(SimulatedCrash):
+        bucket.commit(faulty_context(bucket, Fault(FaultMode.CRASH_AFTER, Operation.RENAME, nth=3)), job, commits)
+    (found,) = leftovers(bucket)
+    assert (found.action, found.files) == (Action.FORWARD, 3)
+    bucket.run_task(ctx, job, 0, bucket.contents("late", 0))
+    (found,) = leftovers(bucket)
+    assert found.action is Action.BACK and "2 are blocked" in found.reason
+    found.finish()
+    assert bucket.visible() == {} and bucket.debris() == []
+
+
+@pytest.mark.parametrize("mode", list(SaveMode))
+def test_file_of_somebody_else_stands_where_one_goes(mode: SaveMode) -> None:
+    """What the job may replace it replaces; else it cannot be completed."""
+    bucket, _job = half_committed(CHOSEN, mode)
+    bucket.store.put(f"{HOME}d/two", b"old")
+    (found,) = leftovers(bucket)
+    replaces = mode in (SaveMode.OVERWRITE, SaveMode.OVERWRITE_PARTITIONS)
+    assert found.action is (Action.FORWARD if replaces else Action.KEEP)
+    found.finish()
+    assert bucket.visible() == {"d/one": b"a", "d/two": b"b" if replaces else b"old"}
+
+
+def test_recovery_cleans_up_whatever_the_options_say() -> None:
+    bucket, _job = half_committed(OWN)
+    ctx = bucket.context().with_settings(hadoop=HadoopSettings(cleanup_skipped=True))
+    assert MANIFEST.leftovers is not None
+    for found in MANIFEST.leftovers(ctx):
+        found.finish()
+    assert contents(bucket) == [b"a", b"b"] and bucket.debris() == []
 
 
 def test_visible_file_that_no_manifest_names() -> None:

@@ -168,6 +168,15 @@ def test_two_attempts_with_one_name(path: str, error: type[ConflictError]) -> No
         open_attempt(bucket, replace(ctx, ids=CountingIds()), job, 0, {path: b"2"}).commit()
 
 
+def test_file_that_changed_before_the_commit() -> None:
+    """C1: what the attempt wrote is not what lies there."""
+    bucket, ctx, job = started()
+    attempt = open_attempt(bucket, ctx, job, 0, {"a": b"mine"})
+    bucket.store.put(f"{HOME}{attempt_dir(job, attempt.owner)}/a", b"another's")
+    with pytest.raises(ConflictError, match="somebody else"):
+        attempt.commit()
+
+
 # --- saving -----------------------------------------------------------------------------------------------------------
 def _failures(bucket: Bucket, job: JobRecord) -> tuple[int, int]:
     found = manifest_of(bucket, job).statistics.durations.get(SAVED)
