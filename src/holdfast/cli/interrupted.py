@@ -2,35 +2,65 @@
 
 from __future__ import annotations
 
-from holdfast.cli.arguments import Reach
 from holdfast.cli.output import Output
-from holdfast.commit import Kind, get_committer, read_history
+from holdfast.commit import CommitContext, Committer, get_committer, read_history
+from holdfast.commit.committer import Action, Leftover
+from holdfast.commit.recovery import find_leftovers
+from holdfast.commit.written import find_written, is_job_of
 from holdfast.errors import HoldfastError
+from holdfast.spark.options import WriteOptions
 
 __all__ = ["end_write"]
 
 
-def end_write(url: str, write_id: str, reach: Reach, out: Output) -> None:
-    """Abort the job that carries `write_id`, or carry out its decision; says which.
+def end_write(options: WriteOptions, out: Output) -> None:
+    """Abort the job of a write, or carry out what was decided about it; says which.
 
-    Requires: its Spark is stopped, so that no task of this machine still writes.
+    Requires: its Spark is stopped, so that no task of this machine still writes; its write id was made by a machine.
     """
     out.note("interrupted: ending the job, one moment")
+    url = options.store.url
     try:
-        with reach.open(url) as ctx:
-            history = read_history(ctx)
-            records = [decision.entry.record for decision in history.decisions]
-            records += [job.record for job in history.open_jobs if job.record is not None]
-            mine = next((record for record in records if record.details.get("write_id") == write_id), None)
-            if mine is None:
-                out.note("nothing was written")
-                return
-            entry = get_committer(mine.committer).abort_job(ctx, mine).entry
+        ctx = options.open()
+        try:
+            sentence = _end(ctx, get_committer(options.committer), options.write_id)
+        finally:
+            ctx.close()
     except HoldfastError as error:
         out.note(f"error: {error}")
-        out.note(f"the job could not be ended, nothing of it is visible until it is: holdfast recover {url}")
+        out.note(f"the job could not be ended: holdfast recover {url}")
         return
-    if entry is not None and entry.kind is Kind.COMMIT:
-        out.note(f"the job was committed already, its rows are there: job {mine.job}")
-    else:
-        out.note(f"the job is aborted, nothing of it is visible: job {mine.job}")
+    out.note(sentence)
+
+
+def _end(ctx: CommitContext, committer: Committer, write_id: str) -> str:
+    """End the job of the write if it is not over; what has become of it, in one sentence."""
+    for record in (job.record for job in read_history(ctx).open_jobs):
+        if record is not None and record.details.get("write_id") == write_id:
+            outcome = committer.abort_job(ctx, record)
+            return _committed(outcome.job) if outcome.committed else _aborted(outcome.job)
+    found = _leftover(ctx, committer, write_id)
+    if found is not None:
+        found.finish()
+    written = find_written(ctx, write_id)
+    if written is not None:
+        return _committed(written.job)
+    if found is None:
+        return "the job is aborted or never began, nothing of it is there"
+    if found.action is Action.FORWARD:
+        return _committed(found.job)
+    if found.action is Action.KEEP:
+        return f"the job was left as it is, decide yourself: job {found.job}: {found.reason}"
+    return _aborted(found.job)
+
+
+def _leftover(ctx: CommitContext, committer: Committer, write_id: str) -> Leftover | None:
+    return next((one for one in find_leftovers(ctx, committer) if is_job_of(one.job, write_id)), None)
+
+
+def _committed(job: str) -> str:
+    return f"the job was committed already, its rows are there: job {job}"
+
+
+def _aborted(job: str) -> str:
+    return f"the job is aborted, nothing of it is visible: job {job}"

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from holdfast.commit import CommitContext
+from holdfast.commit import COMMITTERS, TWO_PHASE, CommitContext
 from holdfast.commit.alive import OverJobs
+from holdfast.commit.classic.emr import EMR
+from holdfast.commit.classic.names import file_job
+from holdfast.commit.committer import Action, Leftover
 from holdfast.commit.ids import file_owner
-from holdfast.errors import UnsupportedError
+from holdfast.commit.recovery import find_leftovers
+from holdfast.errors import CorruptDataError, UnsupportedError
 from holdfast.stores.base import UploadInfo, iter_uploads, multipart
 
 __all__ = ["PendingUpload", "find_pending"]
@@ -20,12 +24,15 @@ class PendingUpload:
     Attributes:
         path: relative to the url.
         job: empty if Holdfast did not start it.
-        state: ``over`` (nobody will complete it), ``unfinished`` (its job may), or ``other tool``.
+        committer: of the job; empty if that is not known here.
+        state: ``over`` (nobody will complete it), ``unfinished`` (its job may), ``unknown`` (its job keeps no record
+            below this url) or ``other tool``.
     """
 
     upload: UploadInfo
     path: str
     job: str
+    committer: str
     state: str
     age_s: float
 
@@ -43,14 +50,35 @@ def find_pending(ctx: CommitContext) -> list[PendingUpload]:
         raise UnsupportedError("this place keeps no pending uploads: give an s3:// url", url=ctx.url)
     found = list(iter_uploads(multipart(ctx.store), ctx.prefix))
     jobs = OverJobs(ctx)
+    leftovers = _leftovers(ctx) if any(file_job(upload.key) for upload in found) else {}
     now_s = ctx.clock.now_s()
     pending = []
     for upload in found:
-        owner = file_owner(upload.key)
-        job = "" if owner is None else owner.job
-        state = "other tool"
-        if owner is not None:
+        job, committer, state = "", "", "other tool"
+        if (owner := file_owner(upload.key)) is not None:
+            job, committer = owner.job, TWO_PHASE.name
             state = "over" if jobs.is_over(owner.job, upload.key) else "unfinished"
+        elif (classic := file_job(upload.key)) is not None:
+            job, leftover = classic, leftovers.get(classic)
+            if leftover is not None and leftover.committer == EMR.name:
+                leftover = (
+                    None  # it has nothing but uploads: so has a live job of others that has committed no task yet
+                )
+            committer = leftover.committer if leftover is not None else ""
+            state = "unknown" if leftover is None else "over" if leftover.action is Action.CLEAN else "unfinished"
         age_s = max(now_s - upload.initiated_at_s, 0.0)
-        pending.append(PendingUpload(upload, upload.key[len(ctx.prefix) :], job, state, age_s))
+        pending.append(PendingUpload(upload, upload.key[len(ctx.prefix) :], job, committer, state, age_s))
     return sorted(pending, key=lambda one: -one.age_s)
+
+
+def _leftovers(ctx: CommitContext) -> dict[str, Leftover]:
+    """Jobs without a log, by id: they say nothing of themselves but what they have left."""
+    found: dict[str, Leftover] = {}
+    for committer in COMMITTERS.values():
+        try:
+            leftovers = find_leftovers(ctx, committer)
+        except CorruptDataError:
+            continue  # its uploads stay unknown; holdfast recover says what is wrong
+        for leftover in leftovers:
+            found.setdefault(leftover.job, leftover)
+    return found

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from holdfast.cli.arguments import Reach, age, on_store, reports
+from holdfast.cli.failures import PROBLEM
 from holdfast.cli.output import Output, counted, duration
 from holdfast.errors import InvalidRequestError
 
@@ -29,12 +30,24 @@ Examples:
   holdfast uploads abort s3://bucket/flights --older-than 7d --all-tools --yes
 
 Uploads of a job that is not finished are never aborted: they are its data. End such a job with holdfast recover, which
-aborts its uploads too if it may. Uploads that Holdfast did not start are touched only with --all-tools."""
+aborts its uploads too if it may. Uploads that Holdfast did not start, or of whose job nothing is known below URL, are
+touched only with --all-tools. Asks before it aborts, unless --yes is given."""
+
+_EXPECT_EPILOG = """\b
+Examples:
+  holdfast uploads expect s3://bucket/flights 0
+  holdfast uploads expect s3://bucket 3 --older-than 1d --verbose
+
+Says nothing; exit code 0 if there are exactly N, else 1."""
+
+
+_FOREIGN = ("other tool", "unknown")
+"""States of uploads whose owner cannot be asked."""
 
 
 @click.group()
 def uploads() -> None:
-    """List or abort pending multipart uploads: parts that are stored, paid for, and in no file."""
+    """List, count or abort pending multipart uploads: parts that are stored, paid for, and in no file."""
 
 
 @uploads.command("list", epilog=_LIST_EPILOG)
@@ -54,6 +67,26 @@ def _list(url: str, older_than: float, reach: Reach, out: Output) -> None:
     out.say(f"{counted(len(found), 'pending upload')} below {ctx.url}")
 
 
+@uploads.command("expect", epilog=_EXPECT_EPILOG)
+@click.argument("url")
+@click.argument("expected", metavar="N", type=click.IntRange(min=0))
+@click.option("--older-than", type=age, default="0s", show_default=True, help="Only uploads started this long ago.")
+@click.option("--verbose", "-v", is_flag=True, help="Say how many there are.")
+@on_store
+@reports
+def _expect(url: str, expected: int, older_than: float, verbose: bool, reach: Reach, out: Output) -> None:
+    """Check that exactly N uploads are pending below URL, for scripts and tests."""
+    from holdfast.cli.pending import find_pending
+
+    with reach.open(url) as ctx:
+        count = sum(one.age_s >= older_than for one in find_pending(ctx))
+    out.document({"url": ctx.url, "expected": expected, "found": count})
+    if verbose:
+        out.say(f"{counted(count, 'pending upload')} below {ctx.url}, {expected} expected")
+    if count != expected:
+        raise click.exceptions.Exit(PROBLEM)
+
+
 @uploads.command("abort", epilog=_ABORT_EPILOG)
 @click.argument("url")
 @click.option("--older-than", type=age, default="1d", show_default=True, help="Only uploads started this long ago.")
@@ -69,7 +102,7 @@ def _abort(url: str, older_than: float, all_tools: bool, yes: bool, reach: Reach
     with reach.open(url) as ctx:
         with out.waiting("listing uploads"):
             found = find_pending(ctx)
-        states = {"over", "other tool"} if all_tools else {"over"}
+        states = {"over", *(_FOREIGN if all_tools else ())}
         chosen = [one for one in found if one.age_s >= older_than and one.state in states]
         if chosen and not yes:
             _ask(chosen, out)
@@ -83,7 +116,7 @@ def _abort(url: str, older_than: float, all_tools: bool, yes: bool, reach: Reach
     out.say(f"{counted(len(chosen), 'upload')} aborted below {ctx.url}")
     sentences = {
         "unfinished": f"of jobs that are not finished: holdfast recover {ctx.url}",
-        "other_tools": "of other tools: see --all-tools",
+        "other_tools": "of other tools, or of jobs that nothing is known of: see --all-tools",
         "younger": f"younger than {duration(older_than)}: see --older-than",
     }
     for reason, count in kept.items():
@@ -105,7 +138,7 @@ def _is_person_there() -> bool:
 def _kept(found: list[PendingUpload], chosen: list[PendingUpload], all_tools: bool) -> dict[str, int]:
     rest = [one for one in found if one not in chosen]
     unfinished = sum(one.state == "unfinished" for one in rest)
-    others = 0 if all_tools else sum(one.state == "other tool" for one in rest)
+    others = 0 if all_tools else sum(one.state in _FOREIGN for one in rest)
     return {"unfinished": unfinished, "other_tools": others, "younger": len(rest) - unfinished - others}
 
 
@@ -115,10 +148,11 @@ def _fields(one: PendingUpload) -> dict[str, object]:
         "upload_id": one.upload.upload_id,
         "age_s": round(one.age_s, 1),
         "job": one.job or None,
+        "committer": one.committer or None,
         "state": one.state,
     }
 
 
 def _table(found: list[PendingUpload], out: Output) -> None:
-    rows = [(duration(one.age_s), one.state, one.path) for one in found]
-    out.table(["age", "of a job that is", "path"], rows, right=["age"])
+    rows = [(duration(one.age_s), one.state, one.committer, one.path) for one in found]
+    out.table(["age", "of a job that is", "committer", "path"], rows, right=["age"])

@@ -14,6 +14,7 @@ from holdfast.errors import InvalidRequestError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from holdfast.spark.options import WriteOptions
     from holdfast.spark.write import WriteResult
 
 __all__ = ["write"]
@@ -49,7 +50,7 @@ docs/spark.md, e.g. maxRecordsPerFile=100000 or targetFileSize=256m."""
     help="What becomes of data that is there.",
 )
 @click.option("--option", "options", multiple=True, metavar="KEY=VALUE", help="Option of the write; repeatable.")
-@click.option("--committer", default="two_phase", show_default=True, help="Commit protocol.")
+@click.option("--committer", default="two_phase", show_default=True, help="Commit protocol; see holdfast committers.")
 @click.option("--master", metavar="URL", help="Spark master.  [default: all cores of this machine]")
 @on_store
 @reports
@@ -74,18 +75,19 @@ def write(
         given.setdefault("endpoint", reach.endpoint_url)
     if reach.region:
         given.setdefault("region", reach.region)
-    _check(url, given, columns, file_format, committer)
     from holdfast.seams import SystemIds
 
-    write_id = SystemIds().token()
-    given["write_id"] = write_id
+    if any(name.replace("_", "").lower() == "writeid" for name in given):
+        raise InvalidRequestError("the command names its writes itself: leave writeId out")
+    given["write_id"] = SystemIds().token()
+    parsed = _check(url, given, columns, file_format, committer)
     request = {"mode": mode, "partition_by": columns, "file_format": file_format, "committer": committer, **given}
     try:
         result = _write_with_spark(input_path, known_format, url, request, master, out)
     except (KeyboardInterrupt, SystemExit):
         from holdfast.cli.interrupted import end_write
 
-        end_write(url, write_id, reach, out)
+        end_write(parsed, out)
         raise
     out.document(
         {
@@ -100,20 +102,22 @@ def write(
     if result.job is None:
         out.say(f"nothing written: {url} holds data and the mode is {mode}")
     else:
-        totals = f"{counted(result.rows, 'row')} in {counted(result.files, 'file')}, {size(result.bytes)}"
-        out.say(f"committed: {totals}, job {result.job}")
+        rows = f"{counted(result.rows, 'row')} in " if result.rows or not result.files else ""
+        out.say(f"committed: {rows}{counted(result.files, 'file')}, {size(result.bytes)}, job {result.job}")
     if not result.finished:
         out.note(f"the clean-up after the commit is pending: holdfast recover {url}")
 
 
-def _check(url: str, options: dict[str, Any], columns: list[str] | None, file_format: str, committer: str) -> None:
-    """Refuse what cannot be right before Spark starts: that takes several seconds."""
+def _check(
+    url: str, options: dict[str, Any], columns: list[str] | None, file_format: str, committer: str
+) -> WriteOptions:
+    """The request, parsed. Refuses what cannot be right before Spark starts: that takes several seconds."""
     from holdfast.spark.options import joined_columns, option_strings, parse_write_options
 
     strings = {**option_strings(options), "path": url, "fileFormat": file_format, "committer": committer}
     if columns:
         strings["partitionBy"] = joined_columns(columns)
-    parse_write_options(strings, overwrite=False)
+    return parse_write_options(strings, overwrite=False)
 
 
 def _write_with_spark(

@@ -16,7 +16,7 @@ from holdfast.commit.log_recovery import recover_log
 from holdfast.commit.recovery_report import RecoveredJob, RecoveryReport
 from holdfast.errors import CorruptDataError, HoldfastError
 
-__all__ = ["recover"]
+__all__ = ["find_leftovers", "recover"]
 
 _ANYTHING = CommitSettings(allow_unsafe=True, allow_unfenced=True)
 
@@ -53,25 +53,29 @@ def recover(
     report = RecoveryReport()
     recover_log(ctx, report, older_than_s=older_than_s, dry_run=dry_run, accept_damage=accept_damage)
     for committer in committers:
-        # A list: what is found must not change with what is done about it.
-        for leftover in _leftovers(ctx, committer, report):
+        try:
+            leftovers = find_leftovers(ctx, committer)
+        except CorruptDataError as error:
+            report.damaged[committer.name] = str(error)
+            continue
+        for leftover in leftovers:
             if all(leftover.job != job.job for job in report.jobs) and leftover.job not in report.damaged:
                 quiet = ctx.clock.now_s() - leftover.active_at_s >= older_than_s
                 _end(leftover, report, is_alive=not quiet, dry_run=dry_run)
     return report
 
 
-def _leftovers(ctx: CommitContext, committer: Committer, report: RecoveryReport) -> list[Leftover]:
-    """What the committer finds; nothing where it can never have run."""
+def find_leftovers(ctx: CommitContext, committer: Committer) -> list[Leftover]:
+    """What a committer that keeps no log finds below the destination; nothing where it can never have run.
+
+    Raises:
+        CorruptDataError: it cannot tell, because a record cannot be read.
+    """
     if committer.leftovers is None or committer.refusal(ctx.store.capabilities, _ANYTHING):
         return []
     if committer.staging and ctx.shared is None:
         return []
-    try:
-        return list(committer.leftovers(ctx))
-    except CorruptDataError as error:
-        report.damaged[committer.name] = str(error)
-        return []
+    return list(committer.leftovers(ctx))
 
 
 def _end(leftover: Leftover, report: RecoveryReport, *, is_alive: bool, dry_run: bool) -> None:

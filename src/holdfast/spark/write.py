@@ -11,8 +11,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import col
 
-from holdfast.commit import Kind, LogEntry
-from holdfast.commit.log import read_entry, read_log
+from holdfast.commit import SaveMode
+from holdfast.commit.written import find_files, find_written
 from holdfast.errors import HoldfastError, InvalidRequestError
 from holdfast.formats import nearest
 from holdfast.seams import SystemIds
@@ -43,7 +43,8 @@ class WriteResult:
     Attributes:
         url: the destination.
         job: the job's id, None if mode ``ignore`` found data and nothing was written.
-        files, bytes, rows: what the job committed.
+        files, bytes, rows: what the job committed. A job of a committer without a log whose ``_SUCCESS`` is not there
+            (any more) has files, if any, but no rows.
         finished: False if work after the commit is pending (the data is safe; ``holdfast recover`` finishes it).
     """
 
@@ -70,7 +71,8 @@ def write(
     """Write a DataFrame so that all of it becomes visible at once, exactly once, or nothing of it.
 
     Guarantee: when this returns, the destination holds every row once, whatever died on the way; when it raises, the
-    destination is as it was, except after `OutcomeUnknownError`, where ``holdfast recover`` tells and ends it.
+    destination is as it was, except after `OutcomeUnknownError`, where ``holdfast recover`` tells and ends it. Other
+    committers than the default guarantee less: docs/committers.md.
 
     Args:
         df: the rows.
@@ -112,7 +114,7 @@ def write(
         rows.write.format("holdfast").mode(spark_mode).options(**given).save()
     except (PySparkException, Py4JError) as error:  # the second where a Python process of Spark's died
         return _after_failure(error, parsed, url, token)
-    return _find_result(parsed, url, token)
+    return _find_result(parsed, url, token, ended_well=True)
 
 
 def _after_failure(error: Exception, options: WriteOptions, url: str, token: str) -> WriteResult:
@@ -123,7 +125,7 @@ def _after_failure(error: Exception, options: WriteOptions, url: str, token: str
     """
     ours = typed_again(error)
     try:
-        result = _find_result(options, url, token)
+        result = _find_result(options, url, token, ended_well=False)
     except HoldfastError:
         result = WriteResult(url=url, job=None)  # the log cannot be asked: the first error stands
     if result.job is not None:
@@ -154,27 +156,29 @@ def _arrange(df: DataFrame, columns: tuple[str, ...], repartition: bool, sort: b
     return df.sortWithinPartitions(*keys) if sort else df
 
 
-def _find_result(options: WriteOptions, url: str, token: str) -> WriteResult:
-    """What the log says about the write that carried `token`."""
+def _find_result(options: WriteOptions, url: str, token: str, *, ended_well: bool) -> WriteResult:
+    """What the destination says about the write that carried `token`.
+
+    Args:
+        ended_well: whether Spark says that the job is committed.
+    """
     ctx = options.open()
     try:
-        view = read_log(ctx)
-        for seq in range(view.head, view.oldest - 1, -1):
-            entry = read_entry(ctx, seq)
-            if entry.kind is Kind.COMMIT and entry.record.details.get("write_id") == token:
-                return _result(entry, url, finished=seq in view.done)
+        found = find_written(ctx, token)
+        if found is None and ended_well and options.mode is not SaveMode.IGNORE:
+            # No _SUCCESS was wanted, or another job has put its own there.
+            found = find_files(ctx, token)
+            _log.warning("nobody can say how many rows were written: there is no _SUCCESS of this job any more")
     finally:
         ctx.close()
-    return WriteResult(url=url, job=None)
-
-
-def _result(entry: LogEntry, url: str, finished: bool) -> WriteResult:
-    totals = entry.totals
+    if found is None:
+        return WriteResult(url=url, job=None)
+    totals = found.totals
     return WriteResult(
         url=url,
-        job=entry.job,
+        job=found.job,
         files=totals.files,
         bytes=totals.size_bytes,
         rows=totals.rows,
-        finished=finished,
+        finished=found.finished,
     )

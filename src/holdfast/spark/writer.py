@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -16,6 +16,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from holdfast.commit import JobRecord, TaskCommit, get_committer
+from holdfast.commit.written import JobIds
 from holdfast.spark.failures import one_sentence
 from holdfast.spark.options import WriteOptions
 from holdfast.spark.table_job import TableJob, opened
@@ -55,7 +56,8 @@ class HoldfastWriter(DataSourceArrowWriter):
         with opened(options) as ctx:
             self._table.require_same_layout(ctx)
             committer = get_committer(options.committer)
-            self._job: JobRecord | None = committer.start_job(ctx, options.mode, self._table.details)
+            named = replace(ctx, ids=JobIds(options.write_id, ctx.ids))
+            self._job: JobRecord | None = committer.start_job(named, options.mode, self._table.details)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskReport:
         """Write one partition to hidden files.

@@ -11,7 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.commit import TWO_PHASE, CommitContext, open_context, read_snapshot
+from holdfast.commit import (
+    TWO_PHASE,
+    CommitContext,
+    JobRecord,
+    SaveMode,
+    get_committer,
+    open_context,
+    read_snapshot,
+)
+from holdfast.commit.classic.names import file_name as classic_name
+from holdfast.commit.ids import AttemptId, FileOwner, new_job_id
 from holdfast.seams import SystemIds
 from holdfast.stores.base import Part, iter_uploads, multipart
 from holdfast.stores.faulty import Fault, FaultMode, Faulty, SimulatedCrash
@@ -125,7 +135,7 @@ def test_abort_takes_leftovers_and_no_unfinished_job(ctx: CommitContext) -> None
     assert result.exit_code == 0
     assert "1 upload aborted" in result.stdout
     assert "left alone: 2 of jobs that are not finished: holdfast recover" in result.stdout
-    assert "left alone: 1 of other tools: see --all-tools" in result.stdout
+    assert "left alone: 1 of other tools, or of jobs that nothing is known of: see --all-tools" in result.stdout
     assert TWO_PHASE.commit_job(ctx, job, commits, 1).committed
 
 
@@ -173,6 +183,73 @@ def test_a_person_is_asked(
     result = run("uploads", "abort", ctx.url, "--older-than", "0s", answer=answer)
     assert (result.exit_code, pending(ctx)) == (code, left)
     assert re.search(r"Abort 1 upload for good\?", result.stdout)
+
+
+# --- uploads expect ---------------------------------------------------------------------------------------------------
+def test_expect_says_by_its_exit_code_alone(ctx: CommitContext) -> None:
+    """Scenario 75."""
+    multipart(ctx.store).create_upload(ctx.key("a"))
+    for expected, code in (("1", 0), ("0", 1), ("2", 1)):
+        result = run("uploads", "expect", ctx.url, expected)
+        assert (result.exit_code, result.output) == (code, "")
+    assert run("uploads", "expect", ctx.url, "0", "--older-than", "10m").exit_code == 0
+
+
+def test_expect_can_speak(ctx: CommitContext) -> None:
+    multipart(ctx.store).create_upload(ctx.key("a"))
+    assert "1 pending upload below" in run("uploads", "expect", ctx.url, "2", "--verbose").stdout
+    document = json.loads(run("uploads", "expect", ctx.url, "2", "--json").stdout)
+    assert (document["expected"], document["found"]) == (2, 1)
+
+
+@pytest.mark.parametrize("number", [("-1",), ("--", "-1"), ("many",), ()])
+def test_expect_refuses_what_is_no_count(ctx: CommitContext, number: tuple[str, ...]) -> None:
+    """Scenario 75: a negative number is wrong usage."""
+    result = run("uploads", "expect", ctx.url, *number)
+    assert (result.exit_code, result.stdout) == (2, "")
+
+
+# --- jobs of committers that keep no log ------------------------------------------------------------------------------
+def classic_uploads(ctx: CommitContext) -> JobRecord:
+    """A task of magic that has committed two uploads, in a job that nobody ends."""
+    chosen = get_committer("magic")
+    job = chosen.start_job(ctx, SaveMode.APPEND)
+    assert job is not None
+    attempt = chosen.start_task(ctx, job, 0)
+    for number in range(2):
+        attempt.open(f"month={number}/{attempt.file_name('.csv')}").write(b"x" * 9_000_000)
+    attempt.commit()
+    return job
+
+
+def test_uploads_of_a_job_without_a_log_are_named_and_spared(ctx: CommitContext) -> None:
+    job = classic_uploads(ctx)
+    found = json.loads(run("uploads", "list", ctx.url, "--json").stdout)["uploads"]
+    assert [(one["job"], one["committer"], one["state"]) for one in found] == [(job.job, "magic", "unfinished")] * 2
+    assert "0 uploads aborted" in run("uploads", "abort", ctx.url, "--older-than", "0s", "--yes").stdout
+    result = run("recover", ctx.url, "--older-than", "0s")
+    assert (result.exit_code, pending(ctx)) == (0, 0)
+    assert f"job {job.job} (magic): " in result.stdout
+
+
+def test_uploads_whose_job_has_left_no_record_go_only_when_named(ctx: CommitContext) -> None:
+    """Before its first task commit nothing tells a live job from a dead one; nor does anything at a parent's url."""
+    owner = FileOwner(new_job_id(ctx.clock, ctx.ids), 0, AttemptId(ctx.ids.token()))
+    multipart(ctx.store).create_upload(ctx.key(classic_name(owner, 0, ".csv")))
+    for url in (ctx.url, ctx.url.rpartition("/")[0]):
+        found = json.loads(run("uploads", "list", url, "--json").stdout)["uploads"]
+        assert [(one["job"], one["committer"], one["state"]) for one in found] == [(owner.job, None, "unknown")]
+        assert "0 uploads aborted" in run("uploads", "abort", url, "--older-than", "0s", "--yes").stdout
+    run("uploads", "abort", ctx.url, "--older-than", "0s", "--all-tools", "--yes")
+    assert pending(ctx) == 0
+
+
+def test_a_young_job_without_a_log_is_left_alone(ctx: CommitContext) -> None:
+    job = classic_uploads(ctx)
+    assert f"left alone: undecided job {job.job} (magic)" in run("recover", ctx.url).stdout
+    result = run("recover", ctx.url, "--older-than", "0s", "--dry-run")
+    assert f"would be aborted: job {job.job} (magic): " in result.stdout
+    assert pending(ctx) == 2
 
 
 def test_uploads_of_a_directory_on_this_machine(tmp_path: Path) -> None:
