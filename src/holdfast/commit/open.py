@@ -7,7 +7,7 @@ import stat
 import tempfile
 
 from holdfast.commit.context import CommitContext, CommitSettings, Place, Progress, silent
-from holdfast.errors import AccessDeniedError
+from holdfast.errors import AccessDeniedError, InvalidRequestError
 from holdfast.seams import ThreadRunner
 from holdfast.stores.local import LocalStore
 from holdfast.stores.s3_options import S3Options
@@ -33,7 +33,7 @@ def open_context(
         staging: whether a scratch and a shared directory are wanted.
 
     Raises:
-        InvalidRequestError: the url cannot be understood; says why.
+        InvalidRequestError: the url cannot be understood; says why. Or `scratch_dir` is no directory of this machine.
         AccessDeniedError: the directory for staging belongs to somebody else.
     """
     settings = settings or CommitSettings()
@@ -57,9 +57,14 @@ def _place(url: str, s3: S3Options | None) -> Place:
 
 
 def _scratch(directory: str) -> Place:
-    path = os.path.abspath(directory) if directory else os.path.join(_own_directory(), "scratch")
+    scheme, found, _rest = directory.partition("://")
+    if found and scheme.lower() != "file":
+        raise InvalidRequestError(
+            "a task's files are staged on its own machine: name a directory with scratch_dir", scratch_dir=directory
+        )
+    url = open_destination(directory or os.path.join(_own_directory(), "scratch")).url
     # What is staged is uploaded before the task reports: power failing here is the task failing.
-    return Place(store=LocalStore(path, durable=False), prefix="", url=f"file://{path}")
+    return Place(store=LocalStore(url.removeprefix("file://"), durable=False), prefix="", url=url)
 
 
 def _own_directory() -> str:

@@ -50,8 +50,8 @@ def clean_up(measure: Measure, job: JobRecord, *, with_sets: bool = True) -> str
             if with_sets:
                 abort_sets(measure, list_pendingsets(ctx, job), lambda name: load_pendingset(measure, job.job, name))
             _abort_uploads(measure, job.job)
-            delete_dir(staging_context(ctx), job.job)
             delete_dir(scratch_context(ctx), scratch_dir(job.job))
+            delete_dir(staging_context(ctx), job.job)
     except HoldfastError as error:
         _log.warning("the clean-up of job %s in %s is incomplete (%s)", job.job, ctx.url, error)
         return f"clean-up is incomplete, run holdfast recover: {error.message}"
