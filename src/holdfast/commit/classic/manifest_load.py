@@ -27,6 +27,7 @@ from holdfast.commit.records import JobRecord, TaskCommit, Totals
 from holdfast.commit.statistics import NO_STATISTICS, Statistics
 from holdfast.commit.success import FILENAME_LIMIT
 from holdfast.errors import CorruptDataError, InvalidRequestError, NotFoundError
+from holdfast.stores.base import ObjectInfo
 
 __all__ = ["LoadedJob", "check_reported", "load_manifests", "require_open"]
 
@@ -116,8 +117,8 @@ def load_manifests(ctx: CommitContext, job: JobRecord) -> LoadedJob:
         InvalidRequestError: two files have the same target (paper 002, "Benefits": the preflight check).
     """
     prefix = f"{manifests_dir(job)}/"
-    paths = [path for path, _info in list_files(ctx, manifests_dir(job)) if path.endswith(MANIFEST_SUFFIX)]
-    paths = [path for path in paths if "/" not in path[len(prefix) :]]  # Hadoop lists this one directory
+    listed = [(path, info) for path, info in list_files(ctx, manifests_dir(job)) if path.endswith(MANIFEST_SUFFIX)]
+    listed = [entry for entry in listed if "/" not in entry[0][len(prefix) :]]  # Hadoop lists this one directory
     tasks: set[str] = set()
     packed: list[bytes] = []
     directories: dict[str, DirStatus] = {}
@@ -125,7 +126,7 @@ def load_manifests(ctx: CommitContext, job: JobRecord) -> LoadedJob:
     marks: set[bytes] = set()
     names: list[str] = []
     statistics, totals = NO_STATISTICS, Totals()
-    for done, part in enumerate(ctx.runner.map(lambda path: _load(ctx, job, path), paths), start=1):
+    for done, part in enumerate(ctx.runner.map(lambda entry: _load(ctx, job, *entry), listed), start=1):
         for path, status in part.directories.items():
             directories[path] = _merged(directories.get(path), status)
         partitions |= part.partitions
@@ -138,7 +139,7 @@ def load_manifests(ctx: CommitContext, job: JobRecord) -> LoadedJob:
         totals += part.totals
         tasks.add(part.task)
         packed.append(part.packed)
-        ctx.progress("manifests", done, len(paths))
+        ctx.progress("manifests", done, len(listed))
     return LoadedJob(
         tasks=frozenset(tasks),
         totals=totals,
@@ -157,8 +158,10 @@ def _merged(known: DirStatus | None, status: DirStatus) -> DirStatus:
     return status if known is None else min(known, status, key=order.index)
 
 
-def _load(ctx: CommitContext, job: JobRecord, path: str) -> _Loaded:
-    data = ctx.store.get(ctx.key(path), 0, MAX_MANIFEST_BYTES + 1)
+def _load(ctx: CommitContext, job: JobRecord, path: str, info: ObjectInfo) -> _Loaded:
+    if info.size_bytes > MAX_MANIFEST_BYTES:
+        raise CorruptDataError("a manifest is too long for one task; its bytes are kept: report it", key=path)
+    data = ctx.store.get(ctx.key(path))
     manifest = decode_intermediate_manifest(path, data, url=ctx.url, job_id=job.job)
     if path != f"{manifests_dir(job)}/{manifest.task_id}{MANIFEST_SUFFIX}":
         raise CorruptDataError("a manifest is another task's; its bytes are kept: report it", key=path)

@@ -200,7 +200,7 @@ def test_job_commit_fails_then_succeeds_then_fails() -> None:
 
 
 def test_rename_that_raises_ends_the_job_commit() -> None:
-    """Scenarios 53 and 74: its message is kept, the report counts it, fewer files are there; again goes on (C10)."""
+    """Scenarios 53, 68 and 74: its message is kept, the report counts it; fewer files are there. Again goes on."""
     bucket = Bucket("manifest")
     stages: list[tuple[str, int, int]] = []
     reports = MemoryStore()
@@ -337,6 +337,19 @@ def test_damaged_manifest(damage: Callable[[bytes], bytes]) -> None:
     with pytest.raises(CorruptDataError):
         bucket.commit(ctx, job, commits)
     assert bucket.visible() == {} and bucket.store.get(key) == damaged
+
+
+def test_manifest_that_is_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not even read: the driver's memory is for those of many tasks (HADOOP-16570)."""
+    monkeypatch.setattr("holdfast.commit.classic.manifest_load.MAX_MANIFEST_BYTES", 100)
+    bucket = Bucket("manifest")
+    recorded = Recorded()
+    ctx = bucket.context(store=InterceptedStore(bucket.store, recorded))
+    job = bucket.start(ctx)
+    commits = run_tasks(bucket, ctx, job, "new")
+    with pytest.raises(CorruptDataError, match="too long"):
+        bucket.commit(ctx, job, commits)
+    assert recorded.count(Operation.GET) == 0
 
 
 def test_two_tasks_with_one_target() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -16,6 +17,7 @@ from holdfast.errors import NotFoundError, OutcomeUnknownError
 from holdfast.stores.base import iter_objects
 from holdfast.stores.faulty import FOR_EVER, Fault, FaultMode, Faulty, SimulatedCrash, crash_at
 from holdfast.stores.intercept import InterceptedStore, Operation
+from tests.simulation.world import At
 from tests.unit.commit.classic.attempts import HOME, Before, faulty_context, open_attempt, run_attempt
 from tests.unit.commit.committer_jobs import Bucket
 
@@ -208,6 +210,66 @@ def test_recovery_dies_too() -> None:
             assert bucket.debris() == []
             if done:
                 break
+
+
+# --- two drivers, late attempts ---------------------------------------------------------------------------------------
+def interleaved(other: Callable[[Bucket, JobRecord, list[TaskCommit]], object]) -> Iterator[tuple[Bucket, bool]]:
+    """Buckets in which something else happened before the nth call of a job commit, and whether that one ended well."""
+    for nth in itertools.count(1):
+        bucket, job, commits = prepared()
+        at = At(nth, lambda b=bucket, j=job, c=commits: other(b, j, c))  # type: ignore[misc]  # bound to this turn
+        try:
+            bucket.commit(bucket.context(store=InterceptedStore(bucket.store, at)), job, commits)
+            ended = True
+        except NotFoundError:
+            ended = False
+        if not at.fired:
+            return
+        yield bucket, ended
+
+
+def test_two_drivers_commit_one_job() -> None:
+    """Each file is renamed by one of them; the slower one finds it in place by its etag, or finds the job ended."""
+
+    def commit_too(bucket: Bucket, job: JobRecord, commits: list[TaskCommit]) -> None:
+        with contextlib.suppress(NotFoundError):
+            bucket.commit(bucket.context(), job, commits)
+
+    outcomes = set()
+    for bucket, ended in interleaved(commit_too):
+        outcomes.add(ended)
+        assert contents(bucket) == sorted(OLD + bucket.expected("new")) and bucket.debris() == []
+        assert read_success(bucket.context()) is not None
+    assert outcomes == {True, False}
+
+
+def test_abort_in_the_middle_of_a_job_commit() -> None:
+    """C8 does not hold: nothing is decided, so part of the job may stay; the job commit that misses a file says so."""
+    shown = set()
+    for bucket, ended in interleaved(lambda b, j, c: MANIFEST.abort_job(b.context(), j)):
+        new = set(contents(bucket)) - set(OLD)
+        shown.add(len(new))
+        assert bucket.debris() == [] and (not ended or len(new) == 4)
+    assert shown == {0, 1, 2, 3, 4}
+
+
+def test_attempt_that_goes_on_after_its_job_has_ended() -> None:
+    """C6: what it writes stays hidden, and is removed as what an ended job left."""
+    bucket = Bucket("manifest")
+    ctx = bucket.context()
+    job = bucket.start(ctx)
+    late = MANIFEST.start_task(ctx, job, 0)
+    sink = late.open("late")
+    sink.write(b"late")
+    bucket.commit(ctx, job, [run_attempt(bucket, ctx, job, 0, {"a": b"1"})])
+    late.commit()
+    assert bucket.visible() == {"a": b"1"} and bucket.debris() != []
+    with pytest.raises(NotFoundError, match="before"):
+        MANIFEST.commit_job(ctx, job, [], 0)
+    (found,) = leftovers(bucket)
+    assert found.action is Action.CLEAN
+    found.finish()
+    assert bucket.visible() == {"a": b"1"} and bucket.debris() == []
 
 
 # --- lost replies -----------------------------------------------------------------------------------------------------
