@@ -129,13 +129,12 @@ class TaskAttempt:
         return sink
 
     def drop(self, path: str) -> None:
-        """Give up one file of the attempt; its name is free again.
+        """Give up one file of the attempt that is not closed; its name is free again.
 
         Raises:
             HoldfastError: the store did not drop it. The attempt cannot commit; what is left goes with the job's.
         """
-        self._scope.intents.flush()  # what waits there belongs to a file: no upload may be started behind our back
-        self._scope.lane.drain()
+        self._scope.lane.drain()  # parts on their way would meet an upload that is gone
         self._sinks[path].discard()
         del self._sinks[path]
         self._rows.pop(path, None)

@@ -29,12 +29,14 @@ from holdfast.spark.option_values import (
 from holdfast.stores.s3_options import S3Options
 
 __all__ = [
+    "JobOptions",
     "ReadOptions",
     "StoreOptions",
     "StreamOptions",
     "WriteOptions",
     "joined_columns",
     "option_strings",
+    "parse_job_options",
     "parse_late_format_options",
     "parse_read_options",
     "parse_stream_options",
@@ -63,6 +65,7 @@ _WRITE_KEYS = (
     "writeId",
     *COMMIT_KEYS,
 )
+_JOB_KEYS = (*_STORE_KEYS, "committer", *COMMIT_KEYS)
 _STREAM_KEYS = (*_WRITE_KEYS, "streamId", "checkpointLocation", "queryName")
 _READ_KEYS = (*_STORE_KEYS, "fileFormat", "columns", "filters", "pushFilters", "splitSize", "timeZone")
 
@@ -123,6 +126,25 @@ class WriteOptions:
 
     def open(self) -> CommitContext:
         """A context of this process for the write's committer; the caller closes it."""
+        return self.store.open(self.settings, staging=get_committer(self.committer).staging)
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobOptions:
+    """A job whose tasks write files of any kind, ready to be carried out by any process.
+
+    Attributes:
+        store: destination.
+        committer: name of the committer.
+        settings: of the commit.
+    """
+
+    store: StoreOptions
+    committer: str = "two_phase"
+    settings: CommitSettings = field(default_factory=CommitSettings)
+
+    def open(self) -> CommitContext:
+        """A context of this process for the job's committer; the caller closes it."""
         return self.store.open(self.settings, staging=get_committer(self.committer).staging)
 
 
@@ -226,6 +248,21 @@ def _parse_write(given: Given, known: Sequence[str], overwrite: bool) -> WriteOp
         target_file_size_bytes=given.take("targetFileSize", lambda text: as_size(text, least=1)),
         settings=parse_commit_settings(given),
         write_id=given.take("writeId", str) or "",
+    )
+
+
+def parse_job_options(options: Mapping[str, str]) -> JobOptions:
+    """The options of `holdfast.job`.
+
+    Raises:
+        InvalidRequestError: one sentence with the next act.
+    """
+    given = Given(options, _JOB_KEYS)
+    _refuse_unknown(given.rest, _JOB_KEYS)
+    return JobOptions(
+        store=_parse_store(given),
+        committer=get_committer(given.take("committer", str) or "two_phase").name,
+        settings=parse_commit_settings(given),
     )
 
 
