@@ -51,7 +51,10 @@ def on_disk(root: Path) -> set[str]:
 
 
 def test_jobs_on_local_disk(tmp_path: Path) -> None:
-    """Scenarios 1, 33, 56 to 59 and 62: append, overwrite, chosen names, and an attempt that died while it wrote."""
+    """Scenario 1, scenario 33, scenario 59 and scenario 62.
+
+    Append, overwrite, chosen names, and an attempt that died while it wrote.
+    """
     options = HadoopSettings(validate_output=True)
     ctx = open_context(str(tmp_path / "out put" / "50% of+all"), threads=8).with_settings(hadoop=options)
     for name, mode in (("old", SaveMode.APPEND), ("new", SaveMode.OVERWRITE)):

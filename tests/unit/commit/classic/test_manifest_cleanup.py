@@ -57,7 +57,7 @@ def test_clean_up(parallel: bool, base_first: bool) -> None:
 
 
 def test_clean_up_side_by_side_on_threads() -> None:
-    """Scenarios 62 and 66."""
+    """Scenario 62 and scenario 66."""
     bucket = Bucket("manifest", runner=ThreadRunner(threads=4))
     assert ended(bucket)[1] is not None and bucket.debris() == []
 
@@ -91,7 +91,10 @@ def test_base_first_fails_then_the_rest_works() -> None:
 
 @pytest.mark.parametrize("operation", [Operation.DELETE, Operation.DELETE_MANY])
 def test_trouble_in_clean_up(operation: Operation) -> None:
-    """Scenarios 62 and 82: an error that says that the job is committed, or none at all if it is to be ignored."""
+    """Scenario 62 and scenario 82.
+
+    An error that says that the job is committed, or none at all if it is to be ignored.
+    """
     for ignored in (False, True):
         bucket = Bucket("manifest")
         fault = Fault(FaultMode.FAIL, operation, times=FOR_EVER)

@@ -51,7 +51,10 @@ def committed(bucket: Bucket, files: dict[str, bytes], mode: SaveMode = SaveMode
 
 # --- life of a job ----------------------------------------------------------------------------------------------------
 def test_life_of_a_job() -> None:
-    """Scenarios 1, 4 and 72: the exact bytes under the tree that the tasks made, a report, and nothing else."""
+    """Scenario 1, scenario 4 and scenario 72.
+
+    The exact bytes under the tree that the tasks made, a report, and nothing else.
+    """
     bucket = Bucket("manifest")
     ctx = bucket.context()
     job = bucket.start(ctx)
@@ -82,7 +85,7 @@ def test_report_names_a_hundred_files() -> None:
 
 
 def test_job_without_tasks() -> None:
-    """Scenarios 3, 9 and 17: nothing to do is well done; what a task left without a commit goes."""
+    """Scenario 3, scenario 9 and scenario 17: nothing to do is well done; what a task left without a commit goes."""
     bucket = Bucket("manifest")
     ctx = bucket.context()
     job = bucket.start(ctx)
@@ -121,7 +124,7 @@ def test_a_message_has_to_come_from_every_task() -> None:
 
 
 def test_second_start_of_a_job() -> None:
-    """Scenarios 28 and 31: the directory of a job's attempt has to be new; that of the next attempt is."""
+    """Scenario 28 and scenario 31: the directory of a job's attempt has to be new; that of the next attempt is."""
     bucket = Bucket("manifest")
 
     def same_moment() -> CommitContext:
@@ -172,7 +175,7 @@ def test_two_jobs_on_one_destination() -> None:
 
 
 def test_neighbouring_destinations() -> None:
-    """Scenarios 25 and 26: ``dataset10`` is no part of ``dataset1``."""
+    """Scenario 25 and scenario 26: ``dataset10`` is no part of ``dataset1``."""
     bucket = Bucket("manifest")
     near, far = bucket.context(), bucket.context("out put/dataset10/")
     job, other = bucket.start(near), bucket.start(far)
@@ -200,7 +203,10 @@ def test_job_commit_fails_then_succeeds_then_fails() -> None:
 
 
 def test_rename_that_raises_ends_the_job_commit() -> None:
-    """Scenarios 53, 68 and 74: its message is kept, the report counts it; fewer files are there. Again goes on."""
+    """Scenario 53, scenario 68 and scenario 74.
+
+    Its message is kept, the report counts it; fewer files are there. Again goes on.
+    """
     bucket = Bucket("manifest")
     stages: list[tuple[str, int, int]] = []
     reports = MemoryStore()
@@ -416,7 +422,7 @@ def test_only_manifests_count() -> None:
 
 # --- modes ------------------------------------------------------------------------------------------------------------
 def test_modes_that_look_at_the_start() -> None:
-    """Scenarios 40 and 41: ``fail`` and ``ignore`` decide when the job starts, ``append`` never."""
+    """Scenario 40 and scenario 41: ``fail`` and ``ignore`` decide when the job starts, ``append`` never."""
     bucket = Bucket("manifest")
     for mode in (SaveMode.FAIL, SaveMode.IGNORE, SaveMode.APPEND):
         bucket = Bucket("manifest")
@@ -439,7 +445,7 @@ def test_modes_that_look_at_the_start() -> None:
     ],
 )
 def test_modes_that_replace(mode: SaveMode, left: set[str]) -> None:
-    """Scenarios 42 and 45: at the job commit, the destination or just the partitions that are written."""
+    """Scenario 42 and scenario 45: at the job commit, the destination or just the partitions that are written."""
     bucket = Bucket("manifest")
     old = dict.fromkeys(("top", "p=1/old", "p=1/q=2/old", "p=2/old", "p=10/old"), b"old")
     committed(bucket, old)
@@ -480,7 +486,10 @@ def test_trouble_while_deleting_ends_the_job_commit() -> None:
 
 # --- abort ------------------------------------------------------------------------------------------------------------
 def test_abort_of_a_job() -> None:
-    """Scenarios 17 to 21: without work, with running and committed attempts, twice, by another process."""
+    """Scenario 17, scenario 18, scenario 19, scenario 20 and scenario 21.
+
+    Without work, with running and committed attempts, twice, by another process.
+    """
     bucket = Bucket("manifest")
     ctx = bucket.context()
     MANIFEST.abort_job(ctx, bucket.start(ctx))
@@ -533,7 +542,10 @@ def test_abort_after_half_a_commit_leaves_what_is_visible() -> None:
 
 # --- scale ------------------------------------------------------------------------------------------------------------
 def test_many_tasks_and_no_thread_left() -> None:
-    """Scenarios 65 and 66, HADOOP-16570: 500 tasks x 10 files on real threads, what is kept of a file is small."""
+    """Scenario 65 and scenario 66, HADOOP-16570.
+
+    500 tasks x 10 files on real threads, what is kept of a file is small.
+    """
     bucket = Bucket("manifest")
     ctx = bucket.context()
     job = bucket.start(ctx)

@@ -275,7 +275,10 @@ def test_attempt_that_goes_on_after_its_job_has_ended() -> None:
 # --- lost replies -----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("had_effect", [False, True])
 def test_reply_of_every_rename_is_lost_once(had_effect: bool) -> None:
-    """Scenarios 49 and 50 for output and ``_SUCCESS``: the etag at the target tells; what was recovered is counted."""
+    """Scenario 49 and scenario 50 for output and ``_SUCCESS``.
+
+    The etag at the target tells; what was recovered is counted.
+    """
     error = OutcomeUnknownError("injected fault: timed out, read before repeating")
     mode = FaultMode.LOST_REPLY if had_effect else FaultMode.FAIL
     for nth in itertools.count(1):

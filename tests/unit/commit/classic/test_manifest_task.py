@@ -50,7 +50,10 @@ def owner_of(commit: TaskCommit) -> FileOwner:
 
 # --- what a task commit does ------------------------------------------------------------------------------------------
 def test_task_commit_shows_nothing_and_says_everything() -> None:
-    """Scenarios 1, 2 and 33: sizes, etags, rows and directories of all files, an empty one and odd names among them."""
+    """Scenario 1, scenario 2 and scenario 33.
+
+    Sizes, etags, rows and directories of all files, an empty one and odd names among them.
+    """
     bucket, ctx, job = started()
     bucket.store.put(f"{HOME}day=1/old.txt", b"old")
     bucket.store.put(f"{HOME}a file", b"where a directory has to be")
@@ -95,7 +98,7 @@ def test_request_cost_of_a_task_commit() -> None:
 
 
 def test_task_without_output_commits() -> None:
-    """Scenarios 3 and 47: an attempt that wrote nothing reports nothing, unless its job is over."""
+    """Scenario 3 and scenario 47: an attempt that wrote nothing reports nothing, unless its job is over."""
     bucket, ctx, job = started()
     commit = run_attempt(bucket, ctx, job, 0, {})
     assert manifest_of(bucket, job).files == ()
@@ -107,7 +110,10 @@ def test_task_without_output_commits() -> None:
 
 
 def test_missing_directory_of_an_attempt() -> None:
-    """Scenarios 10 and 47: a commit after the attempt's abort fails; the manifest of an earlier one is unchanged."""
+    """Scenario 10 and scenario 47.
+
+    A commit after the attempt's abort fails; the manifest of an earlier one is unchanged.
+    """
     bucket, ctx, job = started()
     run_attempt(bucket, ctx, job, 0, {"a": b"first"})
     before = bucket.store.get(HOME + task_manifest(job, 0))
@@ -223,7 +229,10 @@ def test_refusals_are_not_tried_again() -> None:
 @pytest.mark.parametrize("operation", [Operation.PUT, Operation.DELETE, Operation.RENAME])
 @pytest.mark.parametrize("retried", [False, True])
 def test_saving_recovers(operation: Operation, mode: FaultMode, retried: bool) -> None:
-    """Scenarios 49, 50 and 51: a call has no effect, or one whose reply is lost; also over an older manifest."""
+    """Scenario 49, scenario 50 and scenario 51.
+
+    A call has no effect, or one whose reply is lost; also over an older manifest.
+    """
     bucket, ctx, job = started()
     if retried:
         run_attempt(bucket, ctx, job, 0, {"a": b"older", "b": b"older"})
@@ -267,7 +276,7 @@ def test_directory_where_the_manifest_goes() -> None:
 
 # --- abort ------------------------------------------------------------------------------------------------------------
 def test_abort_of_a_task() -> None:
-    """Scenarios 16, 18 and 22: with work, without, twice, and of an attempt that never was."""
+    """Scenario 16, scenario 18 and scenario 22: with work, without, twice, and of an attempt that never was."""
     bucket, ctx, job = started()
     attempt = open_attempt(bucket, ctx, job, 0, {"a": b"1", "d/b": b"2"})
     bucket.store.put(HOME + attempt_manifest(job, attempt.owner), b"{}")
