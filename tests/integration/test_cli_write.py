@@ -12,10 +12,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.integration.spark_session import visible
 from tests.unit.cli.destinations import run
 
 pytestmark = [pytest.mark.spark, pytest.mark.acceptance]
 
+_SLOW_WRITE = ["in.csv", "out", "--option", "maxRecordsPerFile=500", "--master", "local[2]"]
+_WRITING = {"two_phase": "out/_holdfast/jobs/*/attempts/*/part-*", "magic": "out/__magic*/**/*"}
+"""What is there once a task writes."""
 _COMMAND = [sys.executable, "-m", "holdfast.cli", "write"]
 
 
@@ -56,13 +60,14 @@ def test_an_input_that_is_not_there(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_ctrl_c_in_mid_write_leaves_nothing_visible(tmp_path: Path) -> None:
-    """Spark is stopped, the job aborted in the log, exit code 130."""
+@pytest.mark.parametrize("committer", ["two_phase", "magic", "manifest", "file-v1"])
+def test_ctrl_c_in_mid_write_leaves_nothing_visible(tmp_path: Path, committer: str) -> None:
+    """Spark is stopped, the job aborted, exit code 130."""
     with (tmp_path / "in.csv").open("w", encoding="utf-8") as file:
         file.write("id,text\n")
         file.writelines(f"{number},{'x' * 20}\n" for number in range(500_000))
     process = subprocess.Popen(
-        [*_COMMAND, "in.csv", "out", "--option", "maxRecordsPerFile=500", "--master", "local[2]"],
+        [*_COMMAND, *_SLOW_WRITE, "--committer", committer],
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -71,14 +76,18 @@ def test_ctrl_c_in_mid_write_leaves_nothing_visible(tmp_path: Path) -> None:
     )
     poll = threading.Event()
     for _ in range(2400):
-        if any(tmp_path.glob("out/_holdfast/jobs/*/attempts/*/part-*")):
+        if any(tmp_path.glob(_WRITING.get(committer, "out/**/part-*"))):
             break
         poll.wait(0.05)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
     stdout, stderr = process.communicate(timeout=120)
-    assert (process.returncode, stdout) == (130, "")
+    assert (process.returncode, stdout) == (130, ""), stderr
     assert "the job is aborted, nothing of it is visible" in stderr
     assert "Traceback" not in stderr
-    history = json.loads(run("history", str(tmp_path / "out"), "--json").stdout)
-    assert [(one["kind"], one["state"]) for one in history["decisions"]] == [("abort", "done")]
-    assert history["undecided"] == []
+    assert visible(tmp_path / "out") == []
+    recovered = json.loads(run("recover", str(tmp_path / "out"), "--older-than", "0s", "--json").stdout)
+    assert recovered.get("jobs", []) == []  # "nothing at this url", where all is gone
+    if committer == "two_phase":
+        history = json.loads(run("history", str(tmp_path / "out"), "--json").stdout)
+        assert [(one["kind"], one["state"]) for one in history["decisions"]] == [("abort", "done")]
+        assert history["undecided"] == []

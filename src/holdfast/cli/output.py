@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from holdfast.commit import Progress
 
-__all__ = ["Output", "counted", "duration", "hush", "size", "when"]
+__all__ = ["Output", "counted", "duration", "hush", "milliseconds", "size", "when"]
 
 
 @dataclass(frozen=True)
@@ -160,6 +160,13 @@ def duration(duration_s: float) -> str:
         if duration_s >= unit_s:
             return f"{duration_s / unit_s:.0f}{unit}"
     return f"{max(duration_s, 0):.0f}s"
+
+
+def milliseconds(spent_ms: int) -> str:
+    """A measured time, e.g. ``7 ms``, ``1.3 s``, ``2.0 min``."""
+    if spent_ms < 1000:
+        return f"{spent_ms} ms"
+    return f"{spent_ms / 1000:.1f} s" if spent_ms < 60_000 else f"{spent_ms / 60_000:.1f} min"
 
 
 def hush() -> None:

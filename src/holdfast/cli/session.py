@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,14 +46,23 @@ def spark_session(
         logging.getLogger().addHandler(logging.NullHandler())  # py4j logs every interrupt; the sentence is ours to say
     with _quiet_start(debug):
         spark = builder.getOrCreate()
+    interrupts: list[int] = []
+
+    def interrupt(number: int, frame: object) -> NoReturn:
+        interrupts.append(number)
+        raise KeyboardInterrupt
+
     # PySpark's own handler calls the JVM in the middle of another call to it, which fails as often as not.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGINT, interrupt)
     try:
         yield spark
     except (KeyboardInterrupt, SystemExit):
         _end_jvm(spark)
         raise
-    except BaseException:
+    except BaseException as error:
+        if interrupts:  # raised where Python drops it, in a finalizer say; the JVM got the signal too, and failed
+            _end_jvm(spark)
+            raise KeyboardInterrupt from error
         spark.stop()
         raise
     spark.stop()

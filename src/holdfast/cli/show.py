@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import click
 
 from holdfast.cli.arguments import Reach, on_store, reports
-from holdfast.cli.output import Output, size, when
+from holdfast.cli.output import Output, milliseconds, size, when
 from holdfast.errors import HoldfastError, NotFoundError
+
+if TYPE_CHECKING:
+    from holdfast.commit.statistics import Duration
 
 __all__ = ["show"]
 
@@ -16,8 +20,9 @@ _EPILOG = """\b
 Examples:
   holdfast show s3://bucket/flights
   holdfast show ./downloaded/_SUCCESS
+  holdfast show ./reports/summary-20260102030405678-0123456789ab.json --debug
 
-Reads the reports of Hadoop's S3A and manifest committers as well."""
+Reads the reports of Hadoop's S3A and manifest committers as well. Counters that are 0 are left out; --json has all."""
 
 
 @click.command(epilog=_EPILOG)
@@ -25,7 +30,7 @@ Reads the reports of Hadoop's S3A and manifest committers as well."""
 @on_store
 @reports
 def show(where: str, reach: Reach, out: Output) -> None:
-    """Show the _SUCCESS report of a destination, or one that was saved to a file."""
+    """Show what a job reported: the _SUCCESS of a destination, or a file that holds such a report."""
     from holdfast.commit.success import parse_success
 
     key, data = _load(where, reach)
@@ -35,13 +40,58 @@ def show(where: str, reach: Reach, out: Output) -> None:
         out.say("an empty _SUCCESS: the job of a classic committer ended well, and it says no more")
         return
     out.document({"report": report})
+    texts = _mapping(report, "diagnostics")
+    if report.get("success") is False:
+        out.say(f"the job failed in {report.get('stage') or 'a stage that is not named'}: {texts.get('exception', '')}")
     out.table(["report", ""], [(name, _text(name, value)) for name, value in report.items() if _is_plain(value)])
-    for name, value in report.items():
-        if isinstance(value, Mapping) and (rows := _flat("", value)):
-            out.table([name, ""], [(key, _text(key, number)) for key, number in rows])
+    for name in ("metrics", "diagnostics"):
+        rows = [(key, _text(key, value)) for key, value in _mapping(report, name).items() if key != "stacktrace"]
+        if rows:
+            out.table([name, ""], rows)
+    _show_statistics(report, out)
     names = report.get("filenames")
     if isinstance(names, list) and names:
         out.table(["first files"], [(str(name),) for name in names[:10]])
+    if "stacktrace" in texts:
+        out.say(f"stack trace:\n{texts['stacktrace']}" if out.debug else "there is a stack trace: see --debug")
+
+
+def _show_statistics(report: Mapping[str, object], out: Output) -> None:
+    from holdfast.commit.hadoop.statistics import decode_statistics
+
+    try:
+        statistics = decode_statistics(report.get("iostatistics"))
+    except ValueError as error:
+        out.note(f"the statistics of the report cannot be read: {error}")
+        return
+    durations = sorted(statistics.durations.items(), key=lambda item: (not _is_stage(item[0]), item[0]))
+    rows = [
+        (name, f"{spent.count:,}", f"{spent.failures:,}" if spent.failures else "", *_spread(name, spent))
+        for name, spent in durations
+    ]
+    if rows:
+        columns = ["stage or operation", "count", "failed", "min", "mean", "max", "total"]
+        out.table(columns, rows, right=columns[1:])
+    for title, values in (("counter", statistics.counters), ("gauge", statistics.gauges)):
+        counts = [(name, _text(name, value)) for name, value in sorted(values.items()) if value]
+        if counts:
+            out.table([title, ""], counts, right=[""])
+
+
+def _is_stage(name: str) -> bool:
+    return name.startswith(("job_stage_", "task_stage_", "committer_"))
+
+
+def _spread(name: str, spent: Duration) -> tuple[str, ...]:
+    """Least, mean, most and sum. Hadoop keeps sizes and counts of files in the same form as durations."""
+    return tuple(
+        size(value)
+        if name.endswith(("_size", "_bytes"))
+        else f"{value:,}"
+        if name.endswith(("_count", "_depth"))
+        else milliseconds(value)
+        for value in (spent.min_ms, round(spent.mean_ms), spent.max_ms, spent.total_ms)
+    )
 
 
 def _load(where: str, reach: Reach) -> tuple[str, bytes]:
@@ -62,21 +112,16 @@ def _is_plain(value: object) -> bool:
     return isinstance(value, str | int | float | bool) and value != ""
 
 
-def _flat(prefix: str, value: Mapping[str, object]) -> list[tuple[str, object]]:
-    rows: list[tuple[str, object]] = []
-    for name, inner in value.items():
-        if isinstance(inner, Mapping):
-            rows += _flat(f"{prefix}{name}.", inner)
-        else:
-            rows.append((prefix + name, inner))
-    return rows
+def _mapping(report: Mapping[str, object], name: str) -> Mapping[str, object]:
+    found = report.get(name)
+    return found if isinstance(found, dict) else {}
 
 
 def _text(name: str, value: object) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         if name == "timestamp":
             return when(value / 1000)
-        if name == "bytes" or name.endswith("_bytes_committed"):
+        if name == "bytes" or "_bytes" in name:
             return f"{value:,} ({size(value)})"
         return f"{value:,}"
     return str(value)

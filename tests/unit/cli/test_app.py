@@ -19,7 +19,9 @@ from tests.unit.cli.destinations import commit_table, run
 _COMMANDS = ["demo", "write", "read", "verify", "history", "recover", "show", "committers"]
 
 
-@pytest.mark.parametrize("command", [[], *([name] for name in _COMMANDS), ["uploads", "list"], ["uploads", "abort"]])
+@pytest.mark.parametrize(
+    "command", [[], *([name] for name in _COMMANDS), ["uploads", "list"], ["uploads", "abort"], ["uploads", "expect"]]
+)
 def test_help_has_examples(command: list[str]) -> None:
     result = run(*command, "--help")
     assert result.exit_code == 0
