@@ -21,7 +21,7 @@ from functools import partial
 from holdfast.commit.classic.jobs import start_over, succeed
 from holdfast.commit.classic.magic_recovery import magic_jobs
 from holdfast.commit.classic.names import file_job, file_name
-from holdfast.commit.classic.staging_layout import find_jobs
+from holdfast.commit.classic.staging_layout import staged_jobs
 from holdfast.commit.classic.uploads import complete_all, pending_of_entry
 from holdfast.commit.committer import MULTIPART, Action, Committer, Leftover
 from holdfast.commit.context import CommitContext
@@ -131,7 +131,7 @@ def _leftovers(ctx: CommitContext) -> Iterator[Leftover]:
     """
     if ctx.store.capabilities.multipart is None:
         return
-    recorded = {*magic_jobs(ctx), *(job.job for _destination, job, _at_s in find_jobs(ctx))}
+    recorded = {*magic_jobs(ctx), *staged_jobs(ctx)}
     for job, uploads in sorted(_job_uploads(ctx).items()):
         if job not in recorded:
             yield Leftover(

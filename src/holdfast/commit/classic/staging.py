@@ -205,7 +205,9 @@ def _commit_job(
     try:
         published = _publish(measure, job, names, resolve)
     except Exception:
+        failed_in = measure.stage_name
         clean_up(measure, job)
+        measure.stage_name = failed_in  # what the report is to say
         raise
     outcome = succeed(
         measure,

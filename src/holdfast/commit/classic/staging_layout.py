@@ -23,6 +23,7 @@ from holdfast.commit.context import CommitContext, Place
 from holdfast.commit.hadoop.pending import PendingSet, decode_pendingset
 from holdfast.commit.ids import FileOwner, JobId, is_job_id
 from holdfast.commit.measure import Measure
+from holdfast.commit.publication import UPLOADS
 from holdfast.commit.records import JobRecord
 from holdfast.errors import CorruptDataError, InvalidRequestError, NotFoundError
 from holdfast.stores.base import iter_objects
@@ -38,6 +39,7 @@ __all__ = [
     "scratch_dir",
     "shared_context",
     "shared_place",
+    "staged_jobs",
     "staging_context",
 ]
 
@@ -94,7 +96,8 @@ def shared_context(ctx: CommitContext, job: JobId) -> CommitContext:
 def announce_job(ctx: CommitContext, job: JobRecord) -> None:
     """Write the job's record into the shared directory; tasks look for it there (`require_job`)."""
     shared = shared_context(ctx, job.job)
-    shared.store.put(shared.key(_RECORD), encode_job(replace(job, details={_DESTINATION: ctx.url})))
+    record = replace(job, publication=UPLOADS.name, details={_DESTINATION: ctx.url})
+    shared.store.put(shared.key(_RECORD), encode_job(record))
 
 
 def require_job(ctx: CommitContext, job: JobId) -> None:
@@ -116,21 +119,26 @@ def require_job(ctx: CommitContext, job: JobId) -> None:
         ) from error
 
 
+def staged_jobs(ctx: CommitContext) -> dict[JobId, float]:
+    """Jobs in the shared directory, if there is one, whatever their destination, and when each last wrote there."""
+    active: dict[JobId, float] = {}
+    if ctx.shared is not None:
+        staging = staging_context(ctx)
+        for info in iter_objects(staging.store, staging.prefix):
+            name = info.key[len(staging.prefix) :].partition("/")[0]
+            if is_job_id(name):
+                active[JobId(name)] = max(active.get(JobId(name), 0.0), info.modified_at_s)
+    return active
+
+
 def find_jobs(ctx: CommitContext) -> Iterator[tuple[CommitContext, JobRecord, float]]:
-    """Jobs in the shared directory, if there is one, whose destination is this one or lies below it.
+    """Jobs in the shared directory whose destination is this one or lies below it.
 
     Yields:
         The context of the job's own destination, its record, and when it last wrote there.
     """
-    if ctx.shared is None:
-        return
-    staging = staging_context(ctx)
-    active: dict[JobId, float] = {}
-    for info in iter_objects(staging.store, staging.prefix):
-        name = info.key[len(staging.prefix) :].partition("/")[0]
-        if is_job_id(name):
-            active[JobId(name)] = max(active.get(JobId(name), 0.0), info.modified_at_s)
-    for job, at_s in sorted(active.items()):
+    for job, at_s in sorted(staged_jobs(ctx).items()):
+        staging = staging_context(ctx)
         key = staging.key(f"{job}/{_RECORD}")
         try:
             record = decode_job(key, staging.store.get(key))
