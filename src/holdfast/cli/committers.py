@@ -133,12 +133,9 @@ def _guarantee_tables(names: Sequence[str], out: Output) -> None:
         groups.setdefault(tuple(row.answers[name] for row in GUARANTEES), []).append(name)
     notes = list(dict.fromkeys(answer.unless for answers in zip(*groups, strict=True) for answer in answers))
     notes = [note for note in notes if note]
-    columns = [
-        ("\n".join(map(_folded, group)), [_cell(answer, notes) for answer in answers])
-        for answers, group in groups.items()
-    ]
+    columns = [(_head(group), [_cell(answer, notes) for answer in answers]) for answers, group in groups.items()]
     titles = [row.title for row in GUARANTEES]
-    for some in _fitting(columns, out.width - max(map(len, titles))):
+    for some in _fitting(columns, out.width - 2 - max(map(len, titles))):
         cells = zip(titles, *(column for _head, column in some), strict=True)
         out.table(["guarantee", *(head for head, _column in some)], list(cells))
     for number, note in enumerate(notes, start=1):
@@ -158,9 +155,12 @@ def _fitting(columns: Sequence[tuple[str, list[str]]], room: int) -> Iterable[Se
     yield some
 
 
-def _folded(name: str) -> str:
-    """A name that takes as little room as it can: ``staging-`` above ``directory``."""
-    return name.replace("-", "-\n").replace("_", "_\n")
+def _head(group: Sequence[str]) -> str:
+    """Names that take as little room as they can: ``two_`` above ``phase``, ``staging-*`` for both."""
+    families = {name.partition("-")[0] for name in group}
+    if len(group) > 1 and len(families) == 1:
+        return f"{families.pop()}-*"
+    return "\n".join(name.replace("-", "-\n").replace("_", "_\n") for name in group)
 
 
 def _cell(answer: Answer, notes: Sequence[str]) -> str:

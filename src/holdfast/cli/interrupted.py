@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from holdfast.cli.output import Output
-from holdfast.commit import CommitContext, Committer, get_committer, read_history
+from holdfast.commit import CommitContext, Committer, JobId, JobRecord, SaveMode, get_committer, read_history
 from holdfast.commit.committer import Action, Leftover
 from holdfast.commit.recovery import find_leftovers
-from holdfast.commit.written import find_written, is_job_of
+from holdfast.commit.written import find_files, find_written, is_job_of
 from holdfast.errors import HoldfastError
 from holdfast.spark.options import WriteOptions
 
@@ -45,13 +45,35 @@ def _end(ctx: CommitContext, committer: Committer, write_id: str) -> str:
     written = find_written(ctx, write_id)
     if written is not None:
         return _committed(written.job)
-    if found is None:
-        return "the job is aborted or never began, nothing of it is there"
-    if found.action is Action.FORWARD:
+    if found is not None and found.action is Action.FORWARD:
         return _committed(found.job)
-    if found.action is Action.KEEP:
+    if found is not None and found.action is Action.KEEP:
         return f"the job was left as it is, decide yourself: job {found.job}: {found.reason}"
-    return _aborted(found.job)
+    return _given_up(ctx, committer, write_id, found.job if found is not None else "")
+
+
+def _given_up(ctx: CommitContext, committer: Committer, write_id: str, job: str) -> str:
+    """Some committers show files early and keep no record of the job but the names of these files."""
+    early = find_files(ctx, write_id)
+    if early is not None and committer.leftovers is None:
+        committer.abort_job(ctx, _record(early.job, committer))
+        job, early = early.job, find_files(ctx, write_id)
+    if early is not None:
+        count = early.totals.files
+        return f"the job is aborted, but {count} of its files are visible, delete those with {early.job} in their names"
+    return _aborted(job) if job else "the job is aborted or never began, nothing of it is there"
+
+
+def _record(job: str, committer: Committer) -> JobRecord:
+    """What an abort has to know of a job that keeps no record."""
+    return JobRecord(
+        job=JobId(job),
+        committer=committer.name,
+        publication="",
+        mode=SaveMode.APPEND,
+        base_seq=0,
+        started_at_s=0.0,
+    )
 
 
 def _leftover(ctx: CommitContext, committer: Committer, write_id: str) -> Leftover | None:

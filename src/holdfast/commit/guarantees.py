@@ -92,10 +92,11 @@ _TWO_COMMIT = "two attempts at a task commit"
 _PARTITIONED = "an attempt is partitioned in task commit"
 _DISPLACED = "an attempt dies or pauses while its commit replaces another attempt's"
 _IN_TASK_COMMIT = "it is in its task commit"
+_STILL_WRITING = "an attempt writes on while the job commits"
 _COMMIT_BEGUN = "the job commit had begun"
 _TWO_DRIVERS = "a second driver commits the same job"
 _NEXT_JOB = "a later job merges what a slow attempt left"
-_OVERWRITES = "it overwrites"
+_OVERWRITES = "it overwrites, or its files have names that do not tell the job"
 _OTHER_READERS = "other tools read while the job is being published"
 _ALL_UPLOADS = "abort_pending_uploads is on"
 
@@ -152,13 +153,13 @@ _TABLE_V = (
         manifest=_yes("nothing of it is visible before its job commit"),
         v1=_yes("nothing of it is visible before its job commit"),
         v2=_no("what committed tasks renamed into the destination stays"),
-        direct=_yes("its files can be deleted by their names"),
-        stocator=_yes("its files can be deleted by their names"),
-        emr=_yes("its files can be deleted by their names"),
+        direct=_yes("its files can be deleted by hand, by their names"),
+        stocator=_yes("its files are deleted by their names"),
+        emr=_yes("its files can be deleted by hand, by their names"),
     ),
     _row(
         "uncommitted-output-observable",
-        "uncommitted output observable",
+        "uncommitted output seen",
         "readers meet what an attempt writes before its task commit has ended",
         wanted=False,
         two_phase=_no("it is a pending upload, or in a hidden directory"),
@@ -173,7 +174,7 @@ _TABLE_V = (
     ),
     _row(
         "committed-output-observable",
-        "committed output observable",
+        "committed output seen",
         "readers meet the output of committed tasks before the job commit",
         wanted=False,
         two_phase=_no("it stays hidden until the decision"),
@@ -249,7 +250,7 @@ _INVARIANTS = (
         manifest=_yes("every task has one manifest", unless=_DISPLACED),
         v1=_yes("every task has one directory", unless=_DISPLACED),
         v2=_yes("every committed file is in place", unless=_TWO_COMMIT),
-        direct=_no("a second attempt replaces files, and takes them away when it is aborted"),
+        direct=_no("a second attempt replaces files, whether it counts or not"),
         stocator=_yes("names carry the attempt, so that none is replaced"),
         emr=_yes("every committed file is in place", unless=_TWO_COMMIT),
     ),
@@ -264,7 +265,7 @@ _INVARIANTS = (
         v1=_yes("a directory is of one attempt", unless=_DISPLACED),
         v2=_no("a task commit that died leaves files that its repetition need not replace"),
         direct=_no("an attempt that died leaves files that its repetition need not replace"),
-        stocator=_no("files of dead attempts are listed; only _SUCCESS tells them apart"),
+        stocator=_yes("the job commit deletes what other attempts have written", unless=_STILL_WRITING),
         emr=_no("a task commit that died leaves files that its repetition need not replace"),
     ),
     _row(
@@ -278,7 +279,7 @@ _INVARIANTS = (
         v1=_no(_LAST_WINS),
         v2=_no("files of two attempts that commit are mixed"),
         direct=_no("files of two attempts are mixed"),
-        stocator=_no(_LAST_WINS),
+        stocator=_yes("the messages say which attempts' files go into _SUCCESS"),
         emr=_no("files of two attempts that commit are mixed"),
     ),
     _row(
@@ -381,8 +382,8 @@ _INVARIANTS = (
     ),
     _row(
         "replaced-data",
-        "replaced data survive a crash",
-        "data that an overwrite replaces are there until their replacement is complete",
+        "replaced data survive",
+        "whatever dies: data that an overwrite replaces are there until their replacement is complete",
         two_phase=_yes("they are deleted after the new files are complete"),
         magic=_no(_EMPTIED),
         staging=_no(_DELETED),

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.commit import layout
-from holdfast.commit.classic.names import file_job
 from holdfast.commit.context import CommitContext
-from holdfast.commit.ids import file_owner, is_job_id
+from holdfast.commit.ids import is_job_id
 from holdfast.commit.log import read_entry, read_log
 from holdfast.commit.records import Kind, Totals
 from holdfast.commit.success import read_success
@@ -90,13 +89,16 @@ def _in_report(ctx: CommitContext, write_id: str) -> Written | None:
 
 
 def find_files(ctx: CommitContext, write_id: str) -> Written | None:
-    """The visible files of a write, by their names: for a job that left neither log entry nor ``_SUCCESS``."""
+    """The visible files of a write, by the job in their names: for a job that left neither log entry nor ``_SUCCESS``.
+
+    Guarantee: of another write only if it was given the same id.
+    """
+    name = re.compile(rf"\d{{17}}-{re.escape(write_id)}(?![0-9a-f])")
     totals, job = Totals(), ""
     for path, info in layout.iter_visible(ctx.store, ctx.prefix):
-        owner = file_owner(path)
-        found = owner.job if owner is not None else file_job(path)
-        if found is not None and is_job_of(found, write_id):
-            job, totals = found, totals + Totals(files=1, size_bytes=info.size_bytes)
+        found = name.search(path.rpartition("/")[2])
+        if found is not None:
+            job, totals = found[0], totals + Totals(files=1, size_bytes=info.size_bytes)
     return Written(job=job, totals=totals) if job else None
 
 

@@ -25,6 +25,7 @@ def test_the_table_fits_the_screen_and_has_every_row_and_committer(
         assert row.title in result.stdout
     for name in COMMITTERS:
         assert name in result.stdout
+    assert result.stdout.count("C10 repeatable") == (2 if columns < 100 else 1)
     assert "two_phase (default)" in result.stdout
 
 
