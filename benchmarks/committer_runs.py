@@ -138,7 +138,7 @@ def run_committer(committer: Committer, world: World, store: ObjectStore, shape:
     context = CommitContext(
         store=store,
         prefix=home,
-        url=f"bench/{home}",
+        url=f"memory://bench/{home}",
         scratch=_place("scratch"),
         shared=_place("shared"),
         runner=ThreadRunner(shape.threads),

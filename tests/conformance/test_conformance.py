@@ -1,4 +1,7 @@
-"""The shipped suite on every store, every wrapped store and two servers; deviations are declared, never skipped."""
+"""The shipped suite on every store, every wrapped store and two servers; deviations are declared, never skipped.
+
+Conditional puts are scenarios 77 and 79: ``create`` and ``update`` in the suite.
+"""
 
 from __future__ import annotations
 

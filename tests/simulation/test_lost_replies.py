@@ -74,7 +74,7 @@ def test_trouble_at_every_call_of_a_task(publication: str, fault: FaultMode) -> 
 
 
 def test_lost_reply_of_the_decision_is_recognised() -> None:
-    """facts: LOST RESPONSE. A retried put-if-absent meets its own entry: by content it is known as one's own."""
+    """Scenario 80, LOST RESPONSE. A retried put-if-absent meets its own entry: by content it is known as one's own."""
     world = World("upload")
     job = start(world.context())
     messages = run_tasks(world.context(), job, "new")
@@ -96,7 +96,7 @@ def test_lost_reply_of_a_completion_is_settled_by_head() -> None:
 
 
 def test_store_that_goes_away_after_the_decision() -> None:
-    """facts 82: trouble after the commit point is "committed, clean-up pending", and the next job finishes it."""
+    """Scenario 82: trouble after the commit point is "committed, clean-up pending", and the next job finishes it."""
     world = World("upload")
     job = start(world.context(), SaveMode.OVERWRITE)
     messages = run_tasks(world.context(), job, "new")

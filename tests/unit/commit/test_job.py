@@ -312,7 +312,7 @@ def test_overwrite_replaces_foreign_files_and_spares_hidden_ones() -> None:
 
 
 def test_dynamic_overwrite_replaces_only_the_partitions_written() -> None:
-    """facts 45: not siblings, not parents, not children."""
+    """Scenario 45: not siblings, not parents, not children."""
     world = World("upload")
     for key in ("top.csv", "day=0/a.csv", "day=0/hour=1/b.csv", "day=7/c.csv"):
         world.store.put(HOME + key, key.encode())
@@ -328,7 +328,7 @@ def test_bucket_root_as_destination() -> None:
 
 
 def test_success_report_is_hadoops() -> None:
-    """facts 2.2 and 72: fields and types that Hadoop's reader of SuccessData/1 asks for."""
+    """Scenario 72, facts 2.2: fields and types that Hadoop's reader of SuccessData/1 asks for."""
     world = World("upload")
     run_job(world.context(), "new")
     report = json.loads(world.store.get(f"{HOME}_SUCCESS"))

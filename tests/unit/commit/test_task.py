@@ -25,7 +25,7 @@ def manifest_of(world: World, commit: TaskCommit) -> TaskManifest:
 
 
 def test_request_cost_of_a_task() -> None:
-    """facts 2.5: a small file is one create and one part, the task one more PUT; no HEAD, no LIST, no DELETE."""
+    """Scenario 70, facts 2.5: a small file is one create and one part, the task one more PUT; no HEAD, no LIST, no DELETE."""
     world = World("upload")
     job = start(world.context())
     recorded = Recorded()
@@ -52,7 +52,7 @@ def test_bytes_become_parts_in_order() -> None:
 
 @pytest.mark.parametrize("publication", ["upload", "rename"])
 def test_empty_file_and_task_without_files(publication: str) -> None:
-    """facts 2 and 3: an empty file is made, a task without output commits."""
+    """Scenarios 2 and 3: an empty file is made, a task without output commits."""
     world = World(publication)
     ctx = world.context()
     job = start(ctx)
@@ -67,7 +67,7 @@ def test_empty_file_and_task_without_files(publication: str) -> None:
 
 
 def test_part_sizes_reach_terabytes() -> None:
-    """facts 71: ten thousand parts are the limit; the parts grow so that they are enough."""
+    """Scenario 71: ten thousand parts are the limit; the parts grow so that they are enough."""
     base = 8 * 1024 * 1024
     assert part_size(0, base) == base
     assert sum(part_size(number, base) for number in range(10_000)) > 5 * 1024**4
@@ -122,7 +122,7 @@ def test_task_writes_only_below_its_destination(path: str) -> None:
     [("upload", Operation.CREATE_UPLOAD), ("upload", Operation.UPLOAD_PART), ("rename", Operation.FILE_CLOSE)],
 )
 def test_failed_attempt_leaves_no_upload(publication: str, operation: Operation) -> None:
-    """facts 12 to 15: the original error is raised, every started upload is dropped, also when dropping fails."""
+    """Scenarios 12 to 15: the original error is raised, every started upload is dropped, also when dropping fails."""
     world = World(publication)
     job = start(world.context())
     fault = Fault(FaultMode.FAIL, operation, nth=2, times=FOR_EVER)

@@ -10,6 +10,7 @@ from holdfast.errors import CorruptDataError, InvalidRequestError, UnsupportedEr
 from holdfast.stores.base import (
     ObjectInfo,
     ObjectPage,
+    Update,
     UploadInfo,
     UploadPage,
     batched_keys,
@@ -118,3 +119,9 @@ def test_batched_keys() -> None:
     assert list(batched_keys([])) == []
     assert [len(batch) for batch in batched_keys(map(str, range(2500)))] == [1000, 1000, 500]
     assert list(batched_keys("abc", 2)) == [["a", "b"], ["c"]]
+
+
+def test_an_update_without_an_etag_is_refused() -> None:
+    """Scenario 79: an empty etag would be no condition at all."""
+    with pytest.raises(InvalidRequestError, match="names the etag"):
+        Update("")

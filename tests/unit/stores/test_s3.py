@@ -201,7 +201,7 @@ def test_conditions_are_sent(script: Script) -> None:
 def test_conditional_put_is_sent_once(
     script: Script, answer: Answer, expected: type[HoldfastError], mode: Create | Update
 ) -> None:
-    """facts: LOST RESPONSE, a repeated conditional put is refused for its own first success."""
+    """Scenarios 79 and 80, LOST RESPONSE: a repeated conditional put is refused for its own first success."""
     store, server = script(answer)
     with pytest.raises(expected):
         store.put("a", b"1", mode)
@@ -209,7 +209,7 @@ def test_conditional_put_is_sent_once(
 
 
 def test_update_of_what_is_gone(script: Script) -> None:
-    """facts: If-Match on a deleted object answers 404."""
+    """Scenario 79: If-Match on a deleted object answers 404."""
     store, _ = script(error("NoSuchKey", 404))
     with pytest.raises(PreconditionError, match="gone"):
         store.put("a", b"1", Update("e1"))

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from holdfast.errors import InvalidRequestError
+
 __all__ = [
     "Capabilities",
     "Create",
@@ -39,6 +41,10 @@ class Update:
     """Write only over the object with this etag; else (also if it is gone) `PreconditionError`."""
 
     etag: str
+
+    def __post_init__(self) -> None:
+        if not self.etag:
+            raise InvalidRequestError("an update names the etag that it expects: head the object first")
 
 
 PutMode: TypeAlias = Overwrite | Create | Update

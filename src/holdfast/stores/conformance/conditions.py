@@ -29,6 +29,13 @@ def check_create(subject: Subject) -> None:
     refused(PreconditionError, lambda: subject.other.put(key, b"second", Create()), "create over an object")
     refused(PreconditionError, lambda: subject.store.put(key, b"first", Create()), "create of the same content")
     equal(subject.store.get(key), b"first", "content")
+    # An empty object is an object: neither side's emptiness makes room.
+    empty = subject.key("empty")
+    subject.store.put(empty, b"", Create())
+    refused(PreconditionError, lambda: subject.store.put(empty, b"full", Create()), "create over an empty object")
+    refused(PreconditionError, lambda: subject.store.put(empty, b"", Create()), "empty create over an empty object")
+    refused(PreconditionError, lambda: subject.store.put(key, b"", Create()), "empty create over an object")
+    equal(subject.store.get(empty), b"", "content")
 
 
 def check_create_after_delete(subject: Subject) -> None:
