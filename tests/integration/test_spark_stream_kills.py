@@ -32,7 +32,6 @@ from holdfast.testing.weed import SeaweedServer
 pytestmark = [pytest.mark.spark, pytest.mark.s3]
 
 DRIVER = Path(__file__).with_name("stream_driver.py")
-BATCHES = 30
 ROWS = 20
 SEED = 20_261_121
 _TIMEOUT_S = 120
@@ -120,16 +119,21 @@ def independent_read(server: SeaweedServer, url: str) -> list[int]:
     return found
 
 
-def test_ten_kills(server: SeaweedServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("kills", "batches"), [(3, 9), pytest.param(10, 30, marks=pytest.mark.slow)], ids=["three", "ten"]
+)
+def test_killed_again_and_again(
+    server: SeaweedServer, tmp_path: Path, capsys: pytest.CaptureFixture[str], kills: int, batches: int
+) -> None:
     """C1, C2, C8, C9: nothing is lost, nothing is twice, nothing is left, and nobody ran recovery."""
     inputs = tmp_path / "input"
     inputs.mkdir()
-    for batch in range(BATCHES):
+    for batch in range(batches):
         lines = [{"id": batch * ROWS + row, "name": f"row {row}"} for row in range(ROWS)]
         (inputs / f"{batch:03d}.json").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    application = Application(tmp_path, server, "kills")
+    application = Application(tmp_path, server, f"killed-{kills}")
     killed = []
-    for death in draw_deaths(10, SEED):
+    for death in draw_deaths(kills, SEED):
         code, _ = application.run(death)
         assert code == -signal.SIGKILL, f"the query ended before its death: {death}"
         killed.append({**death, "decisions after": read_log(application.context).head})
@@ -137,7 +141,7 @@ def test_ten_kills(server: SeaweedServer, tmp_path: Path, capsys: pytest.Capture
     with capsys.disabled():
         print(*killed, sep="\n")
     assert code == 0
-    everything = [*range(BATCHES * ROWS)]
+    everything = [*range(batches * ROWS)]
     assert json.loads(output) == everything, "holdfast.read"
     assert independent_read(server, application.url) == everything
     report = verify(application.context)
@@ -146,5 +150,5 @@ def test_ten_kills(server: SeaweedServer, tmp_path: Path, capsys: pytest.Capture
     assert [info.key for info in iter_objects(ctx.store, ctx.key(JOBS))] == [], "no job has left anything"
     entries = [decision.entry for decision in read_history(ctx).decisions]
     committed = [entry.record.stream and entry.record.stream.batch for entry in entries if entry.kind is Kind.COMMIT]
-    assert committed == [*range(BATCHES)]
+    assert committed == [*range(batches)]
     ctx.close()
