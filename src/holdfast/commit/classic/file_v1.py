@@ -2,6 +2,8 @@
 
 What does not hold, as in the paper:
 
+- C1: an attempt that dies, or hangs, while its commit takes the place of an earlier one's has deleted that one's
+  directory, or a part of it; a job that commits now lacks the task's output and does not notice.
 - C4: files appear while the job commits, one after the other; a job commit that dies leaves some of them.
 - C3: of two attempts that commit, the later one counts, whichever the driver knows; also while the job commits.
 - C5, C6: what a failed job commit has merged stays; an attempt that commits after its job leaves a directory that the

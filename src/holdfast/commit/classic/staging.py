@@ -5,6 +5,8 @@ directory that all machines share; the job commit completes the uploads of the s
 
 Guarantees, by the names of ARCHITECTURE.md. They hold but for these:
 
+- C1: an attempt that dies, or hangs, while its commit takes the place of an earlier one's has deleted that one's
+  pending set; a job that commits now lacks the task's output and does not notice. So it is with `file-v1`.
 - C3: of two attempts that commit, the later one counts, whichever the driver accepted; also during the job commit.
 - C4, C5: the job commit completes uploads one by one; a driver that dies halfway leaves a part of them visible, and an
   abort does not take it back. `holdfast recover` does, or goes on: see `staging_recovery`.

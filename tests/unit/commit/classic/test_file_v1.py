@@ -20,7 +20,7 @@ from holdfast.errors import (
 )
 from holdfast.seams import SerialRunner
 from holdfast.stores.base import MultipartLimits
-from holdfast.stores.faulty import FOR_EVER, Fault, FaultMode
+from holdfast.stores.faulty import FOR_EVER, Fault, FaultMode, SimulatedCrash
 from holdfast.stores.intercept import InterceptedStore, Operation
 from holdfast.stores.local import LocalStore
 from holdfast.stores.memory import MemoryStore
@@ -286,6 +286,20 @@ def test_attempts_do_not_mix_where_directories_are_renamed() -> None:
         run_attempt(bucket, ctx, job, 0, {"a": b"one", "b": b"one"})
     bucket.commit(bucket.context(), job, commits)
     assert bucket.visible() == {"a": b"other", "only-other": b"other"}
+
+
+def test_an_attempt_that_dies_displacing_another_takes_the_output_away() -> None:
+    """C1 does not hold: the accepted attempt's directory is deleted, or half of it, and the job commits without it."""
+    for operation, left in ((Operation.RENAME_DIR, {"b": b"1"}), (Operation.DELETE_MANY, {"a": b"0", "b": b"1"})):
+        bucket = Bucket("file-v1")
+        ctx = bucket.context()
+        job = bucket.start(ctx)
+        commits = [run_attempt(bucket, ctx, job, task, {name: b"%d" % task}) for task, name in enumerate("ab")]
+        dying = faulty_context(bucket, Fault(FaultMode.CRASH_BEFORE, operation))
+        with pytest.raises(SimulatedCrash):
+            run_attempt(bucket, dying, job, 0, {"a": b"twin"})
+        assert bucket.commit(ctx, job, commits).committed
+        assert bucket.visible() == left
 
 
 def test_a_job_takes_and_deletes_the_work_of_another() -> None:

@@ -124,6 +124,21 @@ def test_a_job_commit_that_was_under_way_goes_on(committer: str) -> None:
 
 
 @_each
+def test_an_attempt_that_dies_displacing_another_takes_the_output_away(committer: str) -> None:
+    """C1 does not hold: the accepted attempt's pending set is deleted, and the job commits without it."""
+    bucket = Bucket(committer)
+    ctx = bucket.context()
+    job = bucket.start(ctx)
+    commits = [run_attempt(bucket, ctx, job, task, {f"day=1/{task}": b"right"}) for task in range(2)]
+    assert ctx.shared is not None
+    dying = InterceptedStore(bucket.shared, Faulty(Fault(FaultMode.CRASH_BEFORE, Operation.RENAME_DIR)))
+    with pytest.raises(SimulatedCrash):
+        run_attempt(bucket, replace(ctx, shared=replace(ctx.shared, store=dying)), job, 0, {"day=1/0": b"twin"})
+    assert bucket.commit(ctx, job, commits).committed
+    assert bucket.visible() == {"day=1/1": b"right"}
+
+
+@_each
 def test_jobs_are_found_from_above_and_only_below(committer: str) -> None:
     """C7: recovery of a parent directory finds the job, that of a neighbour does not; live jobs look like dead ones."""
     bucket = Bucket(committer)
