@@ -1,0 +1,148 @@
+"""File objects of the magic filesystem."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from typing import Any
+
+from fsspec.spec import AbstractBufferedFile
+
+from holdfast.commit.context import CommitContext
+from holdfast.commit.publication import ATTEMPT_METADATA, complete_upload
+from holdfast.commit.records import FileEntry
+from holdfast.commit.sinks import FileSink, PartBudget, UploadSink
+from holdfast.errors import HoldfastError, NotFoundError
+from holdfast.seams import Lane
+from holdfast.stores.base import multipart
+
+__all__ = ["PlainSink", "ReadingFile", "TextFile", "WritingFile"]
+
+
+class PlainSink:
+    """A file that appears at its key when it is closed: one put if it is small, else an upload that is completed."""
+
+    def __init__(self, ctx: CommitContext, key: str, *, lane: Lane, budget: PartBudget) -> None:
+        self.path = key
+        self._ctx = ctx
+        self._lane = lane
+        self._budget = budget
+        self._buffer = bytearray()
+        self._upload: UploadSink | None = None
+
+    def write(self, data: bytes | bytearray | memoryview, /) -> int:
+        view = memoryview(data).cast("B")
+        if self._upload is not None:
+            return self._upload.write(view)
+        self._buffer += view
+        if len(self._buffer) > self._ctx.settings.part_size_bytes:
+            self._upload = self._start_upload()
+            self._upload.write(self._buffer)
+            self._buffer = bytearray()
+        return len(view)
+
+    def close(self) -> None:
+        if self._upload is not None:
+            self._upload.close()
+        else:
+            self._ctx.store.put(self.path, bytes(self._buffer))
+
+    def discard(self) -> None:
+        self._buffer = bytearray()
+        if self._upload is not None:
+            self._upload.discard()
+
+    def _start_upload(self) -> UploadSink:
+        ctx = self._ctx
+        token = ctx.ids.token()  # tells this file from others that are written to the same key
+
+        def complete(file: FileEntry) -> None:
+            if not complete_upload(ctx, file, token):  # type: ignore[arg-type]  # any text will do for an attempt's id
+                raise NotFoundError("somebody aborted the upload of the file: write it again", key=file.path)
+
+        return UploadSink(
+            multipart(ctx.store),
+            self.path,
+            self.path,
+            lane=self._lane,
+            budget=self._budget,
+            base_part_bytes=ctx.settings.part_size_bytes,
+            metadata={ATTEMPT_METADATA: token},
+            on_uploaded=complete,
+        )
+
+
+class WritingFile(io.RawIOBase):
+    """A file that is written from start to end.
+
+    Guarantee: what was written counts when `close` returns, and never after an error: leaving a ``with`` block by an
+    error drops the file, and so does losing the last reference to it.
+    """
+
+    def __init__(self, sink: FileSink, lane: Lane) -> None:
+        super().__init__()
+        self._sink = sink
+        self._lane = lane
+        self._size_bytes = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._size_bytes
+
+    def write(self, data: Any, /) -> int:
+        if self.closed:
+            raise ValueError("the file is closed")
+        written = self._sink.write(data)
+        self._size_bytes += written
+        return written
+
+    def close(self) -> None:
+        if self.closed:
+            return
+        try:
+            self._sink.close()
+            self._lane.drain()
+        except BaseException:
+            self.discard()
+            raise
+        self._lane.close()
+        super().close()
+
+    def discard(self) -> None:
+        """Drop the file. An error here is swallowed: the one that led here is the one to raise."""
+        if self.closed:
+            return
+        with contextlib.suppress(HoldfastError):
+            self._lane.drain()
+        self._lane.close()
+        with contextlib.suppress(HoldfastError):
+            self._sink.discard()
+        super().close()
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.discard()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_lane"):  # else it never came to be
+            self.discard()
+
+
+class TextFile(io.TextIOWrapper):
+    """Text over a file of ours; an error that leaves its ``with`` block drops what was written."""
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if kind is not None and isinstance(self.buffer, WritingFile):
+            self.buffer.discard()
+        super().__exit__(kind, error, trace)
+
+
+class ReadingFile(AbstractBufferedFile):  # type: ignore[misc]  # fsspec ships no types
+    """A file that is read in ranges, some of them ahead."""
+
+    def _fetch_range(self, start: int, end: int) -> bytes:
+        return bytes(self.fs.cat_file(self.path, start, end))

@@ -1,0 +1,335 @@
+"""An fsspec filesystem in which a file that is written below a magic path is a pending upload to another place.
+
+Programs that know nothing of commits write through the committer `magic` with it: they get the directory of a running
+attempt (``task.work_path``), and what they write below it appears when the job commits, or never (paper 000, VI.A).
+
+Everything else is an ordinary object store: paths are keys, directories are what keys have in common.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime, timezone
+from typing import Any
+
+from fsspec.spec import AbstractFileSystem
+from fsspec.utils import stringify_path
+
+from holdfast.commit.classic.magic_file import load_pending, open_magic_file
+from holdfast.commit.classic.uploads import abort_all
+from holdfast.commit.context import CommitContext, CommitSettings
+from holdfast.commit.hadoop.magic_path import MAGIC_JOB_PREFIX, is_pending, is_pendingset, pending_path
+from holdfast.commit.ids import JobId
+from holdfast.commit.measure import Measure
+from holdfast.commit.sinks import FileSink, PartBudget
+from holdfast.errors import InvalidRequestError, NotFoundError, UnsupportedError
+from holdfast.fs.files import PlainSink, ReadingFile, TextFile, WritingFile
+from holdfast.fs.paths import PROTOCOL, Location, canonical, locate, split_magic
+from holdfast.stores.base import ObjectInfo, ObjectStore, batched_keys, iter_objects
+from holdfast.stores.s3_options import S3Options
+from holdfast.stores.url import open_destination
+
+__all__ = ["MagicFileSystem"]
+
+_OPTIONS = ("endpoint", "region", "access_key", "secret_key", "session_token", "path_style", "part_size_bytes")
+_SECRETS = ("access_key", "secret_key", "session_token")
+_OF_FSSPEC = ("asynchronous", "loop", "batch_size", "use_listings_cache", "listings_expiry_time", "max_paths")
+
+
+class MagicFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec ships no types
+    """The stores behind ``s3://``, ``file://`` and ``memory://`` urls, with magic paths.
+
+    Guarantee: a file that is closed below a magic path is pending, invisible at its final place, and shows as an empty
+    file at the path itself, as in Hadoop. Deleting it there takes it back. Any other file that is closed is there,
+    whole. A file whose ``with`` block ends in an error is dropped; note that ``fsspec.open`` and pyarrow close their
+    files also then, so that a task has to fail for it not to count.
+
+    Credentials never show in `repr` and `to_json`; pickling carries them, so that Spark and Dask can send the
+    filesystem to their workers. Listings are not cached.
+
+    Args:
+        endpoint: of an S3 server that is not AWS, as ``http://host:port``.
+        region: None for boto3's choice.
+        access_key, secret_key, session_token: None leaves credentials to boto3's own chain.
+        path_style: whether the bucket's name goes into the path; None for boto3's choice.
+        part_size_bytes: size of an upload's parts; also what a file keeps in memory.
+
+    Raises:
+        InvalidRequestError: an unknown option; offers the nearest one.
+    """
+
+    protocol = PROTOCOL
+    root_marker = ""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{name: options[name] for name in _OF_FSSPEC if name in options})
+        for name in options:
+            if name not in (*_OPTIONS, *_OF_FSSPEC):
+                near = difflib.get_close_matches(name, _OPTIONS, n=1, cutoff=0.0)[0]
+                raise InvalidRequestError(f"unknown option, did you mean {near!r}", option=name)
+        style = options.get("path_style")
+        self._s3 = S3Options(
+            endpoint_url=options.get("endpoint"),
+            region=options.get("region"),
+            access_key=options.get("access_key"),
+            secret_key=options.get("secret_key"),
+            session_token=options.get("session_token"),
+            addressing_style="auto" if style is None else "path" if style else "virtual",
+        )
+        default = CommitSettings()
+        self._settings = replace(default, part_size_bytes=options.get("part_size_bytes") or default.part_size_bytes)
+        self._contexts: dict[str, CommitContext] = {}
+        self._bound = ""
+
+    @classmethod
+    def over(cls, ctx: CommitContext) -> MagicFileSystem:
+        """The filesystem of a store that is open already, with its seams and settings; other stores are not reached.
+
+        It cannot be pickled; whoever opened the context closes it.
+        """
+        filesystem: MagicFileSystem = cls(skip_instance_cache=True)
+        filesystem._bound = locate(canonical(ctx.url)).root
+        filesystem._contexts = {filesystem._bound: replace(ctx, prefix="", url=locate(canonical(ctx.url)).url)}
+        filesystem._fs_token_ = f"{id(filesystem):x}"  # equal to itself alone
+        return filesystem
+
+    def __repr__(self) -> str:
+        return f"MagicFileSystem(endpoint={self._s3.endpoint_url!r})"
+
+    def __reduce__(self) -> Any:
+        if self._bound:
+            raise UnsupportedError("a filesystem over an open store stays in its process: make a new one there")
+        return super().__reduce__()
+
+    def to_dict(self, **_options: Any) -> dict[str, Any]:
+        """For `from_dict`; without credentials, which the reader's environment has to give."""
+        shown = {name: value for name, value in self.storage_options.items() if name not in _SECRETS}
+        return {"cls": f"{type(self).__module__}:{type(self).__name__}", "protocol": PROTOCOL, "args": [], **shown}
+
+    def to_json(self, **_options: Any) -> str:
+        """For `from_json`; without credentials, like `to_dict`."""
+        return json.dumps(self.to_dict())
+
+    # --- places -------------------------------------------------------------------------------------------------------
+    @classmethod
+    def _strip_protocol(cls, path: Any) -> Any:
+        if isinstance(path, list):
+            return [cls._strip_protocol(one) for one in path]
+        return canonical(stringify_path(path))
+
+    def _locate(self, path: str) -> tuple[Location, CommitContext]:
+        """Where a path leads, and a context for all of its store."""
+        where = locate(self._strip_protocol(path))
+        if where.root not in self._contexts:
+            if self._bound:
+                raise InvalidRequestError("this filesystem reaches one store alone: make another", store=where.url)
+            store = open_destination(where.url, self._s3).store
+            self._contexts[where.root] = CommitContext(store=store, prefix="", url=where.url, settings=self._settings)
+        return where, self._contexts[where.root]
+
+    def _store(self, path: str) -> tuple[Location, ObjectStore]:
+        where, ctx = self._locate(path)
+        return where, ctx.store
+
+    # --- looking ------------------------------------------------------------------------------------------------------
+    def info(self, path: str, **_options: Any) -> dict[str, Any]:
+        """What is at `path`: one HEAD for a file, a listing of one key more for a directory.
+
+        Raises:
+            FileNotFoundError: nothing is.
+        """
+        where, store = self._store(path)
+        if where.key:
+            try:
+                return _entry(where, store.head(where.key))
+            except NotFoundError as error:
+                below = where.key + "/"
+                if not any(found.key.startswith(below) for found in store.list_page(below, max_keys=1).objects):
+                    raise FileNotFoundError(where.path(where.key)) from error
+        return _directory(where, where.key)
+
+    def exists(self, path: str, **_options: Any) -> bool:
+        try:
+            self.info(path)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def ls(self, path: str, detail: bool = True, **_options: Any) -> list[Any]:
+        """What is in a directory. Costs a listing of everything below it.
+
+        Raises:
+            FileNotFoundError: neither a file nor a directory is at `path`.
+        """
+        where, _store = self._store(path)
+        found = {entry["name"]: entry for entry in self._below(where, depth=1)}
+        if not found and where.key:
+            entry = self.info(path)
+            found = {entry["name"]: entry} if entry["type"] == "file" else {}
+        return [found[name] for name in sorted(found)] if detail else sorted(found)
+
+    def find(
+        self, path: str, maxdepth: int | None = None, withdirs: bool = False, detail: bool = False, **_options: Any
+    ) -> Any:
+        """Every file below `path`, in one walk over the store's listing."""
+        if maxdepth is not None and maxdepth < 1:
+            raise InvalidRequestError("a depth is at least 1", maxdepth=maxdepth)
+        where, _store = self._store(path)
+        found = {
+            entry["name"]: entry for entry in self._below(where, depth=maxdepth) if withdirs or entry["type"] == "file"
+        }
+        if not found and where.key and self.exists(path):
+            entry = self.info(path)
+            found = {entry["name"]: entry} if entry["type"] == "file" else {}
+        return dict(sorted(found.items())) if detail else sorted(found)
+
+    def _below(self, where: Location, depth: int | None) -> Iterator[dict[str, Any]]:
+        """Entries of files and directories down to `depth`; directories may come more than once."""
+        _where, store = self._store(where.path(where.key))
+        prefix = f"{where.key}/" if where.key else ""
+        for found in iter_objects(store, prefix):
+            names = found.key[len(prefix) :].split("/")
+            for level in range(1, len(names)):
+                if depth is None or level <= depth:
+                    yield _directory(where, prefix + "/".join(names[:level]))
+            if names[-1] and (depth is None or len(names) <= depth):
+                yield _entry(where, found)
+
+    def modified(self, path: str) -> datetime:
+        """When a file was last written."""
+        return datetime.fromtimestamp(self.info(path)["mtime"], tz=timezone.utc)
+
+    # --- reading and writing ------------------------------------------------------------------------------------------
+    def cat_file(self, path: str, start: int | None = None, end: int | None = None, **_options: Any) -> bytes:
+        where, store = self._store(path)
+        if (start or 0) < 0 or (end or 0) < 0:
+            size_bytes = self.info(path)["size"]
+            start = max(0, size_bytes + start) if start is not None and start < 0 else start
+            end = max(0, size_bytes + end) if end is not None and end < 0 else end
+        length = None if end is None else end - (start or 0)
+        if length is not None and length <= 0:
+            return b""
+        try:
+            return store.get(where.key, start or 0, length)
+        except NotFoundError as error:
+            raise FileNotFoundError(where.path(where.key)) from error
+
+    def open(self, path: str, mode: str = "rb", **options: Any) -> Any:
+        """A file object. Modes ``r`` and ``w``, binary or text; see fsspec for the options."""
+        if "b" in mode:
+            return super().open(path, mode, **options)
+        text = {name: options.pop(name) for name in ("encoding", "errors", "newline") if name in options}
+        return TextFile(self.open(path, mode.replace("t", "") + "b", **options), **text)
+
+    def _open(
+        self,
+        path: str,
+        mode: str = "rb",
+        block_size: int | None = None,
+        autocommit: bool = True,
+        cache_options: dict[str, Any] | None = None,
+        **options: Any,
+    ) -> ReadingFile | WritingFile:
+        where, ctx = self._locate(path)
+        if mode == "rb":
+            canonical_path = where.path(where.key)
+            return ReadingFile(
+                self, canonical_path, mode, block_size or "default", True, cache_options=cache_options, **options
+            )
+        if mode != "wb" or not autocommit:
+            raise UnsupportedError(
+                "files are written whole, from start to end: open with 'wb', and write below a magic path for a "
+                "transaction",
+                mode=mode,
+            )
+        if not where.key:
+            raise InvalidRequestError("a file needs a name below its bucket: add one", path=path)
+        lane = ctx.runner.lane()
+        budget = PartBudget(ctx.settings.part_buffer_bytes)
+        sink: FileSink
+        magic = split_magic(where.key)
+        if magic is None or is_pending(where.key) or is_pendingset(where.key):
+            sink = PlainSink(ctx, where.key, lane=lane, budget=budget)
+        else:
+            prefix, relative = magic
+            sink = open_magic_file(Measure(_below_root(ctx, prefix)), relative, lane=lane, budget=budget)
+        return WritingFile(sink, lane)
+
+    # --- changing -----------------------------------------------------------------------------------------------------
+    def mkdir(self, path: str, create_parents: bool = True, **_options: Any) -> None:
+        """Nothing: a directory is there as soon as a file is in it."""
+
+    def makedirs(self, path: str, exist_ok: bool = False) -> None:
+        """Nothing, like `mkdir`."""
+
+    def rmdir(self, path: str) -> None:
+        """Nothing: a directory is gone as soon as no file is in it."""
+
+    def rm(self, path: Any, recursive: bool = False, maxdepth: int | None = None) -> None:
+        """Delete files, or everything below directories. A magic file is taken back: its upload is aborted.
+
+        Raises:
+            FileNotFoundError: nothing is there.
+            IsADirectoryError: a directory, and not `recursive`.
+        """
+        if maxdepth is not None:
+            raise UnsupportedError("directories are deleted whole: leave maxdepth out", maxdepth=maxdepth)
+        for one in self.expand_path(path):
+            where, ctx = self._locate(one)
+            if self.info(one)["type"] == "file":
+                self.rm_file(one)
+            elif recursive:
+                for keys in batched_keys(found.key for found in iter_objects(ctx.store, f"{where.key}/")):
+                    _take_back(ctx, keys)
+                    ctx.store.delete_many(keys)
+            else:
+                raise IsADirectoryError(one)
+
+    def rm_file(self, path: str) -> None:
+        """Delete one file; a missing one is no error. A magic file is taken back: its upload is aborted."""
+        where, ctx = self._locate(path)
+        keys = [where.key]
+        if split_magic(where.key) is not None and not is_pending(where.key):
+            keys.append(pending_path(where.key))
+        _take_back(ctx, keys)
+        ctx.store.delete_many(keys)
+
+
+def _entry(where: Location, found: ObjectInfo) -> dict[str, Any]:
+    return {
+        "name": where.path(found.key),
+        "size": found.size_bytes,
+        "type": "file",
+        "mtime": found.modified_at_s,
+        "etag": found.etag,
+        "metadata": dict(found.metadata),
+    }
+
+
+def _directory(where: Location, key: str) -> dict[str, Any]:
+    return {"name": where.path(key), "size": 0, "type": "directory"}
+
+
+def _below_root(ctx: CommitContext, prefix: str) -> CommitContext:
+    """The context of a destination in the store of `ctx`."""
+    root = ctx.url if ctx.url.endswith("/") else f"{ctx.url}/"
+    return replace(ctx, prefix=prefix, url=root + prefix.rstrip("/"))
+
+
+def _take_back(ctx: CommitContext, keys: list[str]) -> None:
+    """Abort the uploads whose records are among `keys`."""
+    for key in keys:
+        magic = split_magic(key)
+        if magic is None or not is_pending(key):
+            continue
+        prefix, relative = magic
+        measure = Measure(_below_root(ctx, prefix))
+        job = relative.partition("/")[0].removeprefix(MAGIC_JOB_PREFIX)
+        try:
+            pending = load_pending(measure, JobId(job), relative)
+        except NotFoundError:
+            continue
+        abort_all(measure, [pending])

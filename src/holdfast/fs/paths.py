@@ -1,0 +1,100 @@
+"""Paths of the magic filesystem: a store and a key in one text.
+
+A path is canonical without ``://``, because some users of fsspec split and join at every slash::
+
+    s3://bucket/a/b, s3a://…, s3n://…    bucket/a/b
+    memory://name/a/b                    memory:name/a/b
+    file:///data/a                       file:/data/a
+
+Each may have ``holdfast-magic://`` before it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from holdfast.commit.hadoop.magic_path import is_magic
+from holdfast.errors import InvalidRequestError
+
+__all__ = ["PROTOCOL", "Location", "canonical", "locate", "split_magic"]
+
+PROTOCOL = "holdfast-magic"
+
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
+_FILE = "file:/"
+_MEMORY = "memory:"
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """Where a path leads.
+
+    Attributes:
+        root: the canonical path of the store.
+        key: in the store; empty for all of it.
+    """
+
+    root: str
+    key: str
+
+    @property
+    def url(self) -> str:
+        """Of the store."""
+        if self.root == _FILE:
+            return "file:///"
+        if self.root.startswith(_MEMORY):
+            return f"memory://{self.root.removeprefix(_MEMORY)}"
+        return f"s3://{self.root}"
+
+    def path(self, key: str) -> str:
+        """The canonical path of another key in the same store."""
+        if not key:
+            return self.root
+        return f"{self.root}{key}" if self.root == _FILE else f"{self.root}/{key}"
+
+
+def canonical(path: str) -> str:
+    """The canonical form of a path or url; percent signs and spaces stand for themselves.
+
+    Raises:
+        InvalidRequestError: there is no store behind such a url.
+    """
+    path = path.removeprefix(f"{PROTOCOL}://")
+    found = _URL.fullmatch(path)
+    if found is not None:
+        scheme, rest = found[1].lower(), found[2]
+        if scheme in ("s3", "s3a", "s3n"):
+            path = rest
+        elif scheme == "memory":
+            path = f"{_MEMORY}{rest}"
+        elif scheme == "file":
+            path = f"{_FILE}{rest.lstrip('/')}"
+        else:
+            raise InvalidRequestError("no store has this url scheme: use s3://, file:// or memory://", scheme=scheme)
+    if path.startswith(_FILE):
+        return _FILE + path.removeprefix(_FILE).strip("/")
+    return path.strip("/")
+
+
+def locate(path: str) -> Location:
+    """Store and key of a canonical path.
+
+    Raises:
+        InvalidRequestError: the path names no store.
+    """
+    if path.startswith(_FILE):
+        return Location(_FILE, path.removeprefix(_FILE))
+    root, _, key = path.partition("/")
+    if root in ("", _MEMORY, "file:"):
+        raise InvalidRequestError("the path names no bucket: write bucket/key, or a url", path=path)
+    return Location(root, key)
+
+
+def split_magic(key: str) -> tuple[str, str] | None:
+    """(prefix of the destination, path relative to it) of a key in a magic directory; None for any other key."""
+    if not is_magic(key):
+        return None
+    segments = key.split("/")
+    magic = next(index for index, segment in enumerate(segments) if is_magic(segment))
+    return "".join(f"{segment}/" for segment in segments[:magic]), "/".join(segments[magic:])

@@ -1,0 +1,258 @@
+"""The magic filesystem where nothing is magic: an object store; and what it keeps to itself."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import itertools
+import json
+import pickle
+from pathlib import Path
+
+import fsspec
+import pytest
+
+import holdfast.fs
+from holdfast.commit.context import CommitContext
+from holdfast.errors import InvalidRequestError, OutcomeUnknownError, UnavailableError, UnsupportedError
+from holdfast.fs import MagicFileSystem
+from holdfast.stores.faulty import FOR_EVER, Fault, FaultMode, Faulty
+from holdfast.stores.intercept import InterceptedStore, Operation
+from holdfast.stores.memory import MemoryStore
+from holdfast.stores.url import memory_store
+
+_names = itertools.count()
+
+
+@pytest.fixture
+def root() -> str:
+    return f"memory:plain{next(_names)}"
+
+
+@pytest.fixture
+def fs(root: str) -> MagicFileSystem:
+    filesystem = MagicFileSystem()
+    for path in ("a", "dir/b", "dir/sub/c", "dir/sub/d", "dirt/e"):
+        filesystem.pipe_file(f"{root}/{path}", path.encode())
+    return filesystem
+
+
+# --- an object store --------------------------------------------------------------------------------------------------
+def test_listing(fs: MagicFileSystem, root: str) -> None:
+    assert fs.ls(root, detail=False) == [f"{root}/a", f"{root}/dir", f"{root}/dirt"]
+    assert [(one["name"], one["type"], one["size"]) for one in fs.ls(f"{root}/dir")] == [
+        (f"{root}/dir/b", "file", 5),
+        (f"{root}/dir/sub", "directory", 0),
+    ]
+    assert fs.ls(f"{root}/a", detail=False) == [f"{root}/a"]
+    assert fs.find(f"{root}/dir") == [f"{root}/dir/b", f"{root}/dir/sub/c", f"{root}/dir/sub/d"]
+    assert fs.find(f"{root}/dir", maxdepth=1, withdirs=True) == [f"{root}/dir/b", f"{root}/dir/sub"]
+    assert fs.find(f"{root}/a") == [f"{root}/a"] and fs.find(f"{root}/none") == []
+    assert fs.glob(f"{root}/dir/*/c") == [f"{root}/dir/sub/c"]
+    assert [where for where, _dirs, _files in fs.walk(f"{root}/dir")] == [f"{root}/dir", f"{root}/dir/sub"]
+    assert fs.du(f"{root}/dir") == 5 + 9 + 9
+    with pytest.raises(FileNotFoundError):
+        fs.ls(f"{root}/none")
+
+
+def test_looking(fs: MagicFileSystem, root: str) -> None:
+    assert fs.info(f"{root}/a")["type"] == "file" and fs.info(f"{root}/dir")["type"] == "directory"
+    assert fs.info(root)["type"] == "directory"
+    assert fs.isdir(f"{root}/dir/") and fs.isfile(f"{root}/dir/b") and not fs.exists(f"{root}/di")
+    assert fs.modified(f"{root}/a").year >= 2024
+    with pytest.raises(FileNotFoundError):
+        fs.info(f"{root}/none")
+
+
+def test_reading(fs: MagicFileSystem, root: str) -> None:
+    path = f"{root}/dir/sub/c"
+    assert fs.cat_file(path) == b"dir/sub/c"
+    assert fs.cat_file(path, 4, 7) == b"sub" and fs.cat_file(path, -1) == b"c" and fs.cat_file(path, 0, -8) == b"d"
+    assert fs.cat_file(path, 5, 5) == b""
+    with fs.open(path, block_size=4) as file:
+        assert file.seek(4) == 4 and file.read(3) == b"sub" and file.read() == b"/c"
+    for read in (fs.cat_file, fs.open):
+        with pytest.raises(FileNotFoundError):
+            read(f"{root}/none")
+
+
+def test_writing_over_a_file(fs: MagicFileSystem, root: str) -> None:
+    with fs.open(f"{root}/a", "wb") as file:
+        file.write(b"new")
+        assert fs.cat_file(f"{root}/a") == b"a", "not before it is closed"
+    assert fs.cat_file(f"{root}/a") == b"new"
+    large = b"0123456789" * 2_000_000
+    fs.pipe_file(f"{root}/a", large)
+    assert fs.cat_file(f"{root}/a") == large
+    fs.touch(f"{root}/empty")
+    assert fs.size(f"{root}/empty") == 0
+
+
+def test_deleting(fs: MagicFileSystem, root: str) -> None:
+    fs.rm(f"{root}/a")
+    with pytest.raises(IsADirectoryError):
+        fs.rm(f"{root}/dir")
+    fs.rm([f"{root}/dir"], recursive=True)
+    assert fs.find(root) == [f"{root}/dirt/e"], "not what merely starts like it"
+    fs.rm(f"{root}/d*/*")
+    assert fs.find(root) == []
+    fs.rm_file(f"{root}/a")
+    with pytest.raises(FileNotFoundError):
+        fs.rm(f"{root}/a")
+    with pytest.raises(UnsupportedError):
+        fs.rm(f"{root}/a", maxdepth=1)
+
+
+def test_directories_are_not_made(fs: MagicFileSystem, root: str) -> None:
+    for path in (f"{root}/new", f"{root}/t/__magic_job-7/new"):
+        fs.mkdir(path)
+        fs.makedirs(path, exist_ok=True)
+        assert not fs.exists(path)
+        fs.rmdir(path)
+
+
+def test_a_directory_of_this_machine(tmp_path: Path) -> None:
+    fs = MagicFileSystem()
+    fs.pipe_file(f"file://{tmp_path}/out put/a", b"1")
+    assert (tmp_path / "out put" / "a").read_bytes() == b"1"
+    assert fs.ls(f"file://{tmp_path}/out put", detail=False) == [f"file:{tmp_path}/out put/a"]
+    fs.rm(f"file:{tmp_path}/out put", recursive=True)
+    assert not (tmp_path / "out put").exists()
+
+
+def test_a_magic_directory_of_this_machine(tmp_path: Path) -> None:
+    fs = MagicFileSystem()
+    fs.pipe_file(f"file://{tmp_path}/t/__magic_job-7/x/__base/sub/a", b"12")
+    record = json.loads((tmp_path / "t/__magic_job-7/x/__base/sub/a.pending").read_bytes())
+    assert record["destinationKey"] == f"{tmp_path}/t/sub/a".lstrip("/") and record["length"] == 2
+    assert not (tmp_path / "t/sub/a").exists()
+    fs.rm(f"file://{tmp_path}/t/__magic_job-7/x/__base/sub/a")
+    assert fs.find(f"file://{tmp_path}/t") == []
+
+
+@pytest.mark.parametrize("mode", ["ab", "xb", "r+b"])
+def test_modes_that_stores_do_not_have(fs: MagicFileSystem, root: str, mode: str) -> None:
+    with pytest.raises(UnsupportedError, match="from start to end"):
+        fs.open(f"{root}/a", mode)
+    with pytest.raises(InvalidRequestError, match="needs a name"):
+        fs.open(root, "wb")
+
+
+def test_transactions_of_fsspec_are_refused(fs: MagicFileSystem, root: str) -> None:
+    with fs.transaction, pytest.raises(UnsupportedError, match="magic path"):
+        fs.open(f"{root}/a", "wb")
+    assert fs.cat_file(f"{root}/a") == b"a"
+
+
+@pytest.mark.parametrize("path", ["__magic", "__magic/_hidden", "__magic_job-7/x/__base", "__magic/a/../../b"])
+def test_magic_paths_that_stand_for_nothing(fs: MagicFileSystem, root: str, path: str) -> None:
+    """Scenario 34: a magic directory needs a file below it; and C7: it stands for nothing outside the destination."""
+    with pytest.raises(InvalidRequestError):
+        fs.open(f"{root}/t/{path}", "wb")
+
+
+def test_records_are_written_as_they_are(fs: MagicFileSystem, root: str) -> None:
+    """Scenario 35."""
+    for path in (f"{root}/t/__magic/1/2.pending", f"{root}/t/__magic_job-1/task003.pendingset"):
+        fs.pipe_file(path, b"{}")
+        assert fs.cat_file(path) == b"{}"
+
+
+# --- trouble ----------------------------------------------------------------------------------------------------------
+def over(*faults: Fault) -> tuple[MagicFileSystem, MemoryStore]:
+    store = MemoryStore()
+    ctx = CommitContext(store=InterceptedStore(store, Faulty(*faults)), prefix="t/", url="memory://world/t/")
+    return MagicFileSystem.over(ctx), store
+
+
+@pytest.mark.parametrize(
+    ("operation", "path", "size"),
+    [
+        (Operation.PUT, "a", 3),
+        (Operation.UPLOAD_PART, "a", 9_000_000),
+        (Operation.COMPLETE_UPLOAD, "a", 9_000_000),
+        (Operation.CREATE_UPLOAD, "__magic/a", 3),
+        (Operation.UPLOAD_PART, "__magic/a", 3),
+        (Operation.PUT, "__magic/a", 3),
+    ],
+)
+def test_a_close_that_fails_drops_the_file(operation: Operation, path: str, size: int) -> None:
+    """Scenarios 12 to 14: no upload is left, and nothing is visible."""
+    fs, store = over(Fault(FaultMode.FAIL, operation))
+    with pytest.raises(UnavailableError):
+        fs.pipe_file(f"memory://world/t/{path}", b"x" * size)
+    assert list(store.list_uploads_page("").uploads) == []
+    assert list(store.list_page("").objects) == []
+
+
+def test_lost_replies_of_a_completion_are_settled() -> None:
+    fs, store = over(Fault(FaultMode.LOST_REPLY, Operation.COMPLETE_UPLOAD))
+    fs.pipe_file("memory:world/t/a", b"x" * 9_000_000)
+    assert store.head("t/a").size_bytes == 9_000_000
+
+
+def test_an_error_of_the_clean_up_does_not_hide_the_first_one() -> None:
+    """Scenario 15."""
+    fs, _store = over(
+        Fault(FaultMode.FAIL, Operation.PUT, error=OutcomeUnknownError("the first error")),
+        Fault(FaultMode.FAIL, Operation.ABORT_UPLOAD, times=FOR_EVER),
+    )
+    with pytest.raises(OutcomeUnknownError, match="the first error"):
+        fs.pipe_file("memory://world/t/__magic/a", b"x")
+
+
+def test_errors_of_a_store_are_not_taken_for_missing_files() -> None:
+    fs, _store = over(Fault(FaultMode.FAIL, Operation.HEAD))
+    with pytest.raises(UnavailableError):
+        fs.exists("memory://world/t/a")
+
+
+def test_a_filesystem_over_an_open_store_stays_there() -> None:
+    fs, _store = over()
+    other, _store = over()
+    assert fs != other and fs == fs
+    with pytest.raises(InvalidRequestError, match="one store alone"):
+        fs.exists("memory://elsewhere/a")
+    with pytest.raises(UnsupportedError, match="stays in its process"):
+        pickle.dumps(fs)
+
+
+# --- as fsspec knows it -----------------------------------------------------------------------------------------------
+SECRETS = {"access_key": "AKIA-not-shown", "secret_key": "secret-not-shown", "session_token": "token-not-shown"}
+
+
+def test_secrets_are_not_shown() -> None:
+    fs = MagicFileSystem(endpoint="http://127.0.0.1:1", **SECRETS)
+    for shown in (repr(fs), str(fs), fs.to_json(), fs.to_json(include_password=True), str(fs.to_dict())):
+        assert "not-shown" not in shown and "127.0.0.1" in shown
+    again = fsspec.AbstractFileSystem.from_json(fs.to_json())
+    assert isinstance(again, MagicFileSystem) and again.storage_options == {"endpoint": "http://127.0.0.1:1"}
+
+
+def test_pickling_carries_everything() -> None:
+    fs = MagicFileSystem(endpoint="http://127.0.0.1:1", path_style=True, part_size_bytes=6 << 20, **SECRETS)
+    assert pickle.loads(pickle.dumps(fs)) == fs
+    assert pickle.loads(pickle.dumps(fs)).storage_options == fs.storage_options
+
+
+def test_unknown_options_are_refused() -> None:
+    with pytest.raises(InvalidRequestError, match="did you mean 'endpoint'"):
+        MagicFileSystem(endpoint_url="http://127.0.0.1:1")
+    with pytest.raises(InvalidRequestError, match="go together"):
+        MagicFileSystem(access_key="a")
+    assert MagicFileSystem(use_listings_cache=False)
+
+
+def test_the_protocol_is_announced() -> None:
+    """Whoever installs Holdfast can write ``holdfast-magic://…`` in any program that uses fsspec."""
+    (entry,) = importlib.metadata.entry_points(group="fsspec.specs", name=MagicFileSystem.protocol)
+    assert entry.load() is holdfast.fs.MagicFileSystem
+
+
+def test_urls(root: str) -> None:
+    url = f"holdfast-magic://{root.replace(':', '://')}/t/a.txt"
+    with fsspec.open(url, "wb") as file:
+        file.write(b"1")
+    assert memory_store(root.removeprefix("memory:")).get("t/a.txt") == b"1"
+    fs, path = fsspec.core.url_to_fs(url)
+    assert isinstance(fs, MagicFileSystem) and path == f"{root}/t/a.txt" and fs.cat(url) == b"1"
+    assert fs.unstrip_protocol(path) == f"holdfast-magic://{root}/t/a.txt"
