@@ -247,7 +247,7 @@ _INVARIANTS = (
         two_phase=_yes("manifests are named and pinned by the messages, every file is settled"),
         magic=_yes("every task has one pending set, replaced in one step"),
         staging=_yes("every task has one pending set", unless=_DISPLACED),
-        manifest=_yes("every task has one manifest", unless=_DISPLACED),
+        manifest=_yes("a task that has reported and has no manifest fails the job"),
         v1=_yes("every task has one directory", unless=_DISPLACED),
         v2=_yes("every committed file is in place", unless=_TWO_COMMIT),
         direct=_no("a second attempt replaces files, whether it counts or not"),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from holdfast.commit import COMMITTERS
-from holdfast.commit.guarantees import GUARANTEES, Guarantee
+from holdfast.commit.guarantees import GUARANTEES, Answer, Guarantee
 
 NAMES = [
     "two_phase",
@@ -73,3 +75,35 @@ def test_no_other_committer_holds_all_of_it() -> None:
     promised = [row for row in GUARANTEES if row.name.startswith("C")]
     for name in NAMES[1:]:
         assert any(not row.answers[name].holds for row in promised)
+
+
+# --- docs/committers.md -----------------------------------------------------------------------------------------------
+def as_markdown() -> str:
+    """The table of the document: guarantees as rows, committers as columns, conditions as numbered notes."""
+    notes: list[str] = []
+
+    def cell(answer: Answer) -> str:
+        word = "yes" if answer.holds else "no"
+        if not answer.unless:
+            return word
+        if answer.unless not in notes:
+            notes.append(answer.unless)
+        return f"{word} ({notes.index(answer.unless) + 1})"
+
+    columns = [name for name in NAMES if name != "staging-partitioned"]
+    heads = ["staging-*" if name.startswith("staging") else name for name in columns]
+    lines = ["| | " + " | ".join(f"`{head}`" for head in heads) + " |", "|---" * (len(columns) + 1) + "|"]
+    for row in GUARANTEES:
+        cells = [cell(row.answers[name]) for name in columns]
+        lines.append(f"| **{row.title}**: {row.meaning} | " + " | ".join(cells) + " |")
+    return "\n".join([*lines, "", *(f"{number}. unless {note}" for number, note in enumerate(notes, start=1))])
+
+
+def test_the_document_has_this_table() -> None:
+    text = (Path(__file__).parents[3] / "docs" / "committers.md").read_text(encoding="utf-8")
+    assert as_markdown() in text, f"put this into docs/committers.md:\n{as_markdown()}"
+
+
+def test_both_staging_committers_answer_alike() -> None:
+    for row in GUARANTEES:
+        assert row.answers["staging-directory"] == row.answers["staging-partitioned"]
