@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from holdfast.commit.ids import AttemptId, JobId
+from holdfast.commit.ids import AttemptId, JobId, file_owner, is_job_id
 from holdfast.stores.base import ObjectInfo, ObjectStore, iter_objects
 
 __all__ = [
@@ -21,11 +21,13 @@ __all__ = [
     "is_safe_path",
     "iter_visible",
     "job_dir",
+    "job_of",
     "job_record",
     "log_entry",
     "log_mark",
     "manifest",
     "replaced_list",
+    "started_dir",
 ]
 
 HOME = "_holdfast/"
@@ -52,6 +54,16 @@ def job_dir(job: JobId) -> str:
 def job_record(job: JobId) -> str:
     """Written before anything else of a job, deleted when nothing of it waits: while it is there, hands off."""
     return f"{job_dir(job)}job.json"
+
+
+def job_of(key: str) -> JobId | None:
+    """The job that a key tells of: by the file's own name, or by the folder of the job that it lies in."""
+    owner = file_owner(key)
+    if owner is not None:
+        return owner.job
+    before, found, rest = key.rpartition(JOBS)
+    name = rest.partition("/")[0]
+    return JobId(name) if found and is_job_id(name) and (not before or before.endswith("/")) else None
 
 
 def attempt_dir(job: JobId, task: int, attempt: AttemptId) -> str:
@@ -90,6 +102,11 @@ def folders(prefix: str, key: str) -> Iterator[str]:
     for position, character in enumerate(key):
         if character == "/" and position >= len(prefix):
             yield key[: position + 1]
+
+
+def started_dir(job: JobId) -> str:
+    """Marks of runs that have begun, where Spark may stop a task halfway and call it a success."""
+    return f"{job_dir(job)}started/"
 
 
 def is_hidden(path: str) -> bool:

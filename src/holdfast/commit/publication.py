@@ -137,17 +137,17 @@ def _sweep_uploads(ctx: CommitContext, is_over: IsOver, intents: Iterable[str]) 
 
 
 def _sweep_below(ctx: CommitContext, prefix: str, is_over: IsOver, intents: tuple[str, ...]) -> tuple[int, bool]:
-    """C7: only uploads below this destination that belong to jobs that are over, as their names or intents say."""
+    """C7: only uploads below this destination that belong to jobs that are over, as their keys or intents say."""
     store = multipart(ctx.store)
 
     def leftovers() -> tuple[list[UploadInfo], bool]:
         found: list[UploadInfo] = []
         unnamed: list[UploadInfo] = []
         for upload in iter_uploads(store, prefix):
-            owner = file_owner(upload.key)
-            if owner is None:
+            job = layout.job_of(upload.key)
+            if job is None:
                 unnamed.append(upload)
-            elif is_over(owner.job, upload.key):
+            elif is_over(job, upload.key):
                 found.append(upload)
         if not (unnamed and intents):
             return found, False

@@ -11,12 +11,12 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from holdfast.commit import CommitContext, Committer, JobRecord, SaveMode, get_committer
+from holdfast.commit import CommitContext, Committer, JobOutcome, JobRecord, SaveMode, get_committer
 from holdfast.errors import HoldfastError, InvalidRequestError, UnsupportedError
 from holdfast.formats import nearest
 from holdfast.spark.options import JobOptions, option_strings, parse_job_options
 from holdfast.spark.task_function import Reports, TaskFunction
-from holdfast.spark.task_reports import accepted_commits
+from holdfast.spark.task_reports import accepted_commits, forget_runs, marked_runs
 
 __all__ = ["Job", "JobResult", "job"]
 
@@ -98,7 +98,6 @@ class Job:
     """
 
     def __init__(self, spark: SparkSession, options: JobOptions, mode: SaveMode, allow_empty: bool) -> None:
-        self._spark = spark
         self._options = options
         self._mode = mode
         self._allow_empty = allow_empty
@@ -157,13 +156,7 @@ class Job:
                 raise
 
     def _commit(self, ctx: CommitContext, record: JobRecord) -> None:
-        tracker = self._spark.sparkContext.statusTracker()
-
-        def tasks_of_stage(stage: int) -> int | None:
-            found = tracker.getStageInfo(stage)
-            return None if found is None else found.numTasks
-
-        commits = accepted_commits(self._reports.value, tasks_of_stage)
+        commits = accepted_commits(self._reports.value, marked_runs(ctx, record.job))
         if not commits and not self._allow_empty:
             raise InvalidRequestError(
                 "no task has reported, nothing is committed: let the function run by an action that takes all rows, or "
@@ -171,8 +164,7 @@ class Job:
                 url=ctx.url,
             )
         outcome = self._committer.commit_job(ctx, record, commits, {commit.task for commit in commits})
-        if not outcome.finished:
-            _log.warning(outcome.pending_reason)
+        self._after(ctx, outcome)
         self._result = JobResult(
             url=self._options.store.url,
             job=outcome.job,
@@ -190,8 +182,15 @@ class Job:
             return
         if outcome.committed:
             _log.warning("the job was committed before the error; its files are there: job=%s", record.job)
+        self._after(ctx, outcome)
+
+    def _after(self, ctx: CommitContext, outcome: JobOutcome) -> None:
         if not outcome.finished:
             _log.warning(outcome.pending_reason)
+        try:
+            forget_runs(ctx, outcome.job)
+        except HoldfastError as error:
+            _log.warning("marks of the job's runs are left below %s: run holdfast recover (%s)", ctx.url, error)
 
     @property
     def _committer(self) -> Committer:

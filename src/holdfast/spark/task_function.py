@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from typing import Any
 
 from pyspark import Accumulator, AccumulatorParam, TaskContext
@@ -15,7 +14,7 @@ from holdfast.errors import InvalidRequestError
 from holdfast.spark.failures import one_sentence
 from holdfast.spark.options import JobOptions
 from holdfast.spark.task_files import Task
-from holdfast.spark.task_reports import PARTITIONS, RunReport
+from holdfast.spark.task_reports import PARTITIONS, Run, RunReport, mark_run
 
 __all__ = ["Reports", "TaskFunction"]
 
@@ -36,7 +35,7 @@ class Reports(AccumulatorParam[list[RunReport]]):
 class TaskFunction:
     """``function(task, rows)`` as a function of the rows alone.
 
-    Spark pickles it once for every DataFrame or RDD that is made with it: that is what `RunReport.use` counts.
+    Spark pickles it once for every DataFrame or RDD that is made with it: each of these uses has tasks of its own.
 
     Args:
         uses: the job's count of uses, in the driver.
@@ -75,27 +74,21 @@ class TaskFunction:
         partition, use = context.partitionId(), next(self._uses)
         if partition >= PARTITIONS:
             raise InvalidRequestError(f"a job has at most {PARTITIONS} partitions: coalesce them", partition=partition)
-        started = RunReport(
-            use=use,
-            function=getattr(self._function, "__name__", type(self._function).__name__),
-            stage=context.stageId(),
-            partition=partition,
-            spark_task=context.taskAttemptId(),
-        )
-        self._reports.add([started])
         committer = get_committer(self._options.committer)
         number = use * PARTITIONS + partition
         with (
             contextlib.closing(self._options.open()) as ctx,
             committer.start_task(ctx, self._record, number) as attempt,
         ):
+            run = Run(task=number, spark_task=context.taskAttemptId(), attempt=attempt.owner.attempt)
+            mark_run(ctx, self._record.job, run)
             work_path = f"{ctx.url.rstrip('/')}/{magic_work_path(attempt.owner)}" if committer.name == "magic" else ""
             task = Task(attempt, partition, work_path)
             results = self._function(task, rows)
             if results is not None:
                 yield from results
             task.end()
-            self._reports.add([replace(started, commit=attempt.commit())])
+            self._reports.add([RunReport(run=run, commit=attempt.commit())])
 
 
 class _Fixed:
