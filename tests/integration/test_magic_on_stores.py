@@ -1,0 +1,261 @@
+"""``magic`` on a disk, on SeaweedFS and on moto; its filesystem under pandas, pyarrow and fsspec on a server."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+
+import fsspec
+import pandas
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+
+from holdfast.commit import COMMITTERS, CommitContext, JobRecord, SaveMode, TaskCommit, open_context
+from holdfast.commit.classic.magic_layout import magic_work_path
+from holdfast.commit.committer import Action
+from holdfast.commit.hadoop.magic_path import MARKER_LENGTH
+from holdfast.commit.layout import iter_visible
+from holdfast.commit.success import read_success
+from holdfast.fs import MagicFileSystem
+from holdfast.stores.base import iter_objects, iter_uploads, multipart
+from holdfast.stores.faulty import Fault, FaultMode, Faulty, SimulatedCrash
+from holdfast.stores.intercept import InterceptedStore, Operation
+from holdfast.stores.s3_options import S3Options
+from holdfast.testing.moto import MotoServer
+from holdfast.testing.weed import SeaweedServer
+from tests.integration.lossy_proxy import LossyProxy
+
+pytestmark = pytest.mark.s3
+
+BUCKET = "holdfast-magic"
+MAGIC = COMMITTERS["magic"]
+LARGE = bytes(range(256)) * 50_000  # three parts of 5 MiB
+NAMES = ["plain", "with space/50% of+all", "naïve-☃-😀", "a=b/c&d;e's (1) ,@!"]
+
+
+@dataclasses.dataclass
+class Place:
+    """Where a test writes."""
+
+    url: str
+    s3: S3Options | None
+
+    def context(self, *faults: Fault) -> CommitContext:
+        ctx = open_context(self.url, s3=self.s3, threads=8).with_settings(part_size_bytes=5 << 20)
+        return dataclasses.replace(ctx, store=InterceptedStore(ctx.store, Faulty(*faults))) if faults else ctx
+
+
+@pytest.fixture(scope="module")
+def weed(server: SeaweedServer) -> S3Options:
+    server.create_bucket(BUCKET)
+    return server.options
+
+
+@pytest.fixture(scope="module")
+def moto() -> Iterator[S3Options]:
+    with MotoServer() as server:
+        server.create_bucket(BUCKET)
+        yield server.options
+
+
+@pytest.fixture(params=["local", "weed", "moto"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    if request.param == "local":
+        return Place(f"{tmp_path}/out put", None)
+    return Place(f"s3://{BUCKET}/{request.node.name}/out put", request.getfixturevalue(request.param))
+
+
+def start(ctx: CommitContext) -> JobRecord:
+    job = MAGIC.start_job(ctx, SaveMode.APPEND)
+    assert job is not None
+    return job
+
+
+def run_task(ctx: CommitContext, job: JobRecord, task: int, files: dict[str, bytes]) -> TaskCommit:
+    with MAGIC.start_task(ctx, job, task) as attempt:
+        for path, content in files.items():
+            sink = attempt.open(path)
+            sink.write(content)
+            sink.close()
+        return attempt.commit()
+
+
+def files_of(task: int) -> dict[str, bytes]:
+    return {f"{name}-{task}": f"{name}/{task}".encode() for name in NAMES}
+
+
+def visible(ctx: CommitContext) -> dict[str, bytes]:
+    return {path: ctx.store.get(info.key) for path, info in iter_visible(ctx.store, ctx.prefix)}
+
+
+def debris(ctx: CommitContext) -> list[str]:
+    hidden = [info.key for info in iter_objects(ctx.store, ctx.prefix) if "__magic" in info.key]
+    return hidden + [upload.key for upload in iter_uploads(multipart(ctx.store), ctx.prefix)]
+
+
+def test_life_of_a_job(place: Place) -> None:
+    """Scenarios 1, 2, 33 and 37, HADOOP-17112: odd names, an empty file and one of several parts."""
+    ctx = place.context()
+    job = start(ctx)
+    attempt = MAGIC.start_task(ctx, job, 2)
+    with attempt:
+        for path, content in (("large", LARGE), ("empty", b"")):
+            sink = attempt.open(path)
+            sink.write(content)
+            sink.close()
+        commits = [run_task(ctx, job, task, files_of(task)) for task in range(2)]
+        assert visible(ctx) == {}
+        commits.append(attempt.commit())
+    assert visible(ctx) == {} and len(list(iter_uploads(multipart(ctx.store), ctx.prefix))) == 10
+    outcome = MAGIC.commit_job(ctx, job, commits, 3)
+    assert outcome.committed and outcome.finished
+    assert visible(ctx) == {**files_of(0), **files_of(1), "large": LARGE, "empty": b""}
+    assert debris(ctx) == []
+    report = read_success(ctx)
+    assert report is not None and len(report["filenames"]) == 10
+    ctx.close()
+
+
+def test_the_marker(place: Place) -> None:
+    """Scenario 37, HADOOP-17414: where the store keeps metadata, the length comes back from the marker alone."""
+    ctx = place.context()
+    fs = MagicFileSystem.over(ctx)
+    job = start(ctx)
+    attempt = MAGIC.start_task(ctx, job, 0)
+    path = f"{ctx.url}/{magic_work_path(attempt.owner)}/a"
+    fs.pipe_file(path, b"12345")
+    info = fs.info(path)
+    length = {MARKER_LENGTH: "5"} if ctx.store.capabilities.metadata else {}
+    assert info["size"] == 0 and {name: info["metadata"].get(name) for name in length} == length
+    with attempt:
+        commits = [attempt.commit()]
+    MAGIC.commit_job(ctx, job, commits, 1)
+    assert MARKER_LENGTH not in fs.info(f"{ctx.url}/a")["metadata"] and visible(ctx) == {"a": b"12345"}
+    ctx.close()
+
+
+def test_two_attempts_and_an_abort(place: Place) -> None:
+    """Scenarios 7 and 18 to 20, HADOOP-17258."""
+    ctx = place.context()
+    job = start(ctx)
+    first = run_task(ctx, job, 0, {f"part-00000-{job.job}-c000.txt": b"first"})
+    run_task(ctx, job, 0, {f"part-00000-{job.job}-c000.txt": b"second"})
+    MAGIC.commit_job(ctx, job, [first], 1)
+    assert list(visible(ctx).values()) == [b"second"] and debris(ctx) == []
+    job = start(ctx)
+    run_task(ctx, job, 0, files_of(0))
+    for _ in range(2):
+        assert MAGIC.abort_job(ctx, job).finished
+    assert list(visible(ctx).values()) == [b"second"] and debris(ctx) == []
+    ctx.close()
+
+
+@pytest.mark.parametrize("completed", [0, 3, 8])
+def test_a_driver_that_dies(place: Place, completed: int) -> None:
+    """Paper 001, "Job Driver failure during Job Commit": before it begins, in the middle, and at its end."""
+    ctx = place.context()
+    job = start(ctx)
+    commits = [run_task(ctx, job, task, files_of(task)) for task in range(2)]
+    fault = Fault(FaultMode.CRASH_BEFORE, Operation.COMPLETE_UPLOAD, nth=completed + 1)
+    last = Fault(FaultMode.CRASH_BEFORE, Operation.PUT)
+    dying = place.context(last if completed == 8 else fault)
+    with pytest.raises(SimulatedCrash):
+        MAGIC.commit_job(dying, job, commits, 2)
+    assert MAGIC.leftovers is not None
+    (left,) = MAGIC.leftovers(ctx)
+    found = len(visible(ctx))  # calls that were under way are finished
+    expected = Action.BACK if not found else Action.CLEAN if found == 8 else Action.FORWARD
+    assert left.action is expected and left.files == found
+    left.finish()
+    assert visible(ctx) == ({} if expected is Action.BACK else {**files_of(0), **files_of(1)})
+    assert debris(ctx) == []
+    dying.close()
+    ctx.close()
+
+
+@pytest.fixture
+def lossy(server: SeaweedServer, weed: S3Options) -> Iterator[LossyProxy]:
+    with LossyProxy(server.endpoint_url.removeprefix("http://")) as running:
+        yield running
+
+
+def test_a_job_whose_answers_are_lost_twice_each(lossy: LossyProxy, weed: S3Options) -> None:
+    """Scenario 69: two lost answers to each part, put and completion do no harm."""
+    seen: collections.Counter[str] = collections.Counter()
+
+    def loses(method: str, path: str) -> bool:
+        kind = "part" if "partNumber" in path else "complete" if "uploadId" in path else "record"
+        wanted = method == "PUT" or (method == "POST" and kind == "complete")
+        seen[kind] += wanted
+        return wanted and seen[kind] <= 2
+
+    place = Place(f"s3://{BUCKET}/lossy/out put", dataclasses.replace(weed, endpoint_url=lossy.url))
+    ctx = place.context()
+    job = start(ctx)
+    lossy.loses = loses
+    commits = [run_task(ctx, job, task, files_of(task)) for task in range(2)]
+    assert MAGIC.commit_job(ctx, job, commits, 2).finished
+    assert visible(ctx) == {**files_of(0), **files_of(1)} and debris(ctx) == []
+    assert len(lossy.dropped) == 6 and all(status == 200 for _method, _path, status in lossy.dropped)
+    ctx.close()
+
+
+# --- the filesystem on a server ---------------------------------------------------------------------------------------
+TABLE = pa.table({"day": [1, 1, 2], "n": [10, 11, 12]})
+
+
+def test_every_kind_of_writer(weed: S3Options) -> None:
+    """pandas, pyarrow and plain files, with options and urls as a user gives them."""
+    options = {
+        "endpoint": weed.endpoint_url,
+        "region": weed.region,
+        "access_key": weed.access_key,
+        "secret_key": weed.secret_key,
+        "path_style": True,
+    }
+    place = Place(f"s3://{BUCKET}/writers/out put", weed)
+    ctx = place.context()
+    job = start(ctx)
+    attempt = MAGIC.start_task(ctx, job, 0)
+    work = f"{ctx.url}/{magic_work_path(attempt.owner)}"
+    fs = fsspec.filesystem("holdfast-magic", **options)
+    frame = TABLE.to_pandas()
+    frame.to_parquet(f"holdfast-magic://{work}/pandas.parquet", storage_options=options)
+    pq.write_table(TABLE, f"{work.removeprefix('s3://')}/table.parquet", filesystem=fs)
+    ds.write_dataset(
+        TABLE,
+        f"{work.removeprefix('s3://')}/dataset",
+        filesystem=fs,
+        format="parquet",
+        partitioning=["day"],
+        partitioning_flavor="hive",
+    )
+    with fsspec.open(f"holdfast-magic://{work}/text.txt", "w", **options) as file:
+        file.write("größe")
+    with fs.open(f"{work}/large", "wb") as file:
+        file.write(LARGE)
+    assert visible(ctx) == {}
+    with attempt:
+        commits = [attempt.commit()]
+    MAGIC.commit_job(ctx, job, commits, 1)
+    assert sorted(visible(ctx)) == [
+        "dataset/day=1/part-0.parquet",
+        "dataset/day=2/part-0.parquet",
+        "large",
+        "pandas.parquet",
+        "table.parquet",
+        "text.txt",
+    ]
+    assert debris(ctx) == [] and visible(ctx)["large"] == LARGE
+    found = pandas.read_parquet(f"holdfast-magic://{ctx.url}/pandas.parquet", storage_options=options)
+    pandas.testing.assert_frame_equal(found, frame)
+    dataset = ds.dataset(f"{BUCKET}/writers/out put/dataset", filesystem=fs, partitioning="hive")
+    assert dataset.to_table().num_rows == 3
+    with fs.open(f"{ctx.url}/large") as file:
+        file.seek(-256, 2)
+        assert file.read() == LARGE[-256:]
+    ctx.close()
