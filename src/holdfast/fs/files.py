@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+from collections.abc import Callable
 from typing import Any
 
 from fsspec.spec import AbstractBufferedFile
@@ -77,12 +78,18 @@ class WritingFile(io.RawIOBase):
 
     Guarantee: what was written counts when `close` returns, and never after an error: leaving a ``with`` block by an
     error drops the file, and so does losing the last reference to it.
+
+    Args:
+        lane: the sink's; ended with the file.
+        drop_records: removes what `close` may have put beside the sink's own bytes, after `close` has failed.
     """
 
-    def __init__(self, sink: FileSink, lane: Lane) -> None:
+    def __init__(self, sink: FileSink, lane: Lane, drop_records: Callable[[], None] | None = None) -> None:
         super().__init__()
         self._sink = sink
         self._lane = lane
+        self._drop_records = drop_records
+        self._closing = False
         self._size_bytes = 0
 
     def writable(self) -> bool:
@@ -101,6 +108,7 @@ class WritingFile(io.RawIOBase):
     def close(self) -> None:
         if self.closed:
             return
+        self._closing = True
         try:
             self._sink.close()
             self._lane.drain()
@@ -117,6 +125,9 @@ class WritingFile(io.RawIOBase):
         with contextlib.suppress(HoldfastError):
             self._lane.drain()
         self._lane.close()
+        if self._closing and self._drop_records is not None:
+            with contextlib.suppress(HoldfastError):
+                self._drop_records()
         with contextlib.suppress(HoldfastError):
             self._sink.discard()
         super().close()

@@ -24,7 +24,7 @@ from holdfast.commit.context import CommitContext, CommitSettings
 from holdfast.commit.hadoop.magic_path import MAGIC_JOB_PREFIX, is_pending, is_pendingset, pending_path
 from holdfast.commit.ids import JobId
 from holdfast.commit.measure import Measure
-from holdfast.commit.sinks import FileSink, PartBudget
+from holdfast.commit.sinks import PartBudget
 from holdfast.errors import InvalidRequestError, NotFoundError, UnsupportedError
 from holdfast.fs.files import PlainSink, ReadingFile, TextFile, WritingFile
 from holdfast.fs.paths import PROTOCOL, Location, canonical, locate, split_magic
@@ -249,14 +249,13 @@ class MagicFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec ships
             raise InvalidRequestError("a file needs a name below its bucket: add one", path=path)
         lane = ctx.runner.lane()
         budget = PartBudget(ctx.settings.part_buffer_bytes)
-        sink: FileSink
         magic = split_magic(where.key)
         if magic is None or is_pending(where.key) or is_pendingset(where.key):
-            sink = PlainSink(ctx, where.key, lane=lane, budget=budget)
-        else:
-            prefix, relative = magic
-            sink = open_magic_file(Measure(_below_root(ctx, prefix)), relative, lane=lane, budget=budget)
-        return WritingFile(sink, lane)
+            return WritingFile(PlainSink(ctx, where.key, lane=lane, budget=budget), lane)
+        prefix, relative = magic
+        sink = open_magic_file(Measure(_below_root(ctx, prefix)), relative, lane=lane, budget=budget)
+        records = [pending_path(where.key), where.key]
+        return WritingFile(sink, lane, lambda: ctx.store.delete_many(records))
 
     # --- changing -----------------------------------------------------------------------------------------------------
     def mkdir(self, path: str, create_parents: bool = True, **_options: Any) -> None:
