@@ -1,0 +1,233 @@
+"""Announcing uploads under chosen names: what it costs, what is stored, and what a sweep takes from it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from holdfast.commit import TWO_PHASE, CommitContext, TaskCommit, read_history, recover
+from holdfast.commit.codec import decode_intents, encode_intents
+from holdfast.commit.ids import AttemptId, FileOwner, JobId
+from holdfast.commit.intents import QUIET_S, is_intents
+from holdfast.commit.layout import intents, manifest
+from holdfast.commit.records import JobRecord
+from holdfast.errors import CorruptDataError, OutcomeUnknownError, UnavailableError
+from holdfast.seams import ThreadRunner
+from holdfast.stores.faulty import FOR_EVER, Fault, FaultMode
+from holdfast.stores.intercept import InterceptedStore, Operation
+from holdfast.stores.recorded import Recorded
+from tests.simulation.world import HOME, World, run_job, start
+
+OWNER = FileOwner(JobId("20261121093853123-a1b2c3d4e5f6"), 3, AttemptId("0123456789ab"))
+KEY = intents(OWNER.job, OWNER.task, OWNER.attempt, 0)
+PATHS = ("images/ä b.jpg", 'odd "name"\n\x85', "x")
+
+
+def written(ctx: CommitContext, job: JobRecord, count: int, size: int = 3, task: int = 0) -> TaskCommit:
+    with TWO_PHASE.start_task(ctx, job, task) as attempt:
+        for number in range(count):
+            with_sink = attempt.open(f"f/{task}-{number}")
+            with_sink.write(b"x" * size)
+            with_sink.close()
+        return attempt.commit()
+
+
+def give_up(ctx: CommitContext, job: JobRecord) -> None:
+    """An attempt that is left without commit, as by an error in the caller's code."""
+    with TWO_PHASE.start_task(ctx, job, 0) as attempt:
+        attempt.open("large").write(b"more than one part")
+        attempt.open("small").close()
+
+
+def records(world: World) -> list[str]:
+    return [key for key in world.leftovers() if is_intents(key)]
+
+
+# --- cost -------------------------------------------------------------------------------------------------------------
+def test_small_files_are_announced_by_the_batch() -> None:
+    """A thousand small files: one more request for every 64 of them."""
+    world, recorded = World("upload"), Recorded()
+    job = start(world.context())
+    commit = written(world.context(store=InterceptedStore(world.store, recorded)), job, 1000)
+    puts = -(-1000 // 64) + 1
+    assert recorded.counts() == {Operation.PUT: puts, Operation.CREATE_UPLOAD: 1000, Operation.UPLOAD_PART: 1000}
+    recorded.clear()
+    TWO_PHASE.commit_job(world.context(store=InterceptedStore(world.store, recorded)), job, [commit], 1)
+    counts = recorded.counts()
+    assert counts.pop(Operation.COMPLETE_UPLOAD) == 1000
+    assert counts[Operation.GET] == 1, "the manifest; what was announced is read only if an upload is left"
+    assert sum(counts.values()) <= 16
+    assert len(world.listing()) == 1000 and world.pending() == [] and world.leftovers() == []
+
+
+def test_a_large_file_announces_what_waits_along_with_itself() -> None:
+    world, recorded = World("upload"), Recorded()
+    with TWO_PHASE.start_task(
+        world.context(store=InterceptedStore(world.store, recorded)), start(world.context()), 0
+    ) as attempt:
+        attempt.open("small").close()
+        large = attempt.open("large")
+        assert recorded.counts() == {}
+        large.write(b"more than one part")
+        attempt.open("small too").write(b"x")
+        attempt.commit()
+    assert recorded.counts()[Operation.PUT] == 3, "two records and the manifest"
+    named = [decode_intents(key, world.store.get(key))[1] for key in records(world)]
+    assert named == [("small", "large"), ("small too",)]
+
+
+def test_waiting_files_hold_a_quarter_of_the_budget() -> None:
+    world, recorded = World("upload"), Recorded()
+    ctx = world.context(store=InterceptedStore(world.store, recorded)).with_settings(
+        part_size_bytes=100, part_buffer_bytes=400
+    )
+    written(ctx, start(world.context()), 10, size=30)
+    assert recorded.counts()[Operation.PUT] == 3 + 1, "four files are a quarter"
+
+
+def test_names_of_ours_need_no_announcement() -> None:
+    world, recorded = World("upload"), Recorded()
+    run_job(world.context(store=InterceptedStore(world.store, recorded)), "new")
+    assert not any(is_intents(call.key) for call in recorded.calls)
+
+
+def test_in_threads() -> None:
+    world = World("upload")
+    ctx = world.context()
+    ctx = CommitContext(store=ctx.store, prefix=ctx.prefix, url=ctx.url, runner=ThreadRunner(8), settings=ctx.settings)
+    job = start(ctx)
+    TWO_PHASE.commit_job(ctx, job, [written(ctx, job, 300, size=9)], 1)
+    assert len(world.listing()) == 300 and world.pending() == [] and world.leftovers() == []
+
+
+# --- failed attempts --------------------------------------------------------------------------------------------------
+def test_an_attempt_that_gives_up_in_order_takes_its_announcements_back() -> None:
+    world = World("upload")
+    job = start(world.context())
+    give_up(world.context(), job)
+    assert world.pending() == [] and records(world) == []
+
+
+@pytest.mark.parametrize("operation", [Operation.CREATE_UPLOAD, Operation.UPLOAD_PART])
+def test_an_attempt_in_doubt_leaves_them_for_the_sweep(operation: Operation) -> None:
+    """C9: the store may have started an upload whose id nobody got to know."""
+    world = World("upload")
+    job = start(world.context())
+    with pytest.raises(OutcomeUnknownError):
+        written(world.context(Fault(FaultMode.LOST_REPLY, operation)), job, 1)
+    assert len(records(world)) == 1
+    TWO_PHASE.abort_job(world.context(), job)
+    assert world.pending() == []
+    assert len(records(world)) == 1, "its attempt has not reported: it might be alive"
+    world.clock.sleep(QUIET_S)
+    run_job(world.context(), "next")
+    assert world.leftovers() == []
+
+
+def test_one_that_cannot_drop_its_uploads_leaves_them_too() -> None:
+    world = World("upload")
+    job = start(world.context())
+    fault = Fault(FaultMode.FAIL, Operation.ABORT_UPLOAD, times=FOR_EVER)
+    give_up(world.context(fault), job)
+    assert len(world.pending()) == len(records(world)) == 1
+    TWO_PHASE.abort_job(world.context(), job)
+    assert world.pending() == []
+
+
+def test_an_announcement_that_fails_starts_nothing() -> None:
+    world = World("upload")
+    fault = Fault(FaultMode.FAIL, Operation.PUT, key="*intents*", times=FOR_EVER)
+    with pytest.raises(UnavailableError):
+        written(world.context(fault), start(world.context()), 3)
+    assert world.pending() == []
+
+
+def test_a_dropped_file_is_no_part_of_the_attempt() -> None:
+    for publication in ("upload", "rename"):
+        world = World(publication)
+        ctx = world.context()
+        job = start(ctx)
+        with TWO_PHASE.start_task(ctx, job, 0) as attempt:
+            attempt.open("kept").write(b"1")
+            attempt.open("dropped").write(b"more than one part")
+            attempt.drop("dropped")
+            attempt.open("again").write(b"2")
+            attempt.drop("again")
+            attempt.open("again").write(b"3")
+            TWO_PHASE.commit_job(ctx, job, [attempt.commit()], 1)
+        assert world.listing() == {"kept": b"1", "again": b"3"}
+        assert world.pending() == [] and world.leftovers() == []
+
+
+# --- records ----------------------------------------------------------------------------------------------------------
+def test_round_trip() -> None:
+    assert decode_intents(f"out put/{KEY}", encode_intents(OWNER, PATHS)) == (OWNER, PATHS)
+    assert is_intents(KEY) and not is_intents(manifest(OWNER.job, OWNER.task, OWNER.attempt))
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "../x",
+        "a/../x",
+        "/x",
+        "_holdfast/log/x",
+        ".x",
+        "a//b",
+        "",
+        "a\0",
+        "part-00000-" + OWNER.job + "-0123456789ab-00000",
+    ],
+)
+def test_a_hostile_path_is_refused(path: str) -> None:
+    """C7: nobody's record makes us abort what lies outside, or what tells its owner by itself."""
+    with pytest.raises(CorruptDataError, match="its bytes are kept"):
+        decode_intents(KEY, encode_intents(OWNER, [path]))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("format", "holdfast-intents/2"), ("job", "x"), ("task", 4), ("attempt", ""), ("attempt", "f" * 12), ("files", 2)],
+)
+def test_a_wrong_header_is_refused(name: str, value: object) -> None:
+    header, *lines = encode_intents(OWNER, PATHS).splitlines()
+    data = b"\n".join([json.dumps(json.loads(header) | {name: value}).encode(), *lines])
+    with pytest.raises(CorruptDataError):
+        decode_intents(KEY, data)
+
+
+@pytest.mark.parametrize("data", [b"", b"null", b"{}", b"\xff"])
+def test_no_record_is_refused(data: bytes) -> None:
+    with pytest.raises(CorruptDataError):
+        decode_intents(KEY, data)
+
+
+def test_in_another_place_it_is_refused() -> None:
+    data = encode_intents(OWNER, PATHS)
+    for key in (KEY.replace("intents-0", "intents-x"), KEY.replace("00003", "00004"), "x.jsonl"):
+        with pytest.raises(CorruptDataError):
+            decode_intents(key, data)
+
+
+def test_a_damaged_record_stops_the_sweep_and_stays() -> None:
+    """Only where an upload is left that it might explain; the sentence says what to do."""
+    world = World("upload")
+    job = start(world.context())
+    world.store.create_upload(f"{HOME}f/0-0", {})
+    world.store.put(HOME + intents(job.job, 0, OWNER.attempt, 0), b"scribble")
+    with pytest.raises(CorruptDataError, match="report them, or restore"):
+        TWO_PHASE.abort_job(world.context(), job)
+    assert len(records(world)) == 1
+
+
+def test_recovery_counts_attempts_that_reported() -> None:
+    """Announcements are no manifests: `holdfast recover` and `history` say how many attempts have reported."""
+    world = World("upload")
+    job = start(world.context())
+    written(world.context(), job, 70)
+    assert [found.manifests for found in read_history(world.context()).open_jobs] == [1]
+    assert recover(world.context(), older_than_s=10.0).uploads_aborted == 0
+    assert len(world.pending()) == 70
+    recover(world.context())
+    assert world.pending() == [] and world.leftovers() == []
