@@ -83,16 +83,20 @@ def _verdicts(chosen: Iterable[Committer], url: str, reach: Reach) -> dict[str, 
 
 
 def _verdict(committer: Committer, capabilities: Capabilities) -> tuple[str, str]:
+    """How it runs, and why not otherwise."""
     from holdfast.commit import CommitSettings
 
     refused = committer.refusal(capabilities)
     if not refused:
         return "runs", ""
-    if not committer.refusal(capabilities, CommitSettings(allow_unsafe=True)):
-        return "runs with allowUnsafe", committer.unsafe or refused
-    if not committer.refusal(capabilities, CommitSettings(allow_unsafe=True, allow_unfenced=True)):
-        return "runs with allowUnfenced", refused
-    return "refused", refused
+    accepted = {*committer.waivers(capabilities), *(["allow_unsafe"] if committer.unsafe else [])}
+    settings = CommitSettings(allow_unsafe="allow_unsafe" in accepted, allow_unfenced="allow_unfenced" in accepted)
+    if committer.refusal(capabilities, settings):
+        return "refused", refused
+    return f"runs with {' and '.join(sorted(map(_OPTIONS.__getitem__, accepted)))}", committer.unsafe or refused
+
+
+_OPTIONS = {"allow_unsafe": "allowUnsafe", "allow_unfenced": "allowUnfenced"}
 
 
 def _needs(committer: Committer) -> str:

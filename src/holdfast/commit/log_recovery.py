@@ -91,7 +91,7 @@ def recover_log(
         if quiet and not dry_run:
             _end_open_job(ctx, found.record, report)
         else:
-            report.jobs.append(_ended(found.record, Action.BACK, "nobody has decided it", is_alive=not quiet))
+            report.jobs.append(_ended(found.record, Action.BACK, _UNDECIDED, is_alive=not quiet))
     if not dry_run:
         everywhere = RENAMES if ctx.store.capabilities.multipart is None else UPLOADS
         report.uploads_aborted, report.folders_removed = clean_up(ctx, OverJobs(ctx), everywhere, older_than_s)
@@ -128,10 +128,11 @@ def _end_open_job(ctx: CommitContext, record: JobRecord, report: RecoveryReport)
     if outcome.committed:
         report.jobs.append(_ended(record, Action.FORWARD, _COMMITTED, files=outcome.totals.files))
     else:
-        report.jobs.append(_ended(record, Action.BACK, "nobody had decided it"))
+        report.jobs.append(_ended(record, Action.BACK, _UNDECIDED))
 
 
 _COMMITTED = "its decision to commit is in the log"
+_UNDECIDED = "nobody had decided it"
 
 
 def _ended(record: JobRecord, action: Action, reason: str, *, files: int = 0, is_alive: bool = False) -> RecoveredJob:

@@ -7,10 +7,13 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from holdfast.commit import TWO_PHASE, CommitContext, Committer, recover
+from holdfast.commit import TWO_PHASE, CommitContext, Committer, SaveMode, recover
 from holdfast.commit.committer import MULTIPART, Action, Leftover
 from holdfast.errors import CorruptDataError, UnavailableError
+from holdfast.stores.faulty import Faulty, SimulatedCrash, crash_at
+from holdfast.stores.intercept import InterceptedStore
 from tests.simulation.world import World
+from tests.unit.commit.committer_jobs import Bucket
 
 NOW_S = 1_800_000_000.0
 
@@ -123,8 +126,8 @@ def test_a_committer_that_cannot_have_run_here_is_not_asked() -> None:
 
 def test_leftovers_that_cannot_be_read_are_damage_of_that_committer(ctx: CommitContext) -> None:
     def broken(ctx: CommitContext) -> Iterator[Leftover]:
+        yield from ()
         raise CorruptDataError("a record cannot be read", key="x")
-        yield
 
     good = Found()
     good.add("good", Action.CLEAN)
@@ -132,3 +135,64 @@ def test_leftovers_that_cannot_be_read_are_damage_of_that_committer(ctx: CommitC
     report = recover(ctx, committers=fakes)
     assert list(report.damaged) == ["broken"]
     assert report.cleaned_up == ["good"]
+
+
+# --- the committers themselves ----------------------------------------------------------------------------------------
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("committer", ["two_phase", "magic", "staging-directory", "staging-partitioned", "manifest"])
+def test_a_process_that_dies_at_any_call_leaves_all_or_nothing(committer: str, after: bool) -> None:
+    """C9; paper 001, "Job Driver failure during Job Commit": beside another job's data, found among all committers."""
+    actions = set[Action]()
+    for nth in range(1, 500):
+        bucket = Bucket(committer)
+        old = bucket.run_job(bucket.context(), "old")
+        dying = bucket.context(store=InterceptedStore(bucket.store, Faulty(crash_at(nth, after=after))))
+        try:
+            bucket.run_job(dying, "new")
+        except SimulatedCrash:
+            planned = recover(bucket.context(), dry_run=True)
+            report = recover(bucket.context())
+            assert report.jobs == planned.jobs, f"call {nth}"
+            assert report.clean, f"call {nth}: {report.damaged} {report.kept}"
+            assert {job.committer for job in report.jobs} <= {committer, "emr"}, f"call {nth}"
+            assert old.job not in {job.job for job in report.jobs}
+            found = sorted(bucket.visible().values())
+            assert found in (bucket.expected("old"), sorted(bucket.expected("old") + bucket.expected("new"))), nth
+            assert bucket.debris() == [], f"call {nth}"
+            assert recover(bucket.context()).jobs == [], f"call {nth}: again does nothing"
+            actions.update(job.action for job in report.jobs)
+        else:
+            assert {Action.FORWARD, Action.BACK} <= actions
+            return
+    raise AssertionError("the job never ended")
+
+
+def test_what_file_v1_had_merged_is_taken_back() -> None:
+    """Nothing says how far a merge came (paper 001, "Job Recovery"): the job goes back by the names of its files."""
+    actions = set[Action]()
+    for nth in range(1, 500):
+        bucket = Bucket("file-v1")
+        dying = bucket.context(store=InterceptedStore(bucket.store, Faulty(crash_at(nth))))
+        try:
+            bucket.run_job(dying, "new")
+        except SimulatedCrash:
+            report = recover(bucket.context())
+            actions.update(job.action for job in report.jobs)
+            assert sorted(bucket.visible().values()) in ([], bucket.expected("new")), f"call {nth}"
+        else:
+            assert actions == {Action.BACK}
+            return
+    raise AssertionError("the job never ended")
+
+
+def test_two_live_jobs_of_two_committers_are_left_alone_together() -> None:
+    bucket = Bucket("magic")
+    ctx = bucket.context()
+    job = bucket.start(ctx)
+    commits = [bucket.run_task(ctx, job, task, bucket.contents("new", task)) for task in range(2)]
+    other = TWO_PHASE.start_job(ctx, SaveMode.APPEND)
+    assert other is not None
+    assert recover(ctx, older_than_s=3600).left_alone == [other.job, job.job]
+    assert bucket.commit(ctx, job, commits).committed
+    assert TWO_PHASE.commit_job(ctx, other, [], 0).committed
+    assert sorted(bucket.visible().values()) == bucket.expected("new")

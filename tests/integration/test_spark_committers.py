@@ -1,0 +1,168 @@
+"""Every committer writes a DataFrame through real Spark, in every mode that it has, on a disk and on an S3 server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark.sql")
+
+from pyspark.sql import DataFrame, SparkSession
+
+import holdfast
+from holdfast.commit import COMMITTERS, CommitContext, CommitSettings, SaveMode, open_context, recover
+from holdfast.errors import DestinationExistsError, HoldfastError, InvalidRequestError, UnsupportedError
+from holdfast.spark.write import WriteResult
+from holdfast.stores.base import iter_uploads, multipart
+from holdfast.stores.s3_options import S3Options
+from holdfast.testing.weed import SeaweedServer
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.s3,
+    pytest.mark.filterwarnings("ignore"),  # PySpark's own imports warn; the subject here is the files
+]
+
+RENAMES = {"manifest"}
+"""Committers that no setting makes run on S3."""
+
+
+@dataclass
+class Table:
+    """A destination for one committer."""
+
+    spark: SparkSession
+    committer: str
+    url: str
+    settings: CommitSettings
+    options: dict[str, Any] = field(default_factory=dict)
+    s3: S3Options | None = None
+
+    def write(self, rows: DataFrame, **given: Any) -> WriteResult:
+        return holdfast.write(rows, self.url, committer=self.committer, allow_unsafe=True, **self.options, **given)
+
+    def ids(self) -> list[int]:
+        access = {name: value for name, value in self.options.items() if not name.endswith("_dir")}
+        return sorted(row["id"] for row in holdfast.read(self.spark, self.url, **access).collect())
+
+    def open(self) -> CommitContext:
+        return open_context(self.url, s3=self.s3, settings=self.settings, staging=True)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def bucket(server: SeaweedServer) -> None:
+    server.create_bucket("committers")
+
+
+def _places() -> Iterator[Any]:
+    for name in COMMITTERS:
+        for store in ("disk", "s3"):
+            if store == "disk" or name not in RENAMES:
+                yield pytest.param((name, store), id=f"{name}-{store}")
+
+
+@pytest.fixture(params=_places())
+def table(
+    request: pytest.FixtureRequest, spark: SparkSession, server: SeaweedServer, tmp_path: Path
+) -> Iterator[Table]:
+    committer, store = request.param
+    shared = str(tmp_path / "shared")
+    settings = CommitSettings(allow_unsafe=True, shared_dir=shared, scratch_dir=str(tmp_path / "scratch"))
+    options: dict[str, Any] = {"shared_dir": shared, "scratch_dir": settings.scratch_dir}
+    if store == "disk":
+        found = Table(spark, committer, str(tmp_path / "out put"), settings, options)
+    else:
+        access: dict[str, Any] = {"region": "us-east-1", "access_key": "holdfast", "secret_key": "holdfast-secret"}
+        s3 = S3Options(endpoint_url=server.endpoint_url, addressing_style="path", **access)
+        options |= {"endpoint": server.endpoint_url, "path_style": True, **access}
+        found = Table(spark, committer, f"s3://committers/{committer}/{tmp_path.name}/out put", settings, options, s3)
+    yield found
+    ctx = found.open()
+    try:
+        assert recover(ctx).jobs == []
+        if ctx.store.capabilities.multipart is not None:
+            assert list(iter_uploads(multipart(ctx.store), ctx.prefix)) == []
+    finally:
+        ctx.close()
+
+
+@pytest.fixture(scope="module")
+def rows(spark: SparkSession) -> DataFrame:
+    return spark.range(0, 60, 1, 3).selectExpr("id", "cast(id % 3 as int) as k", "concat('v', id) as v")
+
+
+def test_what_was_written_is_read_back(table: Table, rows: DataFrame) -> None:
+    first = table.write(rows)
+    assert (first.rows, first.finished) == (60, True)
+    assert first.job is not None
+    assert first.files == 3
+    assert table.write(rows.filter("id < 10"), partition_by=[]).rows == 10
+    assert table.ids() == sorted([*range(60), *range(10)])
+    access = {name: value for name, value in table.options.items() if not name.endswith("_dir")}
+    found = holdfast.read(table.spark, table.url, **access).filter("id >= 10").collect()
+    assert sorted((row["id"], row["k"], row["v"]) for row in found) == [(n, n % 3, f"v{n}") for n in range(10, 60)]
+
+
+def test_modes_of_a_partitioned_table(table: Table, rows: DataFrame) -> None:
+    """Each mode does what it says, at the moment that the committer's paper says, or is refused."""
+    modes = COMMITTERS[table.committer].modes
+    table.write(rows, partition_by="k")
+    assert table.ids() == [*range(60)]
+    few = rows.filter("id < 30 and k = 1")
+    if SaveMode.OVERWRITE_PARTITIONS in modes:
+        assert table.write(few, mode="overwrite-partitions", partition_by="k").rows == 10
+        assert table.ids() == [n for n in range(60) if n % 3 != 1 or n < 30]
+    else:
+        with pytest.raises(InvalidRequestError, match="knows only the modes"):
+            table.write(few, mode="overwrite-partitions", partition_by="k")
+    if SaveMode.IGNORE in modes:
+        assert table.write(few, mode="ignore", partition_by="k").job is None
+    before = table.ids()
+    with pytest.raises(DestinationExistsError):
+        table.write(few, mode="fail", partition_by="k")
+    assert table.ids() == before
+    if SaveMode.OVERWRITE in modes:
+        assert table.write(few, mode="overwrite", partition_by="k").rows == 10
+        assert table.ids() == [n for n in range(30) if n % 3 == 1]
+    else:
+        with pytest.raises(InvalidRequestError, match="knows only the modes"):
+            table.write(few, mode="overwrite", partition_by="k")
+
+
+def test_the_plain_way_in(spark: SparkSession, rows: DataFrame, tmp_path: Path) -> None:
+    target = str(tmp_path / "t")
+    rows.write.format("holdfast").mode("append").option("committer", "file-v1").save(target)
+    rows.write.format("holdfast").mode("append").option("committer", "magic").save(target)
+    assert sorted(row["id"] for row in spark.read.parquet(target).collect()) == sorted([*range(60)] * 2)
+
+
+def test_without_success_the_files_are_counted(rows: DataFrame, tmp_path: Path) -> None:
+    result = holdfast.write(rows, str(tmp_path / "t"), committer="magic", mark_successful_jobs=False)
+    assert (result.files, result.rows) == (3, 0)
+    assert result.bytes > 0
+    assert not (tmp_path / "t" / "_SUCCESS").exists()
+
+
+def test_a_report_is_left_where_it_was_asked_for(rows: DataFrame, tmp_path: Path) -> None:
+    result = holdfast.write(rows, str(tmp_path / "t"), committer="manifest", report_dir=str(tmp_path / "reports"))
+    assert [path.name for path in (tmp_path / "reports").glob("*.json")] == [f"summary-{result.job}.json"]
+
+
+@pytest.mark.parametrize("name", sorted(name for name, one in COMMITTERS.items() if one.unsafe))
+def test_unsafe_committers_are_refused_before_anything_is_written(name: str, rows: DataFrame, tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedError, match="runs only with allow_unsafe"):
+        holdfast.write(rows, str(tmp_path / "t"), committer=name)
+    assert not (tmp_path / "t").exists()
+
+
+def test_renames_are_refused_on_s3(rows: DataFrame, server: SeaweedServer) -> None:
+    """Scenario 63."""
+    access: dict[str, Any] = {"endpoint": server.endpoint_url, "region": "us-east-1", "path_style": True}
+    keys: dict[str, Any] = {"access_key": "holdfast", "secret_key": "holdfast-secret"}
+    for name in ("manifest", "file-v1", "file-v2"):
+        with pytest.raises(HoldfastError, match="choose two_phase or magic"):
+            holdfast.write(rows, "s3://committers/refused", committer=name, **access, **keys)
