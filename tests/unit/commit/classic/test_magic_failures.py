@@ -268,23 +268,26 @@ def test_a_job_does_not_recover_tasks() -> None:
     assert bucket.debris() == []
 
 
-def test_every_error_of_a_job_commit_is_a_holdfast_error() -> None:
-    """Each call of the driver fails once: an error of ours, and all or nothing after an abort but for ``_SUCCESS``."""
+@pytest.mark.parametrize("mode", [FaultMode.FAIL, FaultMode.LOST_REPLY])
+def test_each_call_of_a_job_commit_fails_once(mode: FaultMode) -> None:
+    """Before it is done, or after it: an error of ours or none, and all or nothing after an abort."""
     for nth in range(1, 40):
         bucket = Bucket("magic")
         ctx = bucket.context()
         job = bucket.start(ctx)
         commits = run_tasks(bucket, ctx, job, "new")
-        faulty = Faulty(Fault(FaultMode.FAIL, nth=nth))
+        faulty = Faulty(Fault(mode, nth=nth))
         try:
             outcome = bucket.commit(bucket.context(store=InterceptedStore(bucket.store, faulty)), job, commits)
         except HoldfastError:
-            MAGIC.abort_job(ctx, job)
             whole = faulty.fired[0].key.endswith("_SUCCESS")
+            assert MAGIC.abort_job(ctx, job).committed == (whole and mode is FaultMode.LOST_REPLY)
         else:
             assert outcome.committed
             whole = True
         assert sorted(bucket.visible().values()) == (bucket.expected("new") if whole else [])
+        MAGIC.abort_job(ctx, job)
+        assert bucket.debris() == []
         if not faulty.fired:
             return
     pytest.fail("the job commit makes more calls than it should")
