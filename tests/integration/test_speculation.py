@@ -18,7 +18,9 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
 import holdfast
-from holdfast.commit import COMMITTERS
+from holdfast.commit import COMMITTERS, open_context, recover, verify
+from holdfast.commit.layout import iter_visible
+from holdfast.spark.task_files import Task
 from holdfast.testing.weed import SeaweedServer
 from tests.integration.spark_session import by_value, spark_session
 from tests.integration.standalone_cluster import standalone_cluster
@@ -69,6 +71,41 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 def test_every_safe_committer_is_tried() -> None:
     comparison = {name for name, committer in COMMITTERS.items() if committer.unsafe}
     assert set(SAFE) == set(COMMITTERS) - comparison - {"file-v2"}  # visible at task commit: not safe, and says so
+
+
+def test_files_of_a_job_come_from_one_attempt(spark: SparkSession, server: SeaweedServer, tmp_path: Path) -> None:
+    """`holdfast.job`: Spark takes the accumulator's update of the winner only, though both attempts report (C3)."""
+    server.create_bucket(_BUCKET)
+    signals = tmp_path / "signals"
+    signals.mkdir()
+    url = f"s3://{_BUCKET}/job"
+    reach = {
+        "endpoint": server.options.endpoint_url,
+        "access_key": server.options.access_key,
+        "secret_key": server.options.secret_key,
+    }
+    rows = spark.range(0, 400, 1, 4)
+
+    def save(task: Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column("id").to_pylist():
+                with task.open(f"{task.partition}/{number:03d}") as file:
+                    file.write(task.attempt.encode())
+            yield batch
+
+    with holdfast.job(spark, url, **reach) as job:
+        slowed(rows, signals).mapInArrow(job.attempt(save), rows.schema).collect()
+    assert {path.name for path in signals.iterdir()} >= {"passed-0", "passed-1"}, "both attempts came to their end"
+    ctx = open_context(url, s3=server.options)
+    try:
+        found = {path: ctx.store.get(info.key) for path, info in iter_visible(ctx.store, ctx.prefix)}
+        assert job.result.files == 400
+        assert sorted(found) == [f"{number // 100}/{number:03d}" for number in range(400)]
+        assert len({data for path, data in found.items() if path.startswith(f"{_SLOW}/")}) == 1
+        recover(ctx)
+        assert verify(ctx).pending_uploads == 0
+    finally:
+        ctx.close()
 
 
 def slowed(df: DataFrame, signals: Path) -> DataFrame:
