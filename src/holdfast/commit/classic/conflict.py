@@ -87,5 +87,6 @@ def delete_partitions(ctx: CommitContext, partitions: Iterable[str]) -> None:
     def delete(partition: str) -> int:
         return delete_visible(_inside(ctx, partition))
 
-    for done, _deleted in enumerate(ctx.runner.map(delete, sorted(partitions)), start=1):
-        ctx.progress("partitions", done, 0)
+    found = sorted(partitions)
+    for done, _deleted in enumerate(ctx.runner.map(delete, found), start=1):
+        ctx.progress("partitions", done, len(found))

@@ -16,8 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from holdfast.commit.classic.file_layout import report_task, reported_totals, succeeded
-from holdfast.commit.classic.jobs import start_over, succeed
+from holdfast.commit.classic.jobs import report_task, reported_totals, start_over, succeed, succeeded
 from holdfast.commit.classic.moves import open_uploaded_file
 from holdfast.commit.classic.names import file_name
 from holdfast.commit.committer import MULTIPART, Committer

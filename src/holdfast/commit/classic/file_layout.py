@@ -8,19 +8,17 @@ Source: paper 000, III.B; paper 001, "Hadoop MR Commit algorithm 1".
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from holdfast.commit.classic.moves import delete_dir, is_dir, open_whole_file
 from holdfast.commit.classic.names import attempt_name, task_name
 from holdfast.commit.context import CommitContext
-from holdfast.commit.ids import FileOwner, JobId
+from holdfast.commit.ids import FileOwner
 from holdfast.commit.measure import Measure
-from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, TaskCommit, Totals
+from holdfast.commit.records import JobOutcome, JobRecord
 from holdfast.commit.sinks import RenameSink, UploadSink
-from holdfast.commit.success import read_success
-from holdfast.commit.task import TaskScope, totals_of
-from holdfast.errors import CorruptDataError, HoldfastError, NotFoundError
+from holdfast.commit.task import TaskScope
+from holdfast.errors import HoldfastError, NotFoundError
 
 __all__ = [
     "TEMPORARY",
@@ -30,10 +28,7 @@ __all__ = [
     "committed_dir",
     "job_attempt_dir",
     "open_attempt_file",
-    "report_task",
-    "reported_totals",
     "require_attempt",
-    "succeeded",
 ]
 
 TEMPORARY = "_temporary"
@@ -80,31 +75,9 @@ def require_attempt(ctx: CommitContext, job: JobRecord, owner: FileOwner, writte
     return False
 
 
-def report_task(owner: FileOwner, files: tuple[FileEntry, ...]) -> TaskCommit:
-    """What a task tells the driver. Only counts: the driver finds the files by itself."""
-    return TaskCommit(job=owner.job, task=owner.task, attempt=owner.attempt, totals=totals_of(files))
-
-
-def reported_totals(commits: Sequence[TaskCommit]) -> Totals:
-    """What the tasks say that they wrote. For reports: nothing is decided by it."""
-    totals = Totals()
-    for commit in commits:
-        totals += commit.totals
-    return totals
-
-
 def abort_attempt(ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
     """Delete the attempt's directory; nothing there is no error (scenarios 16 and 22)."""
     delete_dir(ctx, attempt_dir(job, owner))
-
-
-def succeeded(ctx: CommitContext, job: JobId) -> bool:
-    """Whether ``_SUCCESS`` is this job's: it is the last thing that a job writes before it cleans up."""
-    try:
-        report = read_success(ctx)
-    except CorruptDataError:
-        return False
-    return report is not None and report.get("jobId") == job
 
 
 def clean_up(measure: Measure, outcome: JobOutcome) -> JobOutcome:

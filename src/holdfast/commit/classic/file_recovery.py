@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from holdfast.commit import layout
-from holdfast.commit.classic.file_layout import TEMPORARY, succeeded
-from holdfast.commit.classic.jobs import delete_visible
+from holdfast.commit.classic.file_layout import TEMPORARY
+from holdfast.commit.classic.jobs import delete_visible, succeeded
 from holdfast.commit.classic.moves import delete_dir
 from holdfast.commit.classic.names import attempt_owner, file_job, task_number
 from holdfast.commit.committer import Action, Leftover
@@ -115,20 +115,20 @@ def _attempt_job(name: str) -> JobId | None:
 
 
 def _judge(found: _FileJob, visible: int, *, is_success: bool) -> tuple[Action, str]:
-    committed = len(found.committed)
-    taken_over = f"{committed} committed tasks could be taken over by a second attempt at the job"
+    tasks = "no task has committed a directory, as none does in file-v2"
+    if found.committed:
+        tasks = f"{len(found.committed)} committed tasks could be taken over by a second attempt at the job"
     if is_success:
         return Action.CLEAN, "_SUCCESS names the job, only its working directory is left"
     if found.chosen:
         return Action.KEEP, (
-            "its files have names that do not tell the job, so nobody knows which of them are visible already; "
-            f"{taken_over}"
+            f"its files have names that do not tell the job, so nobody knows which of them are visible already; {tasks}"
         )
     if visible:
         return Action.BACK, (
             f"{visible} of its files are visible without _SUCCESS, and a late attempt may have replaced what is left"
         )
-    return Action.BACK, f"none of its files is visible; {taken_over}"
+    return Action.BACK, f"none of its files is visible; {tasks}"
 
 
 def _finish(ctx: CommitContext, job: JobId, found: _FileJob, action: Action) -> Callable[[], None]:

@@ -29,13 +29,10 @@ from holdfast.commit.classic.file_layout import (
     committed_dir,
     job_attempt_dir,
     open_attempt_file,
-    report_task,
-    reported_totals,
     require_attempt,
-    succeeded,
 )
 from holdfast.commit.classic.file_recovery import find_file_jobs
-from holdfast.commit.classic.jobs import start_over, succeed
+from holdfast.commit.classic.jobs import report_task, reported_totals, start_over, succeed, succeeded
 from holdfast.commit.classic.merges import merge_paths_v1
 from holdfast.commit.classic.moves import delete_dir, is_dir, list_children, list_files, move_dir
 from holdfast.commit.classic.names import file_name

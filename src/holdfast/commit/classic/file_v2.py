@@ -16,18 +16,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from holdfast.commit.classic.file_layout import (
-    abort_attempt,
-    attempt_dir,
-    clean_up,
-    open_attempt_file,
-    report_task,
-    reported_totals,
-    require_attempt,
-    succeeded,
-)
+from holdfast.commit.classic.file_layout import abort_attempt, attempt_dir, clean_up, open_attempt_file, require_attempt
 from holdfast.commit.classic.file_recovery import find_file_jobs
-from holdfast.commit.classic.jobs import start_over, succeed
+from holdfast.commit.classic.jobs import report_task, reported_totals, start_over, succeed, succeeded
 from holdfast.commit.classic.merges import merge_paths_v2
 from holdfast.commit.classic.names import file_name
 from holdfast.commit.committer import CONSISTENT_LISTING, HIDDEN_WRITES, RENAME_OR_COPY, Committer, Leftover

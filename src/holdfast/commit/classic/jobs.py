@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from holdfast.commit import layout
 from holdfast.commit.context import CommitContext
-from holdfast.commit.ids import new_job_id
+from holdfast.commit.ids import FileOwner, JobId, new_job_id
 from holdfast.commit.measure import Measure
-from holdfast.commit.records import JobOutcome, JobRecord, JobReport, SaveMode, Totals
+from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, JobReport, SaveMode, TaskCommit, Totals
 from holdfast.commit.replacement import is_to_be_skipped, refuse_file
 from holdfast.commit.statistics import NO_STATISTICS, Statistics
-from holdfast.commit.success import FILENAME_LIMIT, encode_report
+from holdfast.commit.success import FILENAME_LIMIT, encode_report, read_success
+from holdfast.commit.task import totals_of
+from holdfast.errors import CorruptDataError
 from holdfast.stores.base import batched_keys
 
-__all__ = ["delete_visible", "new_job", "start_over", "succeed"]
+__all__ = [
+    "delete_visible",
+    "new_job",
+    "report_task",
+    "reported_totals",
+    "start_over",
+    "succeed",
+    "succeeded",
+]
 
 
 def new_job(ctx: CommitContext, committer: str, mode: SaveMode, details: Mapping[str, object]) -> JobRecord | None:
@@ -116,3 +126,25 @@ def succeed(
 
 def _put_marker(ctx: CommitContext, data: bytes) -> None:
     ctx.store.put(ctx.key(layout.SUCCESS), data)
+
+
+def report_task(owner: FileOwner, files: tuple[FileEntry, ...]) -> TaskCommit:
+    """What a task tells the driver. Only counts: the driver finds the files by itself."""
+    return TaskCommit(job=owner.job, task=owner.task, attempt=owner.attempt, totals=totals_of(files))
+
+
+def reported_totals(commits: Sequence[TaskCommit]) -> Totals:
+    """What the tasks say that they wrote. For reports: nothing is decided by it."""
+    totals = Totals()
+    for commit in commits:
+        totals += commit.totals
+    return totals
+
+
+def succeeded(ctx: CommitContext, job: JobId) -> bool:
+    """Whether ``_SUCCESS`` is this job's: it is the last thing that a job writes before it cleans up."""
+    try:
+        report = read_success(ctx)
+    except CorruptDataError:
+        return False
+    return report is not None and report.get("jobId") == job

@@ -27,9 +27,9 @@ from dataclasses import replace
 from functools import partial
 
 from holdfast.commit.classic.conflict import delete_partitions, partitions_of, refuse_data, refuse_partitions_with_data
-from holdfast.commit.classic.file_layout import abort_attempt, succeeded
+from holdfast.commit.classic.file_layout import abort_attempt
 from holdfast.commit.classic.file_v1 import commit_v1_attempt
-from holdfast.commit.classic.jobs import delete_visible, new_job, succeed
+from holdfast.commit.classic.jobs import delete_visible, new_job, report_task, succeed, succeeded
 from holdfast.commit.classic.moves import delete_dir
 from holdfast.commit.classic.names import attempt_name, file_name
 from holdfast.commit.classic.staging_cleanup import clean_up
@@ -54,7 +54,7 @@ from holdfast.commit.manifests import check_messages
 from holdfast.commit.measure import Measure
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, SaveMode, TaskCommit
 from holdfast.commit.sinks import RenameSink
-from holdfast.commit.task import TaskScope, TaskSteps, totals_of
+from holdfast.commit.task import TaskScope, TaskSteps
 from holdfast.errors import HoldfastError
 from holdfast.stores.base import rename
 
@@ -135,7 +135,7 @@ def _commit_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
             abort_all(measure, pendings)
             raise
         _delete_scratch(measure.ctx, owner)
-    return TaskCommit(job=owner.job, task=owner.task, attempt=owner.attempt, totals=totals_of(files))
+    return report_task(owner, files)
 
 
 def _save_pendingset(ctx: CommitContext, job: JobRecord, owner: FileOwner, pendingset: PendingSet) -> None:
@@ -261,7 +261,7 @@ STAGING_DIRECTORY = Committer(
 
 STAGING_PARTITIONED = Committer(
     name="staging-partitioned",
-    summary="the same; looks for conflicts in, and replaces, only the partitions that it writes into",
+    summary="as staging-directory, but looks for conflicts in, and replaces, only the partitions that it writes into",
     source="papers 000 (VI.1, VI.2) and 001 (staging committer)",
     needs=(MULTIPART,),
     modes=frozenset({SaveMode.APPEND, SaveMode.FAIL, SaveMode.OVERWRITE_PARTITIONS}),

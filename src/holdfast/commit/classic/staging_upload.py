@@ -69,12 +69,26 @@ def _pieces(ctx: CommitContext, index: int, file: FileEntry) -> Iterator[_Piece]
         start += size
 
 
+def _batches(pieces: Sequence[_Piece], limit_bytes: int) -> Iterator[list[_Piece]]:
+    """Pieces that may be in memory at the same time, at least one of them."""
+    batch: list[_Piece] = []
+    held_bytes = 0
+    for piece in pieces:
+        if batch and held_bytes + piece.size_bytes > limit_bytes:
+            yield batch
+            batch, held_bytes = [], 0
+        batch.append(piece)
+        held_bytes += piece.size_bytes
+    if batch:
+        yield batch
+
+
 def upload_files(measure: Measure, owner: FileOwner, files: Sequence[FileEntry]) -> list[SinglePending]:
     """Upload an attempt's files as pending uploads to their final names.
 
     Guarantee: all of them are up, or this raises and every upload that it started is aborted, as far as the store lets;
-    the error raised is the first one, also when aborting fails (scenarios 12 to 15). Memory: a part for each thread.
-    Progress is told for every part.
+    the error raised is the first one, also when aborting fails (scenarios 12 to 15). Memory: parts of no more than
+    ``part_buffer_bytes``. Progress is told for every part.
 
     Args:
         files: as the attempt's sinks tell them; their paths are their places below the attempt's scratch directory.
@@ -94,8 +108,11 @@ def upload_files(measure: Measure, owner: FileOwner, files: Sequence[FileEntry])
     try:
         for _started in ctx.runner.map(run.start, range(len(files))):
             pass
-        for done, _part in enumerate(ctx.runner.map(run.upload, pieces), start=1):
-            ctx.progress("upload", done, len(pieces))
+        done = 0
+        for batch in _batches(pieces, ctx.settings.part_buffer_bytes):
+            for _part in ctx.runner.map(run.upload, batch):
+                done += 1
+                ctx.progress("upload", done, len(pieces))
     except Exception:
         abort_all(measure, [run.pending(index) for index in sorted(run.started)])
         raise

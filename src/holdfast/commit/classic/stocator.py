@@ -20,8 +20,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
 from holdfast.commit import layout
-from holdfast.commit.classic.file_layout import report_task, reported_totals, succeeded
-from holdfast.commit.classic.jobs import delete_visible, start_over, succeed
+from holdfast.commit.classic.jobs import delete_visible, report_task, reported_totals, start_over, succeed, succeeded
 from holdfast.commit.classic.moves import open_uploaded_file
 from holdfast.commit.committer import CONSISTENT_LISTING, MULTIPART, Committer
 from holdfast.commit.context import CommitContext

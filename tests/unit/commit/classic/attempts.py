@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TypeVar
 
 from holdfast.commit import CommitContext, JobRecord, TaskAttempt, TaskCommit
 from holdfast.stores.faulty import Fault, Faulty
 from holdfast.stores.intercept import InterceptedStore, Operation, StoreCall
+from holdfast.stores.local import LocalStore
 from tests.unit.commit.committer_jobs import Bucket
 
-__all__ = ["HOME", "Before", "faulty_context", "open_attempt", "run_attempt"]
+__all__ = ["HOME", "Before", "bucket_on_disk", "faulty_context", "open_attempt", "run_attempt"]
 
 T = TypeVar("T")
 
@@ -30,6 +32,13 @@ class Before:
             self.fired = True
             self._action()
         return proceed()
+
+
+def bucket_on_disk(committer: str, root: Path) -> Bucket:
+    """A bucket whose destination is a directory of this machine."""
+    bucket = Bucket(committer)
+    bucket.store = LocalStore(str(root), ids=bucket.ids)
+    return bucket
 
 
 def open_attempt(

@@ -8,6 +8,7 @@ import pytest
 
 from holdfast.commit import COMMITTERS, CommitContext, CommitSettings, SaveMode
 from holdfast.commit.classic.file_v1 import next_attempt
+from holdfast.commit.committer import Action
 from holdfast.commit.success import read_success
 from holdfast.errors import (
     DestinationExistsError,
@@ -26,7 +27,7 @@ from holdfast.stores.local import LocalStore
 from holdfast.stores.memory import MemoryStore
 from holdfast.stores.recorded import Recorded
 from tests.simulation.world import CountingIds, SimulatedClock
-from tests.unit.commit.classic.attempts import HOME, Before, faulty_context, open_attempt, run_attempt
+from tests.unit.commit.classic.attempts import HOME, Before, bucket_on_disk, faulty_context, open_attempt, run_attempt
 from tests.unit.commit.committer_jobs import Bucket
 
 V1 = COMMITTERS["file-v1"]
@@ -100,9 +101,10 @@ def test_trees_are_merged_and_never_nested() -> None:
     assert set(bucket.visible()) == {"a/b/old", "a/b/0", "a/b/1", "c/0", "c/1", "c/d/e/1", "top0"}
 
 
-def test_what_stands_in_the_way_goes() -> None:
+@pytest.mark.parametrize("disk", [False, True])
+def test_what_stands_in_the_way_goes(disk: bool, tmp_path: Path) -> None:
     """Paper 000, mergePathsV1: a file replaces a file or a directory, a directory replaces a file."""
-    bucket = Bucket("file-v1")
+    bucket = bucket_on_disk("file-v1", tmp_path) if disk else Bucket("file-v1")
     ctx = bucket.context()
     for path in ("file", "dir/below/x", "dir/y", "was-a-file"):
         bucket.store.put(HOME + path, b"old")
@@ -189,6 +191,21 @@ def test_aborts_take_everything_away() -> None:
     open_attempt(bucket, ctx, job, 2, {"c": b"2"})
     V1.abort_job(bucket.context(), job)
     assert bucket.visible() == {} and bucket.debris() == []
+
+
+def test_what_a_killed_attempt_was_writing_goes_with_the_job(tmp_path: Path) -> None:
+    """On a file system an unfinished file is hidden from listings, and still ends with its job (C9)."""
+    bucket = bucket_on_disk("file-v1", tmp_path)
+    ctx = bucket.context()
+    job = bucket.start(ctx)
+    unfinished = V1.start_task(ctx, job, 0)
+    unfinished.open("day=1/x").write(b"half of it")
+    assert list(tmp_path.rglob(".holdfast-*"))
+    (found,) = COMMITTERS["file-v2"].leftovers(ctx)
+    assert (found.action, found.uploads, found.files) == (Action.BACK, 1, 0)
+    found.finish()
+    assert list(tmp_path.rglob("*")) == [], "nothing is left, nor any empty directory"
+    unfinished.abort()
 
 
 def test_an_abort_after_the_commit_says_that_it_is_committed() -> None:

@@ -15,7 +15,7 @@ from holdfast.stores.intercept import Operation
 from holdfast.stores.local import LocalStore
 from holdfast.stores.memory import MemoryStore
 from tests.simulation.world import CountingIds, SimulatedClock
-from tests.unit.commit.classic.attempts import HOME, faulty_context, open_attempt, run_attempt
+from tests.unit.commit.classic.attempts import HOME, bucket_on_disk, faulty_context, open_attempt, run_attempt
 from tests.unit.commit.committer_jobs import Bucket
 
 V2 = COMMITTERS["file-v2"]
@@ -62,9 +62,10 @@ def test_life_of_a_job_on_a_real_file_system(tmp_path: Path) -> None:
     assert not (tmp_path / "out put" / "_temporary").exists()
 
 
-def test_trees_are_merged_and_what_stands_in_the_way_goes() -> None:
+@pytest.mark.parametrize("disk", [False, True])
+def test_trees_are_merged_and_what_stands_in_the_way_goes(disk: bool, tmp_path: Path) -> None:
     """Scenario 4 and paper 000, mergePathsV2: directories are merged, a file replaces whatever has its path."""
-    bucket = Bucket("file-v2")
+    bucket = bucket_on_disk("file-v2", tmp_path) if disk else Bucket("file-v2")
     ctx = bucket.context()
     for path in ("file", "dir/below/x", "dir/y", "was-a-file"):
         bucket.store.put(HOME + path, b"old")

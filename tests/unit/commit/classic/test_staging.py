@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -20,6 +22,9 @@ from holdfast.stores.intercept import InterceptedStore, Operation
 from holdfast.stores.memory import MemoryStore
 from tests.unit.commit.classic.attempts import HOME, faulty_context, open_attempt, run_attempt
 from tests.unit.commit.committer_jobs import Bucket
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 STAGING = ["staging-directory", "staging-partitioned"]
 _each = pytest.mark.parametrize("committer", STAGING)
@@ -237,6 +242,34 @@ def test_progress_is_told_for_every_part(committer: str) -> None:
     assert seen == [("upload", done, 5) for done in range(1, 6)]
 
 
+@dataclass(frozen=True)
+class RecordingRunner(SerialRunner):
+    """Notes what may be under way at the same time: the items of one run."""
+
+    runs: list[list[object]] = field(default_factory=list)
+
+    def map(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+        self.runs.append(list(items))
+        return super().map(function, self.runs[-1])
+
+
+@_each
+def test_an_upload_holds_no_more_than_its_budget(committer: str) -> None:
+    """However many threads there are: parts are read as earlier ones are gone, a part that is larger goes alone."""
+    runner = RecordingRunner()
+    bucket = Bucket(committer, runner=runner)
+    for budget_bytes, largest in ((12, 12), (13, 12), (3, 4)):
+        runner.runs.clear()
+        settings = CommitSettings(part_size_bytes=4, part_buffer_bytes=budget_bytes)
+        ctx = bucket.context(settings=settings)
+        job = bucket.start(ctx)
+        commit = run_attempt(bucket, ctx, job, 0, {"day=1/a": b"x" * 50, "day=1/b": b"y" * 3, "day=1/c": b""})
+        held = [sum(piece.size_bytes for piece in run) for run in runner.runs if hasattr(run[0], "size_bytes")]
+        assert max(held) == largest and sum(held) == 53
+        bucket.commit(ctx, job, [commit])
+    assert bucket.visible() == {"day=1/a": b"x" * 50, "day=1/b": b"y" * 3, "day=1/c": b""}
+
+
 @_each
 def test_a_staged_file_that_is_gone_or_changed(committer: str) -> None:
     """Scenario 68: an error at once, and no progress."""
@@ -279,6 +312,19 @@ def test_a_machine_that_does_not_share_the_directory(committer: str) -> None:
     with pytest.raises(NotFoundError, match="name one that they share with shared_dir"):
         run_attempt(bucket, elsewhere, job, 0, {"day=1/a": b"0"})
     assert uploads(bucket) == []
+
+
+@_each
+def test_a_shared_directory_in_an_object_store(committer: str) -> None:
+    """One record a task needs no atomic directory rename: its copy has the same name whichever attempt made it."""
+    bucket = Bucket(committer)
+    bucket.shared = MemoryStore(clock=bucket.clock, ids=bucket.ids)
+    ctx = bucket.context()
+    job = bucket.start(ctx)
+    first, second = (open_attempt(bucket, ctx, job, 0, {f"day=1/{name}-{job.job}": b"x"}) for name in "ab")
+    first.commit()
+    bucket.commit(ctx, job, [second.commit()])
+    assert list(bucket.visible()) == [f"day=1/b-{job.job}"] and bucket.debris() == []
 
 
 @_each
