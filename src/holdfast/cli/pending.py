@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from holdfast.commit import COMMITTERS, TWO_PHASE, CommitContext
+from holdfast.commit import COMMITTERS, TWO_PHASE, CommitContext, JobId
 from holdfast.commit.alive import OverJobs
 from holdfast.commit.classic.emr import EMR
 from holdfast.commit.classic.names import file_job
 from holdfast.commit.committer import Action, Leftover
-from holdfast.commit.ids import file_owner
+from holdfast.commit.intents import find_announcers
+from holdfast.commit.layout import job_of
 from holdfast.commit.recovery import find_leftovers
 from holdfast.errors import CorruptDataError, UnsupportedError
 from holdfast.stores.base import UploadInfo, iter_uploads, multipart
@@ -51,13 +53,15 @@ def find_pending(ctx: CommitContext) -> list[PendingUpload]:
     found = list(iter_uploads(multipart(ctx.store), ctx.prefix))
     jobs = OverJobs(ctx)
     leftovers = _leftovers(ctx) if any(file_job(upload.key) for upload in found) else {}
+    announcers = find_announcers(ctx, found)
     now_s = ctx.clock.now_s()
     pending = []
     for upload in found:
         job, committer, state = "", "", "other tool"
-        if (owner := file_owner(upload.key)) is not None:
-            job, committer = owner.job, TWO_PHASE.name
-            state = "over" if jobs.is_over(owner.job, upload.key) else "unfinished"
+        owners = sorted(_owners(upload, announcers))
+        if owners:
+            live = [owner for owner in owners if not jobs.is_over(owner, upload.key)]
+            job, committer, state = (live or owners)[-1], TWO_PHASE.name, "unfinished" if live else "over"
         elif (classic := file_job(upload.key)) is not None:
             job, leftover = classic, leftovers.get(classic)
             if leftover is not None and leftover.committer == EMR.name:
@@ -69,6 +73,12 @@ def find_pending(ctx: CommitContext) -> list[PendingUpload]:
         age_s = max(now_s - upload.initiated_at_s, 0.0)
         pending.append(PendingUpload(upload, upload.key[len(ctx.prefix) :], job, committer, state, age_s))
     return sorted(pending, key=lambda one: -one.age_s)
+
+
+def _owners(upload: UploadInfo, announcers: Mapping[str, set[JobId]]) -> Collection[JobId]:
+    """The jobs of `two_phase` that an upload may be of: as its key tells, else as they have announced."""
+    job = job_of(upload.key)
+    return announcers.get(upload.key, ()) if job is None else (job,)
 
 
 def _leftovers(ctx: CommitContext) -> dict[str, Leftover]:

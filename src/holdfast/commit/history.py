@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from holdfast.commit import layout
 from holdfast.commit.alive import OverJobs
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import JobId, file_owner
+from holdfast.commit.intents import find_announcers
 from holdfast.commit.log import LogView, read_entries, read_log
 from holdfast.commit.log_recovery import OpenJob, open_jobs
 from holdfast.commit.records import Kind, LogEntry, SaveMode, Totals
@@ -174,8 +176,11 @@ def _judge_pending(ctx: CommitContext, history: History, report: VerifyReport) -
     if ctx.store.capabilities.multipart is None:
         return
     jobs = OverJobs(ctx)
-    for upload in iter_uploads(multipart(ctx.store), ctx.prefix):
-        report.pending_uploads += 1
-        owner = file_owner(upload.key)
-        if owner is not None and jobs.is_over(owner.job, upload.key):
-            report.notes.append(f"an upload of finished job {owner.job} is pending: run holdfast recover")
+    uploads = list(iter_uploads(multipart(ctx.store), ctx.prefix))
+    report.pending_uploads = len(uploads)
+    announcers = find_announcers(ctx, uploads)
+    for upload in uploads:
+        owner = layout.job_of(upload.key)
+        owners = sorted(announcers.get(upload.key, ()) if owner is None else (owner,))
+        if owners and all(jobs.is_over(one, upload.key) for one in owners):
+            report.notes.append(f"an upload of finished job {owners[0]} is pending: run holdfast recover")

@@ -26,9 +26,9 @@ from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import FileOwner, JobId, is_job_id
 from holdfast.errors import NotFoundError
 from holdfast.seams import Lane
-from holdfast.stores.base import ObjectInfo, batched_keys, iter_objects
+from holdfast.stores.base import ObjectInfo, UploadInfo, batched_keys, iter_objects
 
-__all__ = ["QUIET_S", "Intents", "is_intents", "judge_keys", "unreported_intents"]
+__all__ = ["QUIET_S", "Intents", "find_announcers", "is_intents", "judge_keys", "unreported_intents"]
 
 QUIET_S = 3600.0
 """How long an attempt that has not reported may be silent before its records go: more than any pause of a live one."""
@@ -135,20 +135,46 @@ def judge_keys(
     return own - contested, contested
 
 
-def _live_records(ctx: CommitContext, home: str, is_over: Callable[[JobId, str], bool]) -> Iterator[str]:
+def find_announcers(ctx: CommitContext, uploads: Iterable[UploadInfo]) -> dict[str, set[JobId]]:
+    """The jobs that have announced uploads, by key; also jobs in destinations below the context's own.
+
+    Args:
+        uploads: what is asked about; nothing is read if their keys tell whose they are.
+
+    Raises:
+        CorruptDataError: a record cannot be read.
+    """
+    found: dict[str, set[JobId]] = {}
+    unnamed = {upload.key for upload in uploads if layout.job_of(upload.key) is None}
+    for home in sorted({home for key in unnamed for home in layout.folders(ctx.prefix, key)}):
+        for job, keys in _read(ctx, home, (record for _, record in _records(ctx, home))):
+            for key in unnamed.intersection(keys):
+                found.setdefault(key, set()).add(job)
+    return found
+
+
+def _records(ctx: CommitContext, home: str) -> Iterator[tuple[JobId, str]]:
     jobs = home + layout.JOBS
     for info in iter_objects(ctx.store, jobs):
         name = info.key[len(jobs) :].partition("/")[0]
-        if is_job_id(name) and is_intents(info.key) and not is_over(JobId(name), jobs):
-            yield info.key
+        if is_job_id(name) and is_intents(info.key):
+            yield JobId(name), info.key
+
+
+def _live_records(ctx: CommitContext, home: str, is_over: Callable[[JobId, str], bool]) -> Iterator[str]:
+    return (record for job, record in _records(ctx, home) if not is_over(job, home + layout.JOBS))
 
 
 def _announced(ctx: CommitContext, home: str, records: Iterable[str]) -> set[str]:
-    def read(record: str) -> list[str]:
-        try:
-            _owner, paths = decode_intents(record, ctx.store.get(record))
-        except NotFoundError:
-            return []  # its job is over, and somebody else has swept for it
-        return [home + path for path in paths]
+    return {key for _, keys in _read(ctx, home, records) for key in keys}
 
-    return {key for keys in ctx.runner.map(read, records) for key in keys}
+
+def _read(ctx: CommitContext, home: str, records: Iterable[str]) -> Iterator[tuple[JobId, list[str]]]:
+    def read(record: str) -> tuple[JobId, list[str]] | None:
+        try:
+            owner, paths = decode_intents(record, ctx.store.get(record))
+        except NotFoundError:
+            return None  # its job is over, and somebody else has swept for it
+        return owner.job, [home + path for path in paths]
+
+    return (found for found in ctx.runner.map(read, records) if found is not None)

@@ -149,6 +149,23 @@ def test_abort_at_a_parent_spares_the_jobs_below_it(ctx: CommitContext) -> None:
     assert len(read_snapshot(ctx).files) == 2
 
 
+@pytest.mark.parametrize("above", [False, True])
+def test_uploads_under_chosen_names_are_known_by_their_announcement(ctx: CommitContext, above: bool) -> None:
+    """C7: the key of a file of `holdfast.job` tells nothing; still it is the data of an unfinished job."""
+    job = TWO_PHASE.start_job(ctx, SaveMode.APPEND)
+    assert job is not None
+    with TWO_PHASE.start_task(ctx, job, 0) as attempt:
+        attempt.open("images/1.jpg").write(b"picture")
+        commit = attempt.commit()
+    url = ctx.url.rpartition("/")[0] if above else ctx.url
+    result = run("uploads", "abort", url, "--older-than", "0s", "--all-tools", "--yes")
+    assert "0 uploads aborted" in result.stdout
+    found = json.loads(run("uploads", "list", url, "--json").stdout)["uploads"]
+    assert [(one["state"], one["job"]) for one in found] == [("unfinished", job.job)]
+    assert TWO_PHASE.commit_job(ctx, job, [commit], 1).committed
+    assert [file.path for file in read_snapshot(ctx).files] == ["images/1.jpg"]
+
+
 def test_other_tools_uploads_go_only_when_named(ctx: CommitContext) -> None:
     commit_table(ctx.url)
     multipart(ctx.store).create_upload(ctx.key("theirs.bin"))
