@@ -96,6 +96,8 @@ def _spread(name: str, spent: Duration) -> tuple[str, ...]:
 
 def _load(where: str, reach: Reach) -> tuple[str, bytes]:
     """Name and bytes of the report: of the object itself, or of the one that is below the destination."""
+    from holdfast.stores.base import iter_objects
+
     with reach.open(where) as ctx:
         own = ctx.prefix.rstrip("/")
         for key in ([own] if own else []) + [ctx.key("_SUCCESS")]:
@@ -103,6 +105,10 @@ def _load(where: str, reach: Reach) -> tuple[str, bytes]:
                 return key, ctx.store.get(key)
             except NotFoundError as error:
                 missing: HoldfastError = error
+        saved = next(iter_objects(ctx.store, ctx.key("summary-"), page_size=1), None)
+        if saved is not None:
+            name = saved.key.rpartition("/")[2]
+            raise NotFoundError(f"this is a directory of reports: name one of its files, such as {name}", url=ctx.url)
         raise NotFoundError(
             "there is no _SUCCESS here: no job has finished, or this is not a destination", url=ctx.url
         ) from missing

@@ -80,7 +80,7 @@ def write(
     if any(name.replace("_", "").lower() == "writeid" for name in given):
         raise InvalidRequestError("the command names its writes itself: leave writeId out")
     given["write_id"] = SystemIds().token()
-    parsed = _check(url, given, columns, file_format, committer)
+    parsed = _check(url, given, columns, file_format, committer, mode)
     request = {"mode": mode, "partition_by": columns, "file_format": file_format, "committer": committer, **given}
     try:
         result = _write_with_spark(input_path, known_format, url, request, master, out)
@@ -109,15 +109,22 @@ def write(
 
 
 def _check(
-    url: str, options: dict[str, Any], columns: list[str] | None, file_format: str, committer: str
+    url: str, options: dict[str, Any], columns: list[str] | None, file_format: str, committer: str, mode: str
 ) -> WriteOptions:
     """The request, parsed. Refuses what cannot be right before Spark starts: that takes several seconds."""
+    from holdfast.commit import SaveMode, get_committer
     from holdfast.spark.options import joined_columns, option_strings, parse_write_options
 
     strings = {**option_strings(options), "path": url, "fileFormat": file_format, "committer": committer}
     if columns:
         strings["partitionBy"] = joined_columns(columns)
-    return parse_write_options(strings, overwrite=False)
+    parsed = parse_write_options(strings, overwrite=False)
+    ctx = parsed.open()
+    try:
+        get_committer(committer).require_fit(ctx, SaveMode(mode))
+    finally:
+        ctx.close()
+    return parsed
 
 
 def _write_with_spark(

@@ -122,6 +122,12 @@ def test_a_failed_jobs_report_says_why_and_keeps_its_trace_for_debug(failed: Pat
     assert (report["success"], "stacktrace" in report["diagnostics"]) == (False, True)
 
 
+def test_a_directory_of_reports_names_one(failed: Path) -> None:
+    result = run("show", str(failed.parent))
+    assert result.exit_code == 2
+    assert f"name one of its files, such as {failed.name}" in result.stderr
+
+
 def test_a_job_that_went_well_shows_its_requests(tmp_path: Path) -> None:
     commit_table(str(tmp_path / "t"))
     result = run("show", str(tmp_path / "t"))

@@ -21,6 +21,14 @@ from tests.unit.cli.destinations import run
         (["flights.csv", "out", "--format", "parkett"], "no such file format"),
         (["flights.csv", "out", "--committer", "magik"], "unknown committer"),
         (["flights.csv", "out", "--option", "maxRecordPerFile=1"], "did you mean maxRecordsPerFile"),
+        (["flights.csv", "out", "--committer", "direct"], "direct runs only with allow_unsafe"),
+        (["flights.csv", "s3://bucket/t", "--committer", "manifest"], "manifest needs atomic file rename"),
+        (
+            ["flights.csv", "out", "--committer", "magic", "--mode", "overwrite-partitions"],
+            "knows only the modes append",
+        ),
+        (["flights.csv", "out", "--option", "manifestSaveAttempts=0"], "not a whole number from 1"),
+        (["flights.csv", "out", "--option", "writeId=a"], "leave writeId out"),
         (["flights.csv", "memory://x/y"], "memory:// lives in one process"),
     ],
 )
