@@ -62,13 +62,18 @@ def start_job(ctx: CommitContext, committer: str, mode: SaveMode, details: Mappi
     return record
 
 
-def describe_job(ctx: CommitContext, committer: str, mode: SaveMode, details: Mapping[str, object]) -> JobRecord | None:
+def describe_job(
+    ctx: CommitContext, committer: str, mode: SaveMode, details: Mapping[str, object], view: LogView | None = None
+) -> JobRecord | None:
     """The first half of `start_job`: check the destination and say who the job is. Writes nothing.
+
+    Args:
+        view: the log, if the caller has just read it.
 
     Raises and returns what `start_job` does, but does not try whether the store heeds conditions.
     """
     publication = choose_publication(ctx.store)
-    view = read_log(ctx)
+    view = view or read_log(ctx)
     refuse_file(ctx)
     if is_to_be_skipped(ctx, mode):
         return None

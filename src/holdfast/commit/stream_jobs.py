@@ -14,11 +14,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from holdfast.commit import layout
+from holdfast.commit.codec import encode_job
 from holdfast.commit.committers import TWO_PHASE
 from holdfast.commit.context import CommitContext
 from holdfast.commit.finish import finish_earlier
 from holdfast.commit.job import announce_job, describe_job
-from holdfast.commit.log import read_entry, read_log, trim_log
+from holdfast.commit.log import LogView, read_entry, read_log, trim_log
 from holdfast.commit.records import JobRecord, SaveMode, StreamBatch, StreamMark
 from holdfast.commit.streams import is_committed_batch
 from holdfast.errors import InvalidRequestError, NotFoundError
@@ -40,12 +42,15 @@ class BatchPlan:
     known: Mapping[str, StreamMark]
 
 
-def plan_batch(ctx: CommitContext, mode: SaveMode, details: Mapping[str, object]) -> BatchPlan:
+def plan_batch(
+    ctx: CommitContext, mode: SaveMode, details: Mapping[str, object], view: LogView | None = None
+) -> BatchPlan:
     """Check the destination and say who the batch's job would be. Writes nothing.
 
     Args:
         mode: ``append``, or ``overwrite`` for a stream that gives its whole result with every batch.
         details: what is kept with the decision (schema, format); never secrets.
+        view: the log, if the caller has just read it.
 
     Raises:
         InvalidRequestError: another mode, or the destination is a file.
@@ -54,7 +59,7 @@ def plan_batch(ctx: CommitContext, mode: SaveMode, details: Mapping[str, object]
     if mode not in (SaveMode.APPEND, SaveMode.OVERWRITE):
         raise InvalidRequestError("a stream appends, or overwrites with every batch: leave the mode out", mode=mode)
     TWO_PHASE.require_fit(ctx, mode)
-    job = describe_job(ctx, TWO_PHASE.name, mode, details)
+    job = describe_job(ctx, TWO_PHASE.name, mode, details, view)
     assert job is not None  # only mode ignore has nothing to do
     try:
         known = read_entry(ctx, job.base_seq).streams if job.base_seq else {}
@@ -80,8 +85,17 @@ def join_batch(ctx: CommitContext, plan: BatchPlan, batch: StreamBatch) -> JobRe
     job = replace(plan.job, stream=batch)
     if is_committed_batch(job, plan.known):
         return None
-    announce_job(ctx, job)
+    if not _is_announced(ctx, job):
+        announce_job(ctx, job)
     return job
+
+
+def _is_announced(ctx: CommitContext, job: JobRecord) -> bool:
+    """Whether another task was faster. It has tried, too, whether the store heeds conditions: once a batch will do."""
+    try:
+        return ctx.store.get(ctx.key(layout.job_record(job.job))) == encode_job(job)
+    except NotFoundError:
+        return False
 
 
 def settle_batch(ctx: CommitContext) -> None:

@@ -18,6 +18,7 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMess
 from pyspark.sql.types import StructType
 
 from holdfast.commit import TWO_PHASE, JobRecord, SaveMode, StreamBatch, TaskCommit
+from holdfast.commit.log import read_log
 from holdfast.commit.stream_jobs import join_batch, plan_batch, settle_batch
 from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.spark.failures import one_sentence
@@ -67,8 +68,9 @@ class HoldfastStreamWriter(DataSourceStreamArrowWriter):
         self._table = TableJob.of(options.write, schema)
         self._stream = options.stream_id
         with opened(options.write) as ctx:
-            self._table.require_same_layout(ctx)
-            self._plan = plan_batch(ctx, options.write.mode, self._table.details)
+            view = read_log(ctx)
+            self._table.require_same_layout(ctx, view)
+            self._plan = plan_batch(ctx, options.write.mode, self._table.details, view)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> BatchReport:
         """Write one partition of the batch to hidden files; nothing if it has no rows, or is committed already.

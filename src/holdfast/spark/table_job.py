@@ -11,7 +11,7 @@ import pyarrow.types as pat
 from pyspark.sql.types import StructType
 
 from holdfast.commit import CommitContext, Kind, SaveMode, TaskAttempt
-from holdfast.commit.log import read_entry, read_log
+from holdfast.commit.log import LogView, read_entry
 from holdfast.errors import InvalidRequestError, NotFoundError
 from holdfast.formats import get_format
 from holdfast.spark.options import WriteOptions
@@ -57,7 +57,7 @@ class TableJob:
             details["write_id"] = options.write_id
         return cls(options, arrow, details)
 
-    def require_same_layout(self, ctx: CommitContext) -> None:
+    def require_same_layout(self, ctx: CommitContext, view: LogView) -> None:
         """Files of two formats, or partitioned in two ways, side by side cannot be read as one table.
 
         Raises:
@@ -66,7 +66,6 @@ class TableJob:
         options = self.options
         if options.mode not in (SaveMode.APPEND, SaveMode.OVERWRITE_PARTITIONS):
             return
-        view = read_log(ctx)
         for seq in range(view.head, view.oldest - 1, -1):
             try:
                 entry = read_entry(ctx, seq)

@@ -16,6 +16,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from holdfast.commit import JobRecord, TaskCommit, get_committer
+from holdfast.commit.log import read_log
 from holdfast.commit.written import JobIds
 from holdfast.spark.failures import one_sentence
 from holdfast.spark.options import WriteOptions
@@ -54,7 +55,7 @@ class HoldfastWriter(DataSourceArrowWriter):
     def __init__(self, options: WriteOptions, schema: StructType) -> None:
         self._table = TableJob.of(options, schema)
         with opened(options) as ctx:
-            self._table.require_same_layout(ctx)
+            self._table.require_same_layout(ctx, read_log(ctx))
             committer = get_committer(options.committer)
             named = replace(ctx, ids=JobIds(options.write_id, ctx.ids))
             self._job: JobRecord | None = committer.start_job(named, options.mode, self._table.details)
