@@ -6,6 +6,7 @@ import io
 import os
 import tarfile
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,10 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
 import holdfast
-from holdfast.commit import Kind, open_context, read_history, recover
-from holdfast.commit.committers import COMMITTERS
-from holdfast.errors import DestinationExistsError, InvalidRequestError
+from holdfast.commit import COMMITTERS, Committer, Kind, get_committer, open_context, read_history, recover
+from holdfast.commit.committer import Action
+from holdfast.commit.layout import iter_visible
+from holdfast.errors import DestinationExistsError, FencedError, InvalidRequestError
 from holdfast.spark.task_files import Task
 from holdfast.stores.s3_options import S3Options
 from holdfast.testing.weed import SeaweedServer
@@ -159,6 +161,44 @@ def test_an_error_in_the_block_aborts(rows: DataFrame, tmp_path: Path, error: ty
     assert_clean(target)
 
 
+def test_ctrl_c_in_the_commit(rows: DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the decision the job is aborted; after it the files stay (Iceberg 4686)."""
+    two_phase = get_committer("two_phase")
+
+    def interrupted(before: bool) -> Committer:
+        def commit(*args: Any) -> Any:
+            if not before:
+                two_phase.commit(*args)
+            raise KeyboardInterrupt
+
+        return replace(two_phase, commit=commit)
+
+    for before, files in ((True, 0), (False, ROWS)):
+        target = tmp_path / str(before)
+        committer = interrupted(before)
+        monkeypatch.setattr("holdfast.spark.job.get_committer", lambda name, committer=committer: committer)
+        with pytest.raises(KeyboardInterrupt), holdfast.job(rows.sparkSession, str(target)) as job:
+            RUNS["foreachPartition"](rows, job.attempt(save_each))
+        assert len(visible(target)) == files
+        assert_clean(target)
+
+
+def test_a_driver_that_dies_leaves_the_job_to_recovery(rows: DataFrame, tmp_path: Path) -> None:
+    """Nobody leaves the block: as after SIGKILL."""
+    target = tmp_path / "t"
+    job = holdfast.job(rows.sparkSession, str(target)).__enter__()
+    RUNS["foreachPartition"](rows, job.attempt(save_each))
+    assert visible(target) == []
+    ctx = open_context(str(target))
+    assert [ended.action for ended in recover(ctx).jobs] == [Action.BACK]
+    ctx.close()
+    assert [path.name for path in (target / "_holdfast").iterdir()] == ["log"]
+    with pytest.raises(FencedError):  # it was not dead after all
+        job.__exit__(None, None, None)
+    assert visible(target) == []
+    assert_clean(target)
+
+
 # --- what Spark computes twice, or not to its end ---------------------------------------------------------------------
 def test_a_partition_that_is_computed_twice_counts_once(rows: DataFrame, tmp_path: Path) -> None:
     """The latest attempt counts: two actions on one DataFrame, and a sort, which samples its input first."""
@@ -269,8 +309,6 @@ def s3(server: SeaweedServer) -> S3Options:
 def on_server(url: str, s3: S3Options) -> dict[str, bytes]:
     ctx = open_context(url, s3=s3)
     try:
-        from holdfast.commit.layout import iter_visible
-
         return {path: ctx.store.get(info.key) for path, info in iter_visible(ctx.store, ctx.prefix)}
     finally:
         ctx.close()
@@ -345,18 +383,16 @@ def test_a_task_that_dies_on_s3_leaves_no_upload(rows: DataFrame, access: dict[s
     ctx.close()
 
 
+# Not stocator, which puts the attempt into every name, nor direct, which shows what failed attempts wrote.
 FITTING = {
-    name: place
-    for name, place in {
-        "two_phase": "s3",
-        "magic": "s3",
-        "emr": "s3",
-        "staging-directory": "s3",
-        "manifest": "disk",
-        "file-v1": "disk",
-        "file-v2": "disk",
-    }.items()
-    if name in COMMITTERS
+    "two_phase": "s3",
+    "magic": "s3",
+    "emr": "s3",
+    "staging-directory": "s3",
+    "staging-partitioned": "s3",
+    "manifest": "disk",
+    "file-v1": "disk",
+    "file-v2": "disk",
 }
 
 
@@ -375,3 +411,28 @@ def test_every_committer(
     found = contents(tmp_path / "t") if FITTING[committer] == "disk" else on_server(url, s3)
     assert {path: data for path, data in found.items() if path.startswith("images/")} == ALL_FILES
     assert job.result.files == len(found) == ROWS + PARTITIONS
+
+
+@pytest.mark.s3
+def test_programs_that_open_files_by_themselves(rows: DataFrame, access: dict[str, Any], s3: S3Options) -> None:
+    """The magic work path: fsspec users write below it and know nothing of jobs."""
+    url = "s3://spark-job/work path"
+    server = {key: access[key] for key in ("endpoint", "region", "access_key", "secret_key")}
+
+    def save(task: Task, some: Iterable[Any]) -> None:
+        from holdfast.fs import MagicFileSystem
+
+        fs = MagicFileSystem(**server, path_style=True)
+        with fs.open(f"{task.work_path}/by fsspec/{task.partition}.txt", "wb") as file:
+            file.write(f"{len([*some])} rows".encode())
+        with task.open(f"by task/{task.partition}.txt") as own:
+            own.write(b"side by side")
+
+    with holdfast.job(rows.sparkSession, url, committer="magic", **access) as job:
+        rows.rdd.foreachPartition(job.attempt(save))
+        assert on_server(url, s3) == {}
+    found = on_server(url, s3)
+    assert {path: data for path, data in found.items() if path.startswith("by fsspec")} == {
+        f"by fsspec/{number}.txt": b"30 rows" for number in range(PARTITIONS)
+    }
+    assert job.result.files == len(found) == 2 * PARTITIONS
