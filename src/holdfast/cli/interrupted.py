@@ -60,7 +60,9 @@ def _given_up(ctx: CommitContext, committer: Committer, write_id: str, job: str)
         job, early = early.job, find_files(ctx, write_id)
     if early is not None:
         count = early.totals.files
-        return f"the job is aborted, but {count} of its files are visible, delete those with {early.job} in their names"
+        return (
+            f"the job is aborted, but files of it are visible ({count}): delete those with {early.job} in their names"
+        )
     return _aborted(job) if job else "the job is aborted or never began, nothing of it is there"
 
 

@@ -195,6 +195,7 @@ def test_without_a_terminal_nobody_is_asked_and_nothing_aborted(ctx: CommitConte
 def test_a_person_is_asked(
     ctx: CommitContext, monkeypatch: pytest.MonkeyPatch, answer: str, code: int, left: int
 ) -> None:
+    """Scenario 76: abort prompts, unless --yes is given."""
     leave_behind(ctx)
     monkeypatch.setattr("holdfast.cli.uploads._is_person_there", lambda: True)
     result = run("uploads", "abort", ctx.url, "--older-than", "0s", answer=answer)

@@ -1,0 +1,105 @@
+"""After Ctrl-C: the job of the write is ended, whichever committer it has, and no other job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from holdfast.cli.interrupted import end_write
+from holdfast.cli.output import Output
+from holdfast.commit import COMMITTERS, CommitContext, JobRecord, SaveMode, TaskCommit, recover
+from holdfast.commit.layout import iter_visible
+from holdfast.commit.written import JobIds
+from holdfast.spark.options import WriteOptions, parse_write_options
+
+MINE, OTHER = "00000000abcd", "00000000ef01"
+LEAVES_FILES = {"file-v2", "direct", "emr"}
+"""What a task of theirs has committed stays (paper 000, III.C, XII.A and XII.C)."""
+
+
+@pytest.fixture(params=list(COMMITTERS))
+def options(request: pytest.FixtureRequest, tmp_path: Path) -> WriteOptions:
+    given = {
+        "path": str(tmp_path / "out"),
+        "committer": request.param,
+        "allowUnsafe": "true",
+        "sharedDir": str(tmp_path / "shared"),
+        "scratchDir": str(tmp_path / "scratch"),
+        "writeId": MINE,
+    }
+    return parse_write_options(given, overwrite=False)
+
+
+@pytest.fixture
+def ctx(options: WriteOptions) -> Iterator[CommitContext]:
+    found = options.open()
+    yield found
+    found.close()
+
+
+def start(ctx: CommitContext, options: WriteOptions, write_id: str) -> tuple[JobRecord, list[TaskCommit | None]]:
+    """A job with one committed task."""
+    committer = COMMITTERS[options.committer]
+    named = replace(ctx, ids=JobIds(write_id, ctx.ids))
+    job = committer.start_job(named, SaveMode.APPEND, {"write_id": write_id})
+    assert job is not None
+    assert job.job.endswith(write_id)
+    with committer.start_task(ctx, job, 0) as attempt:
+        attempt.open(attempt.file_name(".csv")).write(write_id.encode())
+        return job, [attempt.commit()]
+
+
+def contents(ctx: CommitContext) -> list[str]:
+    return sorted(ctx.store.get(info.key).decode() for _path, info in iter_visible(ctx.store, ctx.prefix))
+
+
+def test_an_undecided_job_is_aborted(
+    ctx: CommitContext, options: WriteOptions, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job, _ = start(ctx, options, MINE)
+    end_write(options, Output())
+    said = capsys.readouterr().err.splitlines()[-1]
+    if options.committer in LEAVES_FILES:
+        assert said == (
+            f"the job is aborted, but files of it are visible (1): delete those with {job.job} in their names"
+        )
+        assert contents(ctx) == [MINE]
+    else:
+        assert said == f"the job is aborted, nothing of it is visible: job {job.job}"
+        assert contents(ctx) == []
+    assert recover(ctx).jobs == []
+
+
+def test_a_committed_job_is_left_as_it_is(
+    ctx: CommitContext, options: WriteOptions, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job, commits = start(ctx, options, MINE)
+    assert COMMITTERS[options.committer].commit_job(ctx, job, commits, 1).committed
+    end_write(options, Output())
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        f"the job was committed already, its rows are there: job {job.job}"
+    )
+    assert contents(ctx) == [MINE]
+
+
+def test_another_job_on_the_destination_goes_on(
+    ctx: CommitContext, options: WriteOptions, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """C7."""
+    job, commits = start(ctx, options, OTHER)
+    end_write(options, Output())
+    assert "never began" in capsys.readouterr().err
+    assert COMMITTERS[options.committer].commit_job(ctx, job, commits, 1).committed
+    assert contents(ctx) == [OTHER]
+
+
+def test_a_store_that_is_away_leaves_the_job_to_recover(capsys: pytest.CaptureFixture[str]) -> None:
+    keys = {"accessKey": "a", "secretKey": "b", "region": "us-east-1"}
+    given = {"path": "s3://bucket/t", "endpoint": "http://127.0.0.1:9", "writeId": MINE, **keys}
+    end_write(parse_write_options(given, overwrite=False), Output())
+    assert "holdfast recover s3://bucket/t" in capsys.readouterr().err.splitlines()[-1]
