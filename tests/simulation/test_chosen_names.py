@@ -24,8 +24,18 @@ from holdfast.commit import (
     recover,
 )
 from holdfast.commit.intents import QUIET_S
-from holdfast.errors import ConflictError, DestinationExistsError, InvalidRequestError, NotFoundError
-from holdfast.stores.faulty import Faulty, SimulatedCrash, crash_at
+from holdfast.errors import (
+    ConflictError,
+    CorruptDataError,
+    DestinationExistsError,
+    HoldfastError,
+    InvalidRequestError,
+    NotFoundError,
+    OutcomeUnknownError,
+    UnavailableError,
+)
+from holdfast.stores.base import iter_uploads
+from holdfast.stores.faulty import Fault, FaultMode, Faulty, SimulatedCrash, crash_at
 from holdfast.stores.intercept import InterceptedStore
 from tests.simulation.world import (
     HOME,
@@ -212,6 +222,58 @@ def test_task_goes_on_after_the_abort_and_is_killed(publication: str, ender: str
             settled(world, expected)
             if not killed.fired:
                 break
+
+
+@pytest.mark.parametrize("fault", [FaultMode.LOST_REPLY, FaultMode.FAIL])
+@pytest.mark.parametrize("publication", PUBLICATIONS)
+def test_trouble_at_every_call_of_a_task(publication: str, fault: FaultMode) -> None:
+    """C9: also an upload whose id nobody got to know goes; after a failure Spark tries again."""
+    for nth in itertools.count(1):
+        world = World(publication)
+        job = start(world.context())
+        faulty = Faulty(Fault(fault, nth=nth))
+        try:
+            first = run_task(world.context(store=InterceptedStore(world.store, faulty)), job, 0, "new")
+        except HoldfastError:
+            first = run_task(world.context(), job, 0, "new")
+        second = run_task(world.context(), job, 1, "new")
+        TWO_PHASE.commit_job(world.context(), job, [first, second], TASKS)
+        assert world.pending() == []
+        recover(world.context())
+        settled(world, job_files("new"))
+        if not faulty.fired:
+            return
+
+
+@pytest.mark.parametrize("times", [1, 3])
+@pytest.mark.parametrize("fault", [FaultMode.LOST_REPLY, FaultMode.FAIL])
+@pytest.mark.parametrize("publication", PUBLICATIONS)
+def test_trouble_at_every_call_of_a_commit_over_the_same_names(publication: str, fault: FaultMode, times: int) -> None:
+    """C1, C8: a completion whose reply is lost is told from the old file of that name, which may be as large."""
+    for nth in itertools.count(1):
+        world = World(publication)
+        run_chosen(world, "old")
+        job, commit = ready(world, "new", SaveMode.OVERWRITE)
+        faulty = Faulty(Fault(fault, nth=nth, times=times))
+        try:
+            commit(world.context(store=InterceptedStore(world.store, faulty)))
+            expected = job_files("new")
+        except (OutcomeUnknownError, UnavailableError):
+            expected = job_files("new" if TWO_PHASE.abort_job(world.context(), job).committed else "old")
+        settled(world, expected)
+        if not faulty.fired:
+            return
+
+
+def test_a_lost_upload_is_not_taken_for_the_old_file_of_its_name() -> None:
+    """Damage is told by the attempt in the metadata: the old file is as large as the lost one."""
+    world = World("upload")
+    run_chosen(world, "old")
+    _, commit = ready(world, "new", SaveMode.OVERWRITE)
+    lost = next(iter_uploads(world.store, ""))
+    world.store.abort_upload(lost.key, lost.upload_id)
+    with pytest.raises(CorruptDataError, match="accept-damage"):
+        commit(world.context())
 
 
 # --- several jobs -----------------------------------------------------------------------------------------------------
