@@ -82,7 +82,8 @@ def test_ctrl_c_in_mid_write_leaves_nothing_visible(tmp_path: Path, committer: s
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
     stdout, stderr = process.communicate(timeout=120)
     assert (process.returncode, stdout) == (130, ""), stderr
-    assert "the job is aborted, nothing of it is visible" in stderr
+    assert "the job is aborted" in stderr
+    assert "nothing of it is" in stderr  # visible; or there, if Spark came to abort it first
     assert "Traceback" not in stderr
     assert visible(tmp_path / "out") == []
     recovered = json.loads(run("recover", str(tmp_path / "out"), "--older-than", "0s", "--json").stdout)

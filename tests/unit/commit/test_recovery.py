@@ -196,3 +196,15 @@ def test_two_live_jobs_of_two_committers_are_left_alone_together() -> None:
     assert bucket.commit(ctx, job, commits).committed
     assert TWO_PHASE.commit_job(ctx, other, [], 0).committed
     assert sorted(bucket.visible().values()) == bucket.expected("new")
+
+
+def test_recovery_at_a_parents_url_spares_the_jobs_below() -> None:
+    """C7: a job's records are in its own destination, which the parent's recovery does not look into."""
+    for committer in ("two_phase", "magic"):
+        bucket = Bucket(committer)
+        ctx = bucket.context("a/t/")
+        job = bucket.start(ctx)
+        commits = [bucket.run_task(ctx, job, task, bucket.contents("new", task)) for task in range(2)]
+        assert recover(bucket.context("a/")).jobs == []
+        assert bucket.commit(ctx, job, commits).committed
+        assert sorted(bucket.visible("a/t/").values()) == bucket.expected("new")

@@ -14,6 +14,7 @@ Source: paper 000, XII.C and Table V; facts on EMRFS, which is closed.
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -25,10 +26,11 @@ from holdfast.commit.classic.staging_layout import staged_jobs
 from holdfast.commit.classic.uploads import complete_all, pending_of_entry
 from holdfast.commit.committer import MULTIPART, Action, Committer, Leftover
 from holdfast.commit.context import CommitContext
+from holdfast.commit.hadoop.magic_path import MAGIC_JOB_PREFIX
 from holdfast.commit.hadoop.pending import PendingSet
 from holdfast.commit.hadoop.uri import encode_uri
 from holdfast.commit.ids import FileOwner, JobId
-from holdfast.commit.layout import is_hidden
+from holdfast.commit.layout import folders, is_hidden
 from holdfast.commit.manifests import check_messages
 from holdfast.commit.measure import Measure
 from holdfast.commit.publication import ATTEMPT_METADATA
@@ -36,7 +38,7 @@ from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, SaveMode, 
 from holdfast.commit.sinks import UploadSink
 from holdfast.commit.task import TaskScope, TaskSteps, totals_of
 from holdfast.errors import HoldfastError
-from holdfast.stores.base import UploadInfo, iter_uploads, multipart
+from holdfast.stores.base import UploadInfo, iter_objects, iter_uploads, multipart
 
 __all__ = ["EMR"]
 
@@ -124,6 +126,13 @@ def _abort_uploads(ctx: CommitContext, job: JobId) -> None:
         pass
 
 
+def _has_magic_below(ctx: CommitContext, job: JobId, uploads: list[UploadInfo]) -> bool:
+    """Whether it is a job of `magic` in a destination below this one (C7): its directory is above all its files."""
+    common = posixpath.commonprefix([upload.key for upload in uploads])
+    starts = (f"{folder}{MAGIC_JOB_PREFIX}{job}/" for folder in folders(ctx.prefix, common))
+    return any(next(iter_objects(ctx.store, start, page_size=1), None) is not None for start in starts)
+
+
 def _leftovers(ctx: CommitContext) -> Iterator[Leftover]:
     """Jobs that have nothing but uploads: those of `emr`, and of any classic committer whose records are gone.
 
@@ -133,7 +142,7 @@ def _leftovers(ctx: CommitContext) -> Iterator[Leftover]:
         return
     recorded = {*magic_jobs(ctx), *staged_jobs(ctx)}
     for job, uploads in sorted(_job_uploads(ctx).items()):
-        if job not in recorded:
+        if job not in recorded and not _has_magic_below(ctx, job, uploads):
             yield Leftover(
                 committer="emr",
                 job=job,
