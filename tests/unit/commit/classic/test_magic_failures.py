@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.commit import CommitContext, JobRecord
+from holdfast.commit import CommitContext, CommitSettings, JobRecord
 from holdfast.commit.classic.magic_layout import attempt_dir, magic_work_path, pendingset_path
 from holdfast.commit.committer import Action
 from holdfast.commit.hadoop.magic_path import magic_dir
@@ -161,13 +161,13 @@ def test_an_attempt_that_goes_on_after_the_job_shows_nothing() -> None:
 
 
 def test_an_attempt_that_commits_during_the_job_commit() -> None:
-    """Paper 000, VIII.C: the set of a partitioned attempt takes the accepted one's place just before it is read."""
+    """Paper 000, VIII.C: the set of a partitioned attempt takes the accepted one's place just before the listing."""
     bucket = Bucket("magic")
     ctx = bucket.context()
     job = bucket.start(ctx)
     late = open_attempt(bucket, ctx, job, 0, {"late": b"late"})
     commits = [run_attempt(bucket, ctx, job, 0, {"accepted": b"accepted"})]
-    race = Before(Operation.GET, late.commit)
+    race = Before(Operation.LIST, late.commit)
     bucket.commit(bucket.context(store=InterceptedStore(bucket.store, race)), job, commits)
     assert race.fired and bucket.visible() == {"late": b"late"}, "C3 does not hold"
     assert uploads(bucket) == [f"{HOME}accepted"], "nobody knows the accepted one's upload any more"
@@ -235,7 +235,7 @@ def test_a_success_report_that_cannot_be_written() -> None:
 def test_the_order_of_the_job_commit() -> None:
     """Paper 000, VI.A: list, load, complete, ``_SUCCESS``, and only then the clean-up."""
     bucket = Bucket("magic")
-    ctx = bucket.context()
+    ctx = bucket.context(settings=CommitSettings(part_size_bytes=4, inline_manifest_bytes=0))
     job = bucket.start(ctx)
     commits = run_tasks(bucket, ctx, job, "new", tasks=1)
     seen: list[str] = []
