@@ -109,6 +109,7 @@ class TaskCommit:
         ref: names and pins the attempt's manifest, where the committer hands it over this way; the protocols of the
             papers let the driver find manifests by listing instead.
         inline: the manifest's own bytes, compressed, when they are few: spares the driver a GET.
+        etag: of the manifest as it was put, where a listing by the driver says which one counts.
     """
 
     job: JobId
@@ -117,9 +118,10 @@ class TaskCommit:
     totals: Totals
     ref: ManifestRef | None = None
     inline: bytes | None = field(default=None, repr=False)
+    etag: str = ""
 
     def manifest_data(self) -> bytes | None:
-        """The manifest's bytes if they travelled with the message; the digest in `ref` is what vouches for them."""
+        """The manifest's bytes if they travelled with the message; the digest in `ref`, or `etag`, vouches for them."""
         return None if self.inline is None else zlib.decompress(self.inline)
 
 

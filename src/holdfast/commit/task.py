@@ -8,6 +8,7 @@ an attempt, which are a value: `TaskSteps`.
 from __future__ import annotations
 
 import contextlib
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -21,7 +22,7 @@ from holdfast.commit.sinks import FileSink, PartBudget, RenameSink, UploadSink
 from holdfast.errors import HoldfastError, InvalidRequestError
 from holdfast.seams import Lane
 
-__all__ = ["TaskAttempt", "TaskScope", "TaskSteps", "totals_of"]
+__all__ = ["TaskAttempt", "TaskScope", "TaskSteps", "inline_record", "totals_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,7 +169,7 @@ class TaskAttempt:
 
         An error here is swallowed: the one that led here is the one to raise (scenario 15).
         """
-        with contextlib.suppress(HoldfastError):
+        with contextlib.suppress(Exception):  # whatever it is, `commit` or `write` has raised it already
             self._scope.lane.drain()
         self._scope.lane.close()
         gone = [_is_gone(sink) for sink in self._sinks.values()]
@@ -188,6 +189,12 @@ def _is_gone(sink: UploadSink | RenameSink) -> bool:
     except HoldfastError:
         return False
     return not in_doubt
+
+
+def inline_record(ctx: CommitContext, data: bytes) -> bytes | None:
+    """A record of the attempt as its message takes it along, or None if it is too large for that."""
+    packed = zlib.compress(data, level=1)  # names repeat: a third to a tenth is left
+    return packed if len(packed) <= ctx.settings.inline_manifest_bytes else None
 
 
 def totals_of(files: tuple[FileEntry, ...]) -> Totals:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
-
 from holdfast.commit import layout
 from holdfast.commit.codec import digest, encode_manifest
 from holdfast.commit.context import CommitContext
@@ -11,7 +9,7 @@ from holdfast.commit.ids import FileOwner, file_name
 from holdfast.commit.publication import PUBLICATIONS
 from holdfast.commit.records import FileEntry, JobRecord, ManifestRef, TaskCommit, TaskManifest
 from holdfast.commit.sinks import RenameSink, UploadSink
-from holdfast.commit.task import TaskScope, TaskSteps, totals_of
+from holdfast.commit.task import TaskScope, TaskSteps, inline_record, totals_of
 
 __all__ = ["TWO_PHASE_TASK"]
 
@@ -39,8 +37,7 @@ def _commit(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
     # The name is this attempt's alone: writing it again after a lost reply writes the same bytes.
     scope.ctx.store.put(scope.ctx.key(key), data)
     ref = ManifestRef(key=key, sha256=digest(data), task=owner.task, totals=totals)
-    packed = zlib.compress(data, level=1)  # names repeat: a third to a tenth is left
-    inline = packed if len(packed) <= scope.ctx.settings.inline_manifest_bytes else None
+    inline = inline_record(scope.ctx, data)
     return TaskCommit(job=owner.job, task=owner.task, attempt=owner.attempt, totals=totals, ref=ref, inline=inline)
 
 

@@ -24,7 +24,7 @@ from holdfast.commit.classic.jobs import start_over, succeed
 from holdfast.commit.classic.magic_file import iter_pending_paths, load_pending, open_magic_file
 from holdfast.commit.classic.magic_layout import attempt_dir, magic_work_path, pendingset_path
 from holdfast.commit.classic.magic_recovery import magic_leftovers
-from holdfast.commit.classic.magic_sets import clean_up, list_pendingsets, load_pendingset
+from holdfast.commit.classic.magic_sets import clean_up, find_pendingsets, load_pendingset
 from holdfast.commit.classic.moves import delete_dir
 from holdfast.commit.classic.names import attempt_name, file_name
 from holdfast.commit.classic.uploads import abort_all, complete_all
@@ -37,7 +37,7 @@ from holdfast.commit.measure import Measure
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, SaveMode, TaskCommit
 from holdfast.commit.sinks import UploadSink
 from holdfast.commit.success import read_success
-from holdfast.commit.task import TaskScope, TaskSteps, totals_of
+from holdfast.commit.task import TaskScope, TaskSteps, inline_record, totals_of
 from holdfast.errors import CorruptDataError, HoldfastError, InvalidRequestError, NotFoundError
 
 __all__ = ["MAGIC", "MODES"]
@@ -88,7 +88,7 @@ def _commit_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
             )
         )
         try:
-            ctx.store.put(ctx.key(pendingset_path(owner.job, owner.task)), data)
+            written = ctx.store.put(ctx.key(pendingset_path(owner.job, owner.task)), data)
         except HoldfastError:
             abort_all(measure, pendings)
             raise
@@ -97,7 +97,14 @@ def _commit_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
     except HoldfastError as error:  # the task is committed; the directory goes with the job's
         _log.warning("the directory of a committed attempt could not be deleted yet (%s)", error)
     totals = totals_of(tuple(pending.file_entry(ctx.prefix) for pending in pendings))
-    return TaskCommit(job=owner.job, task=owner.task, attempt=owner.attempt, totals=totals)
+    return TaskCommit(
+        job=owner.job,
+        task=owner.task,
+        attempt=owner.attempt,
+        totals=totals,
+        inline=inline_record(ctx, data),
+        etag=written.etag,
+    )
 
 
 def _load_all(measure: Measure, owner: FileOwner, paths: list[str], rows: dict[str, int]) -> list[SinglePending]:
@@ -143,6 +150,9 @@ def _commit_job(
 ) -> JobOutcome:
     """Complete the uploads of every pending set that a listing shows; then ``_SUCCESS``; then clean up.
 
+    A set that travelled with its task's message is not read again if the listing shows the etag that its put had: the
+    listing alone says what counts, so a set that was written over since is read.
+
     Guarantee: on return every file of the sets is visible. After an error the files that became visible are deleted
     again and the other uploads aborted, as far as the store lets: the job has to be run again.
 
@@ -156,11 +166,21 @@ def _commit_job(
     ctx = measure.ctx
     reported = check_messages(job, commits, tasks)
     with measure.stage("job_stage_load_manifests"):
-        names = list_pendingsets(ctx, job.job)
+        names = find_pendingsets(ctx, job.job)
     if reported and not names:
         raise NotFoundError("the job has no pending sets, it was committed or aborted: run it again", job=job.job)
     with measure.stage("job_stage_complete_uploads"):
-        published = complete_all(measure, names, lambda path: load_pendingset(measure, job.job, path))
+        travelled = {
+            pendingset_path(job.job, commit.task): commit
+            for commit in reported
+            if commit.etag and names.get(pendingset_path(job.job, commit.task)) == commit.etag
+        }
+
+        def load(path: str) -> PendingSet:
+            data = travelled[path].manifest_data() if path in travelled else None
+            return load_pendingset(measure, job.job, path, data)
+
+        published = complete_all(measure, list(names), load)
     outcome = succeed(
         measure,
         job,

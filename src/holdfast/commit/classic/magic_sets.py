@@ -21,7 +21,7 @@ from holdfast.commit.measure import Measure
 from holdfast.errors import CorruptDataError, HoldfastError, NotFoundError
 from holdfast.stores.base import iter_objects, iter_uploads, multipart
 
-__all__ = ["clean_up", "list_pendingsets", "load_pendingset"]
+__all__ = ["clean_up", "find_pendingsets", "list_pendingsets", "load_pendingset"]
 
 _Upload: TypeAlias = "tuple[str, str]"  # key and upload id
 
@@ -29,14 +29,22 @@ _ROUNDS = 3
 _log = logging.getLogger(__name__)
 
 
+def find_pendingsets(ctx: CommitContext, job: JobId) -> dict[str, str]:
+    """The job's pending sets in the order of tasks: etags by path relative to the destination."""
+    found = iter_objects(ctx.store, ctx.key(pendingset_start(job)))
+    return dict(sorted((info.key[len(ctx.prefix) :], info.etag) for info in found if is_pendingset(info.key)))
+
+
 def list_pendingsets(ctx: CommitContext, job: JobId) -> list[str]:
     """Paths of the job's pending sets, relative to the destination, in the order of tasks."""
-    found = iter_objects(ctx.store, ctx.key(pendingset_start(job)))
-    return sorted(info.key[len(ctx.prefix) :] for info in found if is_pendingset(info.key))
+    return list(find_pendingsets(ctx, job))
 
 
-def load_pendingset(measure: Measure, job: JobId, path: str) -> PendingSet:
+def load_pendingset(measure: Measure, job: JobId, path: str, data: bytes | None = None) -> PendingSet:
     """One pending set, checked.
+
+    Args:
+        data: its bytes, if the caller has them; else they are read.
 
     Raises:
         CorruptDataError: it cannot be read, or is another job's.
@@ -44,7 +52,8 @@ def load_pendingset(measure: Measure, job: JobId, path: str) -> PendingSet:
     """
     ctx = measure.ctx
     with measure.recorder.timed("op_load_manifest"):
-        data = ctx.store.get(ctx.key(path))
+        if data is None:
+            data = ctx.store.get(ctx.key(path))
         return decode_pendingset(path, data, bucket=bucket_name(ctx.url), prefix=ctx.prefix, job_id=job)
 
 
