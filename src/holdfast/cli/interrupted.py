@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from holdfast.cli.output import Output
-from holdfast.commit import CommitContext, Committer, JobId, JobRecord, SaveMode, get_committer, read_history
+from holdfast.commit import (
+    COMMITTERS,
+    CommitContext,
+    Committer,
+    JobId,
+    JobRecord,
+    SaveMode,
+    get_committer,
+    read_history,
+)
 from holdfast.commit.committer import Action, Leftover
 from holdfast.commit.recovery import find_leftovers
 from holdfast.commit.written import find_files, find_written, is_job_of
@@ -39,7 +48,7 @@ def _end(ctx: CommitContext, committer: Committer, write_id: str) -> str:
         if record is not None and record.details.get("write_id") == write_id:
             outcome = committer.abort_job(ctx, record)
             return _committed(outcome.job) if outcome.committed else _aborted(outcome.job)
-    found = _leftover(ctx, committer, write_id)
+    found = _leftover(ctx, write_id)
     if found is not None:
         found.finish()
     written = find_written(ctx, write_id)
@@ -78,8 +87,13 @@ def _record(job: str, committer: Committer) -> JobRecord:
     )
 
 
-def _leftover(ctx: CommitContext, committer: Committer, write_id: str) -> Leftover | None:
-    return next((one for one in find_leftovers(ctx, committer) if is_job_of(one.job, write_id)), None)
+def _leftover(ctx: CommitContext, write_id: str) -> Leftover | None:
+    """What the write's job has left. All committers are asked: jobs of `file-v1` and `file-v2` look alike at first."""
+    for committer in COMMITTERS.values():
+        for found in find_leftovers(ctx, committer):
+            if is_job_of(found.job, write_id):
+                return found
+    return None
 
 
 def _committed(job: str) -> str:

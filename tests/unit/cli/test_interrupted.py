@@ -75,6 +75,21 @@ def test_an_undecided_job_is_aborted(
     assert recover(ctx).jobs == []
 
 
+def test_a_job_without_a_committed_task_is_aborted(
+    ctx: CommitContext, options: WriteOptions, capsys: pytest.CaptureFixture[str]
+) -> None:
+    committer = COMMITTERS[options.committer]
+    job = committer.start_job(replace(ctx, ids=JobIds(MINE, ctx.ids)), SaveMode.APPEND, {"write_id": MINE})
+    assert job is not None
+    with committer.start_task(ctx, job, 0) as attempt:
+        sink = attempt.open(attempt.file_name(".csv"))
+        sink.write(b"x" * 9_000_000)
+        end_write(options, Output())
+    assert "nothing of it is" in capsys.readouterr().err
+    assert contents(ctx) == []
+    assert recover(ctx).jobs == []
+
+
 def test_a_committed_job_is_left_as_it_is(
     ctx: CommitContext, options: WriteOptions, capsys: pytest.CaptureFixture[str]
 ) -> None:
