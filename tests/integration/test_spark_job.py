@@ -122,7 +122,7 @@ def failing(how: str, attempts: int) -> Callable[[Task, Iterable[Any]], Iterator
     ("run", "how"), [("foreachPartition", "raise"), ("mapInArrow", "kill"), ("mapInPandas", "raise")]
 )
 def test_a_retried_task_counts_once(rows: DataFrame, tmp_path: Path, run: str, how: str) -> None:
-    """facts: faults 1 and 2; scenario 26: the message of the accepted attempt names the files that count."""
+    """facts: faults 1 and 2: what the accepted attempt reports is what counts (C3)."""
     target = tmp_path / "t"
     with holdfast.job(rows.sparkSession, str(target)) as job:
         RUNS[run](rows, job.attempt(failing(how, attempts=2)))
@@ -316,7 +316,7 @@ def on_server(url: str, s3: S3Options) -> dict[str, bytes]:
 
 @pytest.mark.s3
 def test_a_thousand_small_files(spark: SparkSession, access: dict[str, Any], s3: S3Options) -> None:
-    """On S3: their uploads are announced in batches; each file appears once, byte for byte."""
+    """On S3: their uploads are announced in batches; each file appears once, byte for byte. Scenario 33: spaces."""
     url = "s3://spark-job/thousand files"
 
     def save(task: Task, rows: Iterable[Any]) -> None:

@@ -63,7 +63,7 @@ def job(
 
     Guarantee: only files of attempts whose results Spark accepted appear, each partition's once; an error in the block
     (also Ctrl-C) aborts the job and goes on its way. After `OutcomeUnknownError` ``holdfast recover`` tells what became
-    of the job, and ends it.
+    of the job, and ends it. Other committers than the default guarantee less: docs/committers.md.
 
     Args:
         spark: the session, of a classic Spark application.
