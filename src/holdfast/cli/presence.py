@@ -43,8 +43,8 @@ def require_history(ctx: CommitContext) -> History:
         require_anything(ctx)
         if next(iter_visible(ctx.store, ctx.prefix), None) is not None:
             raise InvalidRequestError(
-                "there is no decision log here: not written by Holdfast, or with a committer that keeps none: look with "
-                "holdfast show, or name the directory that was written to",
+                "there is no decision log here: not written by Holdfast, or with a committer that keeps none: look "
+                "with holdfast show, or name the directory that was written to",
                 url=ctx.url,
             )
     return history
