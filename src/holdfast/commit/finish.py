@@ -25,7 +25,7 @@ from holdfast.commit.statistics import NO_STATISTICS, Statistics
 from holdfast.commit.streams import dead_batches
 from holdfast.commit.success import FILENAME_LIMIT, write_success
 from holdfast.errors import CorruptDataError, NotFoundError
-from holdfast.stores.base import ObjectInfo, batched_keys, iter_objects
+from holdfast.stores.base import batched_keys, iter_objects
 
 __all__ = ["clean_up", "finish_decision", "finish_earlier"]
 
@@ -195,17 +195,20 @@ def clean_up(ctx: CommitContext, over: OverJobs, publication: Publication, quiet
     Crash: a folder without its record, which belongs to nobody; the next job takes it.
     """
     prefix = ctx.key(layout.JOBS)
-    names: dict[str, str] = {}
-    found: list[ObjectInfo] = []
+    keys: set[str] = set()
+    intents: dict[str, float] = {}
     for info in iter_objects(ctx.store, prefix):
         name = info.key[len(prefix) :].partition("/")[0]
         if is_job_id(name) and over.is_over(JobId(name), prefix):
-            names[info.key] = name
-            found.append(info)
-    intents = [key for key in names if is_intents(key)]
+            keys.add(info.key)
+            if is_intents(info.key):
+                intents[info.key] = info.modified_at_s
     aborted, contested = publication.sweep(ctx, over.is_over, intents)
-    kept = set(intents) if contested else unreported_intents(found, ctx.clock.now_s(), quiet_s)
-    gone = [key for key in names if key not in kept]
+    if contested:
+        keys -= intents.keys()
+    else:
+        keys -= unreported_intents(intents, keys, ctx.clock.now_s() - quiet_s)
+    gone = sorted(keys)  # a crash halfway leaves the later ones: job.json comes behind attempts/
     for batch in batched_keys(gone):
         ctx.store.delete_many(batch)
-    return aborted, len({names[key] for key in gone})
+    return aborted, len({key[len(prefix) :].partition("/")[0] for key in gone})

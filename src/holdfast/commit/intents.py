@@ -18,7 +18,7 @@ Order is everything (C7, C9):
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from holdfast.commit import layout
 from holdfast.commit.codec import decode_intents, encode_intents
@@ -26,7 +26,7 @@ from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import FileOwner, JobId, is_job_id
 from holdfast.errors import NotFoundError
 from holdfast.seams import Lane
-from holdfast.stores.base import ObjectInfo, UploadInfo, batched_keys, iter_objects
+from holdfast.stores.base import UploadInfo, batched_keys, iter_objects
 
 __all__ = ["QUIET_S", "Intents", "find_announcers", "is_intents", "judge_keys", "unreported_intents"]
 
@@ -93,21 +93,21 @@ class Intents:
 
 
 # --- sweeping ---------------------------------------------------------------------------------------------------------
-def unreported_intents(infos: Iterable[ObjectInfo], now_s: float, quiet_s: float) -> set[str]:
-    """Records among `infos` that must outlive this sweep: of attempts that have not reported and may be alive.
+def unreported_intents(records: Mapping[str, float], keys: Collection[str], since_s: float) -> set[str]:
+    """Records that must outlive this sweep: of attempts that have not reported and may be alive.
 
     Args:
-        infos: folders of jobs that are over, as one listing shows them.
-        quiet_s: an attempt that wrote nothing for so long is dead.
+        records: when each was written, by key.
+        keys: all that is in the folders of their jobs, as the same listing shows it.
+        since_s: what was written before that moment is of an attempt that is dead.
     """
-    infos = list(infos)
-    keys = {info.key for info in infos}
     kept = set()
-    for info in infos:
-        found = _RECORD.fullmatch(info.key)
+    for key, written_at_s in records.items():
+        found = _RECORD.fullmatch(key)
+        assert found is not None, "is_intents found them"
         # The manifest is an attempt's last act: behind it no upload is started.
-        if found and f"{found[1]}.jsonl" not in keys and now_s - info.modified_at_s < quiet_s:
-            kept.add(info.key)
+        if f"{found[1]}.jsonl" not in keys and written_at_s > since_s:
+            kept.add(key)
     return kept
 
 
