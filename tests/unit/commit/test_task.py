@@ -25,7 +25,7 @@ def manifest_of(world: World, commit: TaskCommit) -> TaskManifest:
 
 
 def test_request_cost_of_a_task() -> None:
-    """Scenario 70, facts 2.5: a small file is one create and one part, the task one more PUT; no HEAD, LIST or DELETE."""
+    """Scenario 70, facts 2.5: a small file is one create and one part, the task one PUT; no HEAD, LIST or DELETE."""
     world = World("upload")
     job = start(world.context())
     recorded = Recorded()
