@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -58,14 +58,12 @@ def bucket(server: SeaweedServer) -> None:
     server.create_bucket("committers")
 
 
-def _places() -> Iterator[Any]:
-    for name in COMMITTERS:
-        for store in ("disk", "s3"):
-            if store == "disk" or name not in RENAMES:
-                yield pytest.param((name, store), id=f"{name}-{store}")
+def _places(on_s3: Iterable[str]) -> list[Any]:
+    places = [(name, "disk") for name in COMMITTERS] + [(name, "s3") for name in on_s3]
+    return [pytest.param(place, id="-".join(place)) for place in places]
 
 
-@pytest.fixture(params=_places())
+@pytest.fixture
 def table(
     request: pytest.FixtureRequest, spark: SparkSession, server: SeaweedServer, tmp_path: Path
 ) -> Iterator[Table]:
@@ -95,6 +93,7 @@ def rows(spark: SparkSession) -> DataFrame:
     return spark.range(0, 60, 1, 3).selectExpr("id", "cast(id % 3 as int) as k", "concat('v', id) as v")
 
 
+@pytest.mark.parametrize("table", _places(name for name in COMMITTERS if name not in RENAMES), indirect=True)
 def test_what_was_written_is_read_back(table: Table, rows: DataFrame) -> None:
     first = table.write(rows)
     assert (first.rows, first.finished) == (60, True)
@@ -107,6 +106,7 @@ def test_what_was_written_is_read_back(table: Table, rows: DataFrame) -> None:
     assert sorted((row["id"], row["k"], row["v"]) for row in found) == [(n, n % 3, f"v{n}") for n in range(10, 60)]
 
 
+@pytest.mark.parametrize("table", _places(["magic", "staging-partitioned"]), indirect=True)
 def test_modes_of_a_partitioned_table(table: Table, rows: DataFrame) -> None:
     """Each mode does what it says, at the moment that the committer's paper says, or is refused."""
     modes = COMMITTERS[table.committer].modes
