@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -393,6 +394,35 @@ def test_uploads_removed_by_a_foreign_hand() -> None:
     assert not report.clean and job.job in report.damaged
     assert recover(ctx, accept_damage=True).clean
     assert len(world.contents()) == len(expected("new")) - 1
+
+
+@pytest.mark.parametrize("publication", PUBLICATIONS)
+def test_job_in_a_destination_above_another(publication: str) -> None:
+    """C7: jobs, aborts and recovery in ``out put/dataset1/`` while one of ``out put/`` writes there: nothing is lost."""
+    parent = "out put/"
+
+    def prepare(world: World) -> tuple[Callable[[CommitContext], object], Callable[[], object]]:
+        def others() -> None:
+            run_job(world.context(), "child")
+            TWO_PHASE.abort_job(world.context(), start(world.context()))
+            recover(world.context())
+
+        def write_below(ctx: CommitContext) -> None:
+            above = replace(ctx, prefix=parent, url=f"memory://world/{parent}")
+            job = start(above)
+            with TWO_PHASE.start_task(above, job, 0) as attempt:
+                for path in (f"dataset1/day=0/{attempt.file_name('.txt')}", "dataset1/of my choice.txt"):
+                    sink = attempt.open(path)
+                    sink.write(b"of the parent")
+                    sink.close()
+                commit = attempt.commit()
+            assert TWO_PHASE.commit_job(above, job, [commit], 1).finished
+
+        return write_below, others
+
+    for world in interleavings(publication, prepare):
+        assert world.contents() == sorted([*expected("child"), b"of the parent", b"of the parent"])
+        assert world.pending() == [] and world.leftovers(parent) == [] and world.leftovers() == []
 
 
 @pytest.mark.parametrize("publication", PUBLICATIONS)

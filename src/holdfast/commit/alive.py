@@ -10,7 +10,7 @@ from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import JobId
 from holdfast.commit.records import StreamMark
 from holdfast.commit.streams import is_dead
-from holdfast.errors import CorruptDataError, NotFoundError
+from holdfast.errors import AccessDeniedError, CorruptDataError, NotFoundError
 
 _NONE: Mapping[str, StreamMark] = {}
 
@@ -21,8 +21,8 @@ class OverJobs:
     """Tells jobs that are over from those that may still commit; remembers what it has looked up.
 
     A job's record comes before its first upload and goes when nothing of it waits: a job that has one is never touched.
-    The record lies in the job's destination, which may be any folder between the context's prefix and the key: a sweep
-    of ``s3://bucket`` meets the uploads of a job that writes to ``s3://bucket/flights``.
+    The record lies in the job's destination, which may be any folder above the key: a sweep of ``s3://bucket`` meets
+    the uploads of a job that writes to ``s3://bucket/flights``, and one of ``s3://bucket/flights/month=1`` does, too.
 
     Args:
         ctx: where the sweep looks.
@@ -45,21 +45,25 @@ class OverJobs:
         """
         if job in self._known:
             return True
-        return not any(self._is_protected(folder, job) for folder in layout.folders(self._ctx.prefix, key))
+        return not any(self._is_protected(folder, job) for folder in layout.folders(key))
 
     def _is_protected(self, folder: str, job: JobId) -> bool:
         key = folder + layout.job_record(job)
         if key not in self._records:
             # The log that says how far streams have come is that of the context's own destination.
             with_stream = bool(self._dead) and folder == self._ctx.prefix
-            self._records[key] = self._may_commit(key) if with_stream else self._exists(key)
+            self._records[key] = self._may_commit(key) if with_stream else self._exists(folder, key)
         return self._records[key]
 
-    def _exists(self, key: str) -> bool:
+    def _exists(self, folder: str, key: str) -> bool:
         try:
             self._ctx.store.head(key)
         except NotFoundError:
             return False
+        except AccessDeniedError:
+            if len(folder) >= len(self._ctx.prefix):
+                raise
+            return False  # credentials for this destination alone: the jobs that they cannot see are not above it
         return True
 
     def _may_commit(self, key: str) -> bool:

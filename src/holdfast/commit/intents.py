@@ -24,7 +24,7 @@ from holdfast.commit import layout
 from holdfast.commit.codec import decode_intents, encode_intents
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import FileOwner, JobId, is_job_id
-from holdfast.errors import NotFoundError
+from holdfast.errors import AccessDeniedError, NotFoundError
 from holdfast.seams import Lane
 from holdfast.stores.base import UploadInfo, batched_keys, iter_objects
 
@@ -130,13 +130,13 @@ def judge_keys(
     own = wanted & _announced(ctx, ctx.prefix, records)
     contested: set[str] = set()
     # Later than the listing of uploads: whoever had started one of them by then is found now (C7).
-    for home in sorted({home for key in own for home in layout.folders(ctx.prefix, key)}):
+    for home in sorted({home for key in own for home in layout.folders(key)}):
         contested |= own & _announced(ctx, home, _live_records(ctx, home, is_over))
     return own - contested, contested
 
 
 def find_announcers(ctx: CommitContext, uploads: Iterable[UploadInfo]) -> dict[str, set[JobId]]:
-    """The jobs that have announced uploads, by key; also jobs in destinations below the context's own.
+    """The jobs that have announced uploads, by key; also jobs in destinations below or above the context's own.
 
     Args:
         uploads: what is asked about; nothing is read if their keys tell whose they are.
@@ -146,7 +146,7 @@ def find_announcers(ctx: CommitContext, uploads: Iterable[UploadInfo]) -> dict[s
     """
     found: dict[str, set[JobId]] = {}
     unnamed = {upload.key for upload in uploads if layout.job_of(upload.key) is None}
-    for home in sorted({home for key in unnamed for home in layout.folders(ctx.prefix, key)}):
+    for home in sorted({home for key in unnamed for home in layout.folders(key)}):
         for job, keys in _read(ctx, home, (record for _, record in _records(ctx, home))):
             for key in unnamed.intersection(keys):
                 found.setdefault(key, set()).add(job)
@@ -155,10 +155,15 @@ def find_announcers(ctx: CommitContext, uploads: Iterable[UploadInfo]) -> dict[s
 
 def _records(ctx: CommitContext, home: str) -> Iterator[tuple[JobId, str]]:
     jobs = home + layout.JOBS
-    for info in iter_objects(ctx.store, jobs):
-        name = info.key[len(jobs) :].partition("/")[0]
-        if is_job_id(name) and is_intents(info.key):
-            yield JobId(name), info.key
+    try:
+        for info in iter_objects(ctx.store, jobs):
+            name = info.key[len(jobs) :].partition("/")[0]
+            if is_job_id(name) and is_intents(info.key):
+                yield JobId(name), info.key
+    except AccessDeniedError:
+        if len(home) >= len(ctx.prefix):
+            raise
+        # Credentials for this destination alone, as in `holdfast.commit.alive`.
 
 
 def _live_records(ctx: CommitContext, home: str, is_over: Callable[[JobId, str], bool]) -> Iterator[str]:

@@ -96,11 +96,11 @@ def replaced_list(job: JobId, token: str) -> str:
     return f"{job_dir(job)}replaced-{token}.jsonl"
 
 
-def folders(prefix: str, key: str) -> Iterator[str]:
-    """Every folder from `prefix` down to the one that holds `key`: each may be a destination."""
-    yield prefix
+def folders(key: str) -> Iterator[str]:
+    """Every folder from the store's root down to the one that holds `key`: each may be a destination."""
+    yield ""
     for position, character in enumerate(key):
-        if character == "/" and position >= len(prefix):
+        if character == "/":
             yield key[: position + 1]
 
 

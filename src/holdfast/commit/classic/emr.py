@@ -37,7 +37,7 @@ from holdfast.commit.publication import ATTEMPT_METADATA
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, SaveMode, TaskCommit, Totals
 from holdfast.commit.sinks import UploadSink
 from holdfast.commit.task import TaskScope, TaskSteps, totals_of
-from holdfast.errors import HoldfastError
+from holdfast.errors import AccessDeniedError, HoldfastError
 from holdfast.stores.base import UploadInfo, iter_objects, iter_uploads, multipart
 
 __all__ = ["EMR"]
@@ -127,10 +127,18 @@ def _abort_uploads(ctx: CommitContext, job: JobId) -> None:
 
 
 def _has_magic_below(ctx: CommitContext, job: JobId, uploads: list[UploadInfo]) -> bool:
-    """Whether it is a job of `magic` in a destination below this one (C7): its directory is above all its files."""
+    """Whether it is a job of `magic` in another destination (C7): its directory is above all its files."""
     common = posixpath.commonprefix([upload.key for upload in uploads])
-    starts = (f"{folder}{MAGIC_JOB_PREFIX}{job}/" for folder in folders(ctx.prefix, common))
-    return any(next(iter_objects(ctx.store, start, page_size=1), None) is not None for start in starts)
+
+    def is_magic_home(folder: str) -> bool:
+        try:
+            return next(iter_objects(ctx.store, f"{folder}{MAGIC_JOB_PREFIX}{job}/", page_size=1), None) is not None
+        except AccessDeniedError:
+            if folder.startswith(ctx.prefix):
+                raise
+            return False  # credentials for this destination alone, as in `holdfast.commit.alive`
+
+    return any(is_magic_home(folder) for folder in folders(common))
 
 
 def _leftovers(ctx: CommitContext) -> Iterator[Leftover]:
