@@ -22,7 +22,7 @@ pytestmark = [
 
 def test_the_guide_runs_as_it_stands(spark: SparkSession, tmp_path: Path) -> None:
     examples = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "files.md").read_text(), re.DOTALL)
-    assert len(examples) == 2
+    assert len(examples) == 3
     url = str(tmp_path / "images")
     names: dict[str, object] = {"spark": spark, "url": url}
     for example in examples:
