@@ -8,11 +8,12 @@ help: ## List the targets
 demo: ## Watch real data go through Spark into an S3 server while tasks and the driver are killed
 	@scripts/run --java holdfast demo
 
-test: ## Run the default tests (under 10 minutes on 2 cores)
+test: ## Run the default tests (under 15 minutes on 2 cores)
 	@scripts/run --java python -m pytest
 
-bench: ## Measure the write path and the job commit against Spark's own
+bench: ## Measure the write path and the job commit against Spark's own, then every committer on one job
 	@scripts/run --java python benchmarks/write_path.py
+	@scripts/run python benchmarks/committers.py
 
 check: lint types ## Run lint, types and every test, the long ones too
 	@scripts/run --java python -m pytest -m ""

@@ -398,7 +398,7 @@ def test_uploads_removed_by_a_foreign_hand() -> None:
 
 @pytest.mark.parametrize("publication", PUBLICATIONS)
 def test_job_in_a_destination_above_another(publication: str) -> None:
-    """C7: jobs, aborts and recovery in ``out put/dataset1/`` while one of ``out put/`` writes there: nothing is lost."""
+    """C7: jobs, aborts and recovery in ``out put/dataset1/`` while one of ``out put/`` writes there."""
     parent = "out put/"
 
     def prepare(world: World) -> tuple[Callable[[CommitContext], object], Callable[[], object]]:
