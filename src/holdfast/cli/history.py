@@ -54,9 +54,10 @@ def history(url: str, limit: int, reach: Reach, out: Output) -> None:
     ]
     out.document({"url": ctx.url, "decisions": [_fields(one) for one in newest], "undecided": open_jobs})
     if newest:
+        streams = any(one.entry.record.stream for one in newest)
         out.table(
-            ["#", "job", "outcome", "mode", "files", "rows", "size"],
-            [_row(one) for one in newest],
+            ["#", "job", "outcome", "mode", *(["stream, batch"] if streams else []), "files", "rows", "size"],
+            [_row(one, streams) for one in newest],
             right=["#", "files", "rows", "size"],
         )
     hidden = len(found.decisions) - len(newest)
@@ -90,11 +91,15 @@ def _fields(decision: Decision) -> dict[str, object]:
         "files": entry.totals.files,
         "rows": entry.totals.rows,
         "bytes": entry.totals.size_bytes,
+        "stream": entry.record.stream.stream if entry.record.stream else None,
+        "batch": entry.record.stream.batch if entry.record.stream else None,
     }
 
 
-def _row(decision: Decision) -> tuple[str, ...]:
+def _row(decision: Decision, streams: bool) -> tuple[str, ...]:
     entry = decision.entry
+    batch = entry.record.stream
     totals = entry.totals
     counts = (f"{totals.files:,}", f"{totals.rows:,}", size(totals.size_bytes)) if entry.manifests else ("", "", "")
-    return (str(entry.seq), entry.job, _outcome(decision), entry.record.mode.value, *counts)
+    which = (f"{batch.stream}, {batch.batch}" if batch else "",) if streams else ()
+    return (str(entry.seq), entry.job, _outcome(decision), entry.record.mode.value, *which, *counts)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 
 import pytest
 
-from holdfast.commit import TWO_PHASE, SaveMode, open_context
+from holdfast.commit import TWO_PHASE, SaveMode, StreamBatch, open_context
+from holdfast.commit.stream_jobs import join_batch, plan_batch
 from holdfast.testing.moto import MotoServer
 from tests.unit.cli.destinations import commit_table, run, start_table
 
@@ -222,3 +224,20 @@ def test_read_of_a_missing_bucket_says_so(monkeypatch: pytest.MonkeyPatch) -> No
         result = run("read", "s3://no-bucket/t", "--endpoint-url", server.endpoint_url, "--region", "us-east-1")
     assert result.exit_code == 2
     assert result.stderr == "error: no such bucket: create it or check the url bucket='no-bucket'\n"
+
+
+def test_history_names_stream_and_batch(url: str) -> None:
+    commit_table(url)
+    assert "batch" not in run("history", url).output
+    with contextlib.closing(open_context(url)) as ctx:
+        job = join_batch(
+            ctx,
+            plan_batch(ctx, SaveMode.APPEND, {"format": "parquet"}),
+            StreamBatch(stream="flights", checkpoint="query-1", batch=7),
+        )
+        assert job is not None
+        with TWO_PHASE.start_task(ctx, job, 0) as attempt:
+            assert TWO_PHASE.commit_job(ctx, job, [attempt.commit()], 1).committed
+    assert "flights, 7" in run("history", url).output
+    newest = json.loads(run("history", url, "--json").output)["decisions"][-1]
+    assert (newest["stream"], newest["batch"]) == ("flights", 7)
