@@ -66,7 +66,14 @@ class Reach:
         from holdfast.commit import open_context
         from holdfast.commit.context import silent
 
-        ctx = open_context(url, s3=self.s3_options(), settings=settings, progress=progress or silent, staging=staging)
+        ctx = open_context(
+            url,
+            s3=self.s3_options(),
+            settings=settings,
+            progress=progress or silent,
+            staging=staging,
+            leave_no_trace=True,
+        )
         try:
             yield ctx
         finally:

@@ -24,6 +24,7 @@ def open_context(
     threads: int = 32,
     progress: Progress = silent,
     staging: bool = False,
+    leave_no_trace: bool = False,
 ) -> CommitContext:
     """A context for the destination at `url`. Opens no connection yet; the caller closes it.
 
@@ -31,6 +32,7 @@ def open_context(
         s3: endpoint and credentials for ``s3://`` urls; None leaves both to boto3's own chain.
         threads: calls to the store that run side by side during job commit.
         staging: whether a scratch and a shared directory are wanted.
+        leave_no_trace: who only looks for what others staged makes no directory for it: without one there is nothing.
 
     Raises:
         InvalidRequestError: the url cannot be understood; says why. Or `scratch_dir` is no directory of this machine.
@@ -42,8 +44,8 @@ def open_context(
         store=destination.store,
         prefix=destination.prefix,
         url=destination.url,
-        scratch=_scratch(settings.scratch_dir) if staging else None,
-        shared=_place(settings.shared_dir or os.path.join(_own_directory(), "shared"), s3) if staging else None,
+        scratch=_scratch(settings.scratch_dir or _own("scratch", leave_no_trace)) if staging else None,
+        shared=_place(settings.shared_dir or _own("shared", leave_no_trace), s3) if staging else None,
         reports=_place(settings.report_dir, s3) if settings.report_dir else None,
         runner=ThreadRunner(threads),
         settings=settings,
@@ -62,14 +64,16 @@ def _scratch(directory: str) -> Place:
         raise InvalidRequestError(
             "a task's files are staged on its own machine: name a directory with scratch_dir", scratch_dir=directory
         )
-    url = open_destination(directory or os.path.join(_own_directory(), "scratch")).url
+    url = open_destination(directory).url
     # What is staged is uploaded before the task reports: power failing here is the task failing.
     return Place(store=LocalStore(url.removeprefix("file://"), durable=False), prefix="", url=url)
 
 
-def _own_directory() -> str:
-    """A directory that no other user of the machine can look into or put anything into (paper 001, Security)."""
+def _own(name: str, leave_no_trace: bool) -> str:
+    """`name` in a directory that no other user can look into or put anything into (paper 001, Security)."""
     path = os.path.join(tempfile.gettempdir(), f"holdfast-{os.getuid()}")
+    if leave_no_trace and not os.path.lexists(path):
+        return os.path.join(path, name)
     os.makedirs(path, mode=0o700, exist_ok=True)
     found = os.lstat(path)
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
@@ -78,4 +82,4 @@ def _own_directory() -> str:
             "shared_dir",
             path=path,
         )
-    return path
+    return os.path.join(path, name)
