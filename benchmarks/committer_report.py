@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -24,14 +25,14 @@ def _requests(by_kind: Mapping[str, int]) -> str:
 
 
 def show_runs(runs: Sequence[CommitterRun], shape: Shape, console: Console) -> None:
-    """A table a world."""
+    """A table a world; requests are those of the job commit, a file."""
     for world in dict.fromkeys(run.world for run in runs):
         table = Table(
             title=f"{world}: {shape.tasks} tasks x {shape.files_per_task} files, {shape.threads} threads",
             title_justify="left",
         )
-        table.add_column("committer")
-        for name in ("task commit", "job commit", "of it clean-up", "requests a file", "copied"):
+        table.add_column("committer", no_wrap=True)
+        for name in ("task commit", "job commit", "clean-up", "requests", "copied"):
             table.add_column(name, justify="right")
         for run in (run for run in runs if run.world == world):
             table.add_row(
@@ -55,6 +56,18 @@ def write_runs(runs: Sequence[CommitterRun], shape: Shape, path: Path) -> None:
     path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
 
 
+def _clip(axis: Any, runs: Sequence[CommitterRun]) -> None:
+    """A bar that is many times as long as the next one ends at the edge, with its length written beside it."""
+    lengths = sorted((run.job_commit_s for run in runs), reverse=True)
+    if len(lengths) < 2 or lengths[0] < 3 * lengths[1]:
+        return
+    edge = 1.5 * max(lengths[1], *(run.task_commit_s for run in runs))
+    axis.set_xlim(0, edge)
+    row = max(range(len(runs)), key=lambda each: runs[each].job_commit_s)
+    label = {"facecolor": "white", "edgecolor": "none", "pad": 1.5}
+    axis.text(edge * 0.985, row + 0.2, f"{lengths[0]:.0f} s →", ha="right", va="center", fontsize=8, bbox=label)
+
+
 def plot_runs(runs: Sequence[CommitterRun], shape: Shape, path: Path) -> None:
     """Bars a world: job commit with its clean-up set apart, and a task's commit beside it."""
     import matplotlib
@@ -63,8 +76,14 @@ def plot_runs(runs: Sequence[CommitterRun], shape: Shape, path: Path) -> None:
     from matplotlib import pyplot
 
     worlds = list(dict.fromkeys(run.world for run in runs))
+    rows_of = [sum(run.world == world for run in runs) for world in worlds]
     figure, axes = pyplot.subplots(
-        len(worlds), 1, figsize=(9, 1.2 + 2.6 * len(worlds)), squeeze=False, layout="constrained"
+        len(worlds),
+        1,
+        figsize=(9, 1.2 + 0.9 * len(worlds) + 0.28 * sum(rows_of)),
+        height_ratios=rows_of,
+        squeeze=False,
+        layout="constrained",
     )
     for axis, world in zip(axes[:, 0], worlds, strict=True):
         shown = [run for run in runs if run.world == world][::-1]
@@ -79,6 +98,7 @@ def plot_runs(runs: Sequence[CommitterRun], shape: Shape, path: Path) -> None:
             color="C9",
         )
         axis.barh([row - 0.2 for row in rows], [run.task_commit_s for run in shown], 0.38, color="C1")
+        _clip(axis, shown)
         axis.set_yticks(list(rows), names)
         axis.set_xlabel("seconds")
         axis.set_title(world, loc="left")
