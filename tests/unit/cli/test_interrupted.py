@@ -18,8 +18,8 @@ from holdfast.commit.written import JobIds
 from holdfast.spark.options import WriteOptions, parse_write_options
 
 MINE, OTHER = "00000000abcd", "00000000ef01"
-LEAVES_FILES = {"file-v2", "direct", "emr"}
-"""What a task of theirs has committed stays (paper 000, III.C, XII.A and XII.C)."""
+LEAVES_FILES = {"direct", "emr"}
+"""What a task of theirs has committed stays (paper 000, XII.A and XII.C)."""
 
 
 @pytest.fixture(params=list(COMMITTERS))

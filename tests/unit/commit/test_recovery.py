@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
@@ -9,7 +10,7 @@ import pytest
 
 from holdfast.commit import TWO_PHASE, CommitContext, Committer, SaveMode, recover
 from holdfast.commit.committer import MULTIPART, Action, Leftover
-from holdfast.errors import CorruptDataError, UnavailableError
+from holdfast.errors import CorruptDataError, HoldfastError, UnavailableError
 from holdfast.stores.faulty import Faulty, SimulatedCrash, crash_at
 from holdfast.stores.intercept import InterceptedStore
 from tests.simulation.world import World
@@ -167,8 +168,40 @@ def test_a_process_that_dies_at_any_call_leaves_all_or_nothing(committer: str, a
     raise AssertionError("the job never ended")
 
 
+@pytest.mark.parametrize(
+    "committer",
+    ["two_phase", "magic", "staging-directory", "staging-partitioned", "manifest", "file-v1", "file-v2", "emr"],
+)
+@pytest.mark.parametrize("task_commits", [True, False])
+def test_what_a_zombie_writes_takes_no_committed_job_back(committer: str, task_commits: bool) -> None:
+    """Nothing acknowledged is lost: an attempt goes on after its job, the next job's start removes ``_SUCCESS``."""
+    bucket = Bucket(committer)
+    ctx = bucket.context()
+    job = bucket.start(ctx)
+    bucket.commit(ctx, job, [bucket.run_task(ctx, job, 0, [b"one"])])
+    zombie = bucket.value.start_task(ctx, job, 0)
+    sink = zombie.open(f"day=9/{zombie.file_name('.txt')}")
+    sink.write(b"late")
+    sink.close()
+    if task_commits and committer not in ("file-v2", "emr"):  # whose zombies are seen at once, and that is known
+        with contextlib.suppress(HoldfastError):
+            zombie.commit()
+    dead = bucket.start(ctx)
+    bucket.run_task(ctx, dead, 0, [b"two"])
+    report = recover(bucket.context())
+    assert not report.damaged
+    visible = sorted(bucket.visible().values())
+    if committer != "emr":  # its dead jobs' files stay
+        assert visible == [b"one"], "the committed job's file stays, the dead job's goes"
+    assert b"one" in visible
+    zombie.abort()
+
+
 def test_what_file_v1_had_merged_is_taken_back() -> None:
-    """Nothing says how far a merge came (paper 001, "Job Recovery"): the job goes back by the names of its files."""
+    """Nothing says how far a merge came (paper 001, "Job Recovery"): the job goes back by the names of its files.
+
+    Unless nothing is left to merge.
+    """
     actions = set[Action]()
     for nth in range(1, 500):
         bucket = Bucket("file-v1")
@@ -180,7 +213,7 @@ def test_what_file_v1_had_merged_is_taken_back() -> None:
             actions.update(job.action for job in report.jobs)
             assert sorted(bucket.visible().values()) in ([], bucket.expected("new")), f"call {nth}"
         else:
-            assert actions == {Action.BACK}
+            assert actions == {Action.BACK, Action.CLEAN}, "all merged is as good as done"
             return
     raise AssertionError("the job never ended")
 

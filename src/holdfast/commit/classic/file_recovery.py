@@ -1,8 +1,9 @@
-"""What dead jobs of ``file-v1`` and ``file-v2`` left, found by the ids in the names of their directories.
+"""What dead jobs of ``file-v1`` and ``file-v2`` left, found by their records and the ids in their directories' names.
 
-Going forward is never provably right: a late attempt may have replaced a committed directory (v1), or its files (v2),
-and a job commit that died in its merge left no record of how far it came. So a job that has not said ``_SUCCESS`` goes
-back, as far as its files can be told by their names.
+A job whose record is gone is over: what attempts of it wrote since is debris, and its visible files stay. A job with a
+record goes back, as far as its files can be told by their names: going forward is never provably right, because a late
+attempt may have replaced a committed directory (v1) or its files (v2), and a job commit that died in its merge left no
+note of how far it came. Only v1's is known to be through, once nothing committed is left to merge.
 
 Source: paper 001, "Job Recovery" and "v2 Job Recovery"; the clean-up of single jobs is ours.
 """
@@ -13,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from holdfast.commit import layout
-from holdfast.commit.classic.file_layout import TEMPORARY
+from holdfast.commit.classic.file_layout import TEMPORARY, recorded_job
 from holdfast.commit.classic.jobs import delete_visible, succeeded
 from holdfast.commit.classic.moves import delete_dir
 from holdfast.commit.classic.names import attempt_owner, file_job, task_number
@@ -30,11 +31,15 @@ class _FileJob:
     """What lies below ``_temporary`` of one job.
 
     Attributes:
+        committer: as its record says; empty without a record: the job is over.
+        records: paths of its records.
         directories: of its tasks and attempts, relative to the destination.
         committed: the directories among them that a task committed.
         chosen: whether a file has a name that does not tell the job.
     """
 
+    committer: str = ""
+    records: list[str] = field(default_factory=list)
     active_at_s: float = 0.0
     directories: set[str] = field(default_factory=set)
     committed: set[str] = field(default_factory=set)
@@ -46,12 +51,9 @@ def find_file_jobs(ctx: CommitContext, *, committer: str) -> Iterator[Leftover]:
     """Jobs that have something below ``_temporary``, dead or alive.
 
     Args:
-        committer: ``file-v1`` for the jobs of which a task has committed a directory, ``file-v2`` for the others: these
-            look like jobs of ``file-v1`` before the first task commit, and end in the same way.
-
-    A job that died between its last rename and ``_SUCCESS`` has left nothing to be found by.
+        committer: ``file-v1``, with the debris of all jobs that are over, or ``file-v2``.
     """
-    jobs = {job: found for job, found in _scan(ctx).items() if bool(found.committed) == (committer == "file-v1")}
+    jobs = {job: found for job, found in _scan(ctx).items() if (found.committer or "file-v1") == committer}
     if not jobs:
         return
     visible = dict.fromkeys(jobs, 0)
@@ -76,7 +78,12 @@ def _scan(ctx: CommitContext) -> dict[JobId, _FileJob]:
     jobs: dict[JobId, _FileJob] = {}
     prefix = ctx.key(f"{TEMPORARY}/")
     for info in iter_objects(ctx.store, prefix):
-        if (found := _note(ctx, jobs, info.key, info.modified_at_s)) is not None:
+        if (record := recorded_job(path := info.key[len(ctx.prefix) :])) is not None:
+            of_record = jobs.setdefault(record[0], _FileJob())
+            of_record.committer = record[1]
+            of_record.records.append(path)
+            of_record.active_at_s = max(of_record.active_at_s, info.modified_at_s)
+        elif (found := _note(ctx, jobs, info.key, info.modified_at_s)) is not None:
             found.chosen = found.chosen or file_job(info.key) is None
     if ctx.store.capabilities.multipart is not None:
         for upload in iter_uploads(multipart(ctx.store), prefix):
@@ -115,15 +122,19 @@ def _attempt_job(name: str) -> JobId | None:
 
 
 def _judge(found: _FileJob, visible: int, *, is_success: bool) -> tuple[Action, str]:
+    if not found.committer:
+        return Action.CLEAN, "the job is over, attempts of it wrote on"
+    if is_success:
+        return Action.CLEAN, "_SUCCESS names the job, only its working directory is left"
     tasks = "no task has committed a directory, as none does in file-v2"
     if found.committed:
         tasks = f"{len(found.committed)} committed tasks could be taken over by a second attempt at the job"
-    if is_success:
-        return Action.CLEAN, "_SUCCESS names the job, only its working directory is left"
     if found.chosen:
         return Action.KEEP, (
             f"its files have names that do not tell the job, so nobody knows which of them are visible already; {tasks}"
         )
+    if visible and found.committer == "file-v1" and not found.committed:
+        return Action.CLEAN, f"all that its tasks committed is visible, {visible} files; it died before its _SUCCESS"
     if visible:
         return Action.BACK, (
             f"{visible} of its files are visible without _SUCCESS, and a late attempt may have replaced what is left"
@@ -137,8 +148,11 @@ def _finish(ctx: CommitContext, job: JobId, found: _FileJob, action: Action) -> 
             return
         if action is Action.BACK:
             delete_visible(ctx, lambda path: file_job(path) == job)
-        # C7: its own directories; the committers themselves delete all of _temporary.
+        # C7: its own directories; the committers themselves delete all of _temporary. The records go last: until then
+        # the job is not over, and whoever finds a part of it decides as this call has.
         for directory in sorted(found.directories):
             delete_dir(ctx, directory)
+        for record in found.records:
+            ctx.store.delete(ctx.key(record))
 
     return finish

@@ -30,9 +30,10 @@ from holdfast.commit.classic.file_layout import (
     job_attempt_dir,
     open_attempt_file,
     require_attempt,
+    start_file_job,
 )
 from holdfast.commit.classic.file_recovery import find_file_jobs
-from holdfast.commit.classic.jobs import report_task, reported_totals, start_over, succeed, succeeded
+from holdfast.commit.classic.jobs import report_task, reported_totals, succeed, succeeded
 from holdfast.commit.classic.merges import merge_paths_v1
 from holdfast.commit.classic.moves import delete_dir, is_dir, list_children, list_files, move_dir
 from holdfast.commit.classic.names import file_name
@@ -125,13 +126,13 @@ def _commit_job(
                 names += [path[len(directory) + 1 :] for path, _info in list_files(ctx, directory)]
             merge_paths_v1(ctx, directory)
             ctx.progress("tasks", done, len(committed))
-    return clean_up(measure, succeed(measure, job, totals=totals, tasks=len(committed), paths=names))
+    return clean_up(measure, job, succeed(measure, job, totals=totals, tasks=len(committed), paths=names))
 
 
 def _abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
     """Delete the job's directory and ``_temporary`` with it. What a failed job commit has merged stays (C5)."""
     committed = succeeded(measure.ctx, job.job)
-    return clean_up(measure, JobOutcome(job=job.job, committed=committed))
+    return clean_up(measure, job, JobOutcome(job=job.job, committed=committed))
 
 
 # --- recovery ---------------------------------------------------------------------------------------------------------
@@ -171,7 +172,7 @@ FILE_V1 = Committer(
     source="papers 000 (III.B) and 001 (algorithm 1)",
     needs=(RENAME_DIR, CONSISTENT_LISTING, RENAME_OR_COPY, HIDDEN_WRITES),
     modes=frozenset({SaveMode.APPEND, SaveMode.FAIL, SaveMode.IGNORE, SaveMode.OVERWRITE}),
-    start=start_over,
+    start=start_file_job,
     task=TaskSteps(name_file=file_name, open_file=open_attempt_file, commit=_commit_task, abort=abort_attempt),
     commit=_commit_job,
     abort=_abort_job,

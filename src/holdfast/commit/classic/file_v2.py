@@ -16,9 +16,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from holdfast.commit.classic.file_layout import abort_attempt, attempt_dir, clean_up, open_attempt_file, require_attempt
+from holdfast.commit.classic.file_layout import (
+    abort_attempt,
+    attempt_dir,
+    clean_up,
+    open_attempt_file,
+    require_attempt,
+    start_file_job,
+)
 from holdfast.commit.classic.file_recovery import find_file_jobs
-from holdfast.commit.classic.jobs import report_task, reported_totals, start_over, succeed, succeeded
+from holdfast.commit.classic.jobs import report_task, reported_totals, succeed, succeeded
 from holdfast.commit.classic.merges import merge_paths_v2
 from holdfast.commit.classic.names import file_name
 from holdfast.commit.committer import CONSISTENT_LISTING, HIDDEN_WRITES, RENAME_OR_COPY, Committer, Leftover
@@ -51,13 +58,13 @@ def _commit_job(
     """
     present = check_messages(job, commits, tasks)
     outcome = succeed(measure, job, totals=reported_totals(present), tasks=len(present), paths=())
-    return clean_up(measure, outcome)
+    return clean_up(measure, job, outcome)
 
 
 def _abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
     """Delete ``_temporary``. The files of committed tasks stay where they are (C5 does not hold)."""
     committed = succeeded(measure.ctx, job.job)
-    return clean_up(measure, JobOutcome(job=job.job, committed=committed))
+    return clean_up(measure, job, JobOutcome(job=job.job, committed=committed))
 
 
 def _leftovers(ctx: CommitContext) -> Iterator[Leftover]:
@@ -70,7 +77,7 @@ FILE_V2 = Committer(
     source="papers 000 (III.C) and 001 (v2 commit algorithm)",
     needs=(CONSISTENT_LISTING, RENAME_OR_COPY, HIDDEN_WRITES),
     modes=frozenset({SaveMode.APPEND, SaveMode.FAIL, SaveMode.IGNORE, SaveMode.OVERWRITE}),
-    start=start_over,
+    start=start_file_job,
     task=TaskSteps(name_file=file_name, open_file=open_attempt_file, commit=_commit_task, abort=abort_attempt),
     commit=_commit_job,
     abort=_abort_job,

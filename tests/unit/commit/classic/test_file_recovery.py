@@ -74,15 +74,15 @@ def test_every_rename_whose_reply_is_lost_is_settled(operation: Operation) -> No
 
 
 def test_a_job_that_died_before_success_with_nothing_left_below_temporary() -> None:
-    """C9 does not hold: the last rename is done, all files are there, and nothing tells whose they are."""
+    """The last rename is done: all files are there, and only the job's record is left to remove."""
     bucket = Bucket("file-v1")
     ctx = bucket.context()
     job = bucket.start(ctx)
     commits = [bucket.run_task(ctx, job, 0, bucket.contents("new", 0))]
     with pytest.raises(SimulatedCrash):
         bucket.commit(faulty_context(bucket, Fault(FaultMode.CRASH_BEFORE, Operation.PUT)), job, commits)
-    assert finish_all(bucket) == []
-    assert sorted(bucket.visible().values()) == bucket.expected("new", 1)
+    assert finish_all(bucket) == [Action.CLEAN]
+    assert sorted(bucket.visible().values()) == bucket.expected("new", 1) and bucket.debris() == []
 
 
 @pytest.mark.parametrize("after", [False, True])

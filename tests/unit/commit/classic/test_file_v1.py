@@ -201,7 +201,7 @@ def test_what_a_killed_attempt_was_writing_goes_with_the_job(tmp_path: Path) -> 
     unfinished = V1.start_task(ctx, job, 0)
     unfinished.open("day=1/x").write(b"half of it")
     assert list(tmp_path.rglob(".holdfast-*"))
-    (found,) = COMMITTERS["file-v2"].leftovers(ctx)
+    (found,) = COMMITTERS["file-v1"].leftovers(ctx)
     assert (found.action, found.uploads, found.files) == (Action.BACK, 1, 0)
     found.finish()
     assert list(tmp_path.rglob("*")) == [], "nothing is left, nor any empty directory"
