@@ -60,7 +60,10 @@ def test_an_input_that_is_not_there(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("committer", ["two_phase", "magic", "manifest", "file-v1"])
+@pytest.mark.parametrize(
+    "committer",
+    ["two_phase", *(pytest.param(name, marks=pytest.mark.slow) for name in ("magic", "manifest", "file-v1"))],
+)
 def test_ctrl_c_in_mid_write_leaves_nothing_visible(tmp_path: Path, committer: str) -> None:
     """Spark is stopped, the job aborted, exit code 130."""
     with (tmp_path / "in.csv").open("w", encoding="utf-8") as file:
