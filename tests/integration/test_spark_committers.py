@@ -28,7 +28,8 @@ pytestmark = [
 ]
 
 RENAMES = {"manifest"}
-S3A = {"two_phase", "magic", "staging-directory", "staging-partitioned"}
+HOME = [(name, "s3") for name in ("two_phase", "magic", "staging-directory", "staging-partitioned")]
+HOME += [("manifest", "disk"), ("file-v1", "disk")]
 """Committers that no setting makes run on S3."""
 
 
@@ -60,13 +61,10 @@ def bucket(server: SeaweedServer) -> None:
 
 
 def _places(on_s3: Iterable[str]) -> list[Any]:
-    """The default and the S3A committers on S3, the others on disk; the other way round only in `make check`."""
+    """Each safe committer where it is at home; the other places, and the unsafe ones, only in `make check`."""
     places = [(name, "disk") for name in COMMITTERS] + [(name, "s3") for name in on_s3]
     return [
-        pytest.param(
-            place, id="-".join(place), marks=() if (place[0] in S3A) == (place[1] == "s3") else pytest.mark.slow
-        )
-        for place in places
+        pytest.param(place, id="-".join(place), marks=() if place in HOME else pytest.mark.slow) for place in places
     ]
 
 

@@ -397,7 +397,10 @@ FITTING = {
 
 
 @pytest.mark.s3
-@pytest.mark.parametrize("committer", FITTING)
+@pytest.mark.parametrize(
+    "committer",
+    [name if name in ("magic", "manifest") else pytest.param(name, marks=pytest.mark.slow) for name in FITTING],
+)
 def test_every_committer(
     rows: DataFrame, tmp_path: Path, access: dict[str, Any], s3: S3Options, committer: str
 ) -> None:
