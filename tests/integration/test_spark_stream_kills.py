@@ -154,5 +154,7 @@ def test_killed_again_and_again(
     assert [info.key for info in iter_objects(ctx.store, ctx.key(JOBS))] == [], "no job has left anything"
     entries = [decision.entry for decision in read_history(ctx).decisions]
     committed = [entry.record.stream and entry.record.stream.batch for entry in entries if entry.kind is Kind.COMMIT]
-    assert committed == [*range(batches)]
+    # A kill between two of Spark's own logs (the file source's, then the query's) puts two files into the next batch.
+    assert batches - kills <= len(committed) <= batches
+    assert committed == [*range(len(committed))], "each batch was decided once, in order"
     ctx.close()
