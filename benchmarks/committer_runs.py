@@ -8,7 +8,7 @@ import statistics
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from holdfast.commit import CommitContext, CommitSettings, Committer, JobRecord, Place, SaveMode, TaskCommit
@@ -187,15 +187,7 @@ def _run_task(
 
 
 def _over(ctx: CommitContext, tally: _Tally) -> CommitContext:
-    return CommitContext(
-        store=InterceptedStore(ctx.store, tally),
-        prefix=ctx.prefix,
-        url=ctx.url,
-        scratch=ctx.scratch,
-        shared=ctx.shared,
-        runner=ctx.runner,
-        settings=ctx.settings,
-    )
+    return replace(ctx, store=InterceptedStore(ctx.store, tally))
 
 
 def _place(name: str) -> Place:

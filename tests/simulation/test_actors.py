@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -30,26 +30,12 @@ from tests.simulation.world import (
     World,
     assert_settled,
     expected,
+    interleavings,
     run_job,
     run_task,
     run_tasks,
     start,
 )
-
-
-def interleavings(
-    publication: str, prepare: Callable[[World], tuple[Callable[[CommitContext], object], Callable[[], object]]]
-) -> Iterator[World]:
-    """Worlds after the first process was stopped before its nth call, the second ran, and the first went on."""
-    for nth in itertools.count(1):
-        world = World(publication)
-        first, second = prepare(world)
-        stop = At(nth, second)
-        first(world.intercepted(stop))
-        if not stop.fired:
-            assert nth > 3, "the process made no calls: nothing was tested"
-            return
-        yield world
 
 
 def log_order(world: World) -> list[tuple[str, SaveMode]]:

@@ -45,6 +45,7 @@ from tests.simulation.world import (
     SmallPages,
     World,
     assert_settled,
+    interleavings,
     run_job,
     start,
 )
@@ -107,21 +108,6 @@ def crashes(publication: str, prepare: Callable[[World], Callable[[CommitContext
             else:
                 assert nth > 3, "the process made no calls: nothing was tested"
                 break
-
-
-def interleavings(
-    publication: str, prepare: Callable[[World], tuple[Callable[[CommitContext], object], Callable[[], object]]]
-) -> Iterator[World]:
-    """Worlds after the first process was stopped before its nth call, the second ran, and the first went on."""
-    for nth in itertools.count(1):
-        world = World(publication)
-        first, second = prepare(world)
-        stop = At(nth, second)
-        first(world.intercepted(stop))
-        if not stop.fired:
-            assert nth > 3, "the process made no calls: nothing was tested"
-            return
-        yield world
 
 
 # --- crashes ----------------------------------------------------------------------------------------------------------

@@ -138,6 +138,21 @@ class World:
         return [info.key for info in iter_objects(self.store, home + "_holdfast/jobs/")]
 
 
+def interleavings(
+    publication: str, prepare: Callable[[World], tuple[Callable[[CommitContext], object], Callable[[], object]]]
+) -> Iterator[World]:
+    """Worlds after the first process was stopped before its nth call, the second ran, and the first went on."""
+    for nth in itertools.count(1):
+        world = World(publication)
+        first, second = prepare(world)
+        stop = At(nth, second)
+        first(world.intercepted(stop))
+        if not stop.fired:
+            assert nth > 3, "the process made no calls: nothing was tested"
+            return
+        yield world
+
+
 def payload(name: str, task: int, number: int) -> bytes:
     """Content that says whose it is; longer than two parts."""
     return f"{name}/{task}/{number}".encode()

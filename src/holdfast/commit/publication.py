@@ -13,7 +13,7 @@ from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import AttemptId, JobId, file_owner
 from holdfast.commit.intents import judge_keys
 from holdfast.commit.records import FileEntry
-from holdfast.commit.sinks import RenameSink, UploadSink
+from holdfast.commit.sinks import Gate, RenameSink, UploadSink
 from holdfast.commit.task import TaskScope
 from holdfast.errors import NotFoundError, OutcomeUnknownError, UnsupportedError
 from holdfast.stores.base import ObjectStore, Part, UploadInfo, iter_uploads, multipart, rename
@@ -28,6 +28,7 @@ __all__ = [
     "choose_publication",
     "complete_upload",
     "is_published",
+    "open_upload",
 ]
 
 ATTEMPT_METADATA = "holdfast-attempt"
@@ -99,22 +100,43 @@ def _settled(
 
 
 # --- uploads ----------------------------------------------------------------------------------------------------------
-def _open_upload(scope: TaskScope, path: str) -> UploadSink:
+def open_upload(
+    scope: TaskScope,
+    path: str,
+    *,
+    at: str = "",
+    gate: Gate | None = None,
+    on_uploaded: Callable[[FileEntry], None] | None = None,
+) -> UploadSink:
+    """An upload of an attempt, with the attempt in its metadata.
+
+    Args:
+        path: the file's target, relative to the destination.
+        at: where the upload is to, if not there.
+        gate, on_uploaded: see `UploadSink`.
+    """
     ctx = scope.ctx
     return UploadSink(
         multipart(ctx.store),
-        ctx.key(path),
+        ctx.key(at or path),
         path,
         lane=scope.lane,
         budget=scope.budget,
         base_part_bytes=ctx.settings.part_size_bytes,
         metadata={ATTEMPT_METADATA: scope.owner.attempt},
-        gate=scope.intents if file_owner(path) is None else None,
+        on_uploaded=on_uploaded,
+        gate=gate,
     )
+
+
+def _open_announced_upload(scope: TaskScope, path: str) -> UploadSink:
+    return open_upload(scope, path, gate=scope.intents if file_owner(path) is None else None)
 
 
 def complete_upload(ctx: CommitContext, file: FileEntry, written_by: AttemptId | None = None) -> bool:
     """Make a pending upload visible; False if it is nowhere, neither waiting nor visible.
+
+    An upload is used once: who comes late finds it gone, and never replaces what stands at the key now.
 
     Args:
         written_by: as for `is_published`.
@@ -125,11 +147,6 @@ def complete_upload(ctx: CommitContext, file: FileEntry, written_by: AttemptId |
     parts = [Part(number, etag, size) for number, (etag, size) in enumerate(file.parts, start=1)]
     store = multipart(ctx.store)
     return _settled(ctx, file, lambda: store.complete_upload(ctx.key(file.path), file.upload_id, parts), written_by)
-
-
-def _complete_upload(ctx: CommitContext, file: FileEntry, written_by: AttemptId) -> bool:
-    """An upload is used once: who comes late finds it gone, and never replaces what stands at the key now."""
-    return complete_upload(ctx, file, written_by)
 
 
 def _sweep_uploads(ctx: CommitContext, is_over: IsOver, intents: Iterable[str]) -> tuple[int, bool]:
@@ -190,8 +207,8 @@ def _sweep_unfinished_files(ctx: CommitContext, is_over: IsOver, intents: Iterab
 
 UPLOADS = Publication(
     name="upload",
-    open_file=_open_upload,
-    publish_file=_complete_upload,
+    open_file=_open_announced_upload,
+    publish_file=complete_upload,
     sweep=_sweep_uploads,
 )
 RENAMES = Publication(

@@ -33,9 +33,8 @@ from holdfast.commit.ids import FileOwner, JobId
 from holdfast.commit.layout import folders, is_hidden
 from holdfast.commit.manifests import check_messages
 from holdfast.commit.measure import Measure
-from holdfast.commit.publication import ATTEMPT_METADATA
+from holdfast.commit.publication import open_upload
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, SaveMode, TaskCommit, Totals
-from holdfast.commit.sinks import UploadSink
 from holdfast.commit.task import TaskScope, TaskSteps, totals_of
 from holdfast.errors import AccessDeniedError, HoldfastError
 from holdfast.stores.base import UploadInfo, iter_objects, iter_uploads, multipart
@@ -44,19 +43,6 @@ __all__ = ["EMR"]
 
 
 # --- tasks ------------------------------------------------------------------------------------------------------------
-def _open_file(scope: TaskScope, path: str) -> UploadSink:
-    ctx = scope.ctx
-    return UploadSink(
-        multipart(ctx.store),
-        ctx.key(path),
-        path,
-        lane=scope.lane,
-        budget=scope.budget,
-        base_part_bytes=ctx.settings.part_size_bytes,
-        metadata={ATTEMPT_METADATA: scope.owner.attempt},
-    )
-
-
 def _commit_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
     """Show the attempt's files, side by side.
 
@@ -169,7 +155,7 @@ EMR = Committer(
     needs=(MULTIPART,),
     modes=frozenset({SaveMode.APPEND, SaveMode.FAIL, SaveMode.IGNORE, SaveMode.OVERWRITE}),
     start=start_over,
-    task=TaskSteps(name_file=file_name, open_file=_open_file, commit=_commit_task, abort=_abort_task),
+    task=TaskSteps(name_file=file_name, open_file=open_upload, commit=_commit_task, abort=_abort_task),
     commit=_commit_job,
     abort=_abort_job,
     leftovers=_leftovers,

@@ -26,9 +26,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from holdfast.commit import layout
-from holdfast.commit.classic.jobs import succeed
 from holdfast.commit.classic.names import file_job
-from holdfast.commit.classic.uploads import complete_all, writer_of
+from holdfast.commit.classic.uploads import complete_all, succeed_with, writer_of
 from holdfast.commit.committer import Action, Leftover
 from holdfast.commit.context import CommitContext
 from holdfast.commit.hadoop.pending import PendingSet, SinglePending
@@ -200,14 +199,7 @@ def _finish(ctx: CommitContext, job: JobRecord, sets: SetStore, expected: Action
     if action is Action.FORWARD:
         names = sets.names(measure.ctx, job)
         published = complete_all(measure, names, lambda name: sets.load(measure, job, name), revert=False)
-        succeed(
-            measure,
-            job,
-            totals=published.totals,
-            tasks=published.sets,
-            paths=published.paths,
-            statistics=published.statistics,
-        )
+        succeed_with(measure, job, published)
     if action is Action.BACK:
         # Before the uploads: while some wait, whoever looks next comes to the same decision.
         for batch in batched_keys(measure.ctx.key(path) for path in sorted(found.written)):

@@ -20,14 +20,14 @@ import logging
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from holdfast.commit.classic.jobs import start_over, succeed
+from holdfast.commit.classic.jobs import start_over
 from holdfast.commit.classic.magic_file import iter_pending_paths, load_pending, open_magic_file
 from holdfast.commit.classic.magic_layout import attempt_dir, magic_work_path, pendingset_path
 from holdfast.commit.classic.magic_recovery import magic_leftovers
 from holdfast.commit.classic.magic_sets import clean_up, find_pendingsets, load_pendingset
 from holdfast.commit.classic.moves import delete_dir
 from holdfast.commit.classic.names import attempt_name, file_name
-from holdfast.commit.classic.uploads import abort_all, complete_all
+from holdfast.commit.classic.uploads import abort_all, complete_all, succeed_with
 from holdfast.commit.committer import CONSISTENT_LISTING, MULTIPART, Committer
 from holdfast.commit.context import CommitContext
 from holdfast.commit.hadoop.pending import TASK_ATTEMPT_ID, PendingSet, SinglePending, encode_pendingset
@@ -181,14 +181,7 @@ def _commit_job(
             return load_pendingset(measure, job.job, path, data)
 
         published = complete_all(measure, list(names), load)
-    outcome = succeed(
-        measure,
-        job,
-        totals=published.totals,
-        tasks=published.sets,
-        paths=published.paths,
-        statistics=published.statistics,
-    )
+    outcome = succeed_with(measure, job, published)
     with measure.stage("job_stage_cleanup"):
         left = clean_up(measure, job.job, with_sets=False)
     return replace(outcome, finished=not left, pending_reason=left)

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import cast
 
 from holdfast.commit.context import CommitContext
-from holdfast.commit.publication import ATTEMPT_METADATA, complete_upload
+from holdfast.commit.publication import complete_upload, open_upload
 from holdfast.commit.records import FileEntry
 from holdfast.commit.sinks import RenameSink, UploadSink
 from holdfast.commit.task import TaskScope
@@ -176,13 +176,4 @@ def open_uploaded_file(scope: TaskScope, path: str, target: str) -> UploadSink:
         if not complete_upload(ctx, replace(file, path=path), attempt):
             raise ConflictError("somebody aborted the upload of a file: run the task again", url=ctx.url, path=path)
 
-    return UploadSink(
-        multipart(ctx.store),
-        ctx.key(path),
-        target,
-        lane=scope.lane,
-        budget=scope.budget,
-        base_part_bytes=ctx.settings.part_size_bytes,
-        metadata={ATTEMPT_METADATA: attempt},
-        on_uploaded=complete,
-    )
+    return open_upload(scope, target, at=path, on_uploaded=complete)

@@ -29,7 +29,7 @@ from functools import partial
 from holdfast.commit.classic.conflict import delete_partitions, partitions_of, refuse_data, refuse_partitions_with_data
 from holdfast.commit.classic.file_layout import abort_attempt
 from holdfast.commit.classic.file_v1 import commit_v1_attempt
-from holdfast.commit.classic.jobs import delete_visible, new_job, report_task, succeed, succeeded
+from holdfast.commit.classic.jobs import delete_visible, new_job, report_task, succeeded
 from holdfast.commit.classic.moves import delete_dir
 from holdfast.commit.classic.names import attempt_name, file_name
 from holdfast.commit.classic.staging_cleanup import clean_up
@@ -45,7 +45,7 @@ from holdfast.commit.classic.staging_layout import (
 )
 from holdfast.commit.classic.staging_recovery import directory_leftovers, partitioned_leftovers
 from holdfast.commit.classic.staging_upload import upload_files
-from holdfast.commit.classic.uploads import Published, abort_all, complete_all
+from holdfast.commit.classic.uploads import Published, abort_all, complete_all, succeed_with
 from holdfast.commit.committer import MULTIPART, Committer
 from holdfast.commit.context import CommitContext
 from holdfast.commit.hadoop.pending import TASK_ATTEMPT_ID, PendingSet, encode_pendingset
@@ -211,14 +211,7 @@ def _commit_job(
         clean_up(measure, job)
         measure.stage_name = failed_in  # what the report is to say
         raise
-    outcome = succeed(
-        measure,
-        job,
-        totals=published.totals,
-        tasks=published.sets,
-        paths=published.paths,
-        statistics=published.statistics,
-    )
+    outcome = succeed_with(measure, job, published)
     left = clean_up(measure, job, with_sets=False)
     return replace(outcome, finished=not left, pending_reason=left)
 

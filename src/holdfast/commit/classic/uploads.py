@@ -19,13 +19,14 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Generic, TypeVar
 
+from holdfast.commit.classic.jobs import succeed
 from holdfast.commit.classic.names import attempt_name, attempt_owner
 from holdfast.commit.context import CommitContext
 from holdfast.commit.hadoop.pending import PendingPart, PendingSet, SinglePending
 from holdfast.commit.ids import AttemptId, FileOwner
 from holdfast.commit.measure import Measure
 from holdfast.commit.publication import complete_upload, is_published
-from holdfast.commit.records import FileEntry, Totals
+from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, Totals
 from holdfast.commit.statistics import NO_STATISTICS, Statistics
 from holdfast.commit.success import FILENAME_LIMIT
 from holdfast.errors import HoldfastError, NotFoundError, OutcomeUnknownError
@@ -38,6 +39,7 @@ __all__ = [
     "bucket_name",
     "complete_all",
     "pending_of_entry",
+    "succeed_with",
     "writer_of",
 ]
 
@@ -206,6 +208,18 @@ def complete_all(
             run.undo()
         raise
     return Published(sets=run.loaded, totals=totals, paths=tuple(paths), statistics=run.statistics)
+
+
+def succeed_with(measure: Measure, job: JobRecord, published: Published) -> JobOutcome:
+    """The end of a job whose uploads were completed: see `succeed`."""
+    return succeed(
+        measure,
+        job,
+        totals=published.totals,
+        tasks=published.sets,
+        paths=published.paths,
+        statistics=published.statistics,
+    )
 
 
 def abort_all(measure: Measure, pendings: Iterable[SinglePending]) -> int:
