@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from holdfast.commit.context import CommitContext
-from holdfast.commit.statistics import Recorder, Statistics
+from holdfast.commit.statistics import STORE_STATISTICS, Recorder, Statistics
 from holdfast.stores.intercept import InterceptedStore
 
 __all__ = ["Measure"]
 
+_REQUESTS = {name for call, name in STORE_STATISTICS.items() if call not in ("file.write", "file.discard")}
 _STAGES = ("job_stage_", "task_stage_", "committer_commit_job")
 
 
@@ -51,6 +52,6 @@ class Measure:
         stages = {name: spent for name, spent in durations.items() if name.startswith(_STAGES)}
         return {
             **{f"{name.removeprefix('job_')}_ms": spent.total_ms for name, spent in stages.items()},
-            "requests": sum(spent.count for name, spent in durations.items() if name not in stages),
+            "requests": sum(durations[name].count for name in _REQUESTS if name in durations),
             "requests_repeated": self._store.retries - self._retries_before,
         }

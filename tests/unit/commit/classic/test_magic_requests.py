@@ -92,7 +92,9 @@ def test_sets_that_travelled_are_not_read_again() -> None:
     job = bucket.start(ctx)
     commits = [bucket.run_task(ctx, job, task, [b"x"] * 5) for task in range(20)]
     bucket.run_task(ctx, job, 7, [b"late"])
-    bucket.commit(bucket.context(store=InterceptedStore(bucket.store, recorded)), job, commits)
+    outcome = bucket.commit(bucket.context(store=InterceptedStore(bucket.store, recorded)), job, commits)
+    assert outcome.report is not None
+    assert outcome.report.metrics["requests"] == 1 + 1 + 96, "a listing, task 7's set, the completions: no stages"
     assert recorded.count(Operation.GET) == 1, "that of task 7"
     assert sorted(bucket.visible().values()) == [b"late"] + [b"x"] * 95
     assert len(recorded.calls) <= 1.2 * 96
