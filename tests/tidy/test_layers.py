@@ -24,9 +24,10 @@ _ALLOWED = {
     "table": _BELOW_TABLE,
     "fs": _BELOW_COMMIT | {"commit"},
     "spark": _BELOW_SPARK,
+    "checker": _BELOW_COMMIT | {"commit"},
     "testing": _BELOW_COMMIT,
     "demo": _BELOW_DEMO,
-    "cli": _BELOW_DEMO | {"demo"},  # `holdfast demo` starts it
+    "cli": _BELOW_DEMO | {"demo", "checker"},  # `holdfast demo` and `holdfast check` start them
     "pyspark_holdfast": {"spark"},
     "holdfast": {"errors", "spark"},  # spark only when somebody asks: test_light_import.py
 }

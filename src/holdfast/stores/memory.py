@@ -37,7 +37,7 @@ from holdfast.stores.base import (
     check_move,
 )
 
-__all__ = ["MemoryStore"]
+__all__ = ["MemoryImage", "MemoryStore"]
 
 _UPLOADS_PER_PAGE = 1000
 """As S3 does it."""
@@ -58,6 +58,20 @@ class _Upload:
     info: UploadInfo
     metadata: Mapping[str, str]
     parts: dict[int, tuple[Part, bytes]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryImage:
+    """All that a `MemoryStore` holds at one instant: to go back to, and to tell states apart by `key`.
+
+    Attributes:
+        key: equal for images of stores that nobody can tell apart.
+    """
+
+    objects: Mapping[str, _Object]
+    uploads: Mapping[str, _Upload]
+    renamed_directories: tuple[str, ...]
+    key: tuple[object, ...] = field(repr=False)
 
 
 def _digest(data: bytes) -> str:
@@ -207,6 +221,41 @@ class MemoryStore:
     def close(self) -> None:
         """Nothing to release; the content stays."""
 
+    # --- images -------------------------------------------------------------------------------------------------------
+    def image(self) -> MemoryImage:
+        """What the store holds now; later calls do not change it."""
+        with self._lock:
+            objects = tuple(
+                (key, found.info.etag, found.info.size_bytes, found.info.modified_at_s, *found.info.metadata.items())
+                for key, found in ((key, self._objects[key]) for key in self._keys)
+            )
+            uploads = tuple(
+                (
+                    key,
+                    name,
+                    found.info.initiated_at_s,
+                    *found.metadata.items(),
+                    *((number, part.etag) for number, (part, _data) in found.parts.items()),
+                )
+                for key, name, found in ((key, name, self._uploads[name]) for key, name in self._upload_order)
+            )
+            renamed = tuple(self._renamed_directories)
+            return MemoryImage(
+                dict(self._objects),
+                {name: replace(found, parts=dict(found.parts)) for name, found in self._uploads.items()},
+                renamed,
+                (objects, uploads, renamed),
+            )
+
+    def restore(self, image: MemoryImage) -> None:
+        """Hold what `image` shows, and nothing else."""
+        with self._lock:
+            self._objects = dict(image.objects)
+            self._keys = sorted(image.objects)
+            self._uploads = {name: replace(found, parts=dict(found.parts)) for name, found in image.uploads.items()}
+            self._upload_order = sorted((found.info.key, name) for name, found in image.uploads.items())
+            self._renamed_directories = list(image.renamed_directories)
+
     # --- uploads ------------------------------------------------------------------------------------------------------
     def create_upload(self, key: str, metadata: Mapping[str, str] | None = None) -> str:
         check_key(key)
@@ -285,13 +334,18 @@ class MemoryStore:
 
     # --- rename -------------------------------------------------------------------------------------------------------
     def open_write(self, key: str) -> _MemoryFile:
+        opened_after = self.begin_write(key)
+        return _MemoryFile(key, lambda data: self.finish_write(key, data, opened_after))
+
+    def begin_write(self, key: str) -> int:
+        """The first half of `open_write`, for whoever keeps the bytes: how many directories were renamed by now."""
         check_key(key)
         with self._lock:
             self._refuse_clash(key)
-            opened_after = len(self._renamed_directories)
-        return _MemoryFile(key, lambda data: self._close_file(key, data, opened_after))
+            return len(self._renamed_directories)
 
-    def _close_file(self, key: str, data: bytes, opened_after: int) -> None:
+    def finish_write(self, key: str, data: bytes, opened_after: int) -> None:
+        """The second half: publish the bytes. `opened_after` is what `begin_write` returned."""
         with self._lock:
             if any(key.startswith(f"{source}/") for source in self._renamed_directories[opened_after:]):
                 raise NotFoundError("the file's directory was renamed while it was open: write it again", key=key)

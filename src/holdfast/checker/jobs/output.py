@@ -1,0 +1,108 @@
+"""What attempts write, so that whoever finds a file knows whose it is: its content says so.
+
+Attempts at a task write overlapping and differing files, as repetitions of real tasks do whose input came in another
+order: attempt ``a`` writes its ``n``-th file into partition ``n + a``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from holdfast.checker.kernel.calls import Call
+from holdfast.checker.kernel.world import View
+from holdfast.commit.layout import is_hidden
+from holdfast.stores.memory import MemoryImage
+
+__all__ = ["DESTINATION", "HOME", "Origin", "content", "directory", "files_of", "is_observed", "visible"]
+
+DESTINATION = "destination"
+"""Name of the resource."""
+
+HOME = "out put/dataset1/"
+"""Key prefix of the destination."""
+
+_CONTENT = re.compile(rb"job (\w+) task (\d+) attempt (\d+) file (\d+)")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Origin:
+    """Whose file it is. `damaged` if its bytes are not as they were written."""
+
+    job: str
+    task: int = 0
+    attempt: int = 0
+    number: int = 0
+    damaged: bool = False
+
+    def __str__(self) -> str:
+        text = f"file {self.number} of task {self.task} attempt {self.attempt}"
+        return text if self.job == "main" else f"{text} of the {self.job} job"
+
+
+def content(job: str, task: int, attempt: int, number: int) -> bytes:
+    """The bytes of a file."""
+    return f"job {job} task {task} attempt {attempt} file {number}".encode()
+
+
+def directory(attempt: int, number: int) -> str:
+    """The partition that a file goes into."""
+    return f"day={number + attempt}"
+
+
+def files_of(job: str, task: int, attempt: int, files: int) -> frozenset[Origin]:
+    """What an attempt writes."""
+    return frozenset(Origin(job, task, attempt, number) for number in range(files))
+
+
+@lru_cache(maxsize=4096)
+def _origin(data: bytes) -> Origin:
+    match = _CONTENT.fullmatch(data)
+    if match is None:
+        return Origin(job=data.decode(errors="replace"), damaged=True)
+    return Origin(match[1].decode(), int(match[2]), int(match[3]), int(match[4]))
+
+
+def visible(view: View, home: str = HOME) -> Mapping[str, Origin]:
+    """What a plain reader of the destination sees: path to origin."""
+    image = view.states[DESTINATION]
+    assert isinstance(image, MemoryImage)
+    return visible_in(image, home)
+
+
+def visible_in(image: MemoryImage, home: str = HOME) -> Mapping[str, Origin]:
+    """The same of an image."""
+    return {
+        key[len(home) :]: _origin(found.data)
+        for key, found in image.objects.items()
+        if key.startswith(home) and not is_hidden(key[len(home) :])
+    }
+
+
+def of_job(found: Iterable[Origin], job: str = "main") -> frozenset[Origin]:
+    """Those of one job."""
+    return frozenset(origin for origin in found if origin.job == job)
+
+
+def is_observed(call: Call) -> bool:
+    """Whether a call may change what properties look at: visible files, what drivers know and are told."""
+    if call.resource == DESTINATION:
+        return any(map(_is_seen, _written(call)))
+    return call.resource == "cluster" and call.operation in ("await_tasks", "tell", "post_job", "cancel")
+
+
+def _is_seen(key: str) -> bool:
+    return not key.startswith(HOME) or not is_hidden(key[len(HOME) :]) or key == f"{HOME}_SUCCESS"
+
+
+def _written(call: Call) -> Iterable[str]:
+    args = call.args
+    if call.operation in ("put", "delete", "complete_upload", "finish_write"):
+        return (str(args[0]),)
+    if call.operation == "delete_many":
+        return args[0]  # type: ignore[return-value]  # a tuple of keys
+    if call.operation in ("rename", "rename_dir"):
+        return (str(args[0]), str(args[1]))
+    return (str(args[1]),) if call.operation == "copy" else ()

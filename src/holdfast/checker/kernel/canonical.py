@@ -1,0 +1,53 @@
+"""Values into keys: equal values have equal keys, in every run, so that states can be told apart and counted."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Hashable, Mapping
+from typing import Generic, TypeVar
+
+__all__ = ["Numbered", "canonical"]
+
+T = TypeVar("T")
+
+_ATOMS = frozenset({str, bytes, int, float, bool, type(None)})
+_FIELDS: dict[type, tuple[str, ...]] = {}
+
+
+def canonical(value: object) -> Hashable:
+    """A hashable key that is equal for equal values, also for records that hold mappings, and for errors."""
+    kind = type(value)
+    if kind in _ATOMS or isinstance(value, enum.Enum):
+        return value
+    if isinstance(value, tuple | list):
+        return tuple(map(canonical, value))
+    if isinstance(value, Mapping):
+        return ("", *sorted((key, canonical(each)) for key, each in value.items()))
+    if isinstance(value, BaseException):
+        return (kind.__name__, str(value))
+    if isinstance(value, frozenset):
+        return frozenset(map(canonical, value))
+    fields = _FIELDS.get(kind)
+    if fields is None:
+        assert dataclasses.is_dataclass(value), f"a {kind.__name__} is no value: make it a frozen dataclass"
+        fields = _FIELDS[kind] = tuple(field.name for field in dataclasses.fields(value))
+    return (kind.__name__, *[canonical(getattr(value, name)) for name in fields])
+
+
+class Numbered(Generic[T]):
+    """Numbers values from 0 by their keys; a value that is equal to an earlier one has its number."""
+
+    def __init__(self) -> None:
+        self.values: list[T] = []
+        self._numbers: dict[Hashable, int] = {}
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def number(self, key: Hashable, value: T) -> int:
+        """The number of `value`, whose key is `key`."""
+        number = self._numbers.setdefault(key, len(self.values))
+        if number == len(self.values):
+            self.values.append(value)
+        return number

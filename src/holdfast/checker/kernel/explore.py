@@ -1,0 +1,238 @@
+"""Every history of a small world, each set of equivalent ones once.
+
+Breadth first, so that what is found is as short as it gets. Two things keep it small:
+
+- *State hashing*: a state that was reached before is not explored again.
+- *Partial-order reduction* (ample sets): if an actor's next call commutes with every call that any other actor can
+  make from here on, and no property looks at what it changes, then that actor goes first and the others wait. What
+  others can do from here on is learned while exploring: the calls in their trees of histories below their places.
+  What is learned later may spoil an earlier shortcut; so at the end every shortcut is looked at again, those that do
+  not hold any more are explored in full, and this is repeated until all hold. Then every full history differs from an
+  explored one by swaps of neighbours that commute. Faults share budgets, but a fault that comes later in a history is
+  never in the way of one that is moved forward, since both were within the budget.
+
+Source: Clarke, Grumberg, Peled, "Model Checking", chapter 10 (ample sets, conditions C0-C3; C3 holds because states
+never repeat: every step lengthens a history).
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from holdfast.checker.kernel.calls import Fault
+from holdfast.checker.kernel.world import Choice, State, Step, World, Worldline
+from holdfast.seams import Clock, SystemClock
+
+__all__ = ["Budget", "Exploration", "Finding", "explore"]
+
+_LOOK_EVERY = 512
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """When to stop looking. None: never."""
+
+    seconds: float | None = None
+    states: int | None = None
+    depth: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """A history in which a property breaks.
+
+    Attributes:
+        broke: in words.
+    """
+
+    property: str
+    broke: str
+    choices: tuple[Choice, ...]
+
+
+@dataclass(slots=True, kw_only=True)
+class Exploration:
+    """What an exploration has seen.
+
+    Attributes:
+        complete: every history was looked at (up to `Budget.depth`, if one was given).
+        histories: how many there are from start to end, equivalent ones counted once.
+        ends: states in which nobody acts any more.
+        reduced: states in which one actor went first.
+        faults: how often each fault happened, over all steps.
+    """
+
+    world: str
+    complete: bool = False
+    states: int = 0
+    steps: int = 0
+    ends: int = 0
+    reduced: int = 0
+    histories: int = 0
+    depth: int = 0
+    runs: int = 0
+    seconds: float = 0.0
+    faults: dict[Fault, int] = field(default_factory=dict)
+    findings: dict[str, Finding] = field(default_factory=dict)
+
+
+class _Search:
+    def __init__(self, world: World, reduce: bool) -> None:
+        self.line = Worldline(world)
+        self.reduce = reduce
+        self.states: list[State] = []
+        self.index: dict[State, int] = {}
+        self.parents = array("q")
+        self.choices: list[tuple[int, str]] = []
+        self.depths = array("i")
+        self.edges: list[array[int]] = []
+        self.shortcuts: dict[int, int] = {}
+        self.queue: deque[int] = deque()
+        self.result = Exploration(world=world.name)
+
+    def add(self, state: State, parent: int, choice: tuple[int, str]) -> int:
+        number = self.index.setdefault(state, len(self.states))
+        if number == len(self.states):
+            self.states.append(state)
+            self.parents.append(parent)
+            self.choices.append(choice)
+            self.depths.append(self.depths[parent] + 1 if parent >= 0 else 0)
+            self.edges.append(array("q"))
+            self.queue.append(number)
+        return number
+
+    def expand(self, number: int, *, full: bool = False) -> None:
+        """Take every step from a state, or those of one actor that may go first."""
+        state, line = self.states[number], self.line
+        if self.reduce and not full:
+            for actor in range(len(line.world.actors)):
+                if (steps := line.steps_of(state, actor)) and line.is_apart(state, actor):
+                    self.shortcuts[number] = actor
+                    self.take(number, steps)
+                    return
+        steps = list(line.steps(state))
+        self.take(number, steps)
+        if not steps:
+            self.result.ends += 1
+            for name, broke in line.judge_end(state):
+                self.find(name, broke, number, None)
+
+    def take(self, number: int, steps: Sequence[Step]) -> None:
+        state, faults = self.states[number], self.result.faults
+        edges = self.edges[number]
+        del edges[:]
+        for step in steps:
+            self.result.steps += 1
+            fault = Fault.CRASH if step.alternative is None else step.alternative.fault
+            if fault is not None:
+                faults[fault] = faults.get(fault, 0) + 1
+            edges.append(self.add(step.target, number, (step.actor, step.label)))
+            for name, broke in self.line.judge(state, step):
+                self.find(name, broke, number, step)
+
+    def find(self, name: str, broke: str, number: int, step: Step | None) -> None:
+        if name in self.result.findings:
+            return
+        path: list[Choice] = []
+        actors = self.line.world.actors
+        if step is not None:
+            path.append(Choice(actors[step.actor].name, step.label))
+        while self.parents[number] >= 0:
+            actor, label = self.choices[number]
+            path.append(Choice(actors[actor].name, label))
+            number = self.parents[number]
+        self.result.findings[name] = Finding(property=name, broke=broke, choices=tuple(path[::-1]))
+
+    def spoiled(self) -> list[int]:
+        """States whose shortcut does not hold by what is known now."""
+        return [
+            number for number, actor in self.shortcuts.items() if not self.line.is_apart(self.states[number], actor)
+        ]
+
+    def count_histories(self) -> int:
+        """Paths from the first state to the ends; steps never lead back, so the graph has an order."""
+        incoming = array("q", bytes(8 * len(self.states)))
+        for edges in self.edges:
+            for target in edges:
+                incoming[target] += 1
+        ways = [0] * len(self.states)
+        ways[0] = 1
+        ready = [0]
+        total = 0
+        while ready:
+            number = ready.pop()
+            edges = self.edges[number]
+            if not edges:
+                total += ways[number]
+            for target in edges:
+                ways[target] += ways[number]
+                incoming[target] -= 1
+                if not incoming[target]:
+                    ready.append(target)
+            ways[number] = 0
+        return total
+
+
+def explore(
+    world: World,
+    *,
+    budget: Budget = Budget(),
+    reduce: bool = True,
+    until: Callable[[Exploration], bool] = lambda found: False,
+    progress: Callable[[Exploration], None] = lambda found: None,
+    clock: Clock | None = None,
+) -> Exploration:
+    """Go through the histories of a world.
+
+    Guarantee: with `complete` every state that is reachable within the world's budgets of faults was judged, up to
+    equivalence; without it a part. The same world gives the same result, but for the time and, where a budget of
+    seconds ends it, the extent.
+
+    Args:
+        reduce: False to go through all interleavings, also equivalent ones: to test the reduction.
+        until: stop when this holds.
+        progress: told every few hundred states.
+    """
+    clock = clock or SystemClock()
+    started_s = clock.elapsed_s()
+    search = _Search(world, reduce)
+    search.add(search.line.initial(), -1, (-1, ""))
+    result = search.result
+    looked = 0
+    stopped = False
+    while not stopped:
+        while search.queue:
+            number = search.queue.popleft()
+            if budget.depth is None or search.depths[number] < budget.depth:
+                search.expand(number)
+            looked += 1
+            if looked % _LOOK_EVERY == 0 or result.findings:
+                result.states, result.seconds = len(search.states), clock.elapsed_s() - started_s
+                result.depth, result.reduced = search.depths[number], len(search.shortcuts)
+                progress(result)
+                stopped = until(result) or _is_over(budget, result)
+                if stopped:
+                    break
+        else:
+            again = search.spoiled()
+            if not again:
+                result.complete = True
+                break
+            for number in again:
+                del search.shortcuts[number]
+                search.expand(number, full=True)
+    result.states, result.reduced = len(search.states), len(search.shortcuts)
+    result.depth, result.runs = max(search.depths), search.line.processes.runs
+    if result.complete:
+        result.histories = search.count_histories()
+    result.seconds = clock.elapsed_s() - started_s
+    return result
+
+
+def _is_over(budget: Budget, result: Exploration) -> bool:
+    return (budget.seconds is not None and result.seconds > budget.seconds) or (
+        budget.states is not None and result.states > budget.states
+    )

@@ -1,0 +1,238 @@
+"""Processes that can be stopped, copied and gone back to, although they are plain functions of real code.
+
+A process is run from its start each time: calls that it made before get the replies that they had, and at the first
+new call it is left with `Stopped`, which is no `Exception`: no handler of the code under test can act on it, and every
+further call is refused in the same way. So a process is wholly described by the replies that it has got. All its
+histories form a tree; each place in it is computed once.
+
+The code must be a function of its replies: no clock, no chance, no threads, no order of sets. That is asserted: a
+process that makes other calls for the same replies raises `NondeterminismError`.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from holdfast.checker.kernel.calls import Call, Footprint, Reply, Resource, conflicts
+from holdfast.checker.kernel.canonical import Numbered, canonical
+
+__all__ = ["Actor", "NondeterminismError", "Place", "Port", "Processes", "Stopped"]
+
+_CALLS_LIMIT = 5_000
+"""Calls of one process. No wait is without bound (facts of the design), so a process that makes more will not end."""
+
+
+class Stopped(BaseException):
+    """The process is over for now. Not an `Exception`: nothing in it may run on."""
+
+
+class NondeterminismError(AssertionError):
+    """A process did something else after the same replies: look for clocks, chance, threads and the order of sets."""
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """A process of a world.
+
+    Attributes:
+        name: short and unique: ``driver``, ``task 0 attempt 1``.
+        program: what it does, from its start to its end; reaches the world through its port alone.
+        mortal: whether it may crash.
+    """
+
+    name: str
+    program: Callable[[Port], object]
+    mortal: bool = True
+
+
+class Port:
+    """A process's only door to the world.
+
+    Args:
+        number: of the actor, from 0: makes its tokens unlike those of others.
+        answer: gives the reply to the nth call, or None to stop the process.
+    """
+
+    def __init__(self, name: str, number: int, answer: Callable[[int, Call], Reply | None]) -> None:
+        self.name = name
+        self._number = number
+        self._answer = answer
+        self._calls = 0
+        self._tokens = 0
+        self._stopped = False
+
+    def call(self, call: Call) -> object:
+        """Make a call; returns its value or raises its error."""
+        if self._stopped:
+            raise Stopped
+        reply = self._answer(self._calls, call)
+        self._calls += 1
+        if reply is None or self._calls > _CALLS_LIMIT:
+            self._stopped = True
+            raise Stopped
+        if reply.error is not None:
+            raise copy.copy(reply.error)  # a fresh one: tracebacks must not pile up on a value
+        return reply.value
+
+    def token(self) -> str:
+        """Twelve hexadecimal digits that no other actor makes, the same in every run."""
+        self._tokens += 1
+        return f"{self._number + 1:04x}{self._tokens:08x}"
+
+
+@dataclass(slots=True, eq=False)
+class Place:
+    """Where a process is: after these replies, before this call.
+
+    Attributes:
+        call: what it does next; None at its end.
+        footprint: the number of the call's footprint.
+        future: bits of the footprints of all calls that are known to be possible from here on, this one among them.
+        failure: an error that is no `HoldfastError`: the code under test is broken.
+    """
+
+    number: int
+    parent: Place | None
+    reply: Reply | None
+    call: Call | None
+    footprint: int = -1
+    future: int = 0
+    failure: str = ""
+    next: dict[int, Place] = field(default_factory=dict)
+
+
+class Processes:
+    """The trees of histories of all actors of a world, grown on demand.
+
+    Args:
+        observed: whether properties look at something that the call may change.
+    """
+
+    def __init__(
+        self, actors: tuple[Actor, ...], resources: Mapping[str, Resource], observed: Callable[[Call], bool]
+    ) -> None:
+        self.actors = actors
+        self._resources = resources
+        self._observed = observed
+        self._replies: Numbered[Reply] = Numbered()
+        self._footprints: Numbered[tuple[Footprint, bool]] = Numbered()
+        self.conflicts: list[int] = []  # by footprint: bits of those that it conflicts with; bit 0: properties
+        self.places: list[Place] = []
+        self.runs = 0
+        self._ends: dict[str, Place] = {}
+        self.dead = self._place(None, None, None)
+
+    def reply_number(self, reply: Reply) -> int:
+        return self._replies.number((canonical(reply.value), canonical(reply.error)), reply)
+
+    def start(self, actor: int, states: Mapping[str, object]) -> Place:
+        """Where an actor is before its first call."""
+        return self._run(actor, None, None, states)
+
+    def after(self, actor: int, place: Place, number: int, states: Mapping[str, object]) -> Place:
+        """Where an actor is after the reply of that number.
+
+        Args:
+            states: of the resources after the call. New places are found as if nobody else acted from there on: one
+                run then finds many.
+        """
+        found = place.next.get(number)
+        return self._run(actor, place, self._replies.values[number], states) if found is None else found
+
+    def _run(self, actor: int, place: Place | None, reply: Reply | None, states: Mapping[str, object]) -> Place:
+        self.runs += 1
+        known = self._path(place)
+        first: list[Place] = []
+        world = dict(states)
+        at, last = place, reply
+
+        def answer(index: int, call: Call) -> Reply | None:
+            nonlocal at, last
+            if index < len(known):
+                there = known[index]
+                if there.call != call:
+                    raise NondeterminismError(f"{self.actors[actor].name} called {call}, before: {there.call}")
+                # `known[i]` is the place before call i, so its reply is that of the place after it.
+                return known[index + 1].reply if index + 1 < len(known) else reply
+            at = self._append(at, last, call)
+            first.append(at)
+            last = self._solo(world, call, self.actors[actor].name)
+            return last
+
+        port = Port(self.actors[actor].name, actor, answer)
+        try:
+            self.actors[actor].program(port)
+        except Stopped:
+            pass
+        except NondeterminismError:
+            raise
+        except Exception as error:  # noqa: BLE001  # the code under test is broken: that is a finding, not our end
+            first.append(self._end(at, last, f"{type(error).__name__}: {error}"))
+        else:
+            first.append(self._end(at, last, ""))
+        if not first:
+            raise NondeterminismError(f"{self.actors[actor].name} stopped before its next call")
+        return first[0]
+
+    def _solo(self, world: dict[str, object], call: Call, actor: str) -> Reply | None:
+        """The reply if nobody else acts and nothing goes wrong; None if the call would have to wait."""
+        ways = self._resources[call.resource].alternatives(world[call.resource], call, actor)
+        if not ways or ways[0].fault is not None:
+            return None
+        world[call.resource] = ways[0].state
+        return ways[0].reply
+
+    # --- the tree -----------------------------------------------------------------------------------------------------
+    def _path(self, place: Place | None) -> list[Place]:
+        path = []
+        while place is not None:
+            path.append(place)
+            place = place.parent
+        return path[::-1]
+
+    def _place(self, parent: Place | None, reply: Reply | None, call: Call | None, failure: str = "") -> Place:
+        place = Place(len(self.places), parent, reply, call, failure=failure)
+        self.places.append(place)
+        return place
+
+    def _append(self, parent: Place | None, reply: Reply | None, call: Call) -> Place:
+        number = -1
+        if parent is not None:
+            assert reply is not None
+            number = self.reply_number(reply)
+            if number in parent.next:
+                found = parent.next[number]
+                if found.call != call:
+                    raise NondeterminismError(f"a process called {call}, before: {found.call}")
+                return found
+        place = self._place(parent, reply, call)
+        place.footprint = self._footprint(call)
+        if parent is not None:
+            parent.next[number] = place
+        bit = 1 << place.footprint
+        up: Place | None = place
+        while up is not None and not up.future & bit:
+            up.future |= bit
+            up = up.parent
+        return place
+
+    def _end(self, parent: Place | None, reply: Reply | None, failure: str) -> Place:
+        """The end of a process; what it was told does not matter any more, so all its ends are one place."""
+        end = self._ends.get(failure) or self._ends.setdefault(failure, self._place(None, None, None, failure))
+        if parent is not None and reply is not None:
+            parent.next[self.reply_number(reply)] = end
+        return end
+
+    def _footprint(self, call: Call) -> int:
+        footprint, seen = self._resources[call.resource].footprint(call), self._observed(call)
+        number = self._footprints.number((footprint, seen), (footprint, seen)) + 1  # bit 0 is the properties'
+        if number > len(self.conflicts) - 1:
+            self.conflicts.extend([0] * (number + 1 - len(self.conflicts)))
+            for other, (theirs, _seen) in enumerate(self._footprints.values, start=1):
+                if conflicts(footprint, theirs):
+                    self.conflicts[number] |= 1 << other
+                    self.conflicts[other] |= 1 << number
+            self.conflicts[number] |= int(seen)
+        return number

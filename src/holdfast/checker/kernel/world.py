@@ -1,0 +1,255 @@
+"""A world: actors, resources, budgets of faults, and properties. Its states are tuples of small numbers.
+
+A state holds the number of each resource's state, of each actor's place, and what is left of each budget. A step is
+one actor's next call, in one of the ways in which it may end, or that actor's death.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from holdfast.checker.kernel.calls import Alternative, Call, Fault, Resource
+from holdfast.checker.kernel.canonical import Numbered
+from holdfast.checker.kernel.process import Actor, Place, Processes
+
+__all__ = ["DIES", "Choice", "Property", "State", "Step", "View", "World", "Worldline"]
+
+State: TypeAlias = tuple[int, ...]
+
+DIES = "dies"
+"""The label of a step in which the actor crashes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What the scheduler chose: whose call, and the label of the way in which it ended."""
+
+    actor: str
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What properties may look at: the states of all resources."""
+
+    states: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Property:
+    """Something that has to hold.
+
+    Attributes:
+        name: short and constant: ``C4``.
+        title: a few words.
+        meaning: one sentence.
+        step: from the views before and after a step and the actor's name, what broke, in words, or None.
+        end: the same for a state in which nobody acts any more.
+    """
+
+    name: str
+    title: str
+    meaning: str
+    step: Callable[[View, View, str], str | None] | None = None
+    end: Callable[[View], str | None] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """What is explored.
+
+    Attributes:
+        name: for reports and for counterexamples, which are replayed in the world of their name.
+        summary: one sentence: who acts and what may go wrong.
+        budgets: how often each fault may happen; a fault that is not named never does.
+        observed: whether a property looks at something that a call may change. Steps with such calls are never
+            reordered.
+    """
+
+    name: str
+    summary: str
+    actors: tuple[Actor, ...]
+    resources: Mapping[str, Resource]
+    properties: tuple[Property, ...]
+    budgets: Mapping[Fault, int]
+    observed: Callable[[Call], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step from a state.
+
+    Attributes:
+        alternative: how the call ended; None if the actor died.
+    """
+
+    actor: int
+    call: Call
+    alternative: Alternative | None
+    target: State
+
+    @property
+    def label(self) -> str:
+        return DIES if self.alternative is None else self.alternative.label
+
+
+@dataclass(slots=True)
+class _Outcome:
+    """An alternative of a call in a state of its resource, with its numbers."""
+
+    alternative: Alternative
+    state: int
+    reply: int
+
+
+class Worldline:
+    """All that is known of a world by now: states, places, steps. Grows while it is explored; forgets nothing."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.names = tuple(world.resources)
+        self._resources = tuple(world.resources.values())
+        self._index = {name: number for number, name in enumerate(self.names)}
+        self._numbered: tuple[Numbered[object], ...] = tuple(Numbered() for _ in self.names)
+        self.faults = tuple(world.budgets)
+        self._budget = {fault: number for number, fault in enumerate(self.faults)}
+        self.processes = Processes(world.actors, world.resources, world.observed)
+        self._first_place = len(self.names)
+        self._first_budget = self._first_place + len(world.actors)
+        self._ends: dict[tuple[int, int], tuple[_Outcome, ...]] = {}
+        self._judged: dict[tuple[tuple[int, ...], tuple[int, ...], int], tuple[tuple[str, str], ...]] = {}
+        self._judged_ends: dict[tuple[int, ...], tuple[tuple[str, str], ...]] = {}
+
+    # --- states -------------------------------------------------------------------------------------------------------
+    def initial(self) -> State:
+        states = {name: resource.initial() for name, resource in self.world.resources.items()}
+        numbers = [self._number(index, states[name]) for index, name in enumerate(self.names)]
+        places = [self.processes.start(actor, states).number for actor in range(len(self.world.actors))]
+        return (*numbers, *places, *self.world.budgets.values())
+
+    def _number(self, resource: int, state: object) -> int:
+        return self._numbered[resource].number(self._resources[resource].key(state), state)
+
+    def view(self, state: State) -> View:
+        """The states of the resources."""
+        return View({name: self._numbered[i].values[state[i]] for i, name in enumerate(self.names)})
+
+    def place(self, state: State, actor: int) -> Place:
+        return self.processes.places[state[self._first_place + actor]]
+
+    def spent(self, state: State) -> dict[Fault, int]:
+        """How often each fault has happened on the way to a state."""
+        total = self.world.budgets
+        return {fault: total[fault] - state[self._first_budget + i] for i, fault in enumerate(self.faults)}
+
+    # --- steps --------------------------------------------------------------------------------------------------------
+    def steps_of(self, state: State, actor: int) -> list[Step]:
+        """Every step that an actor may take in a state; empty if it is over, dead, or has to wait."""
+        place = self.place(state, actor)
+        call = place.call
+        if call is None:
+            return []
+        resource = self._index[call.resource]
+        steps = [
+            self._step(state, actor, place, call, resource, outcome)
+            for outcome in self._outcomes(state[resource], resource, place, actor)
+            if outcome.alternative.fault is None or self._left(state, outcome.alternative.fault)
+        ]
+        if self.world.actors[actor].mortal and place.parent is not None and self._left(state, Fault.CRASH):
+            steps.append(Step(actor, call, None, self._death(state, actor)))
+        return steps
+
+    def steps(self, state: State) -> Iterator[Step]:
+        """Every step that anybody may take in a state."""
+        for actor in range(len(self.world.actors)):
+            yield from self.steps_of(state, actor)
+
+    def _left(self, state: State, fault: Fault) -> int:
+        number = self._budget.get(fault)
+        return 0 if number is None else state[self._first_budget + number]
+
+    def _outcomes(self, number: int, resource: int, place: Place, actor: int) -> tuple[_Outcome, ...]:
+        key = (number, place.number)
+        found = self._ends.get(key)
+        if found is None:
+            assert place.call is not None
+            state = self._numbered[resource].values[number]
+            ways = self._resources[resource].alternatives(state, place.call, self.world.actors[actor].name)
+            found = self._ends[key] = tuple(
+                _Outcome(way, self._number(resource, way.state), self.processes.reply_number(way.reply))
+                for way in ways
+                if way.fault is None or way.fault in self._budget
+            )
+        return found
+
+    def _step(self, state: State, actor: int, place: Place, call: Call, resource: int, outcome: _Outcome) -> Step:
+        target = list(state)
+        target[resource] = outcome.state
+        after = place.next.get(outcome.reply)
+        if after is None:
+            values = {name: self._numbered[i].values[target[i]] for i, name in enumerate(self.names)}
+            after = self.processes.after(actor, place, outcome.reply, values)
+        target[self._first_place + actor] = after.number
+        if outcome.alternative.fault is not None:
+            target[self._first_budget + self._budget[outcome.alternative.fault]] -= 1
+        return Step(actor, call, outcome.alternative, tuple(target))
+
+    def _death(self, state: State, actor: int) -> State:
+        target = list(state)
+        name = self.world.actors[actor].name
+        for index, resource in enumerate(self._resources):
+            before = self._numbered[index].values[state[index]]
+            after = resource.bury(before, name)
+            if after is not before:
+                target[index] = self._number(index, after)
+        target[self._first_place + actor] = self.processes.dead.number
+        target[self._first_budget + self._budget[Fault.CRASH]] -= 1
+        return tuple(target)
+
+    # --- properties ---------------------------------------------------------------------------------------------------
+    def judge(self, before: State, step: Step) -> tuple[tuple[str, str], ...]:
+        """What a step broke: (name of the property, in words)."""
+        old, new = before[: self._first_place], step.target[: self._first_place]
+        failure = self.place(step.target, step.actor).failure
+        if failure:
+            return (
+                ("code", f"{self.world.actors[step.actor].name} ended with an error that is none of ours: {failure}"),
+            )
+        if old == new:
+            return ()
+        key = (old, new, step.actor)
+        found = self._judged.get(key)
+        if found is None:
+            views = self.view(before), self.view(step.target)
+            name = self.world.actors[step.actor].name
+            words = ((one.name, one.step(*views, name)) for one in self.world.properties if one.step is not None)
+            found = self._judged[key] = tuple((one, broke) for one, broke in words if broke)
+        return found
+
+    def judge_end(self, state: State) -> tuple[tuple[str, str], ...]:
+        """What does not hold in a state in which nobody acts any more."""
+        key = state[: self._first_place]
+        found = self._judged_ends.get(key)
+        if found is None:
+            view = self.view(state)
+            words = ((one.name, one.end(view)) for one in self.world.properties if one.end is not None)
+            found = self._judged_ends[key] = tuple((one, broke) for one, broke in words if broke)
+        return found
+
+    # --- reduction ----------------------------------------------------------------------------------------------------
+    def is_apart(self, state: State, actor: int) -> bool:
+        """Whether the actor's next call commutes with all that others are known to be able to do from here on.
+
+        Then it may go first, and nothing is missed: see `explore`.
+        """
+        processes = self.processes
+        conflicts = processes.conflicts[self.place(state, actor).footprint]
+        if conflicts & 1:
+            return False
+        places = processes.places
+        for other in range(len(self.world.actors)):
+            if other != actor and conflicts & places[state[self._first_place + other]].future:
+                return False
+        return True

@@ -1,0 +1,316 @@
+"""A store of a simulated world: the reference store's own code over states that can be gone back to.
+
+`StoreResource` is the world's side, `SimulatedStore` the handle that a process holds: a process that is dead makes no
+calls, so its handle is dead, too.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from holdfast.checker.kernel.calls import Access, Alternative, Call, Fault, Footprint, Reply
+from holdfast.checker.kernel.process import Port
+from holdfast.errors import HoldfastError, InvalidRequestError, OutcomeUnknownError, UnavailableError
+from holdfast.stores.base import (
+    Capabilities,
+    ObjectInfo,
+    ObjectPage,
+    Overwrite,
+    Part,
+    PutMode,
+    UploadPage,
+)
+from holdfast.stores.memory import MemoryImage, MemoryStore
+
+__all__ = ["SimulatedStore", "StoreResource"]
+
+_READS = frozenset({"get", "head", "list_page", "list_uploads_page", "begin_write"})
+_LISTINGS = frozenset({"list_page", "list_uploads_page"})
+_FAULTLESS = frozenset({"begin_write"})
+
+
+@dataclass(slots=True)
+class _Seams:
+    """Time and ids of the store: those of the caller of the moment, so that they depend on nothing else."""
+
+    at_s: float = 0.0
+    next_token: str = ""
+
+    def now_s(self) -> float:
+        return self.at_s
+
+    def elapsed_s(self) -> float:
+        return self.at_s
+
+    def sleep(self, duration_s: float) -> None:
+        """Time stands still."""
+
+    def token(self) -> str:
+        return self.next_token
+
+
+class StoreResource:
+    """A store that all actors share.
+
+    Args:
+        name: of the resource.
+        fill: puts what is there when a history begins.
+        time_of: when an actor acts, seconds since the epoch: dates what it writes. Time stands still in a history.
+        options: of `MemoryStore`.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        fill: Callable[[MemoryStore], None] = lambda store: None,
+        time_of: Callable[[str], float],
+        **options: Any,
+    ) -> None:
+        self.name = name
+        self._seams = _Seams()
+        self._time_of = time_of
+        self._memory = MemoryStore(**options, clock=self._seams, ids=self._seams)
+        self.capabilities: Capabilities = self._memory.capabilities
+        fill(self._memory)
+        self._initial = self._memory.image()
+
+    def initial(self) -> MemoryImage:
+        return self._initial
+
+    def key(self, state: object) -> Hashable:
+        return cast("MemoryImage", state).key
+
+    def bury(self, state: object, actor: str) -> object:
+        return state  # what the dead have written stays
+
+    def store(self, state: object) -> MemoryStore:
+        """A store of its own that holds what `state` shows: to look into, or to run on with."""
+        found = MemoryStore(**self._options(), clock=_Seams(self._seams.at_s), ids=copy.copy(self._seams))
+        found.restore(cast("MemoryImage", state))
+        return found
+
+    def _options(self) -> dict[str, Any]:
+        can = self.capabilities
+        return {
+            "limits": can.multipart,
+            "rename": can.rename,
+            "rename_dir": can.rename_dir,
+            "copy": can.copy,
+            "consistent_listing": can.consistent_listing,
+        }
+
+    # --- calls --------------------------------------------------------------------------------------------------------
+    def alternatives(self, state: object, call: Call, actor: str) -> Sequence[Alternative]:
+        reply, after = self._do(cast("MemoryImage", state), call, actor)
+        ways = [Alternative(state=after, reply=reply)]
+        if call.operation in _FAULTLESS:
+            return ways
+        if after is not state:
+            lost = Reply(error=OutcomeUnknownError("the reply is lost: read before repeating", key=_key(call)))
+            ways.append(Alternative(state=after, reply=lost, label="reply lost", fault=Fault.LOST_REPLY))
+        failed = Reply(error=UnavailableError("the store is not available: repeat later", key=_key(call)))
+        ways.append(Alternative(state=state, reply=failed, label="fails", fault=Fault.FAILURE))
+        if call.operation in _LISTINGS and reply.error is None:
+            ways.extend(self._stale(state, reply))
+        return ways
+
+    def _do(self, state: MemoryImage, call: Call, actor: str) -> tuple[Reply, MemoryImage]:
+        self._seams.at_s = self._time_of(actor)
+        memory = self._memory
+        memory.restore(state)
+        args = call.args
+        if call.operation == "create_upload":
+            self._seams.next_token, args = str(args[-1]), args[:-1]
+        try:
+            value = getattr(memory, call.operation)(*args)
+        except HoldfastError as error:
+            return Reply(error=error.with_traceback(None)), state
+        if call.operation in _READS:
+            return Reply(value), state
+        after = memory.image()
+        return Reply(value), state if after.key == state.key else after
+
+    def _stale(self, state: object, reply: Reply) -> list[Alternative]:
+        page = cast("ObjectPage | UploadPage", reply.value)
+        found = page.objects if isinstance(page, ObjectPage) else page.uploads
+        return [
+            Alternative(
+                state=state,
+                reply=Reply(_without(page, gone)),
+                label=f"does not show {found[gone].key}",
+                fault=Fault.STALE_LISTING,
+            )
+            for gone in range(len(found))
+        ]
+
+    # --- what a call touches ------------------------------------------------------------------------------------------
+    def footprint(self, call: Call) -> Footprint:
+        objects, uploads = self.name, f"{self.name} uploads"
+        operation, key = call.operation, _key(call)
+        if operation in ("get", "head"):
+            return frozenset({Access(objects, key)})
+        if operation == "list_page":
+            return frozenset({Access(objects, key, below=True)})
+        if operation == "list_uploads_page":
+            return frozenset({Access(uploads, key, below=True)})
+        if operation == "delete_many":
+            return frozenset(Access(objects, each, writes=True) for each in cast("tuple[str, ...]", call.args[0]))
+        if operation in ("upload_part", "abort_upload"):
+            return frozenset({Access(uploads, f"{key}\0{call.args[1]}", writes=True)})
+        if operation == "create_upload":
+            return frozenset({Access(uploads, f"{key}\0{call.args[-1]}", writes=True), *self._clash(key)})
+        if operation == "complete_upload":
+            upload = Access(uploads, f"{key}\0{call.args[1]}", writes=True)
+            return frozenset({upload, Access(objects, key, writes=True), *self._clash(key)})
+        if operation in ("rename", "copy"):
+            source = cast("ObjectInfo", call.args[0]).key if operation == "copy" else key
+            target = str(call.args[1])
+            read = Access(objects, source, writes=operation == "rename")
+            return frozenset({read, Access(objects, target, writes=True), *self._clash(target)})
+        if operation == "rename_dir":
+            return frozenset(
+                Access(space, f"{each}{slash}", writes=True, below=bool(slash))
+                for space in (objects, uploads)
+                for each in map(str, call.args)
+                for slash in ("", "/")
+            ) | self._clash(str(call.args[1]))
+        assert operation in ("put", "delete", "begin_write", "finish_write"), operation
+        writes = operation != "begin_write"
+        return frozenset({Access(objects, key, writes=writes), *self._clash(key)})
+
+    def _clash(self, key: str) -> Footprint:
+        """With rename, a file is refused below a file, and where a directory is."""
+        if not self.capabilities.rename:
+            return frozenset()
+        parts = key.split("/")
+        above = [Access(self.name, "/".join(parts[:depth])) for depth in range(1, len(parts))]
+        return frozenset([*above, Access(self.name, f"{key}/", below=True)])
+
+
+def _without(page: ObjectPage | UploadPage, gone: int) -> ObjectPage | UploadPage:
+    if isinstance(page, ObjectPage):
+        return replace(page, objects=[*page.objects[:gone], *page.objects[gone + 1 :]])
+    return replace(page, uploads=[*page.uploads[:gone], *page.uploads[gone + 1 :]])
+
+
+def _key(call: Call) -> str:
+    first = call.args[0]
+    if isinstance(first, str):
+        return first
+    return first.key if isinstance(first, ObjectInfo) else str(cast("tuple[str, ...]", first)[0])
+
+
+class SimulatedStore:
+    """A process's handle on a `StoreResource`: every call is a point at which the world may go on without it."""
+
+    def __init__(self, port: Port, name: str, capabilities: Capabilities) -> None:
+        self._port = port
+        self._name = name
+        self._capabilities = capabilities
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return self._capabilities
+
+    @property
+    def retries(self) -> int:
+        return 0
+
+    def _call(self, operation: str, *args: object) -> Any:
+        return self._port.call(Call(self._name, operation, args))
+
+    def put(
+        self, key: str, data: bytes, mode: PutMode = Overwrite(), metadata: Mapping[str, str] | None = None
+    ) -> ObjectInfo:
+        return cast("ObjectInfo", self._call("put", key, bytes(data), mode, _frozen(metadata)))
+
+    def get(self, key: str, start: int = 0, length: int | None = None) -> bytes:
+        return cast("bytes", self._call("get", key, start, length))
+
+    def head(self, key: str) -> ObjectInfo:
+        return cast("ObjectInfo", self._call("head", key))
+
+    def list_page(
+        self, prefix: str, start_after: str = "", max_keys: int = 1000, token: str | None = None
+    ) -> ObjectPage:
+        return cast("ObjectPage", self._call("list_page", prefix, start_after, max_keys, token))
+
+    def delete(self, key: str) -> None:
+        self._call("delete", key)
+
+    def delete_many(self, keys: Sequence[str]) -> None:
+        if keys:
+            self._call("delete_many", tuple(keys))
+
+    def close(self) -> None:
+        """Nothing to release."""
+
+    def create_upload(self, key: str, metadata: Mapping[str, str] | None = None) -> str:
+        return cast("str", self._call("create_upload", key, _frozen(metadata), self._port.token()))
+
+    def upload_part(self, key: str, upload_id: str, number: int, data: bytes) -> Part:
+        return cast("Part", self._call("upload_part", key, upload_id, number, bytes(data)))
+
+    def complete_upload(self, key: str, upload_id: str, parts: Sequence[Part]) -> ObjectInfo:
+        return cast("ObjectInfo", self._call("complete_upload", key, upload_id, tuple(parts)))
+
+    def abort_upload(self, key: str, upload_id: str) -> None:
+        self._call("abort_upload", key, upload_id)
+
+    def list_uploads_page(self, prefix: str, marker: tuple[str, str] | None = None) -> UploadPage:
+        return cast("UploadPage", self._call("list_uploads_page", prefix, marker))
+
+    def open_write(self, key: str) -> _SimulatedFile:
+        return _SimulatedFile(self, key, cast("int", self._call("begin_write", key)))
+
+    def finish_write(self, key: str, data: bytes, opened_after: int) -> None:
+        self._call("finish_write", key, data, opened_after)
+
+    def rename(self, source: str, target: str) -> None:
+        self._call("rename", source, target)
+
+    def rename_dir(self, source: str, target: str) -> None:
+        self._call("rename_dir", source, target)
+
+    def copy(self, source: ObjectInfo, target: str) -> None:
+        self._call("copy", source, target)
+
+
+class _SimulatedFile:
+    """A `WritableFile` whose bytes nobody sees before it is closed."""
+
+    def __init__(self, store: SimulatedStore, key: str, opened_after: int) -> None:
+        self._store = store
+        self._key = key
+        self._opened_after = opened_after
+        self._buffer = bytearray()
+        self._open = True
+
+    def write(self, data: bytes | memoryview, /) -> int:
+        if not self._open:
+            raise InvalidRequestError("the file is closed: open another", key=self._key)
+        self._buffer += data
+        return len(data)
+
+    def close(self) -> None:
+        if self._open:
+            self._store.finish_write(self._key, bytes(self._buffer), self._opened_after)
+            self._open = False
+
+    def discard(self) -> None:
+        self._open = False
+
+
+class _Metadata(dict[str, str]):
+    """Metadata as part of a call: never changed, so it can be hashed."""
+
+    def __hash__(self) -> int:  # type: ignore[override]  # dicts are not hashable; this one is a value
+        return hash(tuple(sorted(self.items())))
+
+
+def _frozen(metadata: Mapping[str, str] | None) -> _Metadata | None:
+    return None if metadata is None else _Metadata(metadata)
