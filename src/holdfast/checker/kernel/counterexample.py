@@ -1,0 +1,82 @@
+"""Counterexamples as JSON that replays: what the scheduler chose, and what broke. The same one has the same bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.checker.kernel.world import Choice
+from holdfast.commit.checked import count_field, guarded, json_line, json_object, require, text_field
+
+__all__ = ["Counterexample", "decode", "encode"]
+
+_FORMAT = "holdfast-counterexample/1"
+
+
+@dataclass(frozen=True)
+class Counterexample:
+    """A history in which a property breaks at the last step.
+
+    Attributes:
+        world: its name; the history replays in the world of this name alone.
+        property: name of the property.
+        broke: what broke, in words.
+        choices: whose call came next and how it ended, from the start.
+        seed: of the random walk that found it; None if nothing was drawn.
+    """
+
+    world: str
+    property: str
+    broke: str
+    choices: tuple[Choice, ...]
+    seed: int | None = None
+
+
+def encode(counterexample: Counterexample) -> bytes:
+    """One line of JSON, fields sorted by name.
+
+    Guarantee: equal counterexamples have equal bytes, and `decode` gives back what was encoded.
+    """
+    record: dict[str, object] = {
+        "broke": counterexample.broke,
+        "choices": [[choice.actor, choice.label] for choice in counterexample.choices],
+        "format": _FORMAT,
+        "property": counterexample.property,
+        "seed": counterexample.seed,
+        "world": counterexample.world,
+    }
+    return json_line(record)
+
+
+def decode(data: bytes, name: str = "counterexample") -> Counterexample:
+    """The counterexample in `data`, which somebody may have changed: each field is checked.
+
+    Args:
+        name: where it comes from, for the error.
+
+    Raises:
+        CorruptDataError: it cannot be read.
+    """
+    return guarded(name, lambda: _decode(json_object(data)))
+
+
+def _decode(value: dict[str, Any]) -> Counterexample:
+    require(value["format"] == _FORMAT, f"the format is not {_FORMAT}")
+    choices = value["choices"]
+    require(isinstance(choices, list), "choices is not a list")
+    return Counterexample(
+        world=text_field(value, "world"),
+        property=text_field(value, "property"),
+        broke=text_field(value, "broke"),
+        choices=tuple(map(_decode_choice, choices)),
+        seed=None if value.get("seed") is None else count_field(value, "seed"),
+    )
+
+
+def _decode_choice(value: object) -> Choice:
+    require(isinstance(value, list) and len(value) == 2, "a choice is not a pair")
+    assert isinstance(value, list)
+    actor, label = value
+    require(isinstance(actor, str) and bool(actor), "a choice names no actor")
+    require(isinstance(label, str), "the label of a choice is not a text")
+    return Choice(actor, label)

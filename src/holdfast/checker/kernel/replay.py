@@ -1,0 +1,73 @@
+"""Histories from their choices: each state and step on the way, and what is broken at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from holdfast.checker.kernel.world import Choice, State, Step, World, Worldline
+from holdfast.errors import InvalidRequestError
+
+__all__ = ["Replay", "replay"]
+
+
+@dataclass(frozen=True)
+class Replay:
+    """A history.
+
+    Attributes:
+        line: knows what the numbers in states stand for.
+        states: from the first one; one more than there are steps.
+        broken: what the last step broke, and what does not hold at the end if nobody can act any more: (name of the
+            property, in words).
+    """
+
+    line: Worldline
+    states: list[State]
+    steps: list[Step]
+    broken: tuple[tuple[str, str], ...]
+
+    @property
+    def choices(self) -> tuple[Choice, ...]:
+        """The choices that were taken."""
+        actors = self.line.world.actors
+        return tuple(Choice(actors[step.actor].name, step.label) for step in self.steps)
+
+
+def replay(world: World, choices: Iterable[Choice], *, lenient: bool = False) -> Replay:
+    """Walk through a world as it was chosen.
+
+    Guarantee: the same choices give the same history; where the code under test has changed, this one or an error.
+
+    Args:
+        lenient: pass over choices that cannot be taken.
+
+    Raises:
+        InvalidRequestError: a choice cannot be taken: the history belongs to another world or to other code.
+    """
+    line = Worldline(world)
+    actors = {actor.name: number for number, actor in enumerate(world.actors)}
+    states, steps = [line.initial()], list[Step]()
+    for choice in choices:
+        actor = actors.get(choice.actor)
+        ways = [] if actor is None else line.steps_of(states[-1], actor)
+        step = next((way for way in ways if way.label == choice.label), None)
+        if step is not None:
+            steps.append(step)
+            states.append(step.target)
+        elif not lenient:
+            raise InvalidRequestError(
+                "the history does not fit this world and this version of the code: look for a new one",
+                world=world.name,
+                step=len(steps) + 1,
+                actor=choice.actor,
+                label=choice.label,
+            )
+    return Replay(line, states, steps, _broken(line, states, steps))
+
+
+def _broken(line: Worldline, states: list[State], steps: list[Step]) -> tuple[tuple[str, str], ...]:
+    broken = line.judge(states[-2], steps[-1]) if steps else ()
+    if not any(line.steps(states[-1])):
+        broken += line.judge_end(states[-1])
+    return broken
