@@ -6,7 +6,6 @@ calls, so its handle is dead, too.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -14,6 +13,7 @@ from typing import Any, cast
 from holdfast.checker.kernel.calls import Access, Alternative, Call, Fault, Footprint, Reply
 from holdfast.checker.kernel.process import Port
 from holdfast.errors import HoldfastError, InvalidRequestError, OutcomeUnknownError, UnavailableError
+from holdfast.seams import Clock, Ids
 from holdfast.stores.base import (
     Capabilities,
     ObjectInfo,
@@ -57,7 +57,6 @@ class StoreResource:
 
     Args:
         name: of the resource.
-        fill: puts what is there when a history begins.
         time_of: when an actor acts, seconds since the epoch: dates what it writes. Time stands still in a history.
         options: of `MemoryStore`.
     """
@@ -66,7 +65,6 @@ class StoreResource:
         self,
         name: str,
         *,
-        fill: Callable[[MemoryStore], None] = lambda store: None,
         time_of: Callable[[str], float],
         **options: Any,
     ) -> None:
@@ -75,11 +73,14 @@ class StoreResource:
         self._time_of = time_of
         self._memory = MemoryStore(**options, clock=self._seams, ids=self._seams)
         self.capabilities: Capabilities = self._memory.capabilities
-        fill(self._memory)
         self._initial = self._memory.image()
 
     def initial(self) -> MemoryImage:
         return self._initial
+
+    def fill(self, image: MemoryImage) -> None:
+        """Let histories begin with what `image` shows."""
+        self._initial = image
 
     def key(self, state: object) -> Hashable:
         return cast("MemoryImage", state).key
@@ -87,9 +88,9 @@ class StoreResource:
     def bury(self, state: object, actor: str) -> object:
         return state  # what the dead have written stays
 
-    def store(self, state: object) -> MemoryStore:
-        """A store of its own that holds what `state` shows: to look into, or to run on with."""
-        found = MemoryStore(**self._options(), clock=_Seams(self._seams.at_s), ids=copy.copy(self._seams))
+    def store(self, state: object, clock: Clock, ids: Ids) -> MemoryStore:
+        """A store of its own that holds what `state` shows: to run on with."""
+        found = MemoryStore(**self._options(), clock=clock, ids=ids)
         found.restore(cast("MemoryImage", state))
         return found
 

@@ -43,6 +43,9 @@ LATER_S = START_S + 7200.0
 QUIET_S = 3600.0
 
 
+_SETTINGS = CommitSettings(part_size_bytes=1 << 20, allow_unsafe=True, conflict_attempts=6, finish_attempts=2)
+
+
 @dataclass(frozen=True, slots=True)
 class _Clock:
     at_s: float
@@ -69,6 +72,7 @@ class Setting:
     Attributes:
         capabilities: by name of the resource.
         files: how many files each attempt writes.
+        settings: with few repetitions, so that histories stay short.
     """
 
     committer: Committer
@@ -78,6 +82,7 @@ class Setting:
     files: int
     order: Order
     mode: SaveMode = SaveMode.APPEND
+    settings: CommitSettings = _SETTINGS
 
     def context(self, port: Port, home: str = HOME) -> CommitContext:
         """A process's context: handles on the stores of the world, its own time and tokens, no threads."""
@@ -96,7 +101,7 @@ class Setting:
             clock=_Clock(time_of(port.name)),
             ids=port,
             runner=SerialRunner(),
-            settings=CommitSettings(part_size_bytes=1 << 20, allow_unsafe=True, conflict_attempts=6, finish_attempts=2),
+            settings=self.settings,
         )
 
 

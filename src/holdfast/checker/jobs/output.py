@@ -16,7 +16,18 @@ from holdfast.checker.kernel.world import View
 from holdfast.commit.layout import is_hidden
 from holdfast.stores.memory import MemoryImage
 
-__all__ = ["DESTINATION", "HOME", "Origin", "content", "directory", "files_of", "is_observed", "visible"]
+__all__ = [
+    "DESTINATION",
+    "HOME",
+    "Origin",
+    "content",
+    "directory",
+    "files_of",
+    "is_observed",
+    "of_job",
+    "visible",
+    "visible_in",
+]
 
 DESTINATION = "destination"
 """Name of the resource."""

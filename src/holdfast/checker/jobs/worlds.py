@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from holdfast.checker.jobs import actors
 from holdfast.checker.jobs.actors import Setting
+from holdfast.checker.jobs.bench import Bench, Bystander, start_live_jobs
 from holdfast.checker.jobs.cluster import CLUSTER, Cluster, Order, attempt_actor
-from holdfast.checker.jobs.output import DESTINATION, is_observed
-from holdfast.checker.kernel.calls import Fault, Resource
+from holdfast.checker.jobs.output import DESTINATION, HOME, content, is_observed
+from holdfast.checker.jobs.properties import PROPERTIES
+from holdfast.checker.kernel.calls import Fault
 from holdfast.checker.kernel.process import Actor
-from holdfast.checker.kernel.world import Property, World
+from holdfast.checker.kernel.world import World
 from holdfast.checker.simulated_store import StoreResource
 from holdfast.commit import Committer, SaveMode
 from holdfast.stores.base import MultipartLimits
-from holdfast.stores.memory import MemoryStore
 
 __all__ = ["Scene", "build_world", "store_options"]
 
@@ -27,7 +28,9 @@ class Scene:
 
     Attributes:
         store: options of `MemoryStore` for the destination, on top of what the committer is made for.
-        fill: what is there when the history begins.
+        bystanders: whether live jobs of the same committer are there, on the destination and beside it.
+        old_files: how many files of an earlier job are there.
+        properties: names of those that are checked.
         order: when attempts commit.
         speculation: whether a second attempt may start while the first one runs.
         cancel, second_driver, recovery, reader, other_job: whether these actors are there.
@@ -50,7 +53,9 @@ class Scene:
     mortal: tuple[str, ...] = ()
     budgets: Mapping[Fault, int] = field(default_factory=dict)
     store: Mapping[str, Any] = field(default_factory=dict)
-    fill: Callable[[MemoryStore], None] = lambda store: None
+    bystanders: bool = False
+    old_files: int = 0
+    properties: tuple[str, ...] = tuple(PROPERTIES)
 
 
 def store_options(committer: Committer) -> dict[str, Any]:
@@ -63,38 +68,53 @@ def store_options(committer: Committer) -> dict[str, Any]:
     }
 
 
-def build_world(committer: Committer, scene: Scene, properties: tuple[Property, ...]) -> World:
+def build_world(committer: Committer, scene: Scene) -> World:
     """The world of a scene with a committer."""
-    resources: dict[str, Resource] = {
-        CLUSTER: Cluster(tasks=scene.tasks, attempts=scene.attempts, order=scene.order, speculation=scene.speculation),
-        DESTINATION: StoreResource(
-            DESTINATION,
-            fill=scene.fill,
-            time_of=actors.time_of,
-            **{**store_options(committer), **scene.store},
-        ),
+    stores = {
+        name: StoreResource(name, time_of=actors.time_of, **options)
+        for name, options in _stores(committer, scene).items()
     }
-    if committer.staging:
-        for name in ("scratch", "shared"):
-            resources[name] = StoreResource(name, time_of=actors.time_of, limits=None, rename=True)
     setting = Setting(
         committer=committer,
-        capabilities={name: one.capabilities for name, one in resources.items() if isinstance(one, StoreResource)},
+        capabilities={name: one.capabilities for name, one in stores.items()},
         tasks=scene.tasks,
         attempts=scene.attempts,
         files=scene.files,
         order=scene.order,
         mode=scene.mode,
     )
+    bystanders = _fill(setting, scene, stores)
+    bench = Bench(setting, stores, bystanders)
+    cluster = Cluster(tasks=scene.tasks, attempts=scene.attempts, order=scene.order, speculation=scene.speculation)
     return World(
         name=f"{committer.name}/{scene.name}",
         summary=scene.summary,
         actors=tuple(replace(one, mortal=_is_mortal(one.name, scene)) for one in _actors(setting, scene)),
-        resources=resources,
-        properties=properties,
+        resources={CLUSTER: cluster, **stores},
+        properties=tuple(PROPERTIES[name](bench) for name in scene.properties),
         budgets=scene.budgets,
         observed=is_observed,
     )
+
+
+def _stores(committer: Committer, scene: Scene) -> dict[str, dict[str, Any]]:
+    """Options of the destination, and of the disks that `staging-*` wants beside it."""
+    found = {DESTINATION: {**store_options(committer), **scene.store}}
+    if committer.staging:
+        found.update({name: {"limits": None, "rename": True} for name in ("scratch", "shared")})
+    return found
+
+
+def _fill(setting: Setting, scene: Scene, stores: Mapping[str, StoreResource]) -> list[Bystander]:
+    """What is there when the history begins: live jobs, files of an earlier job."""
+    copy = Bench(setting, stores).run_on({name: one.initial() for name, one in stores.items()}, 0xE000_0000_0000)
+    filled = copy.stores
+    bystanders = start_live_jobs(copy) if scene.bystanders else []
+    for number in range(scene.old_files):
+        filled[DESTINATION].put(f"{HOME}day={number}/old-{number}.txt", content("old", 0, 0, number))
+    for name, store in filled.items():
+        stores[name].fill(store.image())
+    return bystanders
 
 
 def _is_mortal(name: str, scene: Scene) -> bool:

@@ -1,0 +1,193 @@
+"""What properties run on a copy of a world's stores when its history is over: recovery, and steps run again.
+
+Everything here works on copies; the history that led there is not touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from holdfast.checker.jobs.actors import LATER_S, QUIET_S, Setting
+from holdfast.checker.jobs.cluster import CLUSTER, ClusterState
+from holdfast.checker.jobs.output import DESTINATION, HOME, Origin, content, visible_in
+from holdfast.checker.kernel.world import View
+from holdfast.checker.simulated_store import StoreResource
+from holdfast.commit import CommitContext, JobOutcome, JobRecord, Place, TaskCommit
+from holdfast.commit.recovery import recover
+from holdfast.errors import HoldfastError
+from holdfast.seams import SerialRunner
+from holdfast.stores.base import iter_objects, iter_uploads
+from holdfast.stores.memory import MemoryStore
+
+__all__ = ["NEIGHBOUR", "Bench", "Bystander", "Copy", "cluster_of", "start_live_jobs"]
+
+NEIGHBOUR = "out put/dataset10/"
+"""A destination whose name begins like the job's (C7)."""
+
+_RECOVERIES = 3
+"""The first may leave what it has to wait for; the last has to find nothing to do."""
+
+
+@dataclass(slots=True)
+class _Ids:
+    number: int
+
+    def token(self) -> str:
+        self.number += 1
+        return f"{self.number:012x}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Clock:
+    def now_s(self) -> float:
+        return LATER_S
+
+    def elapsed_s(self) -> float:
+        return 0.0
+
+    def sleep(self, duration_s: float) -> None:
+        """Nobody waits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bystander:
+    """A live job on a destination, one task of which has committed: nobody may touch it (C7)."""
+
+    home: str
+    job: JobRecord
+    commit: TaskCommit
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """The stores of a view, to run on with.
+
+    Attributes:
+        recovered: (job, action) of each recovery that had something to do, and the error of one that failed.
+    """
+
+    stores: Mapping[str, MemoryStore]
+    setting: Setting
+    ids: _Ids
+    recovered: list[str] = field(default_factory=list)
+
+    def context(self, home: str = HOME) -> CommitContext:
+        """A process that comes later."""
+        places = {
+            name: Place(store=self.stores[name], prefix="later/" if name == "scratch" else "", url=f"memory://{name}")
+            for name in ("scratch", "shared")
+            if name in self.stores
+        }
+        return CommitContext(
+            store=self.stores[DESTINATION],
+            prefix=home,
+            url=f"memory://{DESTINATION}/{home}",
+            scratch=places.get("scratch"),
+            shared=places.get("shared"),
+            clock=_Clock(),
+            ids=self.ids,
+            runner=SerialRunner(),
+            settings=self.setting.settings,
+        )
+
+    def key(self) -> Hashable:
+        """Equal for copies that hold the same."""
+        return tuple(store.image().key for store in self.stores.values())
+
+    def visible(self, home: str = HOME) -> Mapping[str, Origin]:
+        """What a plain reader sees."""
+        return visible_in(self.stores[DESTINATION].image(), home)
+
+    def left(self, job: str) -> list[str]:
+        """Pending uploads and hidden files of a job, by the id in their keys."""
+        found: list[str] = []
+        for name, store in self.stores.items():
+            if store.capabilities.multipart is not None:
+                found += [f"pending upload {one.key}" for one in iter_uploads(store, "") if job in one.key]
+            hidden = (one.key for one in iter_objects(store, "") if job in one.key)
+            found += [key for key in hidden if name != DESTINATION or "/_" in key.replace("/_holdfast/log/", "")]
+        return found
+
+    def recover(self) -> bool:
+        """`holdfast recover`, once; whether it changed anything."""
+        before = self.key()
+        try:
+            report = recover(self.context(), older_than_s=QUIET_S, committers=(self.setting.committer,))
+        except HoldfastError as error:
+            self.recovered.append(str(error))
+        else:
+            self.recovered.extend(f"{job.action.value}: {job.reason}" for job in report.jobs)
+            self.recovered.extend(report.damaged.values())
+        return self.key() != before
+
+    def end(self, job: JobRecord, reports: Sequence[TaskCommit] | None) -> JobOutcome | HoldfastError:
+        """The job's commit, or its abort if there are no reports, by a process that comes later."""
+        committer, ctx = self.setting.committer, self.context()
+        try:
+            if reports is None:
+                return committer.abort_job(ctx, job)
+            return committer.commit_job(ctx, job, reports, len(reports))
+        except HoldfastError as error:
+            return error
+
+
+class Bench:
+    """Makes copies, and remembers what recovery made of equal ones."""
+
+    def __init__(
+        self, setting: Setting, resources: Mapping[str, StoreResource], bystanders: Sequence[Bystander] = ()
+    ) -> None:
+        self.setting = setting
+        self.bystanders = tuple(bystanders)
+        self._resources = resources
+        self._settled: dict[Hashable, Copy] = {}
+
+    def copy(self, view: View) -> Copy:
+        """The stores as a view shows them."""
+        return self.run_on({name: view.states[name] for name in self._resources})
+
+    def run_on(self, states: Mapping[str, object], first_token: int = 0xF000_0000_0000) -> Copy:
+        """Stores of their own that hold what these states show."""
+        clock, ids = _Clock(), _Ids(first_token)
+        stores = {name: one.store(states[name], clock, ids) for name, one in self._resources.items()}
+        return Copy(stores, self.setting, ids)
+
+    def again(self, settled: Copy) -> Copy:
+        """A copy of a copy."""
+        return self.run_on({name: store.image() for name, store in settled.stores.items()}, settled.ids.number)
+
+    def settled(self, view: View) -> Copy:
+        """The stores after recovery has run until it found nothing to do. Not to be changed: see `again`."""
+        key = tuple(self._resources[name].key(view.states[name]) for name in self._resources)
+        found = self._settled.get(key)
+        if found is None:
+            found = self._settled[key] = self.copy(view)
+            for _ in range(_RECOVERIES):
+                if not found.recover():
+                    break
+        return found
+
+
+def cluster_of(view: View) -> ClusterState:
+    """What drivers and tasks know."""
+    found = view.states[CLUSTER]
+    assert isinstance(found, ClusterState)
+    return found
+
+
+def start_live_jobs(copy: Copy) -> list[Bystander]:
+    """Put a live job into the destination, and one into its neighbour."""
+    setting = copy.setting
+    found = []
+    for home in (HOME, NEIGHBOUR):
+        ctx = copy.context(home)
+        job = setting.committer.start_job(ctx, setting.mode, {})
+        assert job is not None, "no world ignores data"
+        with setting.committer.start_task(ctx, job, 0) as running:
+            sink = running.open(f"day=9/{running.file_name('.txt')}")
+            sink.write(content("bystander", 0, 0, 0))
+            sink.close()
+            commit = running.commit()
+        found.append(Bystander(home, job, commit))
+    return found

@@ -1,0 +1,40 @@
+"""What has to hold of jobs: C1 to C10 of ARCHITECTURE.md, and what else a user relies on. One property a module."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from holdfast.checker.jobs.bench import Bench
+from holdfast.checker.jobs.properties.c1_complete import complete
+from holdfast.checker.jobs.properties.c2_exclusive import exclusive
+from holdfast.checker.jobs.properties.c3_one_attempt import one_attempt
+from holdfast.checker.jobs.properties.c4_hidden import hidden
+from holdfast.checker.jobs.properties.c5_abortable import abortable
+from holdfast.checker.jobs.properties.c6_continuity import continuity
+from holdfast.checker.jobs.properties.c7_isolated import isolated
+from holdfast.checker.jobs.properties.c8_decided_once import decided_once
+from holdfast.checker.jobs.properties.c9_recoverable import recoverable
+from holdfast.checker.jobs.properties.c10_repeatable import repeatable
+from holdfast.checker.jobs.properties.no_leftovers import no_leftovers
+from holdfast.checker.jobs.properties.replaced_data import replaced_data
+from holdfast.checker.jobs.properties.whole_reads import whole_reads
+from holdfast.checker.kernel.world import Property
+
+__all__ = ["PROPERTIES"]
+
+PROPERTIES: Mapping[str, Callable[[Bench], Property]] = {
+    "C1": complete,
+    "C2": exclusive,
+    "C3": one_attempt,
+    "C4": hidden,
+    "C5": abortable,
+    "C6": continuity,
+    "C7": isolated,
+    "C8": decided_once,
+    "C9": recoverable,
+    "C10": repeatable,
+    "no-leftovers": no_leftovers,
+    "whole-reads": whole_reads,
+    "replaced-data": replaced_data,
+}
+"""By name: what makes the property for a world."""
