@@ -3,6 +3,7 @@
 Everything else takes these as values, so that the checker can run the real code on a simulated world.
 """
 
+from holdfast.seams.chance import SeededRandom
 from holdfast.seams.clock import Clock, SystemClock
 from holdfast.seams.ids import Ids, SystemIds
 from holdfast.seams.lane import InlineLane, Lane, ThreadLane
@@ -14,6 +15,7 @@ __all__ = [
     "InlineLane",
     "Lane",
     "Runner",
+    "SeededRandom",
     "SerialRunner",
     "SystemClock",
     "SystemIds",

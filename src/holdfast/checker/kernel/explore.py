@@ -33,11 +33,26 @@ _LOOK_EVERY = 512
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """When to stop looking. None: never."""
+    """When to stop looking. None: never.
+
+    Attributes:
+        states: of an exploration.
+        histories: of random walks.
+        depth: steps after which a history is not followed any further.
+    """
 
     seconds: float | None = None
     states: int | None = None
+    histories: int | None = None
     depth: int | None = None
+
+    def is_spent(self, *, seconds: float, states: int = 0, histories: int = 0) -> bool:
+        """Whether it is time to stop: after so many seconds, or with more states or as many histories as allowed."""
+        return (
+            (self.seconds is not None and seconds > self.seconds)
+            or (self.states is not None and states > self.states)
+            or (self.histories is not None and histories >= self.histories)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +124,9 @@ class _Search:
         state, line = self.states[number], self.line
         if self.reduce and not full:
             for actor in range(len(line.world.actors)):
-                if (steps := line.steps_of(state, actor)) and line.is_apart(state, actor):
+                steps = line.steps_of(state, actor)
+                # One who may act only if something goes wrong may wait for ever: others may use the budget up first.
+                if any(step.fault is None for step in steps) and line.is_apart(state, actor):
                     self.shortcuts[number] = actor
                     self.take(number, steps)
                     return
@@ -126,9 +143,8 @@ class _Search:
         del edges[:]
         for step in steps:
             self.result.steps += 1
-            fault = Fault.CRASH if step.alternative is None else step.alternative.fault
-            if fault is not None:
-                faults[fault] = faults.get(fault, 0) + 1
+            if step.fault is not None:
+                faults[step.fault] = faults.get(step.fault, 0) + 1
             edges.append(self.add(step.target, number, (step.actor, step.label)))
             for name, broke in self.line.judge(state, step):
                 self.find(name, broke, number, step)
@@ -213,7 +229,7 @@ def explore(
                 result.states, result.seconds = len(search.states), clock.elapsed_s() - started_s
                 result.depth, result.reduced = search.depths[number], len(search.shortcuts)
                 progress(result)
-                stopped = until(result) or _is_over(budget, result)
+                stopped = until(result) or budget.is_spent(seconds=result.seconds, states=result.states)
                 if stopped:
                     break
         else:
@@ -230,9 +246,3 @@ def explore(
         result.histories = search.count_histories()
     result.seconds = clock.elapsed_s() - started_s
     return result
-
-
-def _is_over(budget: Budget, result: Exploration) -> bool:
-    return (budget.seconds is not None and result.seconds > budget.seconds) or (
-        budget.states is not None and result.states > budget.states
-    )

@@ -6,7 +6,7 @@ one actor's next call, in one of the ways in which it may end, or that actor's d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -94,6 +94,11 @@ class Step:
     def label(self) -> str:
         return DIES if self.alternative is None else self.alternative.label
 
+    @property
+    def fault(self) -> Fault | None:
+        """What went wrong; None if nothing did."""
+        return Fault.CRASH if self.alternative is None else self.alternative.fault
+
 
 @dataclass(slots=True)
 class _Outcome:
@@ -135,6 +140,10 @@ class Worldline:
     def view(self, state: State) -> View:
         """The states of the resources."""
         return View({name: self._numbered[i].values[state[i]] for i, name in enumerate(self.names)})
+
+    def resource_keys(self, state: State) -> tuple[Hashable, ...]:
+        """Equal for equal states of all resources, also between worldlines, whose numbers differ."""
+        return tuple(self._resources[i].key(self._numbered[i].values[state[i]]) for i in range(len(self.names)))
 
     def place(self, state: State, actor: int) -> Place:
         return self.processes.places[state[self._first_place + actor]]
@@ -251,5 +260,13 @@ class Worldline:
         places = processes.places
         for other in range(len(self.world.actors)):
             if other != actor and conflicts & places[state[self._first_place + other]].future:
-                return False
+                if not self._waits_for(state, other, actor):
+                    return False
         return True
+
+    def _waits_for(self, state: State, other: int, actor: int) -> bool:
+        """Whether `other` has not started, and cannot before `actor` is dead: then none of its calls come first."""
+        after = self.world.actors[other].after
+        if after is None or after[0] != self.world.actors[actor].name or self._left(state, after[1]):
+            return False
+        return self.place(state, other).parent is None

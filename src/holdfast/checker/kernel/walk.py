@@ -1,0 +1,205 @@
+"""Random histories of a large world, from start to end, each drawn from a seed of its own.
+
+Two things are drawn for a whole history before it starts, so that histories differ more than their steps do:
+
+- *The schedule*: either anybody's turn at each step, or priorities with a few points at which the one whose turn it is
+  becomes the last. Few points are enough for most mistakes in concurrent code, and then they are found with a known
+  probability.
+- *The weather*: which faults may happen, and how often. A history in which everything goes wrong all the time gets
+  nowhere; one with crashes alone gets far.
+
+Sources: Burckhardt et al., "A Randomized Scheduler with Probabilistic Guarantees of Finding Bugs", section 2
+(priorities and change points); Groce et al., "Swarm Testing", section 1 (features on and off).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from holdfast.checker.kernel.calls import Fault
+from holdfast.checker.kernel.counterexample import Counterexample
+from holdfast.checker.kernel.explore import Budget
+from holdfast.checker.kernel.world import Choice, State, Step, World, Worldline
+from holdfast.seams import Clock, SeededRandom, SystemClock
+
+__all__ = ["Walks", "draw_history", "walk"]
+
+_PLACES_LIMIT = 60_000
+"""Places after which all that was learned of the world is forgotten: some 150 MB, and memory does not grow further."""
+
+_ANYBODY = 1 / 3
+_CHANGES = (1, 2, 3, 5)
+_GAPS = (8, 32, 128)
+_FAULT_IS_ON = 3 / 4
+_RATES = (1 / 4, 1 / 12, 1 / 40, 1 / 120)
+
+
+@dataclass(slots=True, kw_only=True)
+class Walks:
+    """What random walks have seen.
+
+    Attributes:
+        next: number of the history to go on with: ``walk(world, seed=seed, first=next)``.
+        histories: how many were gone through.
+        cut: how many of them were left at `Budget.depth`, before their end.
+        steps: of all of them.
+        ends: how many different states of the resources they ended in.
+        depth: steps of the longest one.
+        faults: how often each fault happened.
+        findings: the first history in which each property broke, as it was drawn.
+    """
+
+    world: str
+    seed: int
+    next: int
+    histories: int = 0
+    cut: int = 0
+    steps: int = 0
+    ends: int = 0
+    depth: int = 0
+    seconds: float = 0.0
+    faults: dict[Fault, int] = field(default_factory=dict)
+    findings: dict[str, Counterexample] = field(default_factory=dict)
+
+
+class _Schedule:
+    """Who may go on, most wanted first."""
+
+    def __init__(self, chance: SeededRandom, actors: int) -> None:
+        self._chance = chance
+        self._order = chance.shuffled(range(actors))
+        self._anybody = chance.happens(_ANYBODY)
+        self._changes = set[int]()
+        gap, at = chance.pick(_GAPS), 0
+        for _ in range(chance.pick(_CHANGES)):
+            at += 1 + chance.pick(range(gap))
+            self._changes.add(at)
+
+    def order(self) -> list[int]:
+        if self._anybody:
+            self._order = self._chance.shuffled(self._order)
+        return self._order
+
+    def went(self, actor: int, step: int) -> None:
+        """After an actor's step, the `step`-th of the history."""
+        if step in self._changes:
+            self._order = [*(one for one in self._order if one != actor), actor]
+
+
+class _Walker:
+    """One history while it is drawn. What was learned of the world in `line` makes it faster and changes nothing."""
+
+    def __init__(self, line: Worldline, seed: int) -> None:
+        self.line = line
+        self._chance = SeededRandom(seed)
+        self._schedule = _Schedule(self._chance, len(line.world.actors))
+        self._rates = {fault: self._chance.pick(_RATES) for fault in line.faults if self._chance.happens(_FAULT_IS_ON)}
+        self.states = [line.initial()]
+        self.steps: list[Step] = []
+
+    def go_on(self) -> bool:
+        """Take one step; False if nobody can act any more."""
+        state = self.states[-1]
+        now = {fault for fault, rate in self._rates.items() if self._chance.happens(rate)}
+        step = (self._fault(state, now) if now else None) or self._ordinary(state) or self._fault(state, set(Fault))
+        if step is None:
+            return False
+        self.steps.append(step)
+        self.states.append(step.target)
+        self._schedule.went(step.actor, len(self.steps))
+        return True
+
+    def _fault(self, state: State, kinds: set[Fault]) -> Step | None:
+        """Something that goes wrong, no matter whose turn it is: faults land anywhere."""
+        ways = [step for step in self.line.steps(state) if step.fault in kinds]
+        return self._chance.pick(ways) if ways else None
+
+    def _ordinary(self, state: State) -> Step | None:
+        for actor in self._schedule.order():
+            ways = [step for step in self.line.steps_of(state, actor) if step.fault is None]
+            if ways:
+                return self._chance.pick(ways)
+        return None
+
+    @property
+    def choices(self) -> tuple[Choice, ...]:
+        actors = self.line.world.actors
+        return tuple(Choice(actors[step.actor].name, step.label) for step in self.steps)
+
+
+class _Walk:
+    def __init__(self, world: World, seed: int, first: int) -> None:
+        self.line = Worldline(world)
+        self.result = Walks(world=world.name, seed=seed, next=first)
+        self._ends = set[int]()
+
+    def go(self, depth: int | None) -> None:
+        """Go through the next history."""
+        result = self.result
+        if len(self.line.processes.places) > _PLACES_LIMIT:
+            self.line = Worldline(self.line.world)
+        seed = SeededRandom.derive(result.seed, result.next)
+        walker = _Walker(self.line, seed)
+        ended = False
+        while not ended and (depth is None or len(walker.steps) < depth):
+            ended = not walker.go_on()
+            broken = self.line.judge_end(walker.states[-1]) if ended else self._judge(walker)
+            for name, broke in broken:
+                if name not in result.findings:
+                    result.findings[name] = Counterexample(result.world, name, broke, walker.choices, seed)
+        if ended:
+            self._ends.add(hash(self.line.resource_keys(walker.states[-1])))
+            result.ends = len(self._ends)
+        result.cut += not ended
+        result.next += 1
+        result.histories += 1
+        result.steps += len(walker.steps)
+        result.depth = max(result.depth, len(walker.steps))
+
+    def _judge(self, walker: _Walker) -> tuple[tuple[str, str], ...]:
+        step = walker.steps[-1]
+        if step.fault is not None:
+            self.result.faults[step.fault] = self.result.faults.get(step.fault, 0) + 1
+        return self.line.judge(walker.states[-2], step)
+
+
+def walk(
+    world: World,
+    *,
+    seed: int,
+    first: int = 0,
+    budget: Budget = Budget(),
+    until: Callable[[Walks], bool] = lambda found: False,
+    progress: Callable[[Walks], None] = lambda found: None,
+    clock: Clock | None = None,
+) -> Walks:
+    """Go through random histories of a world until a budget or `until` ends it.
+
+    Guarantee: history number n depends on the world, `seed` and n alone: two walks over halves of the numbers see what
+    one walk over all of them sees. Memory does not grow with time, but for 100 bytes for each different end.
+
+    Args:
+        first: number of the first history.
+        budget: seconds and histories in all, steps of each history. One of the first two, or `until`, has to be there.
+        until: stop when this holds; asked after each history.
+        progress: told after each history.
+    """
+    clock = clock or SystemClock()
+    started_s = clock.elapsed_s()
+    walking = _Walk(world, seed, first)
+    result = walking.result
+    while True:
+        walking.go(budget.depth)
+        result.seconds = clock.elapsed_s() - started_s
+        progress(result)
+        if until(result) or budget.is_spent(seconds=result.seconds, histories=result.histories):
+            return result
+
+
+def draw_history(world: World, seed: int, *, depth: int | None = None) -> tuple[Choice, ...]:
+    """The choices of the history that is drawn from `seed` alone: the one in `Counterexample.seed`."""
+    walker = _Walker(Worldline(world), seed)
+    while (depth is None or len(walker.steps) < depth) and walker.go_on():
+        pass
+    return walker.choices
