@@ -25,6 +25,7 @@ __all__ = [
     "files_of",
     "is_observed",
     "of_job",
+    "origin_of",
     "visible",
     "visible_in",
 ]
@@ -69,7 +70,8 @@ def files_of(job: str, task: int, attempt: int, files: int) -> frozenset[Origin]
 
 
 @lru_cache(maxsize=4096)
-def _origin(data: bytes) -> Origin:
+def origin_of(data: bytes) -> Origin:
+    """Whose bytes these are."""
     match = _CONTENT.fullmatch(data)
     if match is None:
         return Origin(job=data.decode(errors="replace"), damaged=True)
@@ -86,7 +88,7 @@ def visible(view: View, home: str = HOME) -> Mapping[str, Origin]:
 def visible_in(image: MemoryImage, home: str = HOME) -> Mapping[str, Origin]:
     """The same of an image."""
     return {
-        key[len(home) :]: _origin(found.data)
+        key[len(home) :]: origin_of(found.data)
         for key, found in image.objects.items()
         if key.startswith(home) and not is_hidden(key[len(home) :])
     }
