@@ -1,0 +1,202 @@
+"""Counterexamples made easy to tell: the same property still breaks, with as little going on as it takes.
+
+A history is easier than another one if it needs fewer actors; then fewer faults; then fewer runs, that is, switches
+from one actor to another; then fewer steps; then actors that come earlier in the world. Changes that make it easier are
+tried until none does: leave an actor out or let another one do its part, let something go well, let an actor stop
+earlier, let an actor go on before the others do, leave out steps. A change that still breaks the property is kept. What
+is tried is a wish: choices that cannot be taken are passed over, and what was taken is the history that counts.
+
+Source: Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", section 3 (halves, then quarters,
+down to single steps).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import groupby
+from typing import TypeAlias
+
+from holdfast.checker.kernel.counterexample import Counterexample
+from holdfast.checker.kernel.world import DIES, Choice, State, Step, World, Worldline
+from holdfast.errors import InvalidRequestError
+
+__all__ = ["shrink"]
+
+_Choices: TypeAlias = tuple[Choice, ...]
+
+
+@dataclass(frozen=True)
+class _History:
+    """A history in which the property breaks. `cost` is what it takes to tell it."""
+
+    choices: _Choices
+    broke: str
+    cost: tuple[int, ...]
+
+
+class _Shrinker:
+    def __init__(self, world: World, name: str, replays: int) -> None:
+        self._line = Worldline(world)
+        self._actors = {actor.name: number for number, actor in enumerate(world.actors)}
+        self._property = name
+        self._tried: set[_Choices] = set()
+        self._left = replays
+
+    def ease(self, history: _History) -> _History:
+        """An easier history, or the same one."""
+        change_parts = partial(_change_parts, tuple(self._actors))
+        for wishes in (_leave_actors_out, change_parts, _go_well, _stop_earlier, _go_on, _leave_steps_out):
+            easier: _History | None = history
+            while easier is not None:
+                history = easier
+                tried = (self.follow(wish) for wish in wishes(history.choices) if self._is_new(wish))
+                easier = next((one for one in tried if one is not None and one.cost < history.cost), None)
+        return history
+
+    def _is_new(self, wish: _Choices) -> bool:
+        if wish in self._tried or self._left == 0:
+            return False
+        self._tried.add(wish)
+        self._left -= 1
+        return True
+
+    def follow(self, wish: _Choices) -> _History | None:
+        """The history that a wish leads to, up to where the property breaks; None if it holds.
+
+        Where the wish is at its end and the property is about ends, it goes on to the end: whoever went last goes
+        first, and something goes wrong only if nothing else is left.
+        """
+        line, state = self._line, self._line.initial()
+        steps: list[Step] = []
+        wished = iter(wish)
+        while True:
+            choice = next(wished, None)
+            step = self._any_step(state, steps) if choice is None else self._step(state, choice)
+            if step is not None:
+                steps.append(step)
+                if broke := dict(line.judge(state, step)).get(self._property):
+                    return self._history(steps, broke)
+                state = step.target
+            elif choice is None:
+                break
+        broke = None if any(line.steps(state)) else dict(line.judge_end(state)).get(self._property)
+        return self._history(steps, broke) if broke else None
+
+    def _step(self, state: State, choice: Choice) -> Step | None:
+        actor = self._actors.get(choice.actor)
+        ways = [] if actor is None else self._line.steps_of(state, actor)
+        return next((way for way in ways if way.label == choice.label), None)
+
+    def _any_step(self, state: State, steps: list[Step]) -> Step | None:
+        if not self._is_about_ends:
+            return None
+        ways = list(self._line.steps(state))
+        last = steps[-1].actor if steps else 0
+        return min(ways, key=lambda step: (step.fault is not None, step.actor != last, step.actor), default=None)
+
+    @property
+    def _is_about_ends(self) -> bool:
+        return any(one.name == self._property and one.step is None for one in self._line.world.properties)
+
+    def _history(self, steps: list[Step], broke: str) -> _History:
+        choices = tuple(Choice(self._line.world.actors[step.actor].name, step.label) for step in steps)
+        faults = sum(step.fault is not None for step in steps)
+        actors = {step.actor for step in steps}
+        cost = (len(actors), faults, len(_runs(choices)), len(steps), sum(actors))
+        return _History(choices, broke, cost)
+
+
+# --- wishes -----------------------------------------------------------------------------------------------------------
+def _leave_actors_out(choices: _Choices) -> Iterator[_Choices]:
+    for actor in _actors(choices):
+        yield tuple(choice for choice in choices if choice.actor != actor)
+
+
+def _change_parts(everybody: tuple[str, ...], choices: _Choices) -> Iterator[_Choices]:
+    """One actor does what another one did, who is left out; labels that name the one name the other."""
+    for one in reversed(_actors(choices)):
+        for other in everybody:
+            if other != one:
+                left = (choice for choice in choices if choice.actor != other)
+                yield tuple(
+                    Choice(other if choice.actor == one else choice.actor, choice.label.replace(one, other))
+                    for choice in left
+                )
+
+
+def _go_well(choices: _Choices) -> Iterator[_Choices]:
+    """Every way with a label might be a fault: try the one without, and to leave it out."""
+    for at, choice in enumerate(choices):
+        if choice.label:
+            if choice.label != DIES:
+                yield (*choices[:at], Choice(choice.actor), *choices[at + 1 :])
+            yield (*choices[:at], *choices[at + 1 :])
+
+
+def _stop_earlier(choices: _Choices) -> Iterator[_Choices]:
+    """Without the second half of what an actor does, the last quarter, and so on."""
+    for actor in _actors(choices):
+        own = [at for at, choice in enumerate(choices) if choice.actor == actor]
+        count = len(own)
+        while count := count // 2:
+            gone = set(own[-count:])
+            yield tuple(choice for at, choice in enumerate(choices) if at not in gone)
+
+
+def _go_on(choices: _Choices) -> Iterator[_Choices]:
+    """Two runs of an actor as one: before, after, or somewhere within what others did between them."""
+    runs = _runs(choices)
+    for first, run in enumerate(runs):
+        second = next((at for at in range(first + 1, len(runs)) if runs[at][0].actor == run[0].actor), None)
+        if second is not None:
+            between = runs[first + 1 : second]
+            for at in range(len(between) + 1):
+                moved = [*between[:at], run, runs[second], *between[at:]]
+                yield _joined([*runs[:first], *moved, *runs[second + 1 :]])
+
+
+def _leave_steps_out(choices: _Choices) -> Iterator[_Choices]:
+    """Without whole runs, then without single steps, the last ones first."""
+    runs = _runs(choices)
+    for at in reversed(range(len(runs))):
+        yield _joined([*runs[:at], *runs[at + 1 :]])
+    for at in reversed(range(len(choices))):
+        yield (*choices[:at], *choices[at + 1 :])
+
+
+def _actors(choices: _Choices) -> list[str]:
+    return list(dict.fromkeys(choice.actor for choice in choices))
+
+
+def _runs(choices: _Choices) -> list[_Choices]:
+    return [tuple(run) for _actor, run in groupby(choices, key=lambda choice: choice.actor)]
+
+
+def _joined(runs: list[_Choices]) -> _Choices:
+    return tuple(choice for run in runs for choice in run)
+
+
+def shrink(world: World, counterexample: Counterexample, replays: int = 5000) -> Counterexample:
+    """The same property broken with less going on.
+
+    Guarantee: its history is no harder to tell than the given one, replays, and is the same in every run.
+
+    Args:
+        replays: how many changes are tried at most; each costs one walk along a history.
+
+    Raises:
+        InvalidRequestError: the counterexample does not break its property in this world.
+    """
+    shrinker = _Shrinker(world, counterexample.property, replays)
+    history = shrinker.follow(counterexample.choices)
+    if history is None:
+        raise InvalidRequestError(
+            "the history does not break its property in this world and this version of the code: look for a new one",
+            world=world.name,
+            property=counterexample.property,
+        )
+    while (easier := shrinker.ease(history)) is not history:
+        history = easier
+    return replace(counterexample, broke=history.broke, choices=history.choices)
