@@ -1,0 +1,232 @@
+"""The graph of who must come before whom, and its shortest circles. What it is for: see `serializable`."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from holdfast.checker.kernel.history import Outcome
+from holdfast.checker.kernel.transactions import Anomaly, Level, Read, Transaction, Versions, Write
+from holdfast.errors import InvalidRequestError
+
+__all__ = ["Dependencies"]
+
+
+@dataclass(slots=True)
+class Dependencies:
+    """Who must come before whom, and why. Edges are added first, then circles are looked for."""
+
+    all: list[Transaction]
+    versions: Mapping[str, Versions]
+    found: list[Anomaly] = field(default_factory=list)
+    writers: dict[tuple[str, Hashable], int] = field(default_factory=dict)
+    final: dict[tuple[int, str], Hashable] = field(default_factory=dict)
+    edges: dict[int, dict[int, dict[str, str]]] = field(default_factory=dict)  # from, to, kind: why
+
+    def __post_init__(self) -> None:
+        for number, transaction in enumerate(self.all):
+            for action in transaction.actions:
+                if isinstance(action, Write):
+                    if self.writers.setdefault((action.key, action.version), number) != number:
+                        raise InvalidRequestError(
+                            "two transactions wrote the same version: give every write one of its own",
+                            key=action.key,
+                            version=action.version,
+                        )
+                    self.final[number, action.key] = action.version
+        installed = {(key, one) for key, them in self.versions.items() for one in (*them.order, *them.rest)}
+        unknown = {self.writers[place] for place in installed if place in self.writers}
+        for number, transaction in enumerate(self.all):
+            outcome = transaction.operation.outcome
+            if outcome is Outcome.OK or (outcome is Outcome.UNKNOWN and number in unknown):
+                self.edges[number] = {}
+            if outcome is Outcome.FAILED and number in unknown:
+                self.note("aborted write", "was told that it failed, and has installed a version", number)
+        for (number, key), version in self.final.items():
+            done = self.all[number].operation.outcome is Outcome.OK
+            if done and (key, version) not in installed:
+                self.note("missing write", f"has committed, and {key}={version!r} was never installed", number)
+
+    def note(self, name: str, words: str, *numbers: int) -> None:
+        them = tuple(self.all[number] for number in numbers)
+        self.found.append(Anomaly(name, f"{name}: {them[0]} {words}", them))
+
+    def add(self, one: int | None, other: int | None, kind: str, why: str) -> None:
+        """An edge between two that have committed; None stands for what was there at the start."""
+        if one is not None and one in self.edges and other is not None and other in self.edges and one != other:
+            self.edges[one].setdefault(other, {}).setdefault(kind, why)
+
+    # --- edges --------------------------------------------------------------------------------------------------------
+    def add_dependencies(self) -> None:
+        readers: dict[tuple[str, Hashable], list[int]] = {}
+        for number in self.edges:
+            for read in self._outside_reads(number):
+                readers.setdefault((read.key, read.version), []).append(number)
+                self._add_read(number, read)
+        for (key, version), them in readers.items():
+            losers = [number for number in them if (number, key) in self.final]
+            if len(losers) > 1:
+                other = self.all[losers[1]]
+                words = f"and {other} have both read {key}={version!r} and overwritten it"
+                self.note("lost update", words, *losers[:2])
+        for key, versions in self.versions.items():
+            order = [one for one in versions.order if self._is_there(key, one)]
+            pairs = [*pairwise(order), *((one, rest) for one in order[-1:] for rest in versions.rest)]
+            for before, after in pairs:
+                why = f"overwrote {key}={before!r} with {after!r}"
+                writer, overwriter = self.writers.get((key, before)), self.writers.get((key, after))
+                self.add(writer, overwriter, "ww", f"installed {key}={before!r}, and T{{other}} {why}")
+                for reader in readers.get((key, before), []):
+                    self.add(reader, overwriter, "rw", f"read {key}={before!r}, and T{{other}} {why}")
+
+    def _is_there(self, key: str, version: Hashable) -> bool:
+        """Not installed by one that has failed, which has no place in the order."""
+        writer = self.writers.get((key, version))
+        return writer is None or writer in self.edges
+
+    def _outside_reads(self, number: int) -> Iterator[Read]:
+        """The first read of each key that was not written before: the others have to agree with the transaction."""
+        own: dict[str, Hashable] = {}
+        for action in self.all[number].actions:
+            if isinstance(action, Write) or action.key not in own:
+                own[action.key] = action.version
+                if isinstance(action, Read):
+                    yield action
+            elif own[action.key] != action.version:
+                had = f"after it had read or written {own[action.key]!r}"
+                self.note("internal", f"read {action.key}={action.version!r} {had}", number)
+
+    def _add_read(self, number: int, read: Read) -> None:
+        key, version = read.key, read.version
+        writer = self.writers.get((key, version))
+        if writer is None:
+            if version not in self.versions.get(key, Versions(())).order:
+                self.note("unwritten read", f"read {key}={version!r}, which nobody wrote", number)
+            return
+        if writer not in self.edges:
+            self.note("G1a", f"read {key}={version!r} of {self.all[writer]}, which did not commit", number, writer)
+        elif self.final[writer, key] != version:
+            self.note("G1b", f"read {key}={version!r}, which {self.all[writer]} overwrote itself", number, writer)
+        self.add(writer, number, "wr", f"installed {key}={version!r}, which T{{other}} read")
+
+    def add_real_time(self) -> None:
+        for one in self.edges:
+            for other in self.edges:
+                if self.all[one].operation.precedes(self.all[other].operation):
+                    self.add(one, other, "rt", "had ended before T{other} began")
+
+    # --- cycles -------------------------------------------------------------------------------------------------------
+    def cycles(self, level: Level, more: tuple[str, ...]) -> list[Anomaly]:
+        """The shortest circle of each kind over the edges of Adya and `more`."""
+        found: dict[str, Anomaly] = {}
+        forward = frozenset(("ww", "wr", *more))
+        searches = [("ww", frozenset(("ww", *more)), 0), ("wr", forward, 0), *((kind, forward, 0) for kind in more)]
+        searches += [("rw", forward | {"rw"}, 1), ("rw", forward | {"rw"}, 2)]
+        if level is Level.SERIALIZABLE:
+            searches.append(("rw", forward | {"rw"}, 3))
+        for kind, kinds, rule in searches:
+            cycle = self._shortest(kind, kinds, rule)
+            if cycle is not None:
+                anomaly = self._tell(cycle)
+                found.setdefault(anomaly.name, anomaly)
+        return list(found.values())
+
+    def _shortest(self, kind: str, kinds: frozenset[str], rule: int) -> list[tuple[int, str]] | None:
+        """The shortest circle with an edge of `kind`, over `kinds`, as (from, kind of the edge).
+
+        Args:
+            rule: how many more rw edges: 0 and 1 none, 2 some that are not next to one, 3 any.
+        """
+        component = self._components(kinds)
+        best: list[tuple[int, str]] | None = None
+        for one, targets in self.edges.items():
+            for other, why in targets.items():
+                if kind in why and component[one] == component[other]:
+                    path = self._path(other, one, kind, kinds, rule, component)
+                    if path is not None and (best is None or len(path) + 1 < len(best)):
+                        best = [(one, kind), *path]
+        return best
+
+    def _path(
+        self, start: int, goal: int, kind: str, kinds: frozenset[str], rule: int, component: Mapping[int, int]
+    ) -> list[tuple[int, str]] | None:
+        """The shortest path that closes a circle whose first edge is of `kind`."""
+        first = (start, kind == "rw", False)  # where, whether the last edge was rw, whether there was one more
+        came: dict[tuple[int, bool, bool], tuple[tuple[int, bool, bool], str] | None] = {first: None}
+        queue = deque([first])
+        while queue:
+            at = queue.popleft()
+            node, last, more = at
+            if node == goal and (rule < 2 or more) and not (rule == 2 and last):
+                path: list[tuple[int, str]] = []
+                step = came[at]
+                while step is not None:
+                    path.append((step[0][0], step[1]))
+                    step = came[step[0]]
+                return path[::-1]
+            for target, whys in self.edges[node].items():
+                if component[target] != component[node]:
+                    continue
+                for each in whys:
+                    if each not in kinds or (each == "rw" and (rule < 2 or (rule == 2 and last))):
+                        continue
+                    to = (target, each == "rw", more or each == "rw")
+                    if to not in came:
+                        came[to] = (at, each)
+                        queue.append(to)
+        return None
+
+    def _components(self, kinds: frozenset[str]) -> dict[int, int]:
+        """Strongly connected components, by Tarjan: circles are inside of them."""
+        index: dict[int, int] = {}
+        low: dict[int, int] = {}
+        component: dict[int, int] = {}
+        open_: list[int] = []
+        for root in self.edges:
+            work = [] if root in index else [(root, iter(self._targets(root, kinds)))]
+            while work:
+                node, targets = work[-1]
+                if node not in index:
+                    index[node] = low[node] = len(index)
+                    open_.append(node)
+                for target in targets:
+                    if target not in index:
+                        work.append((target, iter(self._targets(target, kinds))))
+                        break
+                    if target not in component:
+                        low[node] = min(low[node], index[target])
+                else:
+                    work.pop()
+                    if work:
+                        low[work[-1][0]] = min(low[work[-1][0]], low[node])
+                    if low[node] == index[node]:
+                        while node not in component:
+                            component[open_.pop()] = node
+        return component
+
+    def _targets(self, node: int, kinds: frozenset[str]) -> list[int]:
+        return [target for target, why in self.edges[node].items() if not kinds.isdisjoint(why)]
+
+    def _tell(self, cycle: list[tuple[int, str]]) -> Anomaly:
+        nodes = list(dict.fromkeys(node for node, _kind in cycle))
+        named = {node: f"T{number}" for number, node in enumerate(nodes, start=1)}
+        steps = []
+        for (node, kind), (after, _kind) in zip(cycle, (*cycle[1:], cycle[0]), strict=True):
+            why = self.edges[node][after][kind].replace("T{other}", named[after])
+            steps.append(f"{named[node]} < {named[after]}, because {named[node]} {why}")
+        name = _name([kind for _node, kind in cycle])
+        who = "; ".join(f"{named[node]} = {self.all[node]}" for node in nodes)
+        told = "; ".join(steps[:-1]) + f"; however, {steps[-1]}: a contradiction"
+        return Anomaly(name, f"{name}: let {who}. Then {told}", tuple(self.all[node] for node in nodes))
+
+
+def _name(kinds: list[str]) -> str:
+    count = Counter(kinds)
+    adjacent = any(pair == ("rw", "rw") for pair in zip(kinds, (*kinds[1:], kinds[0]), strict=True))
+    if count["rw"]:
+        found = "G-single" if count["rw"] == 1 else "G2-item" if adjacent else "G-nonadjacent"
+    else:
+        found = "G1c" if count["wr"] else "G0"
+    return f"{found}-realtime" if count["rt"] else found

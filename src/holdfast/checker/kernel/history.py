@@ -1,0 +1,185 @@
+"""Operations of a history: who asked what, what came before what, and how each ended.
+
+Time is a position, not a clock. Of real time a checker needs to know only which operation had ended before another
+began; so invocations in a row share a position, ends in a row share the next, and histories that differ in nothing
+else are equal: a world with a `Recorder` has far fewer states than one that numbers its events.
+
+An operation ends well with a value, or has failed and has had no effect, or nobody knows: then it may take effect once,
+at any later time, or never. One that has not ended, because its actor is on the way or dead, is of the last kind.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar, cast
+
+from holdfast.checker.kernel.calls import Access, Alternative, Call, Footprint
+from holdfast.checker.kernel.canonical import canonical
+from holdfast.checker.kernel.process import Port
+from holdfast.checker.kernel.world import View
+from holdfast.errors import ConflictError, HoldfastError, InvalidRequestError, UnavailableError, UnsupportedError
+
+__all__ = ["HISTORY", "History", "Operation", "Outcome", "Recorder", "history_of", "note", "record"]
+
+T = TypeVar("T")
+
+HISTORY = "history"
+"""The usual name of a world's `Recorder`."""
+
+_NOTHING_HAPPENED = (ConflictError, InvalidRequestError, UnavailableError, UnsupportedError)
+"""Errors that promise it: see `holdfast.errors`. All others leave it open."""
+
+
+class Outcome(enum.Enum):
+    """How an operation ended."""
+
+    OK = "ok"
+    FAILED = "failed"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """One operation of a history.
+
+    Attributes:
+        who: its actor, which does one thing after the other.
+        name, args: what was asked.
+        invoked: its position in the history.
+        ended: the position of its end; None if it has none.
+        value: what it answered.
+        notes: what its actor wrote down on the way, such as the reads and writes of a transaction.
+    """
+
+    who: str
+    name: str
+    args: tuple[object, ...] = ()
+    invoked: int = 0
+    ended: int | None = None
+    outcome: Outcome = Outcome.UNKNOWN
+    value: object = None
+    notes: tuple[object, ...] = ()
+
+    def precedes(self, other: Operation) -> bool:
+        """Whether this one had ended before the other began."""
+        return self.ended is not None and self.ended < other.invoked
+
+    def __str__(self) -> str:
+        asked = f"{self.who}: {self.name}({', '.join(map(repr, self.args))})"
+        return f"{asked} -> {self.value!r}" if self.outcome is Outcome.OK else f"{asked} -> {self.outcome.value}"
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Operations by position, and the position of the last event. Values: each event makes a new one."""
+
+    operations: tuple[Operation, ...] = ()
+    position: int = 0
+
+    def invoke(self, who: str, name: str, args: tuple[object, ...] = ()) -> History:
+        """With an operation that begins now. Invocations have even positions."""
+        position = self.position + self.position % 2
+        found = (*self.operations, Operation(who=who, name=name, args=args, invoked=position))
+        return History(tuple(sorted(found, key=lambda one: (one.invoked, one.who))), position)
+
+    def note(self, who: str, *notes: object) -> History:
+        """With something written down for the operation of `who`."""
+        last = self._open(who)
+        return self._with(last, replace(last, notes=(*last.notes, *notes)), self.position)
+
+    def end(self, who: str, outcome: Outcome, value: object = None) -> History:
+        """With an end of the operation of `who`: ok or failed. Ends have odd positions."""
+        assert outcome is not Outcome.UNKNOWN, "an outcome that nobody knows is no event: the operation stays open"
+        position = self.position + 1 - self.position % 2
+        last = self._open(who)
+        return self._with(last, replace(last, outcome=outcome, value=value, ended=position), position)
+
+    def _open(self, who: str) -> Operation:
+        last = next((one for one in reversed(self.operations) if one.who == who), None)
+        assert last is not None and last.outcome is Outcome.UNKNOWN, f"{who} has no open operation"
+        return last
+
+    def _with(self, last: Operation, changed: Operation, position: int) -> History:
+        return History(tuple(changed if one is last else one for one in self.operations), position)
+
+
+class Recorder:
+    """A resource that holds a `History`: actors tell it when they begin and end an operation.
+
+    Its calls have no faults and disturb nobody. `World.observed` need not name them: what the checkers of histories
+    look for does not go away when a history goes on, and the order that counts is in the footprints.
+    """
+
+    def __init__(self, name: str = HISTORY) -> None:
+        self.name = name
+
+    def initial(self) -> History:
+        return History()
+
+    def key(self, state: object) -> Hashable:
+        return canonical(state)
+
+    def alternatives(self, state: object, call: Call, actor: str) -> Sequence[Alternative]:
+        history, args = cast("History", state), call.args[1:]
+        if call.operation == "invoke":
+            return [Alternative(state=history.invoke(actor, *cast("tuple[str, tuple[object, ...]]", args)))]
+        if call.operation == "note":
+            return [Alternative(state=history.note(actor, *args))]
+        return [Alternative(state=history.end(actor, *cast("tuple[Outcome, object]", args)))]
+
+    def footprint(self, call: Call) -> Footprint:
+        """Invocations commute with each other, and so do ends: an end and an invocation do not."""
+        who = str(call.args[0])
+        if call.operation == "note":
+            return frozenset({Access(self.name, f"notes/{who}", writes=True)})
+        own, other = ("invoked", "ended") if call.operation == "invoke" else ("ended", "invoked")
+        return frozenset({Access(self.name, f"{own}/{who}", writes=True), Access(self.name, f"{other}/", below=True)})
+
+    def bury(self, state: object, actor: str) -> object:
+        return state  # what the dead had begun stays open
+
+
+def record(
+    port: Port,
+    name: str,
+    args: tuple[object, ...],
+    act: Callable[[], T],
+    *,
+    answers: tuple[type[HoldfastError], ...] = (),
+    recorder: str = HISTORY,
+) -> T:
+    """Do something as an operation of the history.
+
+    Args:
+        args: what was asked, as values.
+        act: does it; its result is the operation's value.
+        answers: errors that are answers, such as "there is one already": the operation is ok and its value is the name
+            of the error's class. Of other errors those that promise that nothing happened fail the operation.
+
+    Raises:
+        what `act` raises, after it was written down.
+    """
+    who = port.name
+    port.call(Call(recorder, "invoke", (who, name, args)))
+    try:
+        value = act()
+    except answers as error:
+        port.call(Call(recorder, "end", (who, Outcome.OK, type(error).__name__)))
+        raise
+    except _NOTHING_HAPPENED:
+        port.call(Call(recorder, "end", (who, Outcome.FAILED, None)))
+        raise
+    port.call(Call(recorder, "end", (who, Outcome.OK, value)))
+    return value
+
+
+def note(port: Port, *notes: object, recorder: str = HISTORY) -> None:
+    """Write something down for the operation that is on: before the call that may take effect without an answer."""
+    port.call(Call(recorder, "note", (port.name, *notes)))
+
+
+def history_of(view: View, recorder: str = HISTORY) -> tuple[Operation, ...]:
+    """The operations that a world's recorder holds, by position."""
+    return cast("History", view.states[recorder]).operations
