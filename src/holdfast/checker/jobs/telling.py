@@ -32,7 +32,10 @@ _OURS = rf"_holdfast/jobs/{_JOB}/"
 _PLACES = tuple(
     (re.compile(pattern), noun)
     for pattern, noun in (
+        (r"", "the destination"),
         (r"_SUCCESS", "_SUCCESS"),
+        (r"_holdfast/log/", "the decision log"),
+        (r"_holdfast/jobs/", "the folder of jobs"),
         (r".*/_SUCCESS\.tmp", "a draft of _SUCCESS"),
         (rf"{layout.LOG}0*(?P<seq>\d+)\.json", "decision {seq}"),
         (rf"{layout.LOG}0*(?P<seq>\d+)\.(?P<mark>visible|done)", "the note that decision {seq} is {mark}"),
@@ -42,6 +45,8 @@ _PLACES = tuple(
         (rf"{_OURS}committed-.*", "the list of what is committed"),
         (rf"{_OURS}replaced-.*", "the list of what is replaced"),
         (rf"{_OURS}started/.*", "a mark of a start"),
+        (rf".*/{_ATTEMPT}/?", "attempt directory"),
+        (rf".*/{_TASK}/?", "committed directory"),
         (rf".*/{_ATTEMPT}/.*\.pending", "pending record"),
         (rf"__magic_.*/{_ATTEMPT}/.*", "marker"),
         (rf".*/{_ATTEMPT}/uploads\.pendingset", "pending set"),
@@ -50,9 +55,7 @@ _PLACES = tuple(
         (rf".*/{_TASK}-manifest\.json", "manifest"),
         (rf".*/(?P<record>job(_{_JOB}\..*)?)\.json", "record"),
         (rf".*/{_ATTEMPT}/.*", "hidden file"),
-        (rf".*/{_ATTEMPT}/?", "attempt directory"),
         (rf".*/{_TASK}/.*", "committed file"),
-        (rf".*/{_TASK}/?", "committed directory"),
     )
 )
 _IDS = re.compile(rf"(?:{_JOB}|\b[0-9a-f]{{12}}\b)")
@@ -161,7 +164,7 @@ class _Words:
             "hidden": _in_words(origin for origin in hidden if not origin.damaged),
             "pending uploads": ", ".join(f"{count} of {who}" for who, count in sorted(uploads.items())) or "none",
             "decided": ", ".join(_decisions(image)) or "nothing",
-            "told": ", ".join(f"{told.who}: {told.outcome}" for told in cluster.told) or "nobody",
+            "outcomes": ", ".join(f"{told.who}: {told.outcome}" for told in cluster.told) or "none",
         }
 
     def things(self, view: View) -> Sequence[Thing]:
@@ -177,7 +180,7 @@ class _Words:
             for number, attempt in enumerate(attempts):
                 counts = "; its report counts" if accepted is not None and accepted[0] == number else ""
                 found.append(Thing("driver and tasks", f"task {task} attempt {number}", f"{attempt.value}{counts}"))
-        found += [Thing("told", told.who, told.outcome) for told in cluster.told]
+        found += [Thing("outcomes", told.who, told.outcome) for told in cluster.told]
         return found
 
     def _stored(self, name: str, image: MemoryImage) -> Iterable[Thing]:
@@ -192,7 +195,7 @@ class _Words:
 
 
 def _path(key: str) -> str:
-    return key[len(HOME) :] if key.startswith(HOME) else key
+    return "" if f"{key}/" == HOME else key.removeprefix(HOME)
 
 
 def _image(view: View, name: str) -> MemoryImage:
@@ -247,8 +250,7 @@ _ActOf = Callable[[_Words, Event], Act]
 def _look(verb: str, words: _Words, event: Event) -> Act:
     first = event.call.args[0]
     key = first.key if isinstance(first, ObjectInfo) else str(first)
-    thing = "the destination" if key == HOME else words.name(event, key)
-    return Act(verb=verb, things=(thing,), plural="places", weight=Weight.READ)
+    return Act(verb=verb, things=(words.name(event, key),), plural="places", weight=Weight.READ)
 
 
 def _put(words: _Words, event: Event) -> Act:
