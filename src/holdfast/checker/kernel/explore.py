@@ -75,7 +75,7 @@ class Exploration:
     Attributes:
         complete: every history was looked at (up to `Budget.depth`, if one was given).
         histories: how many there are from start to end, equivalent ones counted once.
-        ends: states in which nobody acts any more.
+        ends: states in which nobody acts any more unless something goes wrong.
         reduced: states in which one actor went first.
         faults: how often each fault happened, over all steps.
     """
@@ -132,7 +132,7 @@ class _Search:
                     return
         steps = list(line.steps(state))
         self.take(number, steps)
-        if not steps:
+        if all(step.fault is not None for step in steps):
             self.result.ends += 1
             for name, broke in line.judge_end(state):
                 self.find(name, broke, number, None)

@@ -18,7 +18,7 @@ class Replay:
     Attributes:
         line: knows what the numbers in states stand for.
         states: from the first one; one more than there are steps.
-        broken: what the last step broke, and what does not hold at the end if nobody can act any more: (name of the
+        broken: what the last step broke, and what does not hold at the end if nobody acts any more: (name of the
             property, in words).
     """
 
@@ -68,6 +68,6 @@ def replay(world: World, choices: Iterable[Choice], *, lenient: bool = False) ->
 
 def _broken(line: Worldline, states: list[State], steps: list[Step]) -> tuple[tuple[str, str], ...]:
     broken = line.judge(states[-2], steps[-1]) if steps else ()
-    if not any(line.steps(states[-1])):
+    if line.is_over(states[-1]):
         broken += line.judge_end(states[-1])
     return broken

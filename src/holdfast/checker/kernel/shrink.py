@@ -65,8 +65,8 @@ class _Shrinker:
     def follow(self, wish: _Choices) -> _History | None:
         """The history that a wish leads to, up to where the property breaks; None if it holds.
 
-        Where the wish is at its end and the property is about ends, it goes on to the end: whoever went last goes
-        first, and something goes wrong only if nothing else is left.
+        Where the wish is at its end and the property is about ends, it goes on to the end: nothing more goes wrong,
+        and whoever went last goes first.
         """
         line, state = self._line, self._line.initial()
         steps: list[Step] = []
@@ -81,7 +81,7 @@ class _Shrinker:
                 state = step.target
             elif choice is None:
                 break
-        broke = None if any(line.steps(state)) else dict(line.judge_end(state)).get(self._property)
+        broke = dict(line.judge_end(state)).get(self._property) if line.is_over(state) else None
         return self._history(steps, broke) if broke else None
 
     def _step(self, state: State, choice: Choice) -> Step | None:
@@ -92,9 +92,9 @@ class _Shrinker:
     def _any_step(self, state: State, steps: list[Step]) -> Step | None:
         if not self._is_about_ends:
             return None
-        ways = list(self._line.steps(state))
+        ways = [step for step in self._line.steps(state) if step.fault is None]
         last = steps[-1].actor if steps else 0
-        return min(ways, key=lambda step: (step.fault is not None, step.actor != last, step.actor), default=None)
+        return min(ways, key=lambda step: (step.actor != last, step.actor), default=None)
 
     @property
     def _is_about_ends(self) -> bool:

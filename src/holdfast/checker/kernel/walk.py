@@ -33,6 +33,7 @@ _CHANGES = (1, 2, 3, 5)
 _GAPS = (8, 32, 128)
 _FAULT_IS_ON = 3 / 4
 _RATES = (1 / 4, 1 / 12, 1 / 40, 1 / 120)
+_LATE_FAULT = 1 / 2
 
 
 @dataclass(slots=True, kw_only=True)
@@ -92,6 +93,7 @@ class _Walker:
 
     def __init__(self, line: Worldline, seed: int) -> None:
         self.line = line
+        self.seed = seed
         self._chance = SeededRandom(seed)
         self._schedule = _Schedule(self._chance, len(line.world.actors))
         self._rates = {fault: self._chance.pick(_RATES) for fault in line.faults if self._chance.happens(_FAULT_IS_ON)}
@@ -99,10 +101,17 @@ class _Walker:
         self.steps: list[Step] = []
 
     def go_on(self) -> bool:
-        """Take one step; False if nobody can act any more."""
+        """Take one step; False if nobody acts any more."""
         state = self.states[-1]
         now = {fault for fault, rate in self._rates.items() if self._chance.happens(rate)}
-        step = (self._fault(state, now) if now else None) or self._ordinary(state) or self._fault(state, set(Fault))
+        return self._take((self._fault(state, now) if now else None) or self._ordinary(state))
+
+    def go_wrong(self) -> bool:
+        """Where nobody acts any more: half of the time let something go wrong, if something can."""
+        late = self._chance.happens(_LATE_FAULT)
+        return self._take(self._fault(self.states[-1], set(Fault)) if late else None)
+
+    def _take(self, step: Step | None) -> bool:
         if step is None:
             return False
         self.steps.append(step)
@@ -139,15 +148,14 @@ class _Walk:
         result = self.result
         if len(self.line.processes.places) > _PLACES_LIMIT:
             self.line = Worldline(self.line.world)
-        seed = SeededRandom.derive(result.seed, result.next)
-        walker = _Walker(self.line, seed)
+        walker = _Walker(self.line, SeededRandom.derive(result.seed, result.next))
         ended = False
         while not ended and (depth is None or len(walker.steps) < depth):
-            ended = not walker.go_on()
-            broken = self.line.judge_end(walker.states[-1]) if ended else self._judge(walker)
-            for name, broke in broken:
-                if name not in result.findings:
-                    result.findings[name] = Counterexample(result.world, name, broke, walker.choices, seed)
+            if not walker.go_on():
+                self._note(walker, self.line.judge_end(walker.states[-1]))
+                ended = not walker.go_wrong()
+            if not ended:
+                self._judge(walker)
         if ended:
             self._ends.add(hash(self.line.resource_keys(walker.states[-1])))
             result.ends = len(self._ends)
@@ -157,11 +165,17 @@ class _Walk:
         result.steps += len(walker.steps)
         result.depth = max(result.depth, len(walker.steps))
 
-    def _judge(self, walker: _Walker) -> tuple[tuple[str, str], ...]:
+    def _judge(self, walker: _Walker) -> None:
         step = walker.steps[-1]
         if step.fault is not None:
             self.result.faults[step.fault] = self.result.faults.get(step.fault, 0) + 1
-        return self.line.judge(walker.states[-2], step)
+        self._note(walker, self.line.judge(walker.states[-2], step))
+
+    def _note(self, walker: _Walker, broken: tuple[tuple[str, str], ...]) -> None:
+        for name, broke in broken:
+            if name not in self.result.findings:
+                found = Counterexample(self.result.world, name, broke, walker.choices, walker.seed)
+                self.result.findings[name] = found
 
 
 def walk(
@@ -200,6 +214,6 @@ def walk(
 def draw_history(world: World, seed: int, *, depth: int | None = None) -> tuple[Choice, ...]:
     """The choices of the history that is drawn from `seed` alone: the one in `Counterexample.seed`."""
     walker = _Walker(Worldline(world), seed)
-    while (depth is None or len(walker.steps) < depth) and walker.go_on():
-        pass
+    while (depth is None or len(walker.steps) < depth) and (walker.go_on() or walker.go_wrong()):
+        continue
     return walker.choices

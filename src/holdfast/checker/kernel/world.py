@@ -46,7 +46,7 @@ class Property:
         title: a few words.
         meaning: one sentence.
         step: from the views before and after a step and the actor's name, what broke, in words, or None.
-        end: the same for a state in which nobody acts any more.
+        end: the same for a state in which nobody acts any more unless something goes wrong.
     """
 
     name: str
@@ -175,6 +175,10 @@ class Worldline:
         for actor in range(len(self.world.actors)):
             yield from self.steps_of(state, actor)
 
+    def is_over(self, state: State) -> bool:
+        """Whether nobody acts any more unless something goes wrong, which it need not."""
+        return all(step.fault is not None for step in self.steps(state))
+
     def _left(self, state: State, fault: Fault) -> int:
         number = self._budget.get(fault)
         return 0 if number is None else state[self._first_budget + number]
@@ -238,7 +242,7 @@ class Worldline:
         return found
 
     def judge_end(self, state: State) -> tuple[tuple[str, str], ...]:
-        """What does not hold in a state in which nobody acts any more."""
+        """What does not hold in a state in which nobody acts any more: see `is_over`."""
         key = state[: self._first_place]
         found = self._judged_ends.get(key)
         if found is None:

@@ -1,0 +1,201 @@
+"""Exploration of small worlds whose answers are known, and what ends it early."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from holdfast.checker.kernel.calls import Fault
+from holdfast.checker.kernel.explore import Budget, Exploration, explore
+from holdfast.checker.kernel.replay import replay
+from holdfast.checker.kernel.world import DIES, Choice, Property, World
+from tests.checker.kernel.toys import (
+    Handle,
+    always,
+    count_paths,
+    ends_with,
+    guarded_increment,
+    increment,
+    racing_world,
+    swap_increment,
+    toy_world,
+    with_ends,
+)
+
+ALL_TWO = ends_with("count", lambda now: now.get("count") == 2)
+
+
+@dataclass
+class Ticks:
+    """A clock on which a second passes at each look."""
+
+    at_s: float = 0.0
+    looks: list[float] = field(default_factory=list)
+
+    def now_s(self) -> float:
+        return self.at_s
+
+    def elapsed_s(self) -> float:
+        self.at_s += 1.0
+        return self.at_s
+
+    def sleep(self, duration_s: float) -> None:
+        self.at_s += duration_s
+
+
+def test_a_lost_update_is_found_and_is_as_short_as_it_gets() -> None:
+    found = explore(racing_world())
+    assert found.complete
+    assert found.findings["count"].choices in {
+        tuple(map(Choice, names))
+        for names in (
+            ("first", "second", "first", "second"),
+            ("first", "second", "second", "first"),
+            ("second", "first", "second", "first"),
+            ("second", "first", "first", "second"),
+        )
+    }
+    assert found.findings["count"].broke == "the cells hold {'count': 1}"
+
+
+@pytest.mark.parametrize("program", [swap_increment, guarded_increment])
+def test_counting_that_is_right_is_found_right(program: Callable[[Handle], object]) -> None:
+    found = explore(toy_world({"first": program, "second": program, "third": program}, _counts(3)))
+    assert found.complete
+    assert found.findings == {}
+
+
+def _counts(number: int) -> Property:
+    return ends_with("count", lambda now: now.get("count") == number)
+
+
+def test_a_lease_that_runs_out_early_breaks_a_lock() -> None:
+    """The holder is only slow: both think that they hold the lock."""
+    programs = {"first": guarded_increment, "second": guarded_increment}
+    found = explore(toy_world(programs, ALL_TWO, budgets={Fault.CLOCK: 1}))
+    assert set(found.findings) == {"count"}
+    choices = found.findings["count"].choices
+    assert [choice.label for choice in choices if choice.label] in (
+        ["the lease of first runs out"],
+        ["the lease of second runs out"],
+    )
+
+
+def test_a_crash_leaves_the_lock_to_others() -> None:
+    """Whoever dies without having counted is missing; nobody waits for ever."""
+    programs = {"first": guarded_increment, "second": guarded_increment}
+    world, ends = with_ends(toy_world(programs, budgets={Fault.CRASH: 1}))
+    assert explore(world).complete
+    assert ends == {((("count", 1),), ""), ((("count", 2),), "")}
+
+
+def test_an_ambiguous_reply_counts_twice() -> None:
+    def repeat(handle: Handle) -> None:
+        try:
+            increment(handle)
+        except Exception:  # noqa: BLE001  # the mistake that is to be found
+            increment(handle)
+
+    at_most_one = always("once", lambda now: now.get("count", 0) <= 1)
+    assert explore(toy_world({"only": repeat}, at_most_one, budgets={Fault.FAILURE: 1})).findings == {}
+    found = explore(toy_world({"only": repeat}, at_most_one, budgets={Fault.LOST_REPLY: 1}))
+    assert [choice.label for choice in found.findings["once"].choices] == ["", "reply lost", "", ""]
+
+
+def test_code_that_breaks_is_a_finding() -> None:
+    def divide(handle: Handle) -> None:
+        handle.put("share", 12 // handle.get("count"))
+
+    found = explore(toy_world({"divider": divide, "counter": increment}), reduce=False)
+    assert "ZeroDivisionError" in found.findings["code"].broke
+    assert found.findings["code"].choices == (Choice("divider"),)
+
+
+@pytest.mark.parametrize(
+    "world",
+    [
+        racing_world(),
+        racing_world({Fault.CRASH: 1}),
+        racing_world({Fault.LOST_REPLY: 1, Fault.FAILURE: 1}),
+        toy_world(dict.fromkeys(["a", "b", "c"], increment), budgets={Fault.CRASH: 1}),
+        toy_world({"a": guarded_increment, "b": guarded_increment}, budgets={Fault.CLOCK: 1, Fault.CRASH: 1}),
+        toy_world({"a": swap_increment, "b": swap_increment}),
+    ],
+    ids=["race", "crash", "replies", "three", "lock", "swap"],
+)
+def test_histories_are_counted_as_one_by_one(world: World) -> None:
+    found = explore(world, reduce=False)
+    assert found.complete
+    assert found.histories == count_paths(world)
+
+
+def test_two_of_two_steps_have_six_interleavings() -> None:
+    assert explore(racing_world(), reduce=False).histories == 6
+
+
+def test_what_was_found_replays() -> None:
+    world = racing_world({Fault.CRASH: 1})
+    for name, finding in explore(world).findings.items():
+        assert (name, finding.broke) in replay(world, finding.choices).broken
+
+
+def test_every_fault_with_a_budget_happens_and_no_other() -> None:
+    for budgets in ({Fault.CRASH: 1}, {Fault.FAILURE: 2, Fault.LOST_REPLY: 1}, {}):
+        assert set(explore(racing_world(budgets)).faults) == set(budgets)
+
+
+def test_nobody_dies_before_having_acted() -> None:
+    """A process that never did anything was never there."""
+    line = replay(racing_world({Fault.CRASH: 1}), [])
+    assert all(step.label != DIES for step in line.line.steps(line.states[0]))
+
+
+@pytest.mark.parametrize("program", [increment, guarded_increment])
+def test_a_depth_cuts_histories(program: Callable[[Handle], object]) -> None:
+    world = toy_world({"first": program, "second": program}, ALL_TWO)
+    whole = explore(world)
+    part = explore(world, budget=Budget(depth=3))
+    assert part.complete
+    assert part.depth == 3
+    assert part.states < whole.states
+    assert part.findings == {}
+
+
+def _many(steps: int) -> World:
+    def run(handle: Handle) -> None:
+        for number in range(steps):
+            handle.put(f"cell {number}", handle.get(f"cell {number}") + 1)
+
+    return toy_world({"first": run, "second": run})
+
+
+def test_a_budget_of_states_ends_it() -> None:
+    found = explore(_many(40), budget=Budget(states=1000))
+    assert not found.complete
+    assert 1000 < found.states < 3000
+    assert found.histories == 0, "not known before the end"
+
+
+def test_a_budget_of_seconds_ends_it() -> None:
+    told: list[int] = []
+    found = explore(_many(40), budget=Budget(seconds=2.5), clock=Ticks(), progress=lambda now: told.append(now.states))
+    assert not found.complete
+    assert len(told) == 3, "told at each look at the clock"
+    assert told == sorted(told)
+
+
+def test_it_ends_when_it_has_seen_enough() -> None:
+    whole = explore(racing_world({Fault.CRASH: 1, Fault.LOST_REPLY: 1}))
+    part = explore(racing_world({Fault.CRASH: 1, Fault.LOST_REPLY: 1}), until=lambda now: bool(now.findings))
+    assert not part.complete
+    assert part.states < whole.states
+    assert set(part.findings) <= set(whole.findings)
+
+
+def test_exploration_is_the_same_in_every_run() -> None:
+    def run() -> Exploration:
+        return replace(explore(racing_world({Fault.CRASH: 1, Fault.LOST_REPLY: 1})), seconds=0.0)
+
+    assert run() == run()
