@@ -190,7 +190,8 @@ class _Words:
             plain = name == DESTINATION and not layout.is_hidden(key)
             yield Thing("visible files" if plain else f"hidden in the {name}", key, text)
         for upload_id, upload in sorted(image.uploads.items()):
-            text = f"upload {short(upload_id)} of {self.owner(upload_id)}, {len(upload.parts)} parts"
+            parts = len(upload.parts)
+            text = f"upload {short(upload_id)} of {self.owner(upload_id)}, {parts} part{'' if parts == 1 else 's'}"
             yield Thing("pending uploads", f"{upload.info.key} {upload_id}", text)
 
 
