@@ -76,6 +76,10 @@ class Port:
             raise copy.copy(reply.error)  # a fresh one: tracebacks must not pile up on a value
         return reply.value
 
+    def close(self) -> None:
+        """The process is over: whatever still has the port makes no more calls."""
+        self._stopped = True
+
     def token(self) -> str:
         """Twelve hexadecimal digits that no other actor makes, the same in every run."""
         self._tokens += 1
@@ -172,6 +176,8 @@ class Processes:
             first.append(self._end(at, last, f"{type(error).__name__}: {error}"))
         else:
             first.append(self._end(at, last, ""))
+        finally:
+            port.close()  # a handle in a cache, a generator that is collected later
         if not first:
             raise NondeterminismError(f"{self.actors[actor].name} stopped before its next call")
         return first[0]

@@ -1,0 +1,60 @@
+"""The same choices give the same history; choices that do not fit are refused, or passed over where that is asked."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.checker.kernel.calls import Fault
+from holdfast.checker.kernel.replay import replay
+from holdfast.checker.kernel.world import DIES, Choice
+from holdfast.errors import InvalidRequestError
+from tests.checker.kernel.toys import cells, ends_with, racing_world, toy_world
+
+RACE = [Choice("first"), Choice("second"), Choice("first"), Choice("second")]
+
+
+def test_each_state_and_step_is_there() -> None:
+    found = replay(racing_world(), RACE)
+    assert [cells(found.line.view(state)).get("count", 0) for state in found.states] == [0, 0, 0, 1, 1]
+    assert [step.call.operation for step in found.steps] == ["get", "get", "put", "put"]
+    assert found.choices == tuple(RACE)
+    assert found.broken == (("count", "the cells hold {'count': 1}"),)
+
+
+def test_nothing_is_broken_before_the_end() -> None:
+    assert replay(racing_world(), RACE[:3]).broken == ()
+    assert replay(racing_world(), []).broken == ()
+
+
+@pytest.mark.parametrize(
+    "choice", [Choice("first", "fails"), Choice("first", DIES), Choice("third"), Choice("first", "sneezes")]
+)
+def test_a_choice_that_does_not_fit_is_refused_or_passed_over(choice: Choice) -> None:
+    world = racing_world()
+    with pytest.raises(InvalidRequestError, match="does not fit") as caught:
+        replay(world, [RACE[0], choice, *RACE[1:]])
+    assert caught.value.variables["step"] == 2
+    assert replay(world, [RACE[0], choice, *RACE[1:]], lenient=True).choices == tuple(RACE)
+
+
+def test_nobody_goes_on_after_the_end() -> None:
+    with pytest.raises(InvalidRequestError):
+        replay(racing_world(), [*RACE, Choice("first")])
+
+
+def test_a_budget_is_not_exceeded() -> None:
+    world = racing_world({Fault.FAILURE: 1})
+    replay(world, [Choice("first", "fails")])
+    with pytest.raises(InvalidRequestError):
+        replay(world, [Choice("first", "fails"), Choice("second", "fails")])
+
+
+def test_it_is_over_when_only_faults_are_left() -> None:
+    """Nothing has to go wrong: a wait that only a fault would end is an end."""
+    waits = toy_world(
+        {"waits": lambda handle: handle.break_("glass")},
+        ends_with("broken glass", lambda now: now.get("glass") == 1),
+        budgets={Fault.PARTITION: 1},
+    )
+    assert [name for name, _broke in replay(waits, []).broken] == ["broken glass"]
+    assert replay(waits, [Choice("waits", "breaks")]).broken == ()
