@@ -15,7 +15,9 @@ from holdfast.checker.kernel.counterexample import Counterexample
 from holdfast.checker.kernel.process import Actor, Port
 from holdfast.checker.kernel.replay import replay
 from holdfast.checker.kernel.world import Choice, Property, View, World
-from holdfast.checker.story import SENTENCES, Act, Event, Story, Teller, Thing, Weight, tell
+from holdfast.checker.sentences import SENTENCES
+from holdfast.checker.story import Story, tell
+from holdfast.checker.teller import Act, Event, Teller, Thing, Weight
 from holdfast.commit import COMMITTERS
 from holdfast.errors import InvalidRequestError
 from tests.checker.stories import Found, find, wander

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.checker.story import Story, Thing
+from holdfast.checker.story import Story
+from holdfast.checker.teller import Thing
 from holdfast.checker.timeline import page
 from tests.checker.stories import Found, find
 

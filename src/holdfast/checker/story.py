@@ -1,8 +1,7 @@
 """A counterexample as numbered sentences: who does what, what goes wrong, what there is then, and what broke.
 
-Knows no domain; a `Teller` has its words. A history of a hundred calls becomes a page: consecutive calls of one actor
-are one sentence that says what matters and counts the rest, and where that is not short enough, the least interesting
-neighbours are told together. The end is never told together with anything: it is what the story is about.
+Knows no domain; a `Teller` has its words. A history of a hundred calls becomes fifteen sentences; as a document it is
+there in full.
 """
 
 from __future__ import annotations
@@ -10,125 +9,22 @@ from __future__ import annotations
 import dataclasses
 import enum
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from holdfast.checker.kernel.calls import Alternative, Call, Fault
 from holdfast.checker.kernel.counterexample import Counterexample
-from holdfast.checker.kernel.replay import Replay, replay
-from holdfast.checker.kernel.world import DIES, View, World
+from holdfast.checker.kernel.replay import replay
+from holdfast.checker.kernel.world import World
+from holdfast.checker.sentences import Moment, Passage, actors_of, passages, tell_passage, words_of
+from holdfast.checker.teller import Teller, Thing
 from holdfast.errors import InvalidRequestError
 
-__all__ = ["SENTENCES", "Act", "Event", "Sentence", "Story", "Teller", "Thing", "ToldCall", "Weight", "tell"]
-
-SENTENCES = 15
-"""No story has more: what is longer is not read."""
-
-_END = 3
-"""So many sentences at the end are told by themselves."""
+__all__ = ["Sentence", "Story", "ToldCall", "tell"]
 
 _TEXT = 100
 """Characters of a file that a story shows."""
 
 _FORMAT = "holdfast-story/1"
-
-
-# --- what a domain supplies -------------------------------------------------------------------------------------------
-class Weight(enum.IntEnum):
-    """How much a call matters."""
-
-    READ = 0
-    """Changes nothing: counted."""
-    SMALL = 1
-    """Bookkeeping: told where a run of calls has nothing better."""
-    WORK = 2
-    """Told."""
-    TURN = 3
-    """Changes what others see: told in its place."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
-    """One call of a history, or a death before it.
-
-    Attributes:
-        number: from 1.
-        alternative: how the call ended; None if its actor died before it.
-    """
-
-    number: int
-    actor: str
-    call: Call
-    alternative: Alternative | None
-    before: View
-    after: View
-
-    @property
-    def fault(self) -> Fault | None:
-        """What went wrong."""
-        return Fault.CRASH if self.alternative is None else self.alternative.fault
-
-    @property
-    def label(self) -> str:
-        """Which way it went."""
-        return DIES if self.alternative is None else self.alternative.label
-
-    @property
-    def reply(self) -> object:
-        """The value or the error that the actor got."""
-        if self.alternative is None:
-            return None
-        return self.alternative.reply.error or self.alternative.reply.value
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Act:
-    """A call in words without its subject: ``renames`` + ``a`` + `` into place``.
-
-    Attributes:
-        verb: present tense, third person.
-        things: what it is done to; those of equal acts of a run are told together.
-        plural: what several things are called, so that more than two are counted.
-        tail: the rest, with the space or the comma in front.
-    """
-
-    verb: str
-    things: tuple[str, ...] = ()
-    plural: str = ""
-    tail: str = ""
-    weight: Weight = Weight.WORK
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Thing:
-    """Something that there is after a call.
-
-    Attributes:
-        group: of things that are shown together: ``visible files``.
-        name: unique in its group.
-        text: what it is or holds.
-    """
-
-    group: str
-    name: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Teller:
-    """The words of a domain.
-
-    Attributes:
-        act: a call in words; of a death, the call that is not made.
-        fault: what went wrong, as it follows on the words of the act: ``, but the reply is lost``. Never for a death.
-        holds: what there is, in a few short lines: title to text. The titles are always the same.
-        things: what there is, one by one.
-    """
-
-    act: Callable[[Event], Act]
-    fault: Callable[[Event], str]
-    holds: Callable[[View], Mapping[str, str]]
-    things: Callable[[View], Sequence[Thing]]
 
 
 # --- stories ----------------------------------------------------------------------------------------------------------
@@ -280,8 +176,8 @@ def tell(world: World, counterexample: Counterexample, teller: Teller) -> Story:
     start = history.line.view(history.states[0])
     sentences: list[Sentence] = []
     holds: Mapping[str, str] = teller.holds(start)
-    for number, scene in enumerate(_scenes(_moments(history, teller)), start=1):
-        sentences.append(_sentence(number, scene, teller, holds))
+    for number, passage in enumerate(passages(history, teller), start=1):
+        sentences.append(_sentence(number, passage, teller, holds))
         holds = sentences[-1].holds
     found = next((one for one in world.properties if one.name == counterexample.property), None)
     title = "" if found is None else found.title
@@ -301,154 +197,21 @@ def tell(world: World, counterexample: Counterexample, teller: Teller) -> Story:
 
 
 # --- from calls to sentences ------------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class _Moment:
-    event: Event
-    act: Act
-
-    @property
-    def weight(self) -> Weight:
-        return self.act.weight if self.event.fault is None else Weight.TURN
-
-
-_Scene = list[_Moment]
-"""What one sentence tells."""
-
-
-def _moments(history: Replay, teller: Teller) -> list[_Moment]:
-    actors = history.line.world.actors
-    views = [history.line.view(state) for state in history.states]
-    events = (
-        Event(
-            number=number,
-            actor=actors[step.actor].name,
-            call=step.call,
-            alternative=step.alternative,
-            before=views[number - 1],
-            after=views[number],
-        )
-        for number, step in enumerate(history.steps, start=1)
-    )
-    return [_Moment(event, teller.act(event)) for event in events]
-
-
-def _scenes(moments: Sequence[_Moment]) -> list[_Scene]:
-    """One actor's calls up to another's, or to a fault; the last call by itself where the calls before it matter."""
-    scenes: list[_Scene] = []
-    for moment in moments:
-        last = scenes[-1][-1].event if scenes else None
-        if last is None or last.actor != moment.event.actor or last.fault is not None:
-            scenes.append([])
-        scenes[-1].append(moment)
-    if scenes and any(moment.weight >= Weight.WORK for moment in scenes[-1][:-1]):
-        scenes[-1:] = [scenes[-1][:-1], scenes[-1][-1:]]
-    while len(scenes) > SENTENCES:
-        first = min(range(len(scenes) - _END - 1), key=lambda at: _loss(scenes[at], scenes[at + 1]))
-        scenes[first : first + 2] = [scenes[first] + scenes[first + 1]]
-    return scenes
-
-
-def _loss(one: _Scene, other: _Scene) -> tuple[int, int, int]:
-    """How much is lost if both are told in one sentence."""
-    weights = (max(moment.weight for moment in scene) for scene in (one, other))
-    return sum(weights), len(_actors(one + other)), len(one + other)
-
-
-def _actors(scene: _Scene) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(moment.event.actor for moment in scene))
-
-
-def _sentence(number: int, scene: _Scene, teller: Teller, before: Mapping[str, str]) -> Sentence:
-    holds = dict(teller.holds(scene[-1].event.after))
+def _sentence(number: int, passage: Passage, teller: Teller, before: Mapping[str, str]) -> Sentence:
+    holds = dict(teller.holds(passage[-1].event.after))
     return Sentence(
         number=number,
-        actors=_actors(scene),
-        text=_tell_scene(scene, teller),
-        calls=tuple(_told_call(moment, teller) for moment in scene),
+        actors=actors_of(passage),
+        text=tell_passage(passage, teller),
+        calls=tuple(_told_call(moment, teller) for moment in passage),
         holds=holds,
         changes=tuple(title for title, text in holds.items() if before.get(title) != text),
-        faults=tuple(moment.event.fault.value for moment in scene if moment.event.fault is not None),
+        faults=tuple(moment.event.fault.value for moment in passage if moment.event.fault is not None),
     )
-
-
-def _tell_scene(scene: _Scene, teller: Teller) -> str:
-    parts: list[tuple[str, str]] = []
-    for part in _parts(scene):
-        parts.append((part[0].event.actor, _predicate(part, teller)))
-    actors = [actor for actor, _ in parts]
-    if len(set(actors)) == len(parts) > 1 and len({predicate for _, predicate in parts}) == 1:
-        return f"{actors[0]} {parts[0][1]}; so {'does' if len(parts) == 2 else 'do'} {_list(actors[1:])}."
-    return "; ".join(f"{actor} {predicate}" for actor, predicate in parts) + "."
-
-
-def _parts(scene: _Scene) -> list[_Scene]:
-    """By actor; in their order as soon as something turns in it."""
-    found: list[_Scene] = []
-    ordered = any(moment.weight is Weight.TURN for moment in scene)
-    for moment in scene:
-        mine = [part for part in (found[-1:] if ordered else found) if part[0].event.actor == moment.event.actor]
-        if mine:
-            mine[0].append(moment)
-        else:
-            found.append([moment])
-    return found
-
-
-def _predicate(part: _Scene, teller: Teller) -> str:
-    """What one actor does, each fault behind the call that it hits."""
-    clauses: list[str] = []
-    calm: _Scene = []
-    for moment in part:
-        if moment.event.fault is None:
-            calm.append(moment)
-            continue
-        if calm:
-            clauses.append(_calm(calm))
-            calm = []
-        clauses.append(_words(moment, teller))
-    if calm:
-        clauses.append(_calm(calm))
-    return "; it ".join(clauses)
-
-
-def _words(moment: _Moment, teller: Teller) -> str:
-    """One call in words, with what went wrong."""
-    event, words = moment.event, _act([moment.act])
-    if event.alternative is None:
-        return f"{DIES} before it {words}"
-    return words if event.fault is None else words + teller.fault(event)
-
-
-def _calm(part: _Scene) -> str:
-    """What an actor does where nothing goes wrong: what matters, and how many calls there are besides."""
-    weight = min(Weight.WORK, max(moment.weight for moment in part))
-    if weight is Weight.READ:
-        return f"reads ({len(part)} call{'s' if len(part) > 1 else ''})"
-    alike: dict[tuple[str, str, str], list[Act]] = {}
-    told = [moment.act for moment in part if moment.weight >= weight]
-    for act in told:
-        alike.setdefault((act.verb, act.plural, act.tail), []).append(act)
-    text = _list([_act(acts) for acts in alike.values()])
-    rest = len(part) - len(told)
-    return f"{text} (and {rest} more call{'s' if rest > 1 else ''})" if rest else text
-
-
-def _act(acts: Sequence[Act]) -> str:
-    """Acts that differ in their things alone."""
-    first = acts[0]
-    things = [thing for act in acts for thing in act.things]
-    distinct = list(dict.fromkeys(things))
-    if first.plural and (len(distinct) > 2 or len(distinct) < len(things)):
-        distinct = [f"{len(things)} {first.plural}"]
-    return f"{first.verb}{' ' if distinct else ''}{_list(distinct)}{first.tail}"
-
-
-def _list(words: Sequence[str]) -> str:
-    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
 # --- calls in full ----------------------------------------------------------------------------------------------------
-def _told_call(moment: _Moment, teller: Teller) -> ToldCall:
+def _told_call(moment: Moment, teller: Teller) -> ToldCall:
     event = moment.event
     return ToldCall(
         number=event.number,
@@ -459,7 +222,7 @@ def _told_call(moment: _Moment, teller: Teller) -> ToldCall:
         reply=_plain(event.reply),
         label=event.label,
         fault=None if event.fault is None else event.fault.value,
-        words=_words(moment, teller),
+        words=words_of(moment, teller),
         things=tuple(teller.things(event.after)),
     )
 

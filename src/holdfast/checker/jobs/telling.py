@@ -13,7 +13,7 @@ from holdfast.checker.jobs.cluster import CLUSTER, ClusterState
 from holdfast.checker.jobs.output import DESTINATION, HOME, Origin, origin_of, visible, visible_in
 from holdfast.checker.kernel.calls import Fault
 from holdfast.checker.kernel.world import View, World
-from holdfast.checker.story import Act, Event, Teller, Thing, Weight
+from holdfast.checker.teller import Act, Event, Teller, Thing, Weight
 from holdfast.commit import JobRecord, layout
 from holdfast.commit.codec import decode_entry
 from holdfast.errors import CorruptDataError, HoldfastError
