@@ -58,7 +58,7 @@ def _moments(history: Replay, teller: Teller) -> list[Moment]:
 
 
 def passages(history: Replay, teller: Teller) -> list[Passage]:
-    """What each sentence tells: one actor's calls up to another's or to a fault; the last call by itself if others matter.
+    """What each sentence tells: one actor's calls up to another's or a fault; the last call alone if others matter.
 
     Guarantee: every call once, in order; at most `SENTENCES` passages.
     """
