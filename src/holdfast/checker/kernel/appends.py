@@ -8,7 +8,7 @@ Source: Kingsbury, Alvaro, "Elle: inferring isolation anomalies from experimenta
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from holdfast.checker.kernel.history import Outcome
@@ -32,18 +32,18 @@ def find_anomalies_of_appends(
     Besides the anomalies of `find_anomalies`: "duplicate", an element is twice in a list; "incompatible order", of two
     lists of a key none is the start of the other: one of them was dirty or has lost something.
     """
-    committed = _committed(transactions)
-    failed = {
-        (action.key, action.version): one
-        for one in transactions
+    writers = {
+        (action.key, action.version): number
+        for number, one in enumerate(transactions)
         for action in one.actions
-        if isinstance(action, Write) and one.operation.outcome is Outcome.FAILED
+        if isinstance(action, Write)
     }
+    committed = _committed(transactions, writers)
     found: list[Anomaly] = []
     longest: dict[str, _Elements] = {}
     outer: list[Transaction] = []
-    for transaction in transactions:
-        if transaction not in committed:
+    for number, transaction in enumerate(transactions):
+        if number not in committed:
             outer.append(transaction)
             continue
         actions, inner = _outside(transaction)
@@ -51,21 +51,14 @@ def find_anomalies_of_appends(
         found += inner
         for read in _reads(transaction):
             found += _compare(transaction, read.key, _elements(read), longest)
-            for element in _elements(read)[:-1]:  # `find_anomalies` looks at the last
-                if (read.key, element) in failed:
-                    writer = failed[read.key, element]
-                    words = f"G1a: {transaction} read {element!r} in {read.key}, of {writer}, which did not commit"
-                    found.append(Anomaly("G1a", words, (transaction, writer)))
-    versions = {}
-    for key in {action.key: None for transaction in transactions for action in transaction.actions}:
-        order = longest.get(key, ())
-        unseen = [
-            action.version
-            for transaction in committed
-            for action in transaction.actions
-            if isinstance(action, Write) and action.key == key and action.version not in order
-        ]
-        versions[key] = Versions((None, *order), tuple(unseen))
+            found += _ask_for_writers(transaction, read, writers, transactions)
+    seen = {(key, element) for key, elements in longest.items() for element in elements}
+    unseen: dict[str, list[Hashable]] = {key: [] for key in longest}
+    for (key, element), writer in writers.items():
+        unseen.setdefault(key, [])
+        if writer in committed and (key, element) not in seen:
+            unseen[key].append(element)
+    versions = {key: Versions((None, *longest.get(key, ())), tuple(rest)) for key, rest in unseen.items()}
     return [*found, *find_anomalies(outer, versions, level=level, real_time=real_time)]
 
 
@@ -78,15 +71,18 @@ def _elements(read: Read) -> _Elements:
     return read.version
 
 
-def _committed(transactions: Sequence[Transaction]) -> list[Transaction]:
+def _committed(transactions: Sequence[Transaction], writers: Mapping[tuple[str, Hashable], int]) -> set[int]:
     """Those that are known to have: acknowledged, or of unknown outcome and seen by one that has."""
-    found = [one for one in transactions if one.operation.outcome is Outcome.OK]
-    for one in found:  # grows on the way
-        seen = {(read.key, element) for read in _reads(one) for element in _elements(read)}
-        for other in transactions:
-            if other.operation.outcome is Outcome.UNKNOWN and other not in found:
-                if any(isinstance(each, Write) and (each.key, each.version) in seen for each in other.actions):
-                    found.append(other)
+    found = {number for number, one in enumerate(transactions) if one.operation.outcome is Outcome.OK}
+    to_ask = list(found)
+    while to_ask:
+        for read in _reads(transactions[to_ask.pop()]):
+            for element in _elements(read):
+                writer = writers.get((read.key, element))
+                if writer is not None and writer not in found:
+                    if transactions[writer].operation.outcome is Outcome.UNKNOWN:
+                        found.add(writer)
+                        to_ask.append(writer)
     return found
 
 
@@ -105,7 +101,10 @@ def _outside(transaction: Transaction) -> tuple[tuple[Read | Write, ...], list[A
             continue
         elements, mine = _elements(action), own.get(key, ())
         outside = elements[: len(elements) - len(mine)]
-        if elements != outside + mine or before.get(key, outside) != outside:
+        later = any(
+            isinstance(each, Write) and each.key == key and each.version in outside for each in transaction.actions
+        )
+        if elements != outside + mine or before.get(key, outside) != outside or later:
             had = [*before.get(key, ("...",)), *mine]
             words = f"internal: {transaction} read {key}={list(elements)!r}, and had read or appended {had!r}"
             found.append(Anomaly("internal", words, (transaction,)))
@@ -114,6 +113,22 @@ def _outside(transaction: Transaction) -> tuple[tuple[Read | Write, ...], list[A
             # In front of its own appends: it is what was there before them.
             actions.insert(0, Read(key, outside[-1] if outside else None))
     return tuple(actions), found
+
+
+def _ask_for_writers(
+    transaction: Transaction,
+    read: Read,
+    writers: Mapping[tuple[str, Hashable], int],
+    transactions: Sequence[Transaction],
+) -> Iterable[Anomaly]:
+    for element in _elements(read):
+        number = writers.get((read.key, element))
+        words = f"{transaction} read {element!r} in {read.key}"
+        if number is None:
+            yield Anomaly("unwritten read", f"unwritten read: {words}, which nobody appended", (transaction,))
+        elif transactions[number].operation.outcome is Outcome.FAILED:
+            writer = transactions[number]
+            yield Anomaly("G1a", f"G1a: {words}, of {writer}, which did not commit", (transaction, writer))
 
 
 def _compare(

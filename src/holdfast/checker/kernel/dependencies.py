@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from holdfast.checker.kernel.history import Outcome
 from holdfast.checker.kernel.transactions import Anomaly, Level, Read, Transaction, Versions, Write
 from holdfast.errors import InvalidRequestError
 
 __all__ = ["Dependencies"]
+
+_RT = "had ended before T{other} began"
 
 
 @dataclass(slots=True)
@@ -105,17 +108,25 @@ class Dependencies:
             if version not in self.versions.get(key, Versions(())).order:
                 self.note("unwritten read", f"read {key}={version!r}, which nobody wrote", number)
             return
-        if writer not in self.edges:
+        if writer == number:
+            self.note("internal", f"read {key}={version!r} before it had written it", number)
+        elif writer not in self.edges:
             self.note("G1a", f"read {key}={version!r} of {self.all[writer]}, which did not commit", number, writer)
         elif self.final[writer, key] != version:
             self.note("G1b", f"read {key}={version!r}, which {self.all[writer]} overwrote itself", number, writer)
         self.add(writer, number, "wr", f"installed {key}={version!r}, which T{{other}} read")
 
     def add_real_time(self) -> None:
-        for one in self.edges:
-            for other in self.edges:
-                if self.all[one].operation.precedes(self.all[other].operation):
-                    self.add(one, other, "rt", "had ended before T{other} began")
+        """Edges from those that had ended, unless another one lies between: so they are few, however long it all is."""
+        spans = {number: self.all[number].operation for number in self.edges}
+        ended = sorted((one.ended, number) for number, one in spans.items() if one.ended is not None)
+        ends = [end for end, _number in ended]
+        # Of the first n that ended, when the last of them began.
+        begun = [-1, *accumulate((spans[number].invoked for _end, number in ended), max)]
+        for other, operation in spans.items():
+            before = bisect_left(ends, operation.invoked)
+            for _end, one in ended[bisect_left(ends, begun[before]) : before]:
+                self.add(one, other, "rt", _RT)
 
     # --- cycles -------------------------------------------------------------------------------------------------------
     def cycles(self, level: Level, more: tuple[str, ...]) -> list[Anomaly]:
@@ -128,7 +139,8 @@ class Dependencies:
             searches.append(("rw", forward | {"rw"}, 3))
         for kind, kinds, rule in searches:
             cycle = self._shortest(kind, kinds, rule)
-            if cycle is not None:
+            # One that comes through a node twice is two circles; the worse of them was found before, or is shorter.
+            if cycle is not None and len({node for node, _kind in cycle}) == len(cycle):
                 anomaly = self._tell(cycle)
                 found.setdefault(anomaly.name, anomaly)
         return list(found.values())
@@ -210,11 +222,15 @@ class Dependencies:
         return [target for target, why in self.edges[node].items() if not kinds.isdisjoint(why)]
 
     def _tell(self, cycle: list[tuple[int, str]]) -> Anomaly:
-        nodes = list(dict.fromkeys(node for node, _kind in cycle))
+        # A had ended before B began, and B before C: so had A before C.
+        cycle = [
+            step for before, step in zip((cycle[-1], *cycle), cycle, strict=False) if before[1] + step[1] != "rtrt"
+        ]
+        nodes = [node for node, _kind in cycle]
         named = {node: f"T{number}" for number, node in enumerate(nodes, start=1)}
         steps = []
         for (node, kind), (after, _kind) in zip(cycle, (*cycle[1:], cycle[0]), strict=True):
-            why = self.edges[node][after][kind].replace("T{other}", named[after])
+            why = (_RT if kind == "rt" else self.edges[node][after][kind]).replace("T{other}", named[after])
             steps.append(f"{named[node]} < {named[after]}, because {named[node]} {why}")
         name = _name([kind for _node, kind in cycle])
         who = "; ".join(f"{named[node]} = {self.all[node]}" for node in nodes)

@@ -25,6 +25,9 @@ __all__ = ["OPERATIONS_LIMIT", "Model", "explain_linearizable", "linearizable_pr
 OPERATIONS_LIMIT = 64
 """Operations of one key. The search may take time that is exponential in how many of them overlap."""
 
+_TOLD = 8
+"""Of the operations that can be explained, so many are told: the last ones."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
@@ -97,7 +100,7 @@ def _tell(prefix: list[Operation], model: Model, last: Operation) -> str:
         answer = next(answer for one, answer in order if one is last)
         answers[canonical(answer)] = answer
     could = " or ".join(sorted(map(repr, answers.values())))
-    rest = "; ".join(map(str, before)) or "nothing"
+    rest = "; ".join([*(["…"] if len(before) > _TOLD else []), *map(str, before[-_TOLD:])]) or "nothing"
     return f"{last} cannot have been: after what had ended before, it could have answered {could} (explained: {rest})"
 
 

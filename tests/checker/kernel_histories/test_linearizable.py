@@ -1,0 +1,195 @@
+"""Linearizability against brute force over all orders, and in worlds with registers that are right and wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from itertools import combinations, permutations
+from typing import cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.checker.kernel.calls import Access, Alternative, Call, Fault, Footprint, Reply
+from holdfast.checker.kernel.explore import Exploration, explore
+from holdfast.checker.kernel.history import History, Operation, Outcome, Recorder, record
+from holdfast.checker.kernel.linearizable import Model, explain_linearizable, linearizable_property
+from holdfast.checker.kernel.process import Actor, Port
+from holdfast.checker.kernel.world import World
+from holdfast.errors import InvalidRequestError, OutcomeUnknownError
+
+
+def _apply(state: Hashable, operation: Operation) -> tuple[Hashable, object]:
+    number = cast("int", state)
+    if operation.name == "read":
+        return number, number
+    if operation.name == "add":
+        return number + 1, number
+    return operation.args[0], None
+
+
+REGISTER = Model(initial=0, apply=_apply)
+
+
+# --- against brute force ----------------------------------------------------------------------------------------------
+@st.composite
+def _histories(draw: st.DrawFn) -> tuple[Operation, ...]:
+    """Three actors on a register, five operations at most."""
+    history = History()
+    open_: dict[str, str] = {}
+    count = 0
+    for _ in range(draw(st.integers(1, 12))):
+        who = draw(st.sampled_from("abc"))
+        if who in open_:
+            outcome = draw(st.sampled_from([Outcome.OK, Outcome.OK, Outcome.OK, Outcome.FAILED, Outcome.UNKNOWN]))
+            if outcome is not Outcome.UNKNOWN:
+                value = None if open_[who] == "write" else draw(st.integers(0, 2))
+                history = history.end(who, outcome, value if outcome is Outcome.OK else None)
+            del open_[who]
+        elif count < 5:
+            count += 1
+            open_[who] = draw(st.sampled_from(["read", "write", "add"]))
+            history = history.invoke(who, open_[who], (draw(st.integers(0, 2)),) if open_[who] == "write" else ())
+    return history.operations
+
+
+def _orders(operations: Sequence[Operation]) -> Iterator[tuple[Operation, ...]]:
+    """All orders within real time, with any of those whose outcome is unknown."""
+    sure = [one for one in operations if one.outcome is Outcome.OK]
+    maybe = [one for one in operations if one.outcome is Outcome.UNKNOWN]
+    for count in range(len(maybe) + 1):
+        for some in combinations(maybe, count):
+            for order in permutations((*sure, *some)):
+                if not any(later.precedes(one) for n, one in enumerate(order) for later in order[n + 1 :]):
+                    yield order
+
+
+def _explains(order: Sequence[Operation], free: Operation | None = None) -> bool:
+    state: Hashable = 0
+    for one in order:
+        state, answer = _apply(state, one)
+        if one.outcome is Outcome.OK and one is not free and answer != one.value:
+            return False
+    return True
+
+
+@settings(max_examples=400, deadline=None)
+@given(_histories())
+def test_as_brute_force(operations: tuple[Operation, ...]) -> None:
+    words = explain_linearizable(operations, REGISTER)
+    assert (words is None) is any(map(_explains, _orders(operations)))
+
+
+def test_what_could_have_been_answered() -> None:
+    history = History().invoke("ann", "write", (1,)).invoke("bob", "write", (2,))
+    history = history.end("ann", Outcome.OK).invoke("cy", "read").end("cy", Outcome.OK, 0)
+    assert explain_linearizable(history.operations, REGISTER) == (
+        "cy: read() -> 0 cannot have been: after what had ended before, it could have answered 1 or 2 "
+        "(explained: ann: write(1) -> None; bob: write(2) -> unknown)"
+    )
+
+
+def test_the_first_that_cannot_be_placed_is_named() -> None:
+    """What comes after it may be wrong, too; what was open then may still end."""
+    history = History().invoke("ann", "add").invoke("bob", "read").end("bob", Outcome.OK, 1)
+    history = history.invoke("bob", "read").end("bob", Outcome.OK, 0)
+    history = history.invoke("bob", "read").end("bob", Outcome.OK, 7).end("ann", Outcome.OK, 0)
+    words = explain_linearizable(history.operations, REGISTER)
+    assert words is not None
+    assert words.startswith("bob: read() -> 0 cannot have been: after what had ended before, it could have answered 1 ")
+
+
+def test_keys_are_judged_one_by_one() -> None:
+    """And so is the limit."""
+
+    def of(key: str) -> tuple[Operation, ...]:
+        history = History()
+        for number in range(40):
+            history = history.invoke(key, "write", (number,)).end(key, Outcome.OK)
+        return history.operations
+
+    by_key = Model(initial=0, apply=_apply, key_of=lambda operation: operation.who)
+    assert explain_linearizable((*of("x"), *of("y")), by_key) is None
+    with pytest.raises(InvalidRequestError, match="smaller keys key=None operations=80 limit=64"):
+        explain_linearizable((*of("x"), *of("y")), REGISTER)
+
+
+# --- worlds -----------------------------------------------------------------------------------------------------------
+class _Register:
+    """A register with a copy of it: reads go to the register or, if `stale`, to the copy."""
+
+    def __init__(self, stale: bool) -> None:
+        self._stale = stale
+
+    def initial(self) -> tuple[int, int]:
+        return 0, 0
+
+    def key(self, state: object) -> Hashable:
+        return cast("tuple[int, int]", state)
+
+    def bury(self, state: object, actor: str) -> object:
+        return state
+
+    def footprint(self, call: Call) -> Footprint:
+        return frozenset({Access("register", "", writes=call.operation != "read")})
+
+    def alternatives(self, state: object, call: Call, actor: str) -> Sequence[Alternative]:
+        value, copy = cast("tuple[int, int]", state)
+        if call.operation == "copy":
+            return [Alternative(state=(value, value))]
+        if call.operation == "read":
+            return [Alternative(state=state, reply=Reply(copy if self._stale else value))]
+        after = (cast("int", call.args[0]), copy)
+        lost = Reply(error=OutcomeUnknownError("the reply is lost: read before repeating"))
+        return [
+            Alternative(state=after),
+            Alternative(state=after, reply=lost, label="reply lost", fault=Fault.LOST_REPLY),
+        ]
+
+
+def _write(value: int) -> Actor:
+    def run(port: Port) -> None:
+        try:
+            record(port, "write", (value,), lambda: port.call(Call("register", "write", (value,))))
+        except OutcomeUnknownError:
+            return
+
+    return Actor(f"writer {value}", run)
+
+
+def _read(port: Port) -> None:
+    for _ in range(2):
+        record(port, "read", (), lambda: port.call(Call("register", "read")))
+
+
+def _copy(port: Port) -> None:
+    port.call(Call("register", "copy"))
+
+
+def _explore(stale: bool, reduce: bool = True) -> Exploration:
+    world = World(
+        name="register",
+        summary="",
+        actors=(_write(1), _write(2), Actor("reader", _read), Actor("copier", _copy)),
+        resources={"register": _Register(stale), "history": Recorder()},
+        properties=(linearizable_property(model=REGISTER),),
+        budgets={Fault.CRASH: 1, Fault.LOST_REPLY: 1},
+        observed=lambda call: False,
+    )
+    return explore(world, reduce=reduce)
+
+
+@pytest.mark.parametrize("reduce", [True, False])
+def test_a_register(reduce: bool) -> None:
+    found = _explore(stale=False, reduce=reduce)
+    assert found.complete
+    assert not found.findings
+
+
+@pytest.mark.parametrize("reduce", [True, False])
+def test_a_register_with_stale_reads(reduce: bool) -> None:
+    found = _explore(stale=True, reduce=reduce)
+    assert found.findings["N4"].broke == (
+        "reader: read() -> 0 cannot have been: after what had ended before, it could have answered 1 "
+        "(explained: writer 1: write(1) -> None)"
+    )

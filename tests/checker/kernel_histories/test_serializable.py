@@ -1,0 +1,194 @@
+"""Cycles of dependencies against brute force over all orders, and each anomaly by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import permutations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.checker.kernel.history import Operation, Outcome
+from holdfast.checker.kernel.serializable import find_anomalies
+from holdfast.checker.kernel.transactions import Level, Read, Transaction, Versions, Write
+from holdfast.errors import InvalidRequestError
+
+START = "start"
+
+
+# --- against brute force ----------------------------------------------------------------------------------------------
+@st.composite
+def _histories(draw: st.DrawFn, most: int, keys: str = "xyz") -> tuple[list[Transaction], dict[str, Versions]]:
+    count = draw(st.integers(2, most))
+    writes = [draw(st.sets(st.sampled_from(keys), max_size=2)) for _ in range(count)]
+    transactions = []
+    for number in range(count):
+        actions: list[Read | Write] = []
+        for key in draw(st.permutations(keys))[: draw(st.integers(0, 2))]:
+            written = [f"T{other}" for other in range(count) if key in writes[other]]
+            actions.append(Read(key, draw(st.sampled_from([START, *written]))))
+        actions += [Write(key, f"T{number}") for key in sorted(writes[number])]
+        invoked = 2 * draw(st.integers(0, 3))
+        outcome = draw(st.sampled_from([Outcome.OK, Outcome.OK, Outcome.OK, Outcome.UNKNOWN, Outcome.FAILED]))
+        ended = None if outcome is Outcome.UNKNOWN else invoked + 1 + 2 * draw(st.integers(0, 3))
+        operation = Operation(who=f"T{number}", name="run", invoked=invoked, ended=ended, outcome=outcome)
+        transactions.append(Transaction(operation, tuple(actions)))
+    there = [one for one in transactions if _has_committed(one) or (_is_open(one) and draw(st.booleans()))]
+    versions = {}
+    for key in keys:
+        writers = [one.operation.who for one in there if Write(key, one.operation.who) in one.actions]
+        versions[key] = Versions((START, *draw(st.permutations(writers))))
+    return transactions, versions
+
+
+def _has_committed(transaction: Transaction) -> bool:
+    return transaction.operation.outcome is Outcome.OK
+
+
+def _is_open(transaction: Transaction) -> bool:
+    return transaction.operation.outcome is Outcome.UNKNOWN
+
+
+def _committed(transactions: Sequence[Transaction], versions: Mapping[str, Versions]) -> list[Transaction]:
+    installed = {version for each in versions.values() for version in each.order}
+    return [one for one in transactions if _has_committed(one) or (_is_open(one) and one.operation.who in installed)]
+
+
+def _replays(events: Sequence[tuple[str, Transaction]], versions: Mapping[str, Versions]) -> bool:
+    """Whether the reads at "reads" and the installations at "writes" give what was read and the orders of versions."""
+    orders: dict[str, list[object]] = {key: [START] for key in versions}
+    for event, transaction in events:
+        for action in transaction.actions:
+            if event == "writes" and isinstance(action, Write):
+                orders[action.key].append(action.version)
+            if event == "reads" and isinstance(action, Read) and orders[action.key][-1] != action.version:
+                return False
+    return all(tuple(order) == versions[key].order for key, order in orders.items())
+
+
+def _in_time(order: Sequence[Transaction]) -> bool:
+    return not any(b.operation.precedes(a.operation) for n, a in enumerate(order) for b in order[n + 1 :])
+
+
+def _is_serializable(transactions: list[Transaction], versions: Mapping[str, Versions], real_time: bool) -> bool:
+    return any(
+        _replays([(event, one) for one in order for event in ("reads", "writes")], versions)
+        for order in permutations(_committed(transactions, versions))
+        if not real_time or _in_time(order)
+    )
+
+
+def _is_snapshot_isolated(transactions: list[Transaction], versions: Mapping[str, Versions], real_time: bool) -> bool:
+    """Some order of snapshots and commits explains it: two that overlap write nothing in common."""
+    there = _committed(transactions, versions)
+
+    def may_begin(one: Transaction, events: list[tuple[str, Transaction]]) -> bool:
+        done = [other for event, other in events if event == "writes"]
+        earlier = [other for other in there if real_time and other.operation.precedes(one.operation)]
+        return all(other in done for other in earlier) and not any(
+            _written(one) & _written(other) for event, other in events if event == "reads" and other not in done
+        )
+
+    def may_go_on(events: list[tuple[str, Transaction]]) -> bool:
+        begun = [one for event, one in events if event == "reads"]
+        done = [one for event, one in events if event == "writes"]
+        if len(done) == len(there):
+            return _replays(events, versions)
+        return any(
+            may_go_on([*events, ("reads", one)]) for one in there if one not in begun and may_begin(one, events)
+        ) or any(may_go_on([*events, ("writes", one)]) for one in begun if one not in done)
+
+    return may_go_on([])
+
+
+def _written(transaction: Transaction) -> set[str]:
+    return {action.key for action in transaction.actions if isinstance(action, Write)}
+
+
+@settings(max_examples=500, deadline=None)
+@given(_histories(5), st.booleans())
+def test_serializable_as_brute_force(history: tuple[list[Transaction], dict[str, Versions]], real_time: bool) -> None:
+    found = find_anomalies(*history, real_time=real_time)
+    assert (not found) is _is_serializable(*history, real_time)
+
+
+@settings(max_examples=200, deadline=None)
+@given(_histories(4), st.booleans())
+def test_snapshot_isolation_as_brute_force(
+    history: tuple[list[Transaction], dict[str, Versions]], real_time: bool
+) -> None:
+    found = find_anomalies(*history, level=Level.SNAPSHOT_ISOLATION, real_time=real_time)
+    assert (not found) is _is_snapshot_isolated(*history, real_time)
+
+
+# --- names ------------------------------------------------------------------------------------------------------------
+def _transaction(who: str, text: str, outcome: Outcome = Outcome.OK, at: tuple[int, int] = (0, 1)) -> Transaction:
+    """`rx0 wx1` reads version 0 of x and writes version 1."""
+    actions = [(Read if word[0] == "r" else Write)(word[1], word[2:]) for word in text.split()]
+    ended = None if outcome is Outcome.UNKNOWN else at[1]
+    return Transaction(Operation(who=who, name="run", invoked=at[0], ended=ended, outcome=outcome), tuple(actions))
+
+
+def _names(*transactions: Transaction, level: Level = Level.SERIALIZABLE, **orders: str) -> list[str]:
+    versions = {key: Versions(tuple(order)) for key, order in orders.items()}
+    return [anomaly.name for anomaly in find_anomalies(transactions, versions, level=level)]
+
+
+T = _transaction
+
+
+@pytest.mark.parametrize(
+    ("name", "transactions", "orders"),
+    [
+        ("G0", [T("a", "wx1 wy1"), T("b", "wx2 wy2")], {"x": "012", "y": "021"}),
+        ("G1a", [T("a", "wx1", Outcome.FAILED), T("b", "rx1")], {"x": "0"}),
+        ("G1a", [T("a", "wx1", Outcome.UNKNOWN), T("b", "rx1")], {"x": "0"}),
+        ("G1b", [T("a", "wx1 wx2"), T("b", "rx1")], {"x": "012"}),
+        ("G1c", [T("a", "wx1 ry1"), T("b", "wy1 rx1")], {"x": "01", "y": "01"}),
+        ("lost update", [T("a", "rx0 wx1"), T("b", "rx0 wx2")], {"x": "012"}),
+        ("G-single", [T("a", "rx0 ry1"), T("b", "wx1 wy1")], {"x": "01", "y": "01"}),
+        (
+            "G-nonadjacent",
+            [T("a", "rx0 ry1"), T("b", "wx1 wu1"), T("c", "ru1 rz0"), T("d", "wz1 wy1")],
+            {"x": "01", "y": "01", "z": "01", "u": "01"},
+        ),
+        ("G2-item", [T("a", "rx0 wy1"), T("b", "ry0 wx1")], {"x": "01", "y": "01"}),
+        ("G-single-realtime", [T("a", "wx1", at=(0, 1)), T("b", "rx0", at=(2, 3))], {"x": "01"}),
+        ("G0-realtime", [T("a", "wx1", at=(0, 1)), T("b", "wx2", at=(2, 3))], {"x": "021"}),
+        ("internal", [T("a", "wx1 rx0")], {"x": "01"}),
+        ("internal", [T("a", "rx1 wx1")], {"x": "01"}),
+        ("internal", [T("a", "wx1"), T("b", "rx0 rx1")], {"x": "01"}),
+        ("unwritten read", [T("a", "rx7")], {"x": "0"}),
+        ("missing write", [T("a", "wx1")], {"x": "0"}),
+        ("aborted write", [T("a", "wx1", Outcome.FAILED)], {"x": "01"}),
+    ],
+)
+def test_anomalies_have_their_names(name: str, transactions: list[Transaction], orders: dict[str, str]) -> None:
+    assert _names(*transactions, **orders)[0] == name
+
+
+def test_nothing_is_wrong() -> None:
+    """Reads of own writes, a blind write, one of unknown outcome that has committed and one that has not."""
+    history = [
+        T("a", "rx0 wx1 rx1 wx2 rx2", at=(0, 1)),
+        T("b", "wy1", at=(0, 1)),
+        T("c", "rx2 wx3", Outcome.UNKNOWN, at=(2, 3)),
+        T("d", "rx3 ry1", at=(2, 3)),
+        T("e", "rx0 wx4", Outcome.UNKNOWN, at=(2, 3)),
+        T("f", "rx9 wx5", Outcome.FAILED, at=(2, 3)),
+    ]
+    assert _names(*history, x="0123", y="01") == []
+
+
+def test_snapshot_isolation_allows_two_in_a_row_alone() -> None:
+    skew = [T("a", "rx0 wy1"), T("b", "ry0 wx1")]
+    assert _names(*skew, level=Level.SNAPSHOT_ISOLATION, x="01", y="01") == []
+    apart = [T("a", "rx0 ry1"), T("b", "wx1 wu1"), T("c", "ru1 rz0"), T("d", "wz1 wy1")]
+    found = _names(*apart, level=Level.SNAPSHOT_ISOLATION, x="01", y="01", z="01", u="01")
+    assert found == ["G-nonadjacent"]
+
+
+def test_a_version_is_written_once() -> None:
+    with pytest.raises(InvalidRequestError, match="give every write one of its own"):
+        _names(T("a", "wx1"), T("b", "wx1"), x="01")
