@@ -115,15 +115,16 @@ def _leave_actors_out(choices: _Choices) -> Iterator[_Choices]:
 
 
 def _change_parts(everybody: tuple[str, ...], choices: _Choices) -> Iterator[_Choices]:
-    """One actor does what another one did, who is left out; labels that name the one name the other."""
+    """One actor does what another one did, instead of what it did itself or besides; labels name it, too."""
     for one in reversed(_actors(choices)):
         for other in everybody:
             if other != one:
-                left = (choice for choice in choices if choice.actor != other)
-                yield tuple(
+                besides = tuple(
                     Choice(other if choice.actor == one else choice.actor, choice.label.replace(one, other))
-                    for choice in left
+                    for choice in choices
                 )
+                yield tuple(now for now, was in zip(besides, choices, strict=True) if was.actor != other)
+                yield besides
 
 
 def _go_well(choices: _Choices) -> Iterator[_Choices]:

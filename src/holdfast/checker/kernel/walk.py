@@ -120,9 +120,16 @@ class _Walker:
         return True
 
     def _fault(self, state: State, kinds: set[Fault]) -> Step | None:
-        """Something that goes wrong, no matter whose turn it is: faults land anywhere."""
-        ways = [step for step in self.line.steps(state) if step.fault in kinds]
-        return self._chance.pick(ways) if ways else None
+        """Something that goes wrong, no matter whose turn it is: faults land anywhere.
+
+        Everybody is hit as often as the others, also by the side of one who can be hit in many ways.
+        """
+        found = [
+            ways
+            for actor in range(len(self.line.world.actors))
+            if (ways := [step for step in self.line.steps_of(state, actor) if step.fault in kinds])
+        ]
+        return self._chance.pick(self._chance.pick(found)) if found else None
 
     def _ordinary(self, state: State) -> Step | None:
         for actor in self._schedule.order():

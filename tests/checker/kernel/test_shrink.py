@@ -1,0 +1,147 @@
+"""Shrunk histories: fewer actors, faults, switches and steps, and the same property breaks."""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+import pytest
+
+from holdfast.checker.jobs.worlds import Scene, build_world
+from holdfast.checker.kernel.calls import Fault
+from holdfast.checker.kernel.counterexample import Counterexample
+from holdfast.checker.kernel.explore import Budget
+from holdfast.checker.kernel.replay import replay
+from holdfast.checker.kernel.shrink import shrink
+from holdfast.checker.kernel.walk import walk
+from holdfast.checker.kernel.world import Choice, World
+from holdfast.commit import COMMITTERS
+from holdfast.errors import InvalidRequestError
+from tests.checker.kernel.toys import Handle, always, cells, ends_with, increment, toy_world
+
+FAULTS = {Fault.CRASH: 2, Fault.LOST_REPLY: 2, Fault.FAILURE: 2}
+
+
+def _runs(found: Counterexample) -> list[str]:
+    return [actor for actor, _run in groupby(found.choices, key=lambda choice: choice.actor)]
+
+
+def _cost(world: World, found: Counterexample) -> tuple[int, int, int, int]:
+    faults = sum(step.fault is not None for step in replay(world, found.choices).steps)
+    return len(set(_runs(found))), faults, len(_runs(found)), len(found.choices)
+
+
+def _busy(handle: Handle) -> None:
+    for number in range(4):
+        try:
+            handle.put(f"noise {number}", handle.get("count"))
+        except Exception:  # noqa: BLE001  # noise that goes on whatever happens
+            continue
+
+
+def _noisy_increment(handle: Handle) -> None:
+    _busy(handle)
+    increment(handle)
+    _busy(handle)
+
+
+def _found(world: World, name: str) -> Counterexample:
+    return walk(world, seed=2, budget=Budget(histories=3000), until=lambda now: name in now.findings).findings[name]
+
+
+def test_noise_is_left_out() -> None:
+    """One actor notes that it has counted; nobody else is needed and nothing has to go wrong."""
+    programs = {"noise": _busy, "first": _noisy_increment, "more noise": _busy, "second": _noisy_increment}
+    world = toy_world(programs, always("seen", lambda now: now.get("noise 3") != 1), budgets=FAULTS)
+    found = _found(world, "seen")
+    small = shrink(world, found)
+    assert _cost(world, small) == (1, 0, 1, 18)
+    assert dict(replay(world, small.choices).broken)["seen"] == small.broke
+
+
+def test_a_lost_update_needs_three_runs_and_four_steps() -> None:
+    """Of four that count, two are needed: the one reads, the other counts, the one writes an old number."""
+
+    def never_back(handle: Handle) -> None:
+        now = handle.get("count")
+        handle.put("count", now + 1)
+        handle.put(f"{handle.port.name} wrote {now + 1}", 1)
+
+    def same_number_twice(now: dict[str, int]) -> bool:
+        return sum(key.endswith("wrote 1") for key in now) < 2
+
+    world = toy_world(dict.fromkeys("abcd", never_back), always("twice", same_number_twice), budgets=FAULTS)
+    small = shrink(world, _found(world, "twice"))
+    assert _cost(world, small) == (2, 0, 3, 6)
+    assert set(_runs(small)) == {"a", "b"}, "those that come first in the world, whoever it was"
+
+
+def test_a_fault_that_is_needed_stays() -> None:
+    def repeat(handle: Handle) -> None:
+        _busy(handle)
+        try:
+            increment(handle)
+        except Exception:  # noqa: BLE001  # the mistake that is to be found
+            increment(handle)
+
+    world = toy_world(
+        {"noise": _busy, "repeats": repeat}, always("once", lambda now: now.get("count", 0) < 2), budgets=FAULTS
+    )
+    small = shrink(world, _found(world, "once"))
+    assert _runs(small) == ["repeats"]
+    assert [choice.label for choice in small.choices if choice.label] == ["reply lost"]
+
+
+def test_an_end_is_still_an_end() -> None:
+    """A property of ends: everybody ends, one after the other, as far as that is possible."""
+    world = toy_world(
+        {"first": _noisy_increment, "second": _noisy_increment},
+        ends_with("count", lambda now: now.get("count") == 2),
+        budgets=FAULTS,
+    )
+    found = _found(world, "count")
+    small = shrink(world, found)
+    replayed = replay(world, small.choices)
+    assert replayed.line.is_over(replayed.states[-1])
+    assert cells(replayed.line.view(replayed.states[-1]))["count"] == 1
+    assert _cost(world, small) < _cost(world, found)
+    assert len(_runs(small)) <= 3
+
+
+@pytest.mark.parametrize(
+    ("committer", "name", "most"), [("file-v2", "C4", (2, 0, 2, 20)), ("direct", "C4", (2, 0, 2, 12))]
+)
+def test_early_output_needs_a_driver_and_one_attempt(committer: str, name: str, most: tuple[int, ...]) -> None:
+    scene = Scene(name="large", summary="", recovery=1, budgets={Fault.CRASH: 1, Fault.PARTITION: 1})
+    world = build_world(COMMITTERS[committer], scene)
+    small = shrink(world, _found(world, name))
+    assert _cost(world, small) <= most
+    assert _runs(small) == ["driver", "task 0 attempt 0"]
+    assert dict(replay(world, small.choices).broken)[name] == small.broke
+
+
+def test_it_is_the_same_in_every_run_and_does_not_get_worse() -> None:
+    world = toy_world(
+        dict.fromkeys("abc", _noisy_increment), always("two", lambda now: now.get("count", 0) < 2), budgets=FAULTS
+    )
+    found = _found(world, "two")
+    small = shrink(world, found)
+    assert shrink(world, found) == small
+    assert shrink(world, small) == small
+    assert (small.world, small.property, small.seed) == (found.world, found.property, found.seed)
+
+
+def test_what_it_may_cost_is_bounded() -> None:
+    world = toy_world(
+        dict.fromkeys("abc", _noisy_increment), always("two", lambda now: now.get("count", 0) < 2), budgets=FAULTS
+    )
+    found = _found(world, "two")
+    assert shrink(world, found, replays=0).choices == found.choices
+    costs = [_cost(world, shrink(world, found, replays=replays)) for replays in (0, 5, 50, 500)]
+    assert costs == sorted(costs, reverse=True)
+    assert costs[-1] < costs[0]
+
+
+def test_a_history_in_which_nothing_breaks_is_refused() -> None:
+    world = toy_world({"only": increment}, always("two", lambda now: now.get("count", 0) < 2))
+    with pytest.raises(InvalidRequestError, match="does not break"):
+        shrink(world, Counterexample("toy", "two", "it was broken once", (Choice("only"), Choice("only"))))

@@ -1,0 +1,73 @@
+"""Digests of histories, printed as JSON: run in several processes, they have to be the same.
+
+python -m tests.checker.kernel.trace_digest [--order-of-sets]
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import sys
+from collections.abc import Hashable
+
+from holdfast.checker.jobs.worlds import Scene, build_world
+from holdfast.checker.kernel.calls import Fault
+from holdfast.checker.kernel.canonical import canonical
+from holdfast.checker.kernel.explore import explore
+from holdfast.checker.kernel.replay import replay
+from holdfast.checker.kernel.walk import draw_history
+from holdfast.checker.kernel.world import World
+from holdfast.commit import COMMITTERS
+from tests.checker.kernel.toys import Handle, toy_world
+
+WALKS = 3
+BUDGETS = {Fault.CRASH: 1, Fault.PARTITION: 1, Fault.LOST_REPLY: 1, Fault.FAILURE: 1, Fault.STALE_LISTING: 1}
+
+
+def text_of(key: Hashable) -> str:
+    """A key in words that do not depend on the order of sets."""
+    if isinstance(key, tuple):
+        return "(" + ",".join(map(text_of, key)) + ")"
+    if isinstance(key, frozenset):
+        return "{" + ",".join(sorted(map(text_of, key))) + "}"
+    return repr(key)
+
+
+def digest_of(world: World) -> str:
+    """Of all calls, replies and states along several histories."""
+    digest = hashlib.sha256()
+    for seed in range(WALKS):
+        found = replay(world, draw_history(world, seed))
+        for step, state in zip(found.steps, found.states[1:], strict=True):
+            reply = None if step.alternative is None else step.alternative.reply
+            record = (step.actor, step.label, canonical(step.call), canonical(reply), found.line.resource_keys(state))
+            digest.update(text_of(record).encode())
+        digest.update(repr(found.broken).encode())
+    return digest.hexdigest()
+
+
+def _figures(world: World) -> list[object]:
+    found = explore(world)
+    broken = sorted((one.property, one.broke, repr(one.choices)) for one in found.findings.values())
+    return [found.states, found.steps, found.ends, found.reduced, found.histories, found.runs, broken]
+
+
+def _digests() -> dict[str, object]:
+    record: dict[str, object] = {}
+    for name, committer in COMMITTERS.items():
+        large = Scene(name="large", summary="", files=1, recovery=1, second_driver=True, budgets=BUDGETS)
+        small = Scene(name="small", summary="", tasks=1, attempts=1, files=1, budgets={Fault.CRASH: 1})
+        record[name] = [digest_of(build_world(committer, large)), _figures(build_world(committer, small))]
+    return record
+
+
+def _by_order_of_a_set(handle: Handle) -> None:
+    for name in {f"cell {number}" for number in range(20)}:
+        handle.put(name, 1)
+
+
+if __name__ == "__main__":
+    logging.disable(logging.CRITICAL)
+    odd = "--order-of-sets" in sys.argv
+    print(json.dumps(digest_of(toy_world({"odd": _by_order_of_a_set})) if odd else _digests()))
