@@ -68,7 +68,7 @@ def _replays(order: Sequence[Transaction]) -> bool:
     return True
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(_histories(), st.booleans())
 def test_as_brute_force(history: list[Transaction], real_time: bool) -> None:
     found = find_anomalies_of_appends(history, real_time=real_time)
@@ -97,6 +97,8 @@ def T(who: str, text: str, outcome: Outcome = Outcome.OK, at: tuple[int, int] = 
         ("internal", [T("a", "rx wx1 rx21"), T("b", "wx2")]),
         ("duplicate", [T("a", "wx1"), T("b", "rx11")]),
         ("incompatible order", [T("a", "wx1 wx2"), T("b", "rx12"), T("c", "rx2")]),
+        ("incompatible order", [T("a", "wx1 wx2"), T("b", "rx21")]),
+        ("incompatible order", [T("a", "wx1 wx2"), T("b", "rx2")]),
         ("unwritten read", [T("a", "rx7")]),
     ],
 )

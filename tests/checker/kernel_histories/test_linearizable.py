@@ -73,7 +73,7 @@ def _explains(order: Sequence[Operation], free: Operation | None = None) -> bool
     return True
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(_histories())
 def test_as_brute_force(operations: tuple[Operation, ...]) -> None:
     words = explain_linearizable(operations, REGISTER)
@@ -126,6 +126,9 @@ class _Register:
 
     def key(self, state: object) -> Hashable:
         return cast("tuple[int, int]", state)
+
+    def waits_for(self, state: object, call: Call) -> None:
+        return None
 
     def bury(self, state: object, actor: str) -> object:
         return state

@@ -39,6 +39,7 @@ from tests.checker.kernel_histories.toy_store import (
 )
 
 ROOT = "0"
+DIRECTORIES = {"a": "1", "b": "2", "d": "3"}
 ANSWERS = (DestinationExistsError, PreconditionError, NotFoundError, InvalidRequestError)
 
 Program = Callable[[Port], None]
@@ -191,12 +192,16 @@ def _explore(
         summary="",
         actors=tuple(Actor(name, program) for name, program in programs.items()),
         resources={
-            STORE: OptimisticStore({f"{ROOT}/a": ("1", True), f"{ROOT}/b": ("2", True)}, validation),
+            STORE: OptimisticStore(
+                {f"{ROOT}/{name}": (number, True) for name, number in DIRECTORIES.items()}, validation
+            ),
             "history": Recorder(),
         },
         properties=(
             tree_property(rows_of=_rows),
-            linearizable_property(model=Model(initial=frozenset({"/a", "/b"}), apply=_sequential)),
+            linearizable_property(
+                model=Model(initial=frozenset(f"/{name}" for name in DIRECTORIES), apply=_sequential)
+            ),
         ),
         budgets={Fault.CRASH: 1, Fault.LOST_REPLY: 1} if faults is None else faults,
         observed=is_commit,
@@ -206,6 +211,12 @@ def _explore(
 
 # --- renames ----------------------------------------------------------------------------------------------------------
 CROSSING = {"ann": _move("/a", "/b/a"), "bob": _move("/b", "/a/b")}
+RING = {"ann": _move("/a", "/b/a"), "bob": _move("/b", "/d/b"), "cy": _move("/d", "/a/d")}
+
+
+def test_three_renames_make_a_cycle_if_ancestors_are_not_checked() -> None:
+    found = _explore(RING, Validation.WRITTEN, faults={})
+    assert "'b' (id '2') in 'd' (id '3')" in found.findings["N1"].broke
 
 
 def test_crossing_renames_make_a_cycle_if_ancestors_are_not_checked() -> None:
@@ -220,11 +231,12 @@ def test_crossing_renames_make_a_cycle_if_ancestors_are_not_checked() -> None:
     "programs",
     [
         CROSSING,
+        RING,
         {"ann": _move("/a", "/b/a"), "bob": _move("/b", "/a/b"), "cy": _move("/a", "/c")},
         {"ann": _move("/a", "/a/b/c"), "bob": _move("/b", "/a/b")},
         {"ann": _move("/a", "/c"), "bob": _move("/b", "/c")},
     ],
-    ids=["crossing", "three", "below itself", "one target"],
+    ids=["crossing", "ring", "three", "below itself", "one target"],
 )
 def test_renames_with_checked_ancestors(programs: dict[str, Program]) -> None:
     found = _explore(programs)

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import pytest
 
 from holdfast.checker.kernel.calls import Fault
 from holdfast.checker.kernel.explore import Exploration, explore
-from holdfast.checker.kernel.history import Recorder
+from holdfast.checker.kernel.history import Recorder, note, record
 from holdfast.checker.kernel.process import Actor, Port
 from holdfast.checker.kernel.serializable import serializable_property
-from holdfast.checker.kernel.transactions import Level
+from holdfast.checker.kernel.transactions import Level, Write
 from holdfast.checker.kernel.world import World
+from holdfast.errors import OutcomeUnknownError
 from tests.checker.kernel_histories.toy_store import (
     STORE,
+    Commit,
     OptimisticStore,
     Transaction,
     Validation,
+    commit,
     is_commit,
     transact,
     versions_of,
@@ -59,8 +62,22 @@ def _audit(port: Port) -> None:
     transact(port, "audit", lambda t: (_number(t, "x"), _number(t, "y")))
 
 
+def _move_by_halves(port: Port) -> None:
+    """Its writes go out one by one: others may see the one without the other."""
+
+    def act() -> None:
+        note(port, Write("x", "half"), Write("y", "half"))
+        commit(port, Commit(version="half", puts=(("x", 0),)))
+        commit(port, Commit(version="half", puts=(("y", 2),)))
+
+    try:
+        record(port, "move", (), act)
+    except OutcomeUnknownError:
+        return
+
+
 def _explore(
-    programs: dict[str, Program],
+    programs: Mapping[str, Program],
     validation: Validation,
     level: Level = Level.SERIALIZABLE,
     faults: dict[Fault, int] | None = None,
@@ -99,6 +116,7 @@ def test_all_reads_are_checked(programs: dict[str, Program]) -> None:
         (_MOVES, Validation.NOTHING, "lost update"),
         (_LEAVES, Validation.WRITTEN, "G2-item"),
         (_AUDITED, Validation.WRITTEN, "G-single"),
+        ({"ann": _move_by_halves, "eve": _audit}, Validation.ALL, "G-single"),
     ],
 )
 @pytest.mark.parametrize("reduce", [True, False])

@@ -154,7 +154,7 @@ def test_progress_is_a_set() -> None:
 
 
 def test_progress_is_no_count() -> None:
-    """A-49: a unit was put off, later ones are done, and the task dies: the retry starts behind the count."""
+    """A unit was put off, later ones are done, and the task dies: the retry starts behind the count."""
     found = _explore(_TASKS, {Fault.CRASH: 1}, (ONCE, PROGRESS), progress=0)
     assert found.findings["T9"].broke == (
         "progress says that unit 'a' is done, and it has not taken effect; "
@@ -188,6 +188,9 @@ class _Turns:
 
     def footprint(self, call: Call) -> Footprint:
         return frozenset({Access("turns", "")})
+
+    def waits_for(self, state: object, call: Call) -> tuple[str, frozenset[Fault]]:
+        return "attempt 0", frozenset()
 
     def bury(self, state: object, actor: str) -> bool:
         return bool(state) or actor == "attempt 0"

@@ -92,6 +92,9 @@ class OptimisticStore:
     def key(self, state: object) -> Hashable:
         return canonical(state)
 
+    def waits_for(self, state: object, call: Call) -> None:
+        return None
+
     def bury(self, state: object, actor: str) -> object:
         return state
 

@@ -39,18 +39,34 @@ class Dependencies:
                             version=action.version,
                         )
                     self.final[number, action.key] = action.version
-        installed = {(key, one) for key, them in self.versions.items() for one in (*them.order, *them.rest)}
-        unknown = {self.writers[place] for place in installed if place in self.writers}
+        self._look_at_what_is_installed()
+
+    def _look_at_what_is_installed(self) -> None:
+        installed = {(key, one): len(them.order) for key, them in self.versions.items() for one in them.rest}
+        for key, them in self.versions.items():
+            installed |= {(key, one): place for place, one in enumerate(them.order)}
+        there = {self.writers[place] for place in installed if place in self.writers}
         for number, transaction in enumerate(self.all):
             outcome = transaction.operation.outcome
-            if outcome is Outcome.OK or (outcome is Outcome.UNKNOWN and number in unknown):
+            if outcome is Outcome.OK or (outcome is Outcome.UNKNOWN and number in there):
                 self.edges[number] = {}
-            if outcome is Outcome.FAILED and number in unknown:
+            if outcome is Outcome.FAILED and number in there:
                 self.note("aborted write", "was told that it failed, and has installed a version", number)
-        for (number, key), version in self.final.items():
-            done = self.all[number].operation.outcome is Outcome.OK
-            if done and (key, version) not in installed:
-                self.note("missing write", f"has committed, and {key}={version!r} was never installed", number)
+            if number not in self.edges:
+                continue
+            places: dict[str, int] = {}
+            for action in transaction.actions:
+                key, version = action.key, action.version
+                place = installed.get((key, version)) if isinstance(action, Write) else None
+                if place is not None:
+                    if place < places.setdefault(key, place):
+                        words = f"wrote {key}={version!r} after a version that was installed later"
+                        self.note("incompatible order", words, number)
+                    places[key] = place
+                elif outcome is Outcome.OK and self.final.get((number, key)) == version:
+                    if isinstance(action, Write):
+                        words = f"has committed, and {key}={version!r} was never installed"
+                        self.note("missing write", words, number)
 
     def note(self, name: str, words: str, *numbers: int) -> None:
         them = tuple(self.all[number] for number in numbers)

@@ -137,6 +137,9 @@ class Recorder:
         own, other = ("invoked", "ended") if call.operation == "invoke" else ("ended", "invoked")
         return frozenset({Access(self.name, f"{own}/{who}", writes=True), Access(self.name, f"{other}/", below=True)})
 
+    def waits_for(self, state: object, call: Call) -> None:
+        return None  # nobody has to wait for a recorder
+
     def bury(self, state: object, actor: str) -> object:
         return state  # what the dead had begun stays open
 

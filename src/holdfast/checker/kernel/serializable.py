@@ -13,7 +13,9 @@ order explains the history, and which kinds of edges it takes says what went wro
     G2-item        two rw in a row: write skew; the only one that snapshot isolation allows
     internal       a transaction does not see its own writes, or sees two versions of a key
 
-with ``-realtime`` where the circle needs an rt edge. Phantoms are found as far as a range has a guard that is read and
+with ``-realtime`` where the circle needs an rt edge. Besides circles: "unwritten read", "missing write" (committed and
+never installed), "aborted write" (failed and installed), "incompatible order" (of a transaction's own writes).
+Phantoms are found as far as a range has a guard that is read and
 written as a key. Whoever has no look into the database has them from lists that only grow: `appends`.
 
 Sources: Adya, Liskov, O'Neil, "Generalized isolation level definitions", ICDE 2000; Kingsbury, Alvaro, "Elle: inferring
