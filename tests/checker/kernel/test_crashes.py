@@ -12,7 +12,7 @@ from holdfast.checker.kernel.explore import explore
 from holdfast.checker.kernel.process import NondeterminismError, Port, Stopped
 from holdfast.checker.kernel.replay import replay
 from holdfast.checker.kernel.world import DIES, Choice, State, World, Worldline
-from tests.checker.kernel.toys import CELLS, Handle, toy_world
+from tests.checker.kernel.toys import CELLS, Handle, cells, toy_world
 
 
 def _work(handle: Handle) -> None:
@@ -117,7 +117,7 @@ def test_the_dead_do_nothing(program: Callable[[Handle], object]) -> None:
                 deaths += 1
                 assert "mortal" not in names[at + 1 :]
                 found = replay(world, choices)
-                then, end = (dict(found.line.view(found.states[n]).states[CELLS]) for n in (at + 1, -1))  # type: ignore[call-overload]  # pairs
+                then, end = (cells(found.line.view(found.states[number])) for number in (at + 1, -1))
                 then.pop("other", None)
                 end.pop("other", None)
                 assert then == end
@@ -128,7 +128,7 @@ def test_the_dead_do_nothing(program: Callable[[Handle], object]) -> None:
 def test_cleaning_up_is_a_call_like_others(program: Callable[[Handle], object]) -> None:
     """While it lives, a process does clean up; so the test above is about something."""
     found = replay(toy_world({"mortal": program}), [Choice("mortal")] * 12, lenient=True)
-    holds = dict(found.line.view(found.states[-1]).states[CELLS])  # type: ignore[call-overload]  # pairs
+    holds = cells(found.line.view(found.states[-1]))
     assert (holds.get("cleaned") == 1) is (program not in (_except_exception, _except_everything))
 
 

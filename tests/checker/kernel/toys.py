@@ -54,6 +54,9 @@ class Cells:
         writes = call.operation not in ("get", "await")
         return frozenset({Access(CELLS, str(call.args[0]), writes=writes)})
 
+    def waits_for(self, state: object, call: Call) -> None:
+        """Anything may end a wait."""
+
     def bury(self, state: object, actor: str) -> object:
         return state
 
@@ -80,6 +83,9 @@ class Lock:
 
     def footprint(self, call: Call) -> Footprint:
         return frozenset({Access(LOCK, "", writes=True)})
+
+    def waits_for(self, state: object, call: Call) -> None:
+        """A release ends a wait, too."""
 
     def bury(self, state: object, actor: str) -> object:
         return "" if state == actor else state

@@ -98,7 +98,7 @@ class _Shrinker:
 
     @property
     def _is_about_ends(self) -> bool:
-        return any(one.name == self._property and one.step is None for one in self._line.world.properties)
+        return any(one.name == self._property and one.end is not None for one in self._line.world.properties)
 
     def _history(self, steps: list[Step], broke: str) -> _History:
         choices = tuple(Choice(self._line.world.actors[step.actor].name, step.label) for step in steps)
