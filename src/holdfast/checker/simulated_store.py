@@ -85,6 +85,9 @@ class StoreResource:
     def key(self, state: object) -> Hashable:
         return cast("MemoryImage", state).key
 
+    def waits_for(self, state: object, call: Call) -> None:
+        """No call on a store has to wait."""
+
     def bury(self, state: object, actor: str) -> object:
         return state  # what the dead have written stays
 
@@ -160,13 +163,17 @@ class StoreResource:
             return frozenset({Access(uploads, key, below=True)})
         if operation == "delete_many":
             return frozenset(Access(objects, each, writes=True) for each in cast("tuple[str, ...]", call.args[0]))
-        if operation in ("upload_part", "abort_upload"):
+        if operation == "abort_upload":
             return frozenset({Access(uploads, f"{key}\0{call.args[1]}", writes=True)})
+        if operation == "upload_part":  # listings do not show parts
+            upload = f"{key}\0{call.args[1]}"
+            return frozenset({Access(uploads, upload), Access(f"{self.name} parts", upload, writes=True)})
         if operation == "create_upload":
             return frozenset({Access(uploads, f"{key}\0{call.args[-1]}", writes=True), *self._clash(key)})
         if operation == "complete_upload":
-            upload = Access(uploads, f"{key}\0{call.args[1]}", writes=True)
-            return frozenset({upload, Access(objects, key, writes=True), *self._clash(key)})
+            upload = f"{key}\0{call.args[1]}"
+            parts = {Access(uploads, upload, writes=True), Access(f"{self.name} parts", upload)}
+            return frozenset({*parts, Access(objects, key, writes=True), *self._clash(key)})
         if operation in ("rename", "copy"):
             source = cast("ObjectInfo", call.args[0]).key if operation == "copy" else key
             target = str(call.args[1])
@@ -205,11 +212,23 @@ def _key(call: Call) -> str:
     return first.key if isinstance(first, ObjectInfo) else str(cast("tuple[str, ...]", first)[0])
 
 
-class SimulatedStore:
-    """A process's handle on a `StoreResource`: every call is a point at which the world may go on without it."""
+def _as_it_is(key: str, data: bytes) -> bytes:
+    return data
 
-    def __init__(self, port: Port, name: str, capabilities: Capabilities) -> None:
+
+class SimulatedStore:
+    """A process's handle on a `StoreResource`: every call is a point at which the world may go on without it.
+
+    Args:
+        blur: from key and bytes of a put, the bytes that are kept: to leave out what depends on a process's history
+            and is read by nobody, so that fewer states differ.
+    """
+
+    def __init__(
+        self, port: Port, name: str, capabilities: Capabilities, blur: Callable[[str, bytes], bytes] = _as_it_is
+    ) -> None:
         self._port = port
+        self._blur = blur
         self._name = name
         self._capabilities = capabilities
 
@@ -227,7 +246,7 @@ class SimulatedStore:
     def put(
         self, key: str, data: bytes, mode: PutMode = Overwrite(), metadata: Mapping[str, str] | None = None
     ) -> ObjectInfo:
-        return cast("ObjectInfo", self._call("put", key, bytes(data), mode, _frozen(metadata)))
+        return cast("ObjectInfo", self._call("put", key, self._blur(key, bytes(data)), mode, _frozen(metadata)))
 
     def get(self, key: str, start: int = 0, length: int | None = None) -> bytes:
         return cast("bytes", self._call("get", key, start, length))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from holdfast.checker.jobs.cluster import CLUSTER, Order
-from holdfast.checker.jobs.output import DESTINATION, HOME, content, directory
+from holdfast.checker.jobs.output import DESTINATION, HOME, content, directory, without_measurements
 from holdfast.checker.kernel.calls import Call
 from holdfast.checker.kernel.process import Port
 from holdfast.checker.simulated_store import SimulatedStore
@@ -93,7 +93,7 @@ class Setting:
 
         staging = self.committer.staging
         return CommitContext(
-            store=SimulatedStore(port, DESTINATION, self.capabilities[DESTINATION]),
+            store=SimulatedStore(port, DESTINATION, self.capabilities[DESTINATION], without_measurements),
             prefix=home,
             url=f"memory://{DESTINATION}/{home}",
             scratch=place("scratch", f"{port.name}/") if staging else None,

@@ -65,6 +65,8 @@ class ClusterState:
         attempts: by task, then by attempt.
         accepted: by task: the attempt whose report counts, and its report.
         driver: ``alive``, ``dead``, or ``cut off``: it goes on, and others take it for dead.
+        second: the second driver: empty if it has not started, ``alive``, or ``dead``.
+        given_up: whether recovery has begun.
     """
 
     attempts: tuple[tuple[Attempt, ...], ...]
@@ -72,17 +74,14 @@ class ClusterState:
     job: JobRecord | None = None
     phase: Phase = Phase.STARTING
     driver: str = "alive"
+    second: str = ""
+    given_up: bool = False
     cancelled: bool = False
     told: tuple[Told, ...] = ()
 
     def outcome_of(self, who: str) -> str:
         """What `who` was told, empty if it has not ended."""
         return next((told.outcome for told in self.told if told.who == who), "")
-
-    @property
-    def is_driver_gone(self) -> bool:
-        """Whether others take the first driver for dead."""
-        return self.driver != "alive"
 
 
 def attempt_actor(task: int, attempt: int) -> str:
@@ -145,14 +144,24 @@ class Cluster:
             return frozenset({access("job", writes=True), *(access(task) for task in tasks)})
         if operation == "lose":
             return frozenset(access(task, writes=True) for task in tasks)
-        if operation in ("take_over", "take_for_dead"):
+        if operation in ("take_over", "take_for_dead"):  # the one's second driver is in the way of the other
             return frozenset({access("job"), access("driver", writes=True), *(access(task) for task in tasks)})
         return frozenset({access("told", writes=True)})
+
+    def waits_for(self, state: object, call: Call) -> tuple[str, frozenset[Fault]] | None:
+        now = cast("ClusterState", state)
+        if call.operation not in ("take_over", "take_for_dead") or now.job is None:
+            return None
+        if now.driver == "alive":
+            return "driver", frozenset({Fault.PARTITION, Fault.CLOCK})
+        return ("second driver", frozenset({Fault.CLOCK})) if now.second == "alive" else None
 
     def bury(self, state: object, actor: str) -> object:
         now = cast("ClusterState", state)
         if actor == "driver":
             return replace(now, driver="dead")
+        if actor == "second driver":
+            return replace(now, second="dead")
         found = self._actors.get(actor)
         if found is None or now.attempts[found[0]][found[1]] in (Attempt.ENDED, Attempt.GONE):
             return now
@@ -236,24 +245,30 @@ class Cluster:
 
     def _take_over(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
         """A second driver for the same job: it has the reports if the first one had them all, or gives up."""
-        if state.job is None:
+        if state.job is None or state.given_up:
             return []
         reports = tuple(accepted[1] for accepted in state.accepted if accepted is not None)
-        ways: list[tuple[str, object]] = [("to abort", (state.job, None))]
+        fault = Fault.PARTITION if state.driver == "alive" else None
+        cut = replace(state, second="alive", driver="cut off" if fault else state.driver)
+        ways = [Alternative(state=cut, reply=Reply((state.job, None)), label="to abort", fault=fault)]
         if len(reports) == self._tasks:
-            ways.insert(0, ("to commit", (state.job, reports)))
-        if state.driver == "alive":
-            cut, fault = replace(state, driver="cut off"), Fault.PARTITION
-            return [Alternative(state=cut, reply=Reply(reply), label=label, fault=fault) for label, reply in ways]
-        return [Alternative(state=state, reply=Reply(reply), label=label) for label, reply in ways]
+            begun = replace(cut, phase=Phase.COMMITTING)
+            commits = Alternative(state=begun, reply=Reply((state.job, reports)), label="to commit", fault=fault)
+            ways.insert(0, commits)
+        return ways
 
     def _take_for_dead(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
-        """Recovery starts when the driver is dead, or when it was quiet for so long that it is taken for dead."""
-        if state.is_driver_gone:
-            return [Alternative(state=state)]
+        """Recovery starts when the drivers are dead, or when they were quiet for so long that they are taken for dead.
+
+        One that is cut off from the cluster is not known to live. No driver starts afterwards.
+        """
+        after = replace(state, given_up=True)
+        if state.driver != "alive" and state.second != "alive":
+            return [Alternative(state=after)]
         if state.job is None:
             return []
-        return [Alternative(state=replace(state, driver="cut off"), label="although it lives", fault=Fault.CLOCK)]
+        slow = "cut off" if state.driver == "alive" else state.driver
+        return [Alternative(state=replace(after, driver=slow), label="although it lives", fault=Fault.CLOCK)]
 
 
 def _set(state: ClusterState, task: int, attempt: int, now: Attempt) -> ClusterState:

@@ -114,6 +114,11 @@ class Resource(Protocol):
         """What the call may read or write. Must name too much rather than too little."""
         ...
 
+    def waits_for(self, state: object, call: Call) -> tuple[str, frozenset[Fault]] | None:
+        """The actor without whose death a call that has to wait will wait for ever, and the faults that end the wait
+        all the same; None if anything may end it."""
+        ...
+
     def bury(self, state: object, actor: str) -> object:
         """The state after an actor has died.
 

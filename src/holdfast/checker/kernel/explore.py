@@ -3,16 +3,17 @@
 Breadth first, so that what is found is as short as it gets. Two things keep it small:
 
 - *State hashing*: a state that was reached before is not explored again.
-- *Partial-order reduction* (ample sets): if an actor's next call commutes with every call that any other actor can
-  make from here on, and no property looks at what it changes, then that actor goes first and the others wait. What
-  others can do from here on is learned while exploring: the calls in their trees of histories below their places.
+- *Partial-order reduction* (ample sets): if the next calls of some actors commute with every call that any other actor
+  can make from here on, then those go first and the others wait. Calls that change what properties look at never
+  commute with each other. What others can do from here on is learned while exploring: the calls in their trees of
+  histories below their places.
   What is learned later may spoil an earlier shortcut; so at the end every shortcut is looked at again, those that do
   not hold any more are explored in full, and this is repeated until all hold. Then every full history differs from an
   explored one by swaps of neighbours that commute. Faults share budgets, but a fault that comes later in a history is
   never in the way of one that is moved forward, since both were within the budget.
 
-Source: Clarke, Grumberg, Peled, "Model Checking", chapter 10 (ample sets, conditions C0-C3; C3 holds because states
-never repeat: every step lengthens a history).
+Source: Clarke, Grumberg, Peled, "Model Checking", chapter 10 (ample sets, conditions C0-C3; in place of C2, observed
+calls depend on each other; C3 holds because states never repeat: every step lengthens a history).
 """
 
 from __future__ import annotations
@@ -120,16 +121,13 @@ class _Search:
         return number
 
     def expand(self, number: int, *, full: bool = False) -> None:
-        """Take every step from a state, or those of one actor that may go first."""
+        """Take every step from a state, or those of the actors that may go first."""
         state, line = self.states[number], self.line
-        if self.reduce and not full:
-            for actor in range(len(line.world.actors)):
-                steps = line.steps_of(state, actor)
-                # One who may act only if something goes wrong may wait for ever: others may use the budget up first.
-                if any(step.fault is None for step in steps) and line.is_apart(state, actor):
-                    self.shortcuts[number] = actor
-                    self.take(number, steps)
-                    return
+        if self.reduce and not full and (group := line.group(state)):
+            self.shortcuts[number] = group
+            actors = range(len(line.world.actors))
+            self.take(number, [step for one in actors if group >> one & 1 for step in line.steps_of(state, one)])
+            return
         steps = list(line.steps(state))
         self.take(number, steps)
         if all(step.fault is not None for step in steps):
@@ -165,7 +163,7 @@ class _Search:
     def spoiled(self) -> list[int]:
         """States whose shortcut does not hold by what is known now."""
         return [
-            number for number, actor in self.shortcuts.items() if not self.line.is_apart(self.states[number], actor)
+            number for number, group in self.shortcuts.items() if not self.line.is_group(self.states[number], group)
         ]
 
     def count_histories(self) -> int:

@@ -122,7 +122,7 @@ class Processes:
         self._observed = observed
         self._replies: Numbered[Reply] = Numbered()
         self._footprints: Numbered[tuple[Footprint, bool]] = Numbered()
-        self.conflicts: list[int] = []  # by footprint: bits of those that it conflicts with; bit 0: properties
+        self.conflicts: list[int] = []  # by footprint: bits of those that it does not commute with
         self.places: list[Place] = []
         self.runs = 0
         self._ends: dict[str, Place] = {}
@@ -233,12 +233,11 @@ class Processes:
 
     def _footprint(self, call: Call) -> int:
         footprint, seen = self._resources[call.resource].footprint(call), self._observed(call)
-        number = self._footprints.number((footprint, seen), (footprint, seen)) + 1  # bit 0 is the properties'
-        if number > len(self.conflicts) - 1:
-            self.conflicts.extend([0] * (number + 1 - len(self.conflicts)))
-            for other, (theirs, _seen) in enumerate(self._footprints.values, start=1):
-                if conflicts(footprint, theirs):
+        number = self._footprints.number((footprint, seen), (footprint, seen))
+        if number == len(self.conflicts):
+            self.conflicts.append(0)
+            for other, (theirs, also_seen) in enumerate(self._footprints.values):
+                if (seen and also_seen) or conflicts(footprint, theirs):
                     self.conflicts[number] |= 1 << other
                     self.conflicts[other] |= 1 << number
-            self.conflicts[number] |= int(seen)
         return number

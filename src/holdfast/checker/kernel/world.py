@@ -252,25 +252,66 @@ class Worldline:
         return found
 
     # --- reduction ----------------------------------------------------------------------------------------------------
-    def is_apart(self, state: State, actor: int) -> bool:
-        """Whether the actor's next call commutes with all that others are known to be able to do from here on.
-
-        Then it may go first, and nothing is missed: see `explore`.
+    def group(self, state: State) -> int:
+        """Actors (as bits) that may go first: what they do next commutes with all that the others are known to be able
+        to do from here on, and one of them can go on without a fault. 0 if only all of them together would do.
         """
-        processes = self.processes
-        conflicts = processes.conflicts[self.place(state, actor).footprint]
-        if conflicts & 1:
-            return False
-        places = processes.places
-        for other in range(len(self.world.actors)):
-            if other != actor and conflicts & places[state[self._first_place + other]].future:
-                if not self._waits_for(state, other, actor):
-                    return False
-        return True
+        near, alive = self._near(state)
+        best = alive
+        for actor in range(len(near)):
+            if alive >> actor & 1:
+                found = _closed(near, 1 << actor)
+                if found.bit_count() < best.bit_count() and self._can_go_on(state, found):
+                    best = found
+        return 0 if best == alive else best
 
-    def _waits_for(self, state: State, other: int, actor: int) -> bool:
-        """Whether `other` has not started, and cannot before `actor` is dead: then none of its calls come first."""
-        after = self.world.actors[other].after
-        if after is None or after[0] != self.world.actors[actor].name or self._left(state, after[1]):
+    def is_group(self, state: State, actors: int) -> bool:
+        """Whether these may go first, by what is known now."""
+        near, _alive = self._near(state)
+        return _closed(near, actors) == actors
+
+    def _near(self, state: State) -> tuple[list[int], int]:
+        """By actor: who may do something that its next call does not commute with; and who is not over."""
+        places, conflicts = self.processes.places, self.processes.conflicts
+        here = [places[state[self._first_place + actor]] for actor in range(len(self.world.actors))]
+        alive = sum(1 << actor for actor, place in enumerate(here) if place.call is not None)
+        near = []
+        for actor, place in enumerate(here):
+            found = 0
+            if place.call is not None:
+                mask = conflicts[place.footprint]
+                for other, there in enumerate(here):
+                    if mask & there.future and other != actor and not self._waits_for(state, there, actor):
+                        found |= 1 << other
+            near.append(found)
+        return near, alive
+
+    def _waits_for(self, state: State, place: Place, actor: int) -> bool:
+        """Whether the actor at `place` can do nothing before `actor` is dead: then it does nothing before `actor`."""
+        if place.parent is not None or place.call is None:
             return False
-        return self.place(state, other).parent is None
+        resource = self._index[place.call.resource]
+        found = self._resources[resource].waits_for(self._numbered[resource].values[state[resource]], place.call)
+        if found is None or found[0] != self.world.actors[actor].name:
+            return False
+        return not any(self._left(state, fault) for fault in found[1])
+
+    def _can_go_on(self, state: State, actors: int) -> bool:
+        """Who can act only if something goes wrong may wait for ever: others may use the budget up first."""
+        return any(
+            step.fault is None
+            for actor in range(len(self.world.actors))
+            if actors >> actor & 1
+            for step in self.steps_of(state, actor)
+        )
+
+
+def _closed(near: list[int], actors: int) -> int:
+    """The least group with these actors of which nobody is near to one outside."""
+    seen = 0
+    while seen != actors:
+        fresh, seen = actors & ~seen, actors
+        for actor, others in enumerate(near):
+            if fresh >> actor & 1:
+                actors |= others
+    return actors
