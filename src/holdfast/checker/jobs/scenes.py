@@ -1,0 +1,132 @@
+"""The scenes that `holdfast check` goes through, from the quickest to the largest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from holdfast.checker.jobs.cluster import Order
+from holdfast.checker.jobs.worlds import Scene
+from holdfast.checker.kernel.calls import Fault
+from holdfast.commit import SaveMode
+
+__all__ = ["LARGE", "SCENES", "SMALL"]
+
+_ONE_TASK = (
+    Scene(
+        name="speculation",
+        summary="two attempts at a task run side by side, as Spark runs sources in Python: they commit, then report",
+        tasks=1,
+        bystanders=True,
+    ),
+    Scene(
+        name="asking",
+        summary="two attempts at a task run side by side and ask the driver before they commit, as in Hadoop",
+        tasks=1,
+        order=Order.ASK_FIRST,
+        bystanders=True,
+    ),
+    Scene(
+        name="partition",
+        summary="attempts ask before they commit, and one is cut off from the driver: another takes over, both go on",
+        tasks=1,
+        order=Order.ASK_FIRST,
+        budgets={Fault.PARTITION: 1},
+    ),
+    Scene(
+        name="crash",
+        summary="a process dies between any two calls, and recovery follows",
+        tasks=1,
+        recovery=1,
+        bystanders=True,
+        budgets={Fault.CRASH: 1},
+    ),
+    Scene(
+        name="lost-reply",
+        summary="one call takes effect and its caller is not told",
+        tasks=1,
+        recovery=1,
+        budgets={Fault.LOST_REPLY: 1},
+    ),
+    Scene(
+        name="failure",
+        summary="one call fails and has no effect",
+        tasks=1,
+        recovery=1,
+        budgets={Fault.FAILURE: 1},
+    ),
+    Scene(
+        name="cancel",
+        summary="a person cancels the job while its tasks run",
+        tasks=1,
+        cancel=True,
+        bystanders=True,
+    ),
+    Scene(
+        name="second-driver",
+        summary="the driver is cut off or dies, and a second one commits or aborts the same job",
+        tasks=1,
+        attempts=1,
+        second_driver=True,
+        budgets={Fault.PARTITION: 1, Fault.CRASH: 1},
+    ),
+    Scene(
+        name="slow-driver",
+        summary="the driver is slow, recovery takes it for dead, and it goes on",
+        tasks=1,
+        attempts=1,
+        recovery=1,
+        budgets={Fault.CLOCK: 1},
+    ),
+    Scene(
+        name="overwrite",
+        summary="the job replaces data, and a process dies between any two calls",
+        tasks=1,
+        attempts=1,
+        mode=SaveMode.OVERWRITE,
+        old_files=2,
+        recovery=1,
+        budgets={Fault.CRASH: 1},
+    ),
+    Scene(
+        name="other-job",
+        summary="another job runs on the same destination at the same time",
+        tasks=1,
+        attempts=1,
+        other_job=True,
+    ),
+    Scene(
+        name="reader",
+        summary="somebody reads through Holdfast while the job runs",
+        tasks=1,
+        attempts=1,
+        reader=True,
+        budgets={Fault.CRASH: 1},
+    ),
+)
+
+SCENES: Mapping[str, Scene] = {scene.name: scene for scene in _ONE_TASK}
+"""Small ones, each about one thing that may go wrong; seconds for any committer."""
+
+SMALL = Scene(
+    name="small",
+    summary="two tasks, two attempts at each, two files; a crash, a partition, a lost reply, a second driver, recovery",
+    second_driver=True,
+    recovery=1,
+    budgets={Fault.CRASH: 1, Fault.PARTITION: 1, Fault.LOST_REPLY: 1},
+)
+
+LARGE = Scene(
+    name="large",
+    summary="three tasks, three attempts at each, three files, every actor, several faults of each kind",
+    tasks=3,
+    attempts=3,
+    files=3,
+    second_driver=True,
+    recovery=2,
+    reader=True,
+    other_job=False,
+    cancel=True,
+    bystanders=True,
+    budgets={Fault.CRASH: 3, Fault.PARTITION: 2, Fault.LOST_REPLY: 2, Fault.FAILURE: 2, Fault.CLOCK: 1},
+)
+"""For random walks."""
