@@ -95,6 +95,7 @@ def T(who: str, text: str, outcome: Outcome = Outcome.OK, at: tuple[int, int] = 
         ("G-single-realtime", [T("a", "wx1"), T("b", "rx", at=(2, 3))]),
         ("internal", [T("a", "wx1 rx")]),
         ("internal", [T("a", "rx wx1 rx21"), T("b", "wx2")]),
+        ("internal", [T("a", "rx12 wx1"), T("b", "wx2")]),
         ("duplicate", [T("a", "wx1"), T("b", "rx11")]),
         ("incompatible order", [T("a", "wx1 wx2"), T("b", "rx12"), T("c", "rx2")]),
         ("incompatible order", [T("a", "wx1 wx2"), T("b", "rx21")]),
@@ -110,7 +111,7 @@ def test_nothing_is_wrong() -> None:
     """One of unknown outcome was seen and so has committed, and so has the one that it has seen."""
     history = [
         T("a", "rx wx1 rx1 wx2 rx12", at=(0, 1)),
-        T("b", "wy1", Outcome.UNKNOWN),
+        T("b", "rz wy1", Outcome.UNKNOWN),
         T("c", "ry1 wx3", Outcome.UNKNOWN, at=(2, 3)),
         T("d", "rx123", at=(2, 3)),
         T("e", "wx4", Outcome.UNKNOWN, at=(2, 3)),

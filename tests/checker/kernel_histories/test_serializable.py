@@ -187,9 +187,24 @@ def test_nothing_is_wrong() -> None:
 def test_snapshot_isolation_allows_two_in_a_row_alone() -> None:
     skew = [T("a", "rx0 wy1"), T("b", "ry0 wx1")]
     assert _names(skew, {"x": "01", "y": "01"}, Level.SNAPSHOT_ISOLATION) == []
+    read_only = [T("a", "rx0 rz1"), T("b", "wx1 ry0"), T("c", "wy1 wz1")]  # rw, rw, wr: in whichever order it is told
+    assert _names(read_only, dict.fromkeys("xyz", "01"), Level.SNAPSHOT_ISOLATION) == []
+    assert _names(read_only, dict.fromkeys("xyz", "01")) == ["G2-item"]
     apart = [T("a", "rx0 ry1"), T("b", "wx1 wu1"), T("c", "ru1 rz0"), T("d", "wz1 wy1")]
     found = _names(apart, dict.fromkeys("xyzu", "01"), Level.SNAPSHOT_ISOLATION)
     assert found == ["G-nonadjacent"]
+
+
+def test_one_circle_is_told_once() -> None:
+    """Not again as a longer one that goes round it twice, and not with those that only lie between in time."""
+    assert _names([T("a", "rx0 ry1"), T("b", "wx1 wy1")], {"x": "01", "y": "01"}) == ["G-single"]
+    history = [T("a", "wx1", at=(0, 1)), T("b", "wy1", at=(2, 3)), T("c", "rx0", at=(4, 5))]
+    (stale,) = find_anomalies(history, {"x": Versions(("0", "1")), "y": Versions(("0", "1"))})
+    assert stale.words == (
+        "G-single-realtime: let T1 = c: run (read x='0'); T2 = a: run (wrote x='1'). "
+        "Then T1 < T2, because T1 read x='0', and T2 overwrote x='0' with '1'; "
+        "however, T2 < T1, because T2 had ended before T1 began: a contradiction"
+    )
 
 
 def test_a_version_is_written_once() -> None:

@@ -60,7 +60,7 @@ def _explore(
 
 
 # --- markers ----------------------------------------------------------------------------------------------------------
-def _attempt(*, marker: bool) -> Program:
+def _attempt(*, marker: bool, units: tuple[str, ...] = UNITS) -> Program:
     """Every unit in a commit of its own; one whose outcome is unknown is asked for again."""
 
     def commit_unit(port: Port, unit: str) -> None:
@@ -73,7 +73,7 @@ def _attempt(*, marker: bool) -> Program:
                 continue
 
     def run(port: Port) -> None:
-        for unit in UNITS:
+        for unit in units:
             commit_unit(port, unit)
         try:
             _tell_success(port)
@@ -93,6 +93,11 @@ def test_two_attempts_with_markers() -> None:
 def test_two_attempts_without_markers() -> None:
     found = _explore({"attempt 0": _attempt(marker=False), "attempt 1": _attempt(marker=False)}, {})
     assert found.findings["T2"].broke == "unit 'a' has taken effect 2 times: by attempt 0, then attempt 1"
+
+
+def test_a_unit_is_left_out() -> None:
+    found = _explore({"attempt 0": _attempt(marker=True, units=UNITS[:2])}, {})
+    assert found.findings["T2"].broke == "unit 'c' has not taken effect"
 
 
 @pytest.mark.parametrize("marker", [True, False])
