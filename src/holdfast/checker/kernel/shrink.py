@@ -12,7 +12,7 @@ down to single steps).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
@@ -37,12 +37,13 @@ class _History:
 
 
 class _Shrinker:
-    def __init__(self, world: World, name: str, replays: int) -> None:
+    def __init__(self, world: World, name: str, replays: int, until: Callable[[], bool]) -> None:
         self._line = Worldline(world)
         self._actors = {actor.name: number for number, actor in enumerate(world.actors)}
         self._property = name
         self._tried: set[_Choices] = set()
         self._left = replays
+        self._until = until
 
     def ease(self, history: _History) -> _History:
         """An easier history, or the same one."""
@@ -56,7 +57,7 @@ class _Shrinker:
         return history
 
     def _is_new(self, wish: _Choices) -> bool:
-        if wish in self._tried or self._left == 0:
+        if wish in self._tried or self._left == 0 or self._until():
             return False
         self._tried.add(wish)
         self._left -= 1
@@ -179,18 +180,26 @@ def _joined(runs: list[_Choices]) -> _Choices:
     return tuple(choice for run in runs for choice in run)
 
 
-def shrink(world: World, counterexample: Counterexample, replays: int = 5000) -> Counterexample:
+def shrink(
+    world: World,
+    counterexample: Counterexample,
+    replays: int = 5000,
+    *,
+    until: Callable[[], bool] = lambda: False,
+) -> Counterexample:
     """The same property broken with less going on.
 
-    Guarantee: its history is no harder to tell than the given one, replays, and is the same in every run.
+    Guarantee: its history is no harder to tell than the given one, replays, and, unless `until` ended it, is the same in
+    every run.
 
     Args:
         replays: how many changes are tried at most; each costs one walk along a history.
+        until: try nothing more when this holds; asked before each change.
 
     Raises:
         InvalidRequestError: the counterexample does not break its property in this world.
     """
-    shrinker = _Shrinker(world, counterexample.property, replays)
+    shrinker = _Shrinker(world, counterexample.property, replays, until)
     history = shrinker.follow(counterexample.choices)
     if history is None:
         raise InvalidRequestError(

@@ -1,0 +1,79 @@
+"""Names that a person types and that counterexamples hold: committers, scenes, properties, and worlds from them."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from holdfast.checker.jobs.properties import PROPERTIES
+from holdfast.checker.jobs.scenes import LARGE, SCENES, SMALL
+from holdfast.checker.jobs.worlds import Scene, build_world
+from holdfast.checker.kernel.world import World
+from holdfast.commit import COMMITTERS, Committer
+from holdfast.errors import InvalidRequestError
+
+__all__ = ["ALL_SCENES", "CHECKED", "find_committer", "find_property", "find_scene", "find_world"]
+
+T = TypeVar("T")
+
+CHECKED: Mapping[str, Committer] = COMMITTERS
+"""Every committer that has a name here can be checked, and its counterexamples replay."""
+
+ALL_SCENES: Mapping[str, Scene] = {**SCENES, SMALL.name: SMALL, LARGE.name: LARGE}
+"""The quick ones, the small world and the large one."""
+
+
+def find_committer(name: str) -> Committer:
+    """The committer of that name; ``-`` and ``_`` are one.
+
+    Raises:
+        InvalidRequestError: unknown; offers the nearest name.
+    """
+    return CHECKED[_find(name, CHECKED, "committer")]
+
+
+def find_scene(name: str) -> Scene:
+    """The scene of that name.
+
+    Raises:
+        InvalidRequestError: unknown; offers the nearest name.
+    """
+    return ALL_SCENES[_find(name, ALL_SCENES, "scene")]
+
+
+def find_property(name: str) -> str:
+    """The name of a property as it is written: ``c4`` is ``C4``.
+
+    Raises:
+        InvalidRequestError: unknown; offers the nearest name.
+    """
+    return _find(name, PROPERTIES, "property")
+
+
+def find_world(name: str, properties: Sequence[str] = ()) -> World:
+    """The world with that name, ``committer/scene``: the one in which a counterexample replays.
+
+    Args:
+        properties: those that are judged; empty for all of the scene.
+
+    Raises:
+        InvalidRequestError: there is none of that name.
+    """
+    committer, _, scene = name.partition("/")
+    found = find_scene(scene)
+    return build_world(find_committer(committer), replace(found, properties=tuple(properties) or found.properties))
+
+
+def _find(name: str, known: Mapping[str, T], what: str) -> str:
+    by_key = {_key(each): each for each in known}
+    found = by_key.get(_key(name))
+    if found is None:
+        near = difflib.get_close_matches(_key(name), by_key, n=1, cutoff=0.0)
+        raise InvalidRequestError(f"unknown {what}, did you mean {by_key[near[0]]!r}", **{what: name})
+    return found
+
+
+def _key(name: str) -> str:
+    return name.strip().lower().replace("_", "-")
