@@ -162,9 +162,12 @@ class StoreResource:
         if operation == "list_uploads_page":
             return frozenset({Access(uploads, key, below=True)})
         if operation == "delete_many":
-            return frozenset(Access(objects, each, writes=True) for each in cast("tuple[str, ...]", call.args[0]))
+            keys = cast("tuple[str, ...]", call.args[0])
+            return frozenset(Access(objects, each, writes=True, removes=True) for each in keys)
         if operation == "abort_upload":
-            return frozenset({Access(uploads, f"{key}\0{call.args[1]}", writes=True)})
+            return frozenset({Access(uploads, f"{key}\0{call.args[1]}", writes=True, removes=True)})
+        if operation == "delete":
+            return frozenset({Access(objects, key, writes=True, removes=True)})
         if operation == "upload_part":  # listings do not show parts
             upload = f"{key}\0{call.args[1]}"
             return frozenset({Access(uploads, upload), Access(f"{self.name} parts", upload, writes=True)})
@@ -186,7 +189,7 @@ class StoreResource:
                 for each in map(str, call.args)
                 for slash in ("", "/")
             ) | self._clash(str(call.args[1]))
-        assert operation in ("put", "delete", "begin_write", "finish_write"), operation
+        assert operation in ("put", "begin_write", "finish_write"), operation
         writes = operation != "begin_write"
         return frozenset({Access(objects, key, writes=writes), *self._clash(key)})
 

@@ -13,7 +13,7 @@ from holdfast.checker.jobs.cluster import CLUSTER, ClusterState
 from holdfast.checker.jobs.output import DESTINATION, HOME, Origin, content, visible_in
 from holdfast.checker.kernel.world import View
 from holdfast.checker.simulated_store import StoreResource
-from holdfast.commit import CommitContext, JobOutcome, JobRecord, Place, TaskCommit
+from holdfast.commit import COMMITTERS, CommitContext, JobOutcome, JobRecord, Place, TaskCommit
 from holdfast.commit.recovery import recover
 from holdfast.errors import HoldfastError
 from holdfast.seams import SerialRunner
@@ -110,14 +110,19 @@ class Copy:
         return found
 
     def recover(self) -> bool:
-        """`holdfast recover`, once; whether it changed anything."""
+        """`holdfast recover`, once; whether it changed anything.
+
+        It looks for what any committer left. For the jobs here that is the committer's own part and that of `emr`,
+        which finds uploads that no record names by the job in their names.
+        """
         before = self.key()
+        committers = (self.setting.committer, COMMITTERS["emr"])
         try:
-            report = recover(self.context(), older_than_s=QUIET_S, committers=(self.setting.committer,))
+            report = recover(self.context(), older_than_s=QUIET_S, committers=committers)
         except HoldfastError as error:
             self.recovered.append(str(error))
         else:
-            self.recovered.extend(f"{job.action.value}: {job.reason}" for job in report.jobs)
+            self.recovered.extend(f"{job.action.value}: {job.reason}" for job in report.jobs if not job.is_alive)
             self.recovered.extend(report.damaged.values())
         return self.key() != before
 

@@ -68,12 +68,18 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What a call may read or write: one key of a space, or every key that starts with it."""
+    """What a call may read or write: one key of a space, or every key that starts with it.
+
+    Attributes:
+        removes: whether all that the call does to it is to see to it that it is not there, and its caller is not told
+            whether it was: such calls commute with each other. Implies `writes`.
+    """
 
     space: str
     key: str
     writes: bool = False
     below: bool = False
+    removes: bool = False
 
     def overlaps(self, other: Access) -> bool:
         """Whether both may touch the same thing."""
@@ -92,7 +98,9 @@ Footprint = frozenset[Access]
 
 def conflicts(one: Footprint, other: Footprint) -> bool:
     """Whether the order of two calls may matter: they touch the same thing and one of them changes it."""
-    return any((a.writes or b.writes) and a.overlaps(b) for a in one for b in other)
+    return any(
+        (a.writes or b.writes) and not (a.removes and b.removes) and a.overlaps(b) for a in one for b in other
+    )
 
 
 class Resource(Protocol):

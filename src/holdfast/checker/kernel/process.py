@@ -5,6 +5,9 @@ new call it is left with `Stopped`, which is no `Exception`: no handler of the c
 further call is refused in the same way. So a process is wholly described by the replies that it has got. All its
 histories form a tree; each place in it is computed once.
 
+Where the world says that some replies do not matter any more (`World.forgets`), histories that differ in these alone
+are one place from there on. That is checked, too: whichever of them is run has to make the calls that the others made.
+
 The code must be a function of its replies: no clock, no chance, no threads, no order of sets. That is asserted: a
 process that makes other calls for the same replies raises `NondeterminismError`.
 """
@@ -12,16 +15,20 @@ process that makes other calls for the same replies raises `NondeterminismError`
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 
 from holdfast.checker.kernel.calls import Call, Footprint, Reply, Resource, conflicts
 from holdfast.checker.kernel.canonical import Numbered, canonical
 
-__all__ = ["Actor", "NondeterminismError", "Place", "Port", "Processes", "Stopped"]
+__all__ = ["Actor", "Forgets", "NondeterminismError", "Place", "Port", "Processes", "Stopped"]
 
 _CALLS_LIMIT = 5_000
 """Calls of one process. No wait is without bound (facts of the design), so a process that makes more will not end."""
+
+
+Forgets = Callable[[Call], Callable[[Call], bool] | None]
+"""From the call that a process is about to make, which of its earlier calls have replies that do not matter any more."""
 
 
 class Stopped(BaseException):
@@ -95,6 +102,7 @@ class Place:
         footprint: the number of the call's footprint.
         future: bits of the footprints of all calls that are known to be possible from here on, this one among them.
         failure: an error that is no `HoldfastError`: the code under test is broken.
+        also_from: places of other histories that lead here, since what tells them apart is forgotten.
     """
 
     number: int
@@ -105,6 +113,12 @@ class Place:
     future: int = 0
     failure: str = ""
     next: dict[int, Place] = field(default_factory=dict)
+    also_from: list[Place] = field(default_factory=list)
+
+    @property
+    def identity(self) -> Hashable:
+        """Of the call."""
+        return canonical(self.call)
 
 
 class Processes:
@@ -112,14 +126,21 @@ class Processes:
 
     Args:
         observed: whether properties look at something that the call may change.
+        forgets: see `World.forgets`.
     """
 
     def __init__(
-        self, actors: tuple[Actor, ...], resources: Mapping[str, Resource], observed: Callable[[Call], bool]
+        self,
+        actors: tuple[Actor, ...],
+        resources: Mapping[str, Resource],
+        observed: Callable[[Call], bool],
+        forgets: Forgets,
     ) -> None:
         self.actors = actors
         self._resources = resources
         self._observed = observed
+        self._forgets = forgets
+        self._remembered: dict[tuple[object, ...], Place] = {}
         self._replies: Numbered[Reply] = Numbered()
         self._footprints: Numbered[tuple[Footprint, bool]] = Numbered()
         self.conflicts: list[int] = []  # by footprint: bits of those that it does not commute with
@@ -149,10 +170,11 @@ class Processes:
         self.runs += 1
         known = self._path(place)
         first: list[Place] = []
+        trouble: list[Exception] = []
         world = dict(states)
         at, last = place, reply
 
-        def answer(index: int, call: Call) -> Reply | None:
+        def reply_to(index: int, call: Call) -> Reply | None:
             nonlocal at, last
             if index < len(known):
                 there = known[index]
@@ -165,19 +187,26 @@ class Processes:
             last = self._solo(world, call, self.actors[actor].name)
             return last
 
+        def answer(index: int, call: Call) -> Reply | None:
+            try:
+                return reply_to(index, call)
+            except Exception as error:  # noqa: BLE001  # ours: the code under test must not catch it
+                trouble.append(error)
+                return None
+
         port = Port(self.actors[actor].name, actor, answer)
         try:
             self.actors[actor].program(port)
         except Stopped:
             pass
-        except NondeterminismError:
-            raise
         except Exception as error:  # noqa: BLE001  # the code under test is broken: that is a finding, not our end
             first.append(self._end(at, last, f"{type(error).__name__}: {error}"))
         else:
             first.append(self._end(at, last, ""))
         finally:
             port.close()  # a handle in a cache, a generator that is collected later
+        if trouble:
+            raise trouble[0]
         if not first:
             raise NondeterminismError(f"{self.actors[actor].name} stopped before its next call")
         return first[0]
@@ -213,16 +242,48 @@ class Processes:
                 if found.call != call:
                     raise NondeterminismError(f"a process called {call}, before: {found.call}")
                 return found
+        twin = self._twin(parent, reply, call)
+        if twin is not None:
+            assert parent is not None
+            parent.next[number] = twin
+            twin.also_from.append(parent)
+            self._announce(parent, twin.future)
+            return twin
         place = self._place(parent, reply, call)
         place.footprint = self._footprint(call)
         if parent is not None:
             parent.next[number] = place
-        bit = 1 << place.footprint
-        up: Place | None = place
-        while up is not None and not up.future & bit:
-            up.future |= bit
-            up = up.parent
+        if self._key:
+            self._remembered[self._key] = place
+        self._announce(place, 1 << place.footprint)
         return place
+
+    def _announce(self, place: Place, future: int) -> None:
+        """Let every place from which one may come here know what may follow."""
+        up = [place]
+        while up:
+            one = up.pop()
+            if future & ~one.future:
+                one.future |= future
+                up.extend(one.also_from)
+                if one.parent is not None:
+                    up.append(one.parent)
+
+    def _twin(self, parent: Place | None, reply: Reply | None, call: Call) -> Place | None:
+        """A place before the same call in a history that differs only in what does not matter any more."""
+        self._key: tuple[object, ...] = ()
+        is_forgotten = self._forgets(call)
+        if parent is None or is_forgotten is None:
+            return None
+        kept: list[object] = []
+        last = reply
+        for place in reversed(self._path(parent)):
+            assert place.call is not None and last is not None
+            if not is_forgotten(place.call):
+                kept.append((place.identity, self.reply_number(last)))
+            last = place.reply
+        self._key = (canonical(call), *kept)
+        return self._remembered.get(self._key)
 
     def _end(self, parent: Place | None, reply: Reply | None, failure: str) -> Place:
         """The end of a process; what it was told does not matter any more, so all its ends are one place."""
