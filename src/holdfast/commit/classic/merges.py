@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from holdfast.commit.classic.moves import delete_dir, file_info, is_dir, list_children, move_dir, move_file
 from holdfast.commit.context import CommitContext
+from holdfast.errors import NotFoundError
 
 __all__ = ["merge_paths_v1", "merge_paths_v2"]
 
@@ -17,11 +18,22 @@ def merge_paths_v1(ctx: CommitContext, source: str) -> None:
     Requires: nobody else writes into these directories: the rename of a directory is exclusive.
     Guarantee: a file replaces what has its path, file or directory; directories are merged, depth first.
 
+    Raises:
+        NotFoundError: somebody took `source`, or a part of it, away meanwhile; what has moved stays.
+
     Crash: some entries have moved and some have not, and nothing says which: it cannot simply be repeated.
     """
     # The destination itself is always there: `source` lies in it.
-    for name, is_directory in list_children(ctx, source):
+    for name, is_directory in _children(ctx, source):
         _merge_v1(ctx, f"{source}/{name}", is_directory, name)
+
+
+def _children(ctx: CommitContext, source: str) -> list[tuple[str, bool]]:
+    """As `list_children`, of a directory that was there before: a file system does not list one that is gone."""
+    found = list_children(ctx, source)
+    if not found:
+        raise NotFoundError("a committed directory is gone, a late attempt replaces it: run the job again", path=source)
+    return found
 
 
 def _merge_v1(ctx: CommitContext, source: str, is_directory: bool, target: str) -> None:
@@ -31,7 +43,7 @@ def _merge_v1(ctx: CommitContext, source: str, is_directory: bool, target: str) 
         ctx.store.delete(ctx.key(target))
         move_dir(ctx, source, target)
     elif is_dir(ctx, target):
-        for name, below in list_children(ctx, source):
+        for name, below in _children(ctx, source):
             _merge_v1(ctx, f"{source}/{name}", below, f"{target}/{name}")
     else:
         move_dir(ctx, source, target)

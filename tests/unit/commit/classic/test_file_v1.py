@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
 from holdfast.commit import COMMITTERS, CommitContext, CommitSettings, SaveMode
+from holdfast.commit.classic.file_layout import committed_dir
 from holdfast.commit.classic.file_v1 import next_attempt
 from holdfast.commit.committer import Action
 from holdfast.commit.success import read_success
@@ -20,15 +23,17 @@ from holdfast.errors import (
     UnsupportedError,
 )
 from holdfast.seams import SerialRunner
-from holdfast.stores.base import MultipartLimits
+from holdfast.stores.base import MultipartLimits, iter_objects
 from holdfast.stores.faulty import FOR_EVER, Fault, FaultMode, SimulatedCrash
-from holdfast.stores.intercept import InterceptedStore, Operation
+from holdfast.stores.intercept import InterceptedStore, Operation, StoreCall
 from holdfast.stores.local import LocalStore
 from holdfast.stores.memory import MemoryStore
 from holdfast.stores.recorded import Recorded
 from tests.simulation.world import CountingIds, SimulatedClock
 from tests.unit.commit.classic.attempts import HOME, Before, bucket_on_disk, faulty_context, open_attempt, run_attempt
 from tests.unit.commit.committer_jobs import Bucket
+
+T = TypeVar("T")
 
 V1 = COMMITTERS["file-v1"]
 UNSAFE = CommitSettings(part_size_bytes=4, allow_unsafe=True)
@@ -317,6 +322,26 @@ def test_an_attempt_that_dies_displacing_another_takes_the_output_away() -> None
             run_attempt(bucket, dying, job, 0, {"a": b"twin"})
         assert bucket.commit(ctx, job, commits).committed
         assert bucket.visible() == left
+
+
+def test_a_committed_directory_that_goes_while_it_is_merged_fails_the_job() -> None:
+    """The job commit has listed it, then a late attempt deletes it: it is not merged as if it had been empty."""
+    bucket = Bucket("file-v1")
+    job = bucket.start(bucket.context())
+    commit = run_attempt(bucket, bucket.context(), job, 0, {"day=0/a": b"one"})
+    committed = f"{HOME}{committed_dir(job, 0)}/"
+    listed: list[str] = []
+
+    def displace(call: StoreCall, proceed: Callable[[], T]) -> T:
+        if call.operation is Operation.LIST and call.key == committed:
+            listed.append(call.key)
+            if len(listed) == 2:  # once for the names in the report, then to merge
+                bucket.store.delete_many([info.key for info in iter_objects(bucket.store, committed)])
+        return proceed()
+
+    with pytest.raises(NotFoundError, match="a late attempt replaces it"):
+        bucket.commit(bucket.context(store=InterceptedStore(bucket.store, displace)), job, [commit])
+    assert bucket.visible() == {}
 
 
 def test_a_job_takes_and_deletes_the_work_of_another() -> None:
