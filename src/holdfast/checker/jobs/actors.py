@@ -18,6 +18,7 @@ from holdfast.checker.simulated_store import SimulatedStore
 from holdfast.commit import CommitContext, CommitSettings, Committer, JobRecord, Place, SaveMode, TaskCommit
 from holdfast.commit.recovery import recover
 from holdfast.commit.snapshot import read_snapshot
+from holdfast.commit.task import TaskAttempt
 from holdfast.errors import HoldfastError
 from holdfast.seams import SerialRunner
 from holdfast.stores.base import Capabilities
@@ -31,7 +32,9 @@ __all__ = [
     "other_job",
     "reader",
     "recovery",
+    "run_attempt",
     "second_driver",
+    "write_files",
 ]
 
 START_S = 1_800_000_000.0
@@ -160,22 +163,31 @@ def attempt_program(setting: Setting, task: int, attempt: int) -> Callable[[Port
     """An attempt: writes its files, commits, reports."""
 
     def run(port: Port) -> None:
-        job = cast("JobRecord", _ask(port, "begin", task, attempt))
-        try:
-            with setting.committer.start_task(setting.context(port), job, task) as running:
-                for number in range(setting.files):
-                    sink = running.open(f"{directory(attempt, number)}/{running.file_name('.txt')}")
-                    sink.write(content("main", task, attempt, number))
-                    sink.close()
-                if setting.order is Order.ASK_FIRST and not _ask(port, "may_commit", task, attempt):
-                    return
-                commit = running.commit()
-        except HoldfastError:
-            _ask(port, "fail", task, attempt)
-            return
-        _ask(port, "report", task, attempt, commit)
+        run_attempt(setting, port, cast("JobRecord", _ask(port, "begin", task, attempt)), task, attempt)
 
     return run
+
+
+def run_attempt(setting: Setting, port: Port, job: JobRecord, task: int, attempt: int) -> None:
+    """What an attempt does once it has started."""
+    try:
+        with setting.committer.start_task(setting.context(port), job, task) as running:
+            write_files(setting, running, task, attempt)
+            if setting.order is Order.ASK_FIRST and not _ask(port, "may_commit", task, attempt):
+                return
+            commit = running.commit()
+    except HoldfastError:
+        _ask(port, "fail", task, attempt)
+        return
+    _ask(port, "report", task, attempt, commit)
+
+
+def write_files(setting: Setting, running: TaskAttempt, task: int, attempt: int) -> None:
+    """An attempt's files, which say whose they are."""
+    for number in range(setting.files):
+        sink = running.open(f"{directory(attempt, number)}/{running.file_name('.txt')}")
+        sink.write(content("main", task, attempt, number))
+        sink.close()
 
 
 # --- others -----------------------------------------------------------------------------------------------------------
