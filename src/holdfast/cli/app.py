@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 import click
 
+from holdfast.cli.check import check
 from holdfast.cli.committers import committers
 from holdfast.cli.demo import demo
 from holdfast.cli.failures import INTERRUPTED, WRONG_USAGE
@@ -86,7 +87,7 @@ def cli() -> None:
     """Everything that a Spark job produces is held until the job commits, and then all of it is there, exactly once."""
 
 
-for _command in (demo, write, read, verify, history, recover, uploads, show, committers):
+for _command in (demo, write, read, verify, history, recover, uploads, show, committers, check):
     cli.add_command(_command)
 
 

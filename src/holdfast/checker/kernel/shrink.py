@@ -189,8 +189,8 @@ def shrink(
 ) -> Counterexample:
     """The same property broken with less going on.
 
-    Guarantee: its history is no harder to tell than the given one, replays, and, unless `until` ended it, is the same in
-    every run.
+    Guarantee: its history is no harder to tell than the given one, and replays. It is the same in every run, unless
+    `until` ended it.
 
     Args:
         replays: how many changes are tried at most; each costs one walk along a history.

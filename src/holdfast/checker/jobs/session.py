@@ -1,0 +1,308 @@
+"""Checking one committer: through its scenes, at random through a large one, and what broke first of each property.
+
+Worked composition::
+
+    session = Session(find_committer("file-v2"))
+    for scene in SCENES.values():
+        print(session.explore(scene))
+    for found in session.ranked():
+        print(*session.story(session.ease(found)).lines(), sep="\\n")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from holdfast.checker.jobs.names import find_property, find_world
+from holdfast.checker.jobs.properties import PROPERTIES
+from holdfast.checker.jobs.telling import job_teller
+from holdfast.checker.jobs.worlds import Scene, build_world
+from holdfast.checker.kernel.counterexample import Counterexample
+from holdfast.checker.kernel.explore import Budget, Exploration, explore
+from holdfast.checker.kernel.replay import replay
+from holdfast.checker.kernel.shrink import shrink
+from holdfast.checker.kernel.walk import Walks, walk
+from holdfast.checker.kernel.world import World
+from holdfast.checker.story import Story, tell
+from holdfast.commit import Committer
+from holdfast.commit.guarantees import GUARANTEES, Answer
+from holdfast.errors import InvalidRequestError
+
+__all__ = ["BROKEN_CODE", "Found", "Looking", "SceneReport", "Session", "WalkReport", "declared", "replay_again"]
+
+BROKEN_CODE = "code"
+"""What the kernel calls it when the code under test ends with an error that is none of ours."""
+
+_PART_OF = {"no-leftovers": "C9", "whole-reads": "C4"}
+"""Properties of the checker that are a part of what a row of `GUARANTEES` declares."""
+
+_HARM = (
+    (BROKEN_CODE,),
+    ("C1", "C2", "C3", "C6", "replaced-data"),  # rows are wrong, and the job is reported as committed
+    ("C5", "C7", "C8", "C9"),  # rows are wrong after something failed
+    ("C4", "whole-reads"),  # rows are seen too early
+    ("C10", "no-leftovers"),  # somebody has to clean up
+)
+"""What breaks, the worst first."""
+
+_RANKS = {name: (group, at) for group, names in enumerate(_HARM) for at, name in enumerate(names)}
+
+_TELL_EVERY = 1000
+"""States between two words of progress."""
+
+
+# --- what is reported -------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Looking:
+    """How far a session is.
+
+    Attributes:
+        states, histories: of this scene, by now; histories only of random ones.
+        broken: properties that broke by now, in any scene.
+    """
+
+    scene: str
+    states: int = 0
+    histories: int = 0
+    broken: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A property that broke, and the first history in which it did.
+
+    Attributes:
+        answer: what is declared of the committer; None if nothing is.
+        actors, faults, steps: how much goes on in the history.
+        history: number of the random history that it is; None if it was found by going through all.
+        eased: whether the history was shrunk.
+    """
+
+    scene: Scene
+    counterexample: Counterexample
+    title: str
+    meaning: str
+    answer: Answer | None
+    actors: int
+    faults: int
+    steps: int
+    history: int | None = None
+    eased: bool = False
+
+    @property
+    def name(self) -> str:
+        """The property's."""
+        return self.counterexample.property
+
+    @property
+    def is_declared(self) -> bool:
+        """Whether the committer is declared not to hold it, at least in some circumstance."""
+        return self.answer is not None and (not self.answer.holds or bool(self.answer.unless))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SceneReport:
+    """What going through a scene has shown.
+
+    Attributes:
+        complete: every history was looked at, equivalent ones once.
+        histories: how many there are; 0 if not all were looked at.
+        broken: names of properties.
+    """
+
+    scene: Scene
+    complete: bool
+    histories: int
+    states: int
+    seconds: float
+    broken: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WalkReport:
+    """What random histories have shown.
+
+    Attributes:
+        next: number of the history to go on with.
+        steps: of all histories.
+        ends: different ends.
+        depth: steps of the longest history.
+    """
+
+    scene: Scene
+    seed: int
+    first: int
+    next: int
+    histories: int
+    steps: int
+    ends: int
+    depth: int
+    seconds: float
+    broken: tuple[str, ...]
+
+
+def declared(committer: str, name: str) -> Answer | None:
+    """What `holdfast committers` says of a property; None if it says nothing."""
+    wanted = _PART_OF.get(name, name)
+    row = next((row for row in GUARANTEES if row.name == wanted), None)
+    return None if row is None else row.answers.get(committer)
+
+
+# --- sessions ---------------------------------------------------------------------------------------------------------
+class Session:
+    """Looks at one committer and remembers the first history in which each property broke.
+
+    Args:
+        properties: names of those that are judged; empty for all. If some are named, it ends when they all broke.
+        until: stop looking, and stop easing, when this holds; asked often.
+        progress: told every thousand states, and after each random history.
+    """
+
+    def __init__(
+        self,
+        committer: Committer,
+        properties: Sequence[str] = (),
+        *,
+        until: Callable[[], bool] = lambda: False,
+        progress: Callable[[Looking], None] = lambda looking: None,
+    ) -> None:
+        self.committer = committer
+        self.properties = tuple(properties)
+        self.found: dict[str, Found] = {}
+        self._until = until
+        self._progress = progress
+
+    @property
+    def is_over(self) -> bool:
+        """Whether there is nothing left to look for, or somebody wants it to stop."""
+        wanted = bool(self.properties) and self.found.keys() >= set(self.properties)
+        return wanted or self._until()
+
+    def explore(self, scene: Scene, budget: Budget = Budget()) -> SceneReport:
+        """Go through every history of a scene, as far as the budget goes."""
+        world = self._world(scene)
+        told = 0
+
+        def progress(now: Exploration) -> None:
+            nonlocal told
+            if now.states >= told + _TELL_EVERY:
+                told = now.states
+                self._progress(Looking(scene=scene.name, states=now.states, broken=self._broken(now.findings)))
+
+        def until(now: Exploration) -> bool:
+            return self._until() or now.findings.keys() >= {one.name for one in world.properties}
+
+        self._progress(Looking(scene=scene.name, broken=self._broken()))
+        result = explore(world, budget=budget, until=until, progress=progress)
+        for one in result.findings.values():
+            self._add(scene, world, Counterexample(world.name, one.property, one.broke, one.choices))
+        return SceneReport(
+            scene=scene,
+            complete=result.complete,
+            histories=result.histories,
+            states=result.states,
+            seconds=result.seconds,
+            broken=_in_order(result.findings),
+        )
+
+    def walk(self, scene: Scene, seed: int, *, first: int = 0, budget: Budget) -> WalkReport:
+        """Go through random histories of a scene, from start to end."""
+        world = self._world(scene)
+        numbers: dict[str, int] = {}
+
+        def progress(now: Walks) -> None:
+            for name in now.findings:
+                numbers.setdefault(name, now.next - 1)
+            looking = Looking(scene=scene.name, histories=now.histories, broken=self._broken(now.findings))
+            self._progress(looking)
+
+        def until(now: Walks) -> bool:
+            return self._until() or now.findings.keys() >= {one.name for one in world.properties}
+
+        result = walk(world, seed=seed, first=first, budget=budget, until=until, progress=progress)
+        for name, counterexample in result.findings.items():
+            self._add(scene, world, counterexample, numbers[name])
+        return WalkReport(
+            scene=scene,
+            seed=seed,
+            first=first,
+            next=result.next,
+            histories=result.histories,
+            steps=result.steps,
+            ends=result.ends,
+            depth=result.depth,
+            seconds=result.seconds,
+            broken=_in_order(result.findings),
+        )
+
+    def ranked(self) -> list[Found]:
+        """What broke: the worst first, and of what is equally bad that first for which the fewest faults are needed."""
+        return sorted(self.found.values(), key=lambda one: (_RANKS[one.name][0], one.faults, _RANKS[one.name]))
+
+    def ease(self, found: Found) -> Found:
+        """The same with less going on; remembered in its place."""
+        if found.eased or self._until():
+            return found
+        world = self._world(found.scene)
+        easier = shrink(world, found.counterexample, until=self._until)
+        self.found[found.name] = replace(self._measured(found.scene, world, easier, found.history), eased=True)
+        return self.found[found.name]
+
+    def story(self, found: Found) -> Story:
+        """What happened, told."""
+        world = self._world(found.scene)
+        return tell(world, found.counterexample, job_teller(world))
+
+    def _world(self, scene: Scene) -> World:
+        return build_world(self.committer, replace(scene, properties=self.properties or scene.properties))
+
+    def _broken(self, more: Iterable[str] = ()) -> tuple[str, ...]:
+        return _in_order({*self.found, *more})
+
+    def _add(self, scene: Scene, world: World, counterexample: Counterexample, history: int | None = None) -> None:
+        if counterexample.property not in self.found:
+            self.found[counterexample.property] = self._measured(scene, world, counterexample, history)
+
+    def _measured(self, scene: Scene, world: World, counterexample: Counterexample, history: int | None) -> Found:
+        name = counterexample.property
+        judged = next((one for one in world.properties if one.name == name), None)
+        steps = replay(world, counterexample.choices).steps
+        return Found(
+            scene=scene,
+            counterexample=counterexample,
+            title=name if judged is None else judged.title,
+            meaning="no step ends with an error that is none of ours" if judged is None else judged.meaning,
+            answer=declared(self.committer.name, name),
+            actors=len({step.actor for step in steps}),
+            faults=sum(step.fault is not None for step in steps),
+            steps=len(steps),
+            history=history,
+        )
+
+
+# --- saved counterexamples --------------------------------------------------------------------------------------------
+def replay_again(counterexample: Counterexample) -> Story | None:
+    """A saved history, gone through again with the present code.
+
+    Returns:
+        Its story up to where the property breaks, or None if it holds by now. Where the saved history is at its end and
+        the code by now does more, and the property is about ends, it goes on to the end, and nothing more goes wrong.
+
+    Raises:
+        InvalidRequestError: there is no such world or property, or the history does not fit the code any more.
+    """
+    name = counterexample.property
+    world = find_world(counterexample.world, () if name == BROKEN_CODE else (find_property(name),))
+    replay(world, counterexample.choices)
+    try:
+        again = shrink(world, counterexample, replays=0)
+    except InvalidRequestError:
+        return None
+    return tell(world, again, job_teller(world))
+
+
+# --- order ------------------------------------------------------------------------------------------------------------
+def _in_order(names: Iterable[str]) -> tuple[str, ...]:
+    order = [BROKEN_CODE, *PROPERTIES]
+    return tuple(sorted(names, key=order.index))
