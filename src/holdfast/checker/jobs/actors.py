@@ -15,10 +15,18 @@ from holdfast.checker.jobs.output import DESTINATION, HOME, content, directory, 
 from holdfast.checker.kernel.calls import Call
 from holdfast.checker.kernel.process import Port
 from holdfast.checker.simulated_store import SimulatedStore
-from holdfast.commit import CommitContext, CommitSettings, Committer, JobRecord, Place, SaveMode, TaskCommit
+from holdfast.commit import (
+    CommitContext,
+    CommitSettings,
+    Committer,
+    JobRecord,
+    Place,
+    SaveMode,
+    TaskAttempt,
+    TaskCommit,
+)
 from holdfast.commit.recovery import recover
 from holdfast.commit.snapshot import read_snapshot
-from holdfast.commit.task import TaskAttempt
 from holdfast.errors import HoldfastError
 from holdfast.seams import SerialRunner
 from holdfast.stores.base import Capabilities
