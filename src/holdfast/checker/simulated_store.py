@@ -113,9 +113,11 @@ class StoreResource:
         ways = [Alternative(state=after, reply=reply)]
         if call.operation in _FAULTLESS:
             return ways
+        silence = Reply(error=OutcomeUnknownError("the store did not answer: read before repeating", key=_key(call)))
         if after is not state:
-            lost = Reply(error=OutcomeUnknownError("the reply is lost: read before repeating", key=_key(call)))
-            ways.append(Alternative(state=after, reply=lost, label="reply lost", fault=Fault.LOST_REPLY))
+            ways.append(Alternative(state=after, reply=silence, label="reply lost", fault=Fault.LOST_REPLY))
+        if call.operation not in _READS:  # the caller cannot tell it from a lost reply
+            ways.append(Alternative(state=state, reply=silence, label="request lost", fault=Fault.FAILURE))
         failed = Reply(error=UnavailableError("the store is not available: repeat later", key=_key(call)))
         ways.append(Alternative(state=state, reply=failed, label="fails", fault=Fault.FAILURE))
         if call.operation in _LISTINGS and reply.error is None:

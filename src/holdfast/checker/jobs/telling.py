@@ -136,7 +136,8 @@ class _Words:
         if event.fault is Fault.LOST_REPLY:
             return ", but the reply is lost"
         if event.fault is Fault.FAILURE:
-            return ", but the call fails and does nothing"
+            lost = event.label == "request lost"
+            return ", but the request is lost" if lost else ", but the call fails and does nothing"
         if event.fault is Fault.STALE_LISTING:
             unseen = event.label.removeprefix("does not show ")
             return f", and the listing does not show {self.name(event, unseen)}"
