@@ -202,8 +202,8 @@ def _commit_job(
     ctx = measure.ctx
     check_messages(job, commits, tasks)
     with measure.stage("job_stage_load_manifests"):
-        require_job(ctx, job.job)
         names = list_pendingsets(ctx, job)
+        require_job(ctx, job.job)  # after the listing: one of a directory that is gone shows nothing
     try:
         published = _publish(measure, job, names, resolve)
     except Exception:

@@ -31,7 +31,9 @@ from holdfast.stores.base import iter_objects
 __all__ = [
     "announce_job",
     "find_jobs",
+    "list_ended_jobs",
     "list_pendingsets",
+    "list_saved_pendingsets",
     "load_pendingset",
     "pendingset_path",
     "require_job",
@@ -152,6 +154,19 @@ def find_jobs(ctx: CommitContext) -> Iterator[tuple[CommitContext, JobRecord, fl
             yield below, record, at_s
 
 
+def list_ended_jobs(ctx: CommitContext) -> Iterator[tuple[JobId, float]]:
+    """Jobs of any destination that are in the shared directory without a record, and when each last wrote there.
+
+    The record goes last, so such a job is over, and an attempt of it went on.
+    """
+    for job, at_s in sorted(staged_jobs(ctx).items()):
+        staging = staging_context(ctx)
+        try:
+            staging.store.head(staging.key(f"{job}/{_RECORD}"))
+        except NotFoundError:
+            yield job, at_s
+
+
 def _below(ctx: CommitContext, url: str) -> CommitContext | None:
     own, url = ctx.url.rstrip("/"), url.rstrip("/")
     if url == own:
@@ -170,6 +185,13 @@ def pendingset_path(job: JobRecord, owner: FileOwner) -> str:
 def list_pendingsets(ctx: CommitContext, job: JobRecord) -> list[str]:
     """The pending sets of committed tasks, relative to the job's part of the shared directory, by task."""
     return [f"{directory}/{_PENDINGSET}" for directory in list_v1_tasks(shared_context(ctx, job.job), job)]
+
+
+def list_saved_pendingsets(ctx: CommitContext, job: JobId) -> list[str]:
+    """All pending sets of a job, also those of attempts that have not committed."""
+    shared = shared_context(ctx, job)
+    found = (info.key[len(shared.prefix) :] for info in iter_objects(shared.store, shared.prefix))
+    return [path for path in found if path.endswith(f"/{_PENDINGSET}")]
 
 
 def load_pendingset(measure: Measure, job: JobId, path: str) -> PendingSet:

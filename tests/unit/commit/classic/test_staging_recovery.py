@@ -13,7 +13,7 @@ from holdfast.commit.success import read_success
 from holdfast.stores.base import ObjectStore, iter_uploads
 from holdfast.stores.faulty import Fault, FaultMode, Faulty, SimulatedCrash, crash_at
 from holdfast.stores.intercept import InterceptedStore, Operation
-from tests.unit.commit.classic.attempts import HOME, faulty_context, open_attempt, run_attempt
+from tests.unit.commit.classic.attempts import HOME, Before, faulty_context, open_attempt, run_attempt
 from tests.unit.commit.committer_jobs import Bucket
 
 STAGING = ["staging-directory", "staging-partitioned"]
@@ -192,3 +192,18 @@ def test_a_record_that_cannot_be_read_is_kept(committer: str) -> None:
     assert bucket.shared.get(pendingset) == b"{broken" and len(list(iter_uploads(bucket.store, ""))) == 2
     bucket.shared.put(f"holdfast-staging/{job.job}/job.json", b"{broken")
     assert list(leftovers(bucket)) == [], "emr knows that the uploads are a staged job's"
+
+
+@_each
+def test_what_an_attempt_saves_after_the_end_of_its_job_goes(committer: str) -> None:
+    """The job's record is gone by then. Without its pending set nobody would find an upload of the caller's naming."""
+    bucket = Bucket(committer)
+    ctx = bucket.context()
+    job = bucket.start(ctx)
+    race = Before(Operation.UPLOAD_PART, lambda: bucket.value.abort_job(ctx, job))
+    late = bucket.context(store=InterceptedStore(bucket.store, race))
+    run_attempt(bucket, late, job, 0, {"day=1/chosen": b"late"})
+    assert bucket.debris() != []
+    assert list(leftovers(bucket, "out put/dataset2/")) == [], "the set names another destination"
+    assert set(finish_all(bucket)) == {Action.CLEAN}
+    assert bucket.debris() == [] and bucket.visible() == {}
