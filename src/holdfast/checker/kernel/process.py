@@ -146,6 +146,7 @@ class Processes:
         self.conflicts: list[int] = []  # by footprint: bits of those that it does not commute with
         self.places: list[Place] = []
         self.runs = 0
+        self._starts: dict[int, Place] = {}
         self._ends: dict[str, Place] = {}
         self.dead = self._place(None, None, None)
 
@@ -153,8 +154,10 @@ class Processes:
         return self._replies.number((canonical(reply.value), canonical(reply.error)), reply)
 
     def start(self, actor: int, states: Mapping[str, object]) -> Place:
-        """Where an actor is before its first call."""
-        return self._run(actor, None, None, states)
+        """Where an actor is before its first call; every history of a world begins in the same `states`."""
+        if actor not in self._starts:
+            self._starts[actor] = self._run(actor, None, None, states)
+        return self._starts[actor]
 
     def after(self, actor: int, place: Place, number: int, states: Mapping[str, object]) -> Place:
         """Where an actor is after the reply of that number.
@@ -275,9 +278,10 @@ class Processes:
         is_forgotten = self._forgets(call)
         if parent is None or is_forgotten is None:
             return None
-        kept: list[object] = []
+        path = self._path(parent)
+        kept: list[object] = [path[0].number]  # whose history it is
         last = reply
-        for place in reversed(self._path(parent)):
+        for place in reversed(path):
             assert place.call is not None and last is not None
             if not is_forgotten(place.call):
                 kept.append((place.identity, self.reply_number(last)))
