@@ -102,17 +102,16 @@ def _show_walks(walks: WalkReport, committer: Committer, wish: Wish, out: Output
 
 def _summary(outcome: Outcome) -> str:
     scenes, walks = outcome.scenes, outcome.walks
+    whole = bool(scenes) and all(report.complete for report in scenes) and not outcome.interrupted
     if walks is not None:
-        extent = f"{_many(walks.histories, 'random history', 'random histories')}"
+        extent = _many(walks.histories, "random history", "random histories")
     else:
-        histories = sum(report.histories for report in scenes)
-        states = sum(report.states for report in scenes)
-        extent = f"{counted(len(scenes), 'scene')}, {_count(histories)} histories, {states:,} states"
+        extent = f"{counted(len(scenes), 'scene')}, {sum(report.states for report in scenes):,} states"
+    if whole:
+        extent += f", {_count(sum(report.histories for report in scenes))} histories"
     if outcome.told:
         return f"{_many(len(outcome.told), 'property', 'properties')} broken in {extent}"
-    if all(report.complete for report in scenes) and not outcome.interrupted:
-        return f"nothing found in {extent}{'' if walks else ': those are all that there are'}"
-    return f"nothing found in {extent}, which are not all that there are"
+    return f"nothing found in {extent}: {'those are' if whole else 'not'} all that there are"
 
 
 def _heading(found: Found) -> str:

@@ -9,6 +9,7 @@ import click
 
 from holdfast.cli.arguments import Reach, on_store, reports
 from holdfast.cli.output import Output
+from holdfast.cli.side_by_side import Marked, show_side_by_side
 
 if TYPE_CHECKING:
     from holdfast.commit import Committer
@@ -129,48 +130,15 @@ def _sentence(answer: Answer) -> str:
 
 
 def _guarantee_tables(names: Sequence[str], out: Output) -> None:
-    """Guarantees as rows, committers as columns, as many side by side as the screen has room for."""
+    """Guarantees as rows, committers as columns."""
     from holdfast.commit.guarantees import GUARANTEES
 
-    groups: dict[tuple[Answer, ...], list[str]] = {}
-    for name in names:
-        groups.setdefault(tuple(row.answers[name] for row in GUARANTEES), []).append(name)
-    notes = list(dict.fromkeys(answer.unless for answers in zip(*groups, strict=True) for answer in answers))
-    notes = [note for note in notes if note]
-    columns = [(_head(group), [_cell(answer, notes) for answer in answers]) for answers, group in groups.items()]
-    titles = [row.title for row in GUARANTEES]
-    for some in _fitting(columns, out.width - 2 - max(map(len, titles))):
-        cells = zip(titles, *(column for _head, column in some), strict=True)
-        out.table(["guarantee", *(head for head, _column in some)], list(cells))
-    for number, note in enumerate(notes, start=1):
-        out.say(f"{_mark(number)} unless {note}")
+    show_side_by_side(
+        [row.title for row in GUARANTEES],
+        {name: [_cell(row.answers[name]) for row in GUARANTEES] for name in names},
+        out,
+    )
 
 
-def _fitting(columns: Sequence[tuple[str, list[str]]], room: int) -> Iterable[Sequence[tuple[str, list[str]]]]:
-    some: list[tuple[str, list[str]]] = []
-    used = 0
-    for head, cells in columns:
-        wide = 2 + max(len(line) for line in [*head.split("\n"), *cells])
-        if some and used + wide > room:
-            yield some
-            some, used = [], 0
-        some.append((head, cells))
-        used += wide
-    yield some
-
-
-def _head(group: Sequence[str]) -> str:
-    """Names that take as little room as they can: ``two_`` above ``phase``, ``staging-*`` for both."""
-    families = {name.partition("-")[0] for name in group}
-    if len(group) > 1 and len(families) == 1:
-        return f"{families.pop()}-*"
-    return "\n".join(name.replace("-", "-\n").replace("_", "_\n") for name in group)
-
-
-def _cell(answer: Answer, notes: Sequence[str]) -> str:
-    word = "yes" if answer.holds else "no"
-    return word + _mark(notes.index(answer.unless) + 1) if answer.unless else word
-
-
-def _mark(number: int) -> str:
-    return "".join("⁰¹²³⁴⁵⁶⁷⁸⁹"[int(digit)] for digit in str(number))
+def _cell(answer: Answer) -> Marked:
+    return Marked("yes" if answer.holds else "no", (f"unless {answer.unless}",) if answer.unless else ())
