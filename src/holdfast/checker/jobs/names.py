@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from holdfast.checker.jobs.experiments import EXPERIMENTS, build_experiment
 from holdfast.checker.jobs.properties import PROPERTIES
 from holdfast.checker.jobs.scenes import LARGE, SCENES, SMALL
 from holdfast.checker.jobs.worlds import Scene, build_world
@@ -56,12 +57,14 @@ def find_world(name: str, properties: Sequence[str] = ()) -> World:
     """The world with that name, ``committer/scene``: the one in which a counterexample replays.
 
     Args:
-        properties: those that are judged; empty for all of the scene.
+        properties: those that are judged; empty for all of the scene. Experiments have their own.
 
     Raises:
         InvalidRequestError: there is none of that name.
     """
     committer, _, scene = name.partition("/")
+    if scene in EXPERIMENTS:  # they have few properties, all of them about one row of a table
+        return build_experiment(find_committer(committer), EXPERIMENTS[scene])
     found = find_scene(scene)
     return build_world(find_committer(committer), replace(found, properties=tuple(properties) or found.properties))
 

@@ -1,7 +1,8 @@
 """What attempts write, so that whoever finds a file knows whose it is: its content says so.
 
 Attempts at a task write overlapping and differing files, as repetitions of real tasks do whose input came in another
-order: attempt ``a`` writes its ``n``-th file into partition ``n + a``.
+order: all write their first file into partition 0, attempt ``a`` its ``n``-th one into partition ``n + a``. So with
+names that do not tell the attempt, the first file replaces that of another attempt, and the others lie beside.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def content(job: str, task: int, attempt: int, number: int) -> bytes:
 
 def directory(attempt: int, number: int) -> str:
     """The partition that a file goes into."""
-    return f"day={number + attempt}"
+    return f"day={number + attempt if number else 0}"
 
 
 def files_of(job: str, task: int, attempt: int, files: int) -> frozenset[Origin]:

@@ -16,7 +16,7 @@ from holdfast.checker.jobs.actors import write_files
 from holdfast.checker.jobs.bench import Bench
 from holdfast.checker.jobs.cluster import Attempt, Phase, attempt_actor
 from holdfast.checker.jobs.judging import in_words, of_main, told_finished, was_told, winners
-from holdfast.checker.jobs.output import DESTINATION, HOME, Origin, files_of, visible
+from holdfast.checker.jobs.output import DESTINATION, HOME, Origin, directory, files_of, visible
 from holdfast.checker.jobs.properties import PROPERTIES
 from holdfast.checker.jobs.watched import watched
 from holdfast.checker.kernel.world import Property, View
@@ -268,8 +268,9 @@ def _task_commit(bench: Bench, name: str) -> Property:
         just_died = attempt_actor(task, attempt) in now.dead and now.dead != watched(before).dead
         if not just_died or now.lost[task][attempt] is not Attempt.COMMITTING or now.phase is not Phase.RUNNING:
             return None  # from the job commit on, the driver shows files, too
-        there = files_of("main", task, attempt, bench.setting.files) & frozenset(visible(after).values())
-        if len(there) == bench.setting.files:
+        mine, found_there = files_of("main", task, attempt, bench.setting.files), visible(after)
+        there = mine & frozenset(found_there.values())
+        if all(origin in there or _is_replaced(origin, found_there) for origin in mine):
             return None
         if there:
             return (
@@ -283,6 +284,15 @@ def _task_commit(bench: Bench, name: str) -> Property:
         title="atomic task commit",
         meaning="a task commit that dies half way has done all or nothing",
         step=step,
+    )
+
+
+def _is_replaced(origin: Origin, found: Mapping[str, Origin]) -> bool:
+    """Whether another attempt's file lies where this one has to have been."""
+    folder = f"{directory(origin.attempt, origin.number)}/"
+    return any(
+        path.startswith(folder) and other.task == origin.task and other.number == origin.number and other != origin
+        for path, other in found.items()
     )
 
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 
 from holdfast.checker.jobs.names import find_property, find_world
 from holdfast.checker.jobs.properties import PROPERTIES
+from holdfast.checker.jobs.questions import ASKED
 from holdfast.checker.jobs.telling import job_teller
 from holdfast.checker.jobs.worlds import Scene, build_world
 from holdfast.checker.kernel.counterexample import Counterexample
@@ -29,12 +30,22 @@ from holdfast.commit import Committer
 from holdfast.commit.guarantees import GUARANTEES, Answer
 from holdfast.errors import InvalidRequestError
 
-__all__ = ["BROKEN_CODE", "Found", "Looking", "SceneReport", "Session", "WalkReport", "declared", "replay_again"]
+__all__ = [
+    "BROKEN_CODE",
+    "PART_OF",
+    "Found",
+    "Looking",
+    "SceneReport",
+    "Session",
+    "WalkReport",
+    "declared",
+    "replay_again",
+]
 
 BROKEN_CODE = "code"
 """What the kernel calls it when the code under test ends with an error that is none of ours."""
 
-_PART_OF = {"no-leftovers": "C9", "whole-reads": "C4"}
+PART_OF = {"no-leftovers": "C9", "whole-reads": "C4"}
 """Properties of the checker that are a part of what a row of `GUARANTEES` declares."""
 
 _HARM = (
@@ -144,7 +155,7 @@ class WalkReport:
 
 def declared(committer: str, name: str) -> Answer | None:
     """What `holdfast committers` says of a property; None if it says nothing."""
-    wanted = _PART_OF.get(name, name)
+    wanted = PART_OF.get(name, name)
     row = next((row for row in GUARANTEES if row.name == wanted), None)
     return None if row is None else row.answers.get(committer)
 
@@ -293,7 +304,8 @@ def replay_again(counterexample: Counterexample) -> Story | None:
         InvalidRequestError: there is no such world or property, or the history does not fit the code any more.
     """
     name = counterexample.property
-    world = find_world(counterexample.world, () if name == BROKEN_CODE else (find_property(name),))
+    known = name == BROKEN_CODE or name in ASKED
+    world = find_world(counterexample.world, () if known else (find_property(name),))
     replay(world, counterexample.choices)
     try:
         again = shrink(world, counterexample, replays=0)

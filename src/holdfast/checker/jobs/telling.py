@@ -385,6 +385,7 @@ _CLUSTER_ACTS: dict[str, _ActOf] = {
     "lose": _lose,
     "cancel": partial(_says, "cancels the job", Weight.TURN),
     "take_over": _take_over,
+    "restart": partial(_says, "goes on with the job as its next attempt", Weight.TURN),
     "take_for_dead": partial(_says, "takes the driver for dead", Weight.TURN),
     "tell": _tell,
 }

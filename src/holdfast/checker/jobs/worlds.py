@@ -82,7 +82,7 @@ def build_world(committer: Committer, scene: Scene) -> World:
         attempts=scene.attempts,
         files=scene.files,
         order=scene.order,
-        mode=scene.mode,
+        mode=_mode(committer, scene),
     )
     bystanders = _fill(setting, scene, stores)
     bench = Bench(setting, stores, bystanders)
@@ -97,6 +97,12 @@ def build_world(committer: Committer, scene: Scene) -> World:
         observed=is_observed,
         forgets=forgets,
     )
+
+
+def _mode(committer: Committer, scene: Scene) -> SaveMode:
+    """The scene's, or where a committer overwrites nothing but the partitions that it writes, that."""
+    overwrites = scene.mode is SaveMode.OVERWRITE and scene.mode not in committer.modes
+    return SaveMode.OVERWRITE_PARTITIONS if overwrites else scene.mode
 
 
 def _stores(committer: Committer, scene: Scene) -> dict[str, dict[str, Any]]:
