@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from typing import cast
+
 from holdfast.checker.jobs.bench import Bench, cluster_of
+from holdfast.checker.jobs.cluster import Told
 from holdfast.checker.jobs.judging import in_words, of_main, was_told, winners
+from holdfast.checker.jobs.output import DESTINATION, HOME
 from holdfast.checker.kernel.world import Property, View
+from holdfast.commit import layout
+from holdfast.commit.codec import decode_entry
+from holdfast.commit.records import Kind
+from holdfast.stores.memory import MemoryImage
 
 __all__ = ["decided_once"]
 
 
 def decided_once(bench: Bench) -> Property:
-    """No two drivers are told different outcomes, and what one was told is what recovery ends with."""
+    """No two drivers are told different outcomes, and what one was told is what recovery ends with.
+
+    A committer that keeps a log has one decision about the job in it, and that is what drivers were told.
+    """
+    keeps_log = bench.setting.committer.leftovers is None
 
     def step(before: View, after: View, actor: str) -> str | None:
         committed, aborted = was_told(after, "committed"), was_told(after, "aborted")
@@ -28,7 +42,7 @@ def decided_once(bench: Bench) -> Property:
         if committed and lost:
             who = committed[0].who
             return f"{who} was told that the job is committed, and after recovery there is no {in_words(lost[0])}"
-        return None
+        return _other_in_log(view, committed, aborted) if keeps_log else None
 
     return Property(
         name="C8",
@@ -37,3 +51,25 @@ def decided_once(bench: Bench) -> Property:
         step=step,
         end=end,
     )
+
+
+def _other_in_log(view: View, committed: Sequence[Told], aborted: Sequence[Told]) -> str | None:
+    """What the log says of the job, if it is not what drivers were told. Histories are too short for it to be trimmed.
+
+    Whoever was told that the job is aborted may have found that nobody can commit it any more: that needs no decision.
+    """
+    job = cluster_of(view).job
+    if job is None:
+        return None
+    image = cast("MemoryImage", view.states[DESTINATION])
+    log = re.compile(rf"{re.escape(HOME)}{layout.LOG}(\d+)\.json")
+    entries = ((key, log.fullmatch(key), found.data) for key, found in sorted(image.objects.items()))
+    decisions = [decode_entry(key, int(match[1]), data) for key, match, data in entries if match is not None]
+    kinds = [entry.kind for entry in decisions if entry.job == job.job]
+    if len(kinds) > 1:
+        return f"the log decides the job more than once: {', then '.join(kind.value for kind in kinds)}"
+    if committed and Kind.COMMIT not in kinds:
+        return f"{committed[0].who} was told that the job is committed, and the log does not say so"
+    if aborted and Kind.COMMIT in kinds:
+        return f"{aborted[0].who} was told that the job is aborted, and the log says that it is committed"
+    return None
