@@ -1,0 +1,86 @@
+"""What the papers say of the committers of today: the checker finds it, and tells it in at most 15 sentences.
+
+Sources: paper 000, Table V; paper 002, "Why the V2 committer is incorrect".
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from holdfast.checker.jobs.cluster import Order
+from holdfast.checker.jobs.scenes import SCENES
+from holdfast.checker.jobs.telling import job_teller
+from holdfast.checker.jobs.worlds import Scene, build_world
+from holdfast.checker.kernel.calls import Fault
+from holdfast.checker.kernel.counterexample import Counterexample
+from holdfast.checker.kernel.explore import Budget, explore
+from holdfast.checker.kernel.shrink import shrink
+from holdfast.checker.story import tell
+from holdfast.commit import COMMITTERS
+
+_STATES = 20_000
+"""Seconds of exploration, where a minute is allowed."""
+
+_SENTENCES = 15
+
+_PARTITION = SCENES["partition"]
+_ONE_BY_ONE = Scene(
+    name="one-by-one",
+    summary="an attempt is cut off from the driver while it commits, another one takes over, and both go on",
+    tasks=1,
+    speculation=False,
+    order=Order.ASK_FIRST,
+    budgets={Fault.PARTITION: 1},
+)
+_MOVES_FILE_BY_FILE = replace(_ONE_BY_ONE, name="no-directory-rename", store={"rename_dir": False})
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    """What goes wrong is logged by the code under test, in every history anew."""
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+@pytest.mark.parametrize(
+    ("committer", "scene", "name", "says"),
+    [
+        pytest.param("file-v2", _PARTITION, "C4", "no driver has begun to commit", id="file-v2-early-output"),
+        pytest.param("file-v2", _PARTITION, "C2", "beside the files of the attempt", id="file-v2-mixed-attempts"),
+        pytest.param("file-v1", _MOVES_FILE_BY_FILE, "C2", "beside the files", id="file-v1-no-directory-rename"),
+        pytest.param("magic", _PARTITION, "C3", "driver accepted attempt 1", id="magic-late-pendingset"),
+        pytest.param("direct", SCENES["asking"], "C4", "no driver has begun to commit", id="direct-early-output"),
+        pytest.param("direct", SCENES["asking"], "C2", "beside the files", id="direct-speculation"),
+        pytest.param("direct", _PARTITION, "C5", "is aborted, and the destination shows", id="direct-no-abort"),
+        pytest.param("direct", _PARTITION, "C6", "task 0 attempt", id="direct-partition"),
+        pytest.param("stocator", SCENES["asking"], "C4", "no driver has begun", id="stocator-early-output"),
+        pytest.param("stocator", _PARTITION, "C6", "task 0 attempt", id="stocator-partition"),
+        pytest.param("emr", SCENES["asking"], "C4", "no driver has begun", id="emr-committed-output"),
+        pytest.param("emr", _PARTITION, "C2", "beside the files", id="emr-partition"),
+    ],
+)
+def test_it_is_found_shrunk_and_told(committer: str, scene: Scene, name: str, says: str) -> None:
+    world = build_world(COMMITTERS[committer], scene)
+    found = explore(world, budget=Budget(states=_STATES), until=lambda now: name in now.findings)
+    assert name in found.findings, f"{found.states} states, {found.findings}"
+    finding = found.findings[name]
+    first = Counterexample(world.name, name, finding.broke, finding.choices)
+    easy = shrink(world, first)
+    assert len(easy.choices) <= len(first.choices)
+    assert says in easy.broke
+    story = tell(world, easy, job_teller(world))
+    assert 0 < len(story.sentences) <= _SENTENCES
+    assert story.verdict == easy.broke
+    assert f"Broken: {name} " in "\n".join(story.lines())
+
+
+def test_on_a_store_that_renames_directories_file_v1_does_not_mix_attempts() -> None:
+    """The other half of the finding: it is the missing rename that mixes attempts one after the other."""
+    found = explore(build_world(COMMITTERS["file-v1"], _ONE_BY_ONE), budget=Budget(states=_STATES))
+    assert found.complete
+    assert not {"C1", "C2"} & found.findings.keys()
