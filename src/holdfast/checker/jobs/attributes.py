@@ -10,11 +10,11 @@ What the paper leaves open, and how it is read here:
   tasks, and knows the reports of these alone: Hadoop's job history tells which tasks committed, not what they said.
 - *Abortable task*: aborted before it is told to commit, as the paper requires of "an uncommitted task" (II.A). That an
   upload waits until the job's end counts as a circumstance, since the S3A committers abort uploads then (VI).
-- *Abortable job*: True in the paper also for `direct` and EMR, whose aborts take nothing back. So it must mean that a job
-  can be undone by what it left: by its abort or by hand, by the names of the files. What the abort does by itself is a
+- *Abortable job*: True in the paper also for `direct` and EMR, whose aborts take nothing back. So it must mean that a
+  job can be undone: by its abort or by hand, by the names of the files. What the abort does by itself is told as a
   circumstance.
-- *Uncommitted output*: what an attempt writes before it is told to commit. EMR's is False in the paper although its task
-  commit shows file after file, so that is a circumstance.
+- *Uncommitted output*: what an attempt writes before it is told to commit. EMR's is False in the paper although its
+  task commit shows file after file, so that is a circumstance.
 - *Atomic task commit*: an attempt dies in its task commit. Then none or all of its files are visible; where none is,
   the next attempt and the job commit make a right job of it. `direct` has shown all by then, so its task commit is
   atomic, and that the next attempt's files lie beside them is told by the rows above.
@@ -29,8 +29,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from holdfast.checker.jobs.experiments import EXPERIMENTS, build_experiment
+from holdfast.checker.jobs.session import BROKEN_CODE
 from holdfast.checker.kernel.counterexample import Counterexample
-from holdfast.checker.kernel.explore import Budget, Exploration, Finding, explore
+from holdfast.checker.kernel.explore import Budget, Exploration, explore
 from holdfast.commit import Committer
 from holdfast.commit.guarantees import (
     BOTH_COMMIT,
@@ -222,7 +223,8 @@ def answer(attribute: Attribute, explored: Mapping[str, Exploration]) -> Explore
 
 def _found(question: Question, explored: Mapping[str, Exploration]) -> Counterexample | None:
     for world in question.worlds:
-        found: Finding | None = explored[world].findings.get(question.property)
+        findings = explored[world].findings
+        found = findings.get(question.property) or findings.get(BROKEN_CODE)
         if found is not None:
             return Counterexample(explored[world].world, found.property, found.broke, found.choices)
     return None

@@ -2,7 +2,7 @@
 
 Worked composition::
 
-    table = build_table(progress=lambda done: print(done.committer, done.what))
+    table = build_table(progress=lambda now: print(now.world, now.states))
     for row in table.rows:
         print(row.title, [table.cell(row.name, name).holds for name in table.committers])
     for cell in table.differences():
@@ -11,14 +11,26 @@ Worked composition::
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from holdfast.checker.kernel.counterexample import Counterexample
-from holdfast.checker.kernel.explore import Budget
-from holdfast.commit.guarantees import Answer, Guarantee
+from holdfast.checker.jobs.attributes import ATTRIBUTES, Explored, explore_attributes
+from holdfast.checker.jobs.invariants import explore_invariants, invariant_worlds
+from holdfast.checker.jobs.names import find_committer
+from holdfast.checker.jobs.reasons import REASONS, paper_answer
+from holdfast.checker.kernel.counterexample import Counterexample, encode
+from holdfast.checker.kernel.explore import Budget, Exploration
+from holdfast.commit import COMMITTERS
+from holdfast.commit.guarantees import GUARANTEES, Answer, Guarantee
+from holdfast.errors import InvalidRequestError
+from holdfast.seams import Clock, SystemClock
 
-__all__ = ["Cell", "Progress", "Table", "build_table"]
+__all__ = ["STATES", "Cell", "Progress", "Table", "build_table"]
+
+STATES = 10_000
+"""Of each world of C1 to C10, unless the budget says otherwise: about two minutes for all committers. `holdfast check`
+of one committer goes through all of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,13 +38,12 @@ class Progress:
     """How far `build_table` has come.
 
     Attributes:
-        what: the world that was explored last; its name begins with the committer's.
+        world: the one that was explored last; its name begins with the committer's.
         done, total: worlds.
         states: of all worlds by now.
     """
 
-    committer: str
-    what: str
+    world: str
     done: int
     total: int
     states: int
@@ -44,20 +55,22 @@ class Cell:
 
     Attributes:
         row: name of the guarantee.
+        wanted: the answer that a user wishes for.
         holds: as found, where the question is the paper's.
         unless: circumstances in which the opposite was found, in the words of `holdfast.commit.guarantees`.
         because: what was found, one sentence.
         paper: what papers 000 or 002 answer; None if they do not.
         declared: what `holdfast committers` says.
         states, histories: that were gone through for the answer.
-        complete: whether these were all; if not, what is not found may still be there.
-        counterexample: the history that decides the answer, or that shows a circumstance; replays in
-            `find_world(counterexample.world)`.
+        complete: whether these were all, or a counterexample decides; if not, what was not found may still be there.
+        counterexample: the history that decides the answer, or that shows a circumstance; replays in the world of its
+            name.
         reason: why the answer differs from the paper's or from the declared one; empty where it does not.
     """
 
     committer: str
     row: str
+    wanted: bool
     holds: bool
     unless: tuple[str, ...]
     because: str
@@ -72,12 +85,21 @@ class Cell:
     @property
     def agrees_with_paper(self) -> bool | None:
         """None where the papers say nothing."""
-        raise NotImplementedError
+        return None if self.paper is None else self.holds == self.paper
 
     @property
     def agrees_with_declaration(self) -> bool:
-        """Whether what is declared is what was found, with its circumstance if there is one."""
-        raise NotImplementedError
+        """Whether what is declared is what was found.
+
+        A bad answer that was found in one circumstance alone is what "yes, unless" declares; so is a good one with that
+        circumstance. For C1 to C10 a declared circumstance need not be found: no scene may have it.
+        """
+        if self.declared.holds != self.wanted:
+            return self.holds == self.declared.holds
+        if self.declared.unless:
+            shown = self.declared.unless in self.unless or (self.row not in ATTRIBUTES and not self.unless)
+            return shown and (self.holds == self.wanted or set(self.unless) == {self.declared.unless})
+        return self.holds == self.wanted and not self.unless
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +109,7 @@ class Table:
     Attributes:
         rows: of `GUARANTEES`, those that were asked for.
         cells: by (name of the row, name of the committer).
+        states: that were gone through.
     """
 
     committers: tuple[str, ...]
@@ -99,31 +122,117 @@ class Table:
         """One answer."""
         return self.cells[row, committer]
 
-    def groups(self) -> list[tuple[str, ...]]:
-        """Committers whose columns are equal, for a table that has one column for each group."""
-        raise NotImplementedError
-
     def differences(self) -> list[Cell]:
-        """Cells that differ from the paper or from the declaration, each with its reason."""
-        raise NotImplementedError
+        """Cells that differ from the paper or from the declaration, each with its reason, row by row."""
+        return [
+            cell for cell in self.cells.values() if cell.agrees_with_paper is False or not cell.agrees_with_declaration
+        ]
 
     def document(self) -> dict[str, object]:
-        """The table for ``--json``; counterexamples replay."""
-        raise NotImplementedError
+        """The table for ``--json``. What it says of time differs from run to run; counterexamples replay."""
+        return {
+            "format": "holdfast-table/1",
+            "committers": list(self.committers),
+            "rows": [
+                {
+                    "name": row.name,
+                    "title": row.title,
+                    "meaning": row.meaning,
+                    "wanted": row.wanted,
+                    "cells": {name: _document(self.cells[row.name, name]) for name in self.committers},
+                }
+                for row in self.rows
+            ],
+            "states": self.states,
+            "seconds": round(self.seconds, 1),
+        }
 
 
+def _document(cell: Cell) -> dict[str, object]:
+    declared = cell.declared
+    return {
+        "holds": cell.holds,
+        "unless": list(cell.unless),
+        "because": cell.because,
+        "paper": cell.paper,
+        "declared": {"holds": declared.holds, "unless": declared.unless or None, "why": declared.why},
+        "agrees_with_paper": cell.agrees_with_paper,
+        "agrees_with_declaration": cell.agrees_with_declaration,
+        "reason": cell.reason or None,
+        "states": cell.states,
+        "histories": cell.histories,
+        "complete": cell.complete,
+        "counterexample": None if cell.counterexample is None else json.loads(encode(cell.counterexample)),
+    }
+
+
+# --- making it --------------------------------------------------------------------------------------------------------
 def build_table(
     committers: Sequence[str] = (),
     rows: Sequence[str] = (),
     *,
-    progress: Callable[[Progress], None] = lambda done: None,
+    progress: Callable[[Progress], None] = lambda now: None,
     budget: Budget = Budget(),
+    clock: Clock | None = None,
 ) -> Table:
-    """Explore every committer and compare.
+    """Explore committers and compare.
+
+    Guarantee: the same code gives the same table, but for the time, and for the extent if the budget is one of seconds.
 
     Args:
         committers, rows: names; all if empty.
         progress: told after each world.
-        budget: of each world of C1 to C10; the worlds of Table V are gone through in full.
+        budget: of each world of C1 to C10; `STATES` of each if it says nothing of states. The worlds of Table V are
+            gone through in full, as far as its seconds go.
+
+    Raises:
+        InvalidRequestError: no such committer or row.
     """
-    raise NotImplementedError
+    clock = clock or SystemClock()
+    started_s = clock.elapsed_s()
+    chosen = [find_committer(name) for name in committers] or list(COMMITTERS.values())
+    wanted = tuple(row for row in GUARANTEES if not rows or row.name in rows)
+    if unknown := set(rows) - {row.name for row in wanted}:
+        raise InvalidRequestError("unknown row: see holdfast committers", row=min(unknown))
+    attributes = [row.name for row in wanted if row.name in ATTRIBUTES]
+    invariants = [row.name for row in wanted if row.name not in ATTRIBUTES]
+    worlds = len({world for name in attributes for world in ATTRIBUTES[name].worlds})
+    now = Progress(world="", done=0, total=len(chosen) * (worlds + invariant_worlds(invariants)), states=0)
+
+    def explored(one: Exploration) -> None:
+        nonlocal now
+        now = replace(now, world=one.world, done=now.done + 1, states=now.states + one.states)
+        progress(now)
+
+    answers: dict[str, dict[str, Explored]] = {}
+    small = replace(budget, states=budget.states or STATES)
+    for committer in chosen:
+        found = explore_attributes(committer, attributes, progress=explored, budget=Budget(seconds=budget.seconds))
+        found |= explore_invariants(committer, invariants, progress=explored, budget=small)
+        answers[committer.name] = found
+    names = tuple(committer.name for committer in chosen)
+    return Table(
+        committers=names,
+        rows=wanted,
+        cells={(row.name, name): _cell(row, name, answers[name][row.name]) for row in wanted for name in names},
+        states=now.states,
+        seconds=clock.elapsed_s() - started_s,
+    )
+
+
+def _cell(row: Guarantee, committer: str, found: Explored) -> Cell:
+    return Cell(
+        committer=committer,
+        row=row.name,
+        wanted=row.wanted,
+        holds=found.holds,
+        unless=tuple(one for one in found.circumstances if one),
+        because=found.because,
+        paper=paper_answer(committer, row.name),
+        declared=row.answers[committer],
+        states=found.states,
+        histories=found.histories,
+        complete=found.complete,
+        counterexample=found.counterexample,
+        reason=REASONS.get((committer, row.name), ""),
+    )
