@@ -141,4 +141,4 @@ def _guarantee_tables(names: Sequence[str], out: Output) -> None:
 
 
 def _cell(answer: Answer) -> Marked:
-    return Marked("yes" if answer.holds else "no", (f"unless {answer.unless}",) if answer.unless else ())
+    return Marked("yes" if answer.holds else "no", tuple(f"unless {one}" for one in answer.circumstances))

@@ -10,9 +10,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["GUARANTEES", "Answer", "Guarantee"]
+__all__ = [
+    "ANOTHER_ENDS",
+    "BOTH_COMMIT",
+    "COMMIT_BEGUN",
+    "DIES_UPLOADING",
+    "DISPLACED",
+    "GUARANTEES",
+    "IN_TASK_COMMIT",
+    "OR",
+    "OTHER_READERS",
+    "PARTITIONED",
+    "STAGED",
+    "STILL_WRITING",
+    "TWO_DRIVERS",
+    "UNDONE_BY_HAND",
+    "Answer",
+    "Guarantee",
+]
 
 _STAGING = ("staging-directory", "staging-partitioned")
+
+OR = "; or "
+"""Between circumstances of which each is enough."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +48,11 @@ class Answer:
     holds: bool
     unless: str = ""
     why: str
+
+    @property
+    def circumstances(self) -> tuple[str, ...]:
+        """Those of `unless`, of which each is enough."""
+        return tuple(self.unless.split(OR)) if self.unless else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,17 +112,19 @@ def _row(
     return Guarantee(name=name, title=title, meaning=meaning, wanted=wanted, answers=answers)
 
 
-# When the answers turn round; each is shown once, as a note.
-_TWO_COMMIT = "two attempts at a task commit"
-_PARTITIONED = "an attempt is partitioned in task commit"
-_DISPLACED = "an attempt dies or pauses while its commit replaces another attempt's"
-_IN_TASK_COMMIT = "it is in its task commit"
-_STILL_WRITING = "an attempt writes on while the job commits"
-_COMMIT_BEGUN = "the job commit had begun"
-_TWO_DRIVERS = "a second driver commits the same job"
-_NEXT_JOB = "a later job merges what a slow attempt left"
-_OVERWRITES = "it overwrites, or its files have names that do not tell the job"
-_OTHER_READERS = "other tools read while the job is being published"
+# When the answers turn round; each is shown once, as a note. Those with public names are explored by name.
+BOTH_COMMIT = "two attempts at a task commit"
+PARTITIONED = "an attempt is partitioned in task commit"
+DISPLACED = "an attempt dies or pauses while its commit replaces another attempt's"
+IN_TASK_COMMIT = "it is in its task commit"
+DIES_UPLOADING = "its process dies: what it was uploading waits for the job's end"
+UNDONE_BY_HAND = "nobody deletes what its abort leaves"
+STILL_WRITING = "an attempt writes on while the job commits"
+COMMIT_BEGUN = "the job commit had begun"
+TWO_DRIVERS = "two drivers, or a slow one and recovery, end the same job"
+OTHER_READERS = "other tools read while the job is being published"
+ANOTHER_ENDS = "another job, another driver of this one, or recovery ends meanwhile"
+STAGED = "an attempt dies: what it staged, or named itself, is not all found"
 _ALL_UPLOADS = "abort_pending_uploads is on"
 
 _TABLE_V = (
@@ -107,13 +134,16 @@ _TABLE_V = (
         "two attempts at one task may run side by side",
         two_phase=_yes("attempts write under names of their own, and the driver's messages say which one counts"),
         magic=_yes("the uploads of an attempt that does not count stay pending"),
-        staging=_yes("the files of an attempt that does not count stay on its machine, or its uploads pending"),
-        manifest=_yes("attempts have directories of their own, and one manifest a task is left"),
-        v1=_yes("attempts have directories of their own, and one a task is left"),
-        v2=_yes("attempts have directories of their own until they commit", unless=_TWO_COMMIT),
+        staging=_yes(
+            "the files of an attempt that does not count stay on its machine, or its uploads pending",
+            unless=BOTH_COMMIT,
+        ),
+        manifest=_yes("attempts have directories of their own, and one manifest a task is left", unless=BOTH_COMMIT),
+        v1=_yes("attempts have directories of their own, and one a task is left", unless=BOTH_COMMIT),
+        v2=_yes("attempts have directories of their own until they commit", unless=BOTH_COMMIT),
         direct=_no("both write to the same names"),
-        stocator=_yes("names carry the attempt"),
-        emr=_yes("the uploads of an attempt that does not commit stay pending"),
+        stocator=_yes("names carry the attempt", unless=STILL_WRITING),
+        emr=_yes("the uploads of an attempt that does not commit stay pending", unless=BOTH_COMMIT),
     ),
     _row(
         "recoverable-job",
@@ -133,15 +163,15 @@ _TABLE_V = (
         "abortable-task",
         "abortable task",
         "after its abort nothing of an attempt is left",
-        two_phase=_yes("what it wrote is hidden, under names of its own"),
-        magic=_yes("its uploads are aborted"),
+        two_phase=_yes("what it wrote is hidden, under names of its own", unless=DIES_UPLOADING),
+        magic=_yes("its uploads are aborted", unless=DIES_UPLOADING),
         staging=_yes("its files are on its machine, its uploads are aborted"),
         manifest=_yes("its directory is deleted"),
         v1=_yes("its directory is deleted"),
-        v2=_yes("its directory is deleted", unless=_IN_TASK_COMMIT),
+        v2=_yes("its directory is deleted", unless=IN_TASK_COMMIT),
         direct=_no("its files may have replaced those of another attempt"),
         stocator=_yes("its files are found by their names"),
-        emr=_yes("its uploads are aborted"),
+        emr=_yes("its uploads are aborted", unless=IN_TASK_COMMIT),
     ),
     _row(
         "abortable-job",
@@ -149,13 +179,13 @@ _TABLE_V = (
         "a job that is given up can be undone",
         two_phase=_yes("nothing of it is visible before its decision"),
         magic=_yes("nothing of it is visible before its job commit"),
-        staging=_yes("nothing of it is visible before its job commit"),
+        staging=_yes("nothing of it is visible before its job commit", unless=UNDONE_BY_HAND),
         manifest=_yes("nothing of it is visible before its job commit"),
         v1=_yes("nothing of it is visible before its job commit"),
-        v2=_no("what committed tasks renamed into the destination stays"),
-        direct=_yes("its files can be deleted by hand, by their names"),
+        v2=_yes("its files can be deleted by hand, by their names", unless=UNDONE_BY_HAND),
+        direct=_yes("its files can be deleted by hand, by their names", unless=UNDONE_BY_HAND),
         stocator=_yes("its files are deleted by their names"),
-        emr=_yes("its files can be deleted by hand, by their names"),
+        emr=_yes("its files can be deleted by hand, by their names", unless=UNDONE_BY_HAND),
     ),
     _row(
         "uncommitted-output-observable",
@@ -167,10 +197,10 @@ _TABLE_V = (
         staging=_no("it is on the task's machine"),
         manifest=_no("it is in a hidden directory"),
         v1=_no("it is in a hidden directory"),
-        v2=_no("it is in a hidden directory", unless=_IN_TASK_COMMIT),
+        v2=_no("it is in a hidden directory", unless=IN_TASK_COMMIT),
         direct=_yes("files are written to their final place"),
         stocator=_yes("files are written to their final place"),
-        emr=_no("it is a pending upload"),
+        emr=_no("it is a pending upload", unless=IN_TASK_COMMIT),
     ),
     _row(
         "committed-output-observable",
@@ -193,9 +223,9 @@ _TABLE_V = (
         "a task commit that dies half way has done all or nothing",
         two_phase=_yes("it is one put of a manifest"),
         magic=_yes("it is one put of a pending set"),
-        staging=_yes("it is one rename of a directory, behind the uploads"),
-        manifest=_yes("it is one rename of a manifest", unless=_TWO_COMMIT),
-        v1=_yes("it is one rename of a directory", unless=_TWO_COMMIT),
+        staging=_yes("it is one rename of a directory, behind the uploads", unless=BOTH_COMMIT),
+        manifest=_yes("it is one rename of a manifest", unless=BOTH_COMMIT),
+        v1=_yes("it is one rename of a directory", unless=BOTH_COMMIT),
         v2=_no("it renames file by file"),
         direct=_yes("there is nothing to do"),
         stocator=_yes("there is nothing to do"),
@@ -205,7 +235,7 @@ _TABLE_V = (
         "atomic-job-commit",
         "atomic job commit",
         "a job commit that dies half way has done all or nothing, to whoever reads",
-        two_phase=_yes("it is one put of a decision", unless=_OTHER_READERS),
+        two_phase=_yes("it is one put of a decision", unless=OTHER_READERS),
         magic=_no("it completes upload by upload"),
         staging=_no("it completes upload by upload"),
         manifest=_no("it renames file by file"),
@@ -220,10 +250,10 @@ _TABLE_V = (
         "partitioned executors",
         "an executor that is cut off and goes on does no harm",
         two_phase=_yes("nothing that it writes is named by the decision"),
-        magic=_yes("its uploads stay pending", unless=_PARTITIONED),
-        staging=_yes("its uploads stay pending", unless=_PARTITIONED),
-        manifest=_yes("its files stay in its directory", unless=_PARTITIONED),
-        v1=_yes("its files stay in its directory", unless=_PARTITIONED),
+        magic=_yes("its uploads stay pending", unless=PARTITIONED),
+        staging=_yes("its uploads stay pending", unless=PARTITIONED),
+        manifest=_yes("its files stay in its directory", unless=PARTITIONED),
+        v1=_yes("its files stay in its directory", unless=PARTITIONED),
         v2=_no("its task commit renames into the destination, also after the job's end"),
         direct=_no("it writes into the destination, also after the job's end"),
         stocator=_no("it writes into the destination, also after the job's end"),
@@ -246,13 +276,13 @@ _INVARIANTS = (
         "after a job commit the destination holds every file of every committed task, byte for byte",
         two_phase=_yes("manifests are named and pinned by the messages, every file is settled"),
         magic=_yes("every task has one pending set, replaced in one step"),
-        staging=_yes("every task has one pending set", unless=_DISPLACED),
+        staging=_yes("every task has one pending set", unless=DISPLACED),
         manifest=_yes("a task that has reported and has no manifest fails the job"),
-        v1=_yes("every task has one directory", unless=_DISPLACED),
-        v2=_yes("every committed file is in place", unless=_TWO_COMMIT),
+        v1=_yes("every task has one directory", unless=f"{DISPLACED}{OR}{TWO_DRIVERS}"),
+        v2=_no("who cleans up meanwhile takes away what a task commit has not renamed yet, and it does not notice"),
         direct=_no("a second attempt replaces files, whether it counts or not"),
-        stocator=_yes("names carry the attempt, so that none is replaced"),
-        emr=_yes("every committed file is in place", unless=_TWO_COMMIT),
+        stocator=_yes("names carry the attempt, so that none is replaced", unless=TWO_DRIVERS),
+        emr=_yes("every committed file is in place", unless=BOTH_COMMIT),
     ),
     _row(
         "C2",
@@ -262,10 +292,10 @@ _INVARIANTS = (
         magic=_yes("a pending set is of one attempt"),
         staging=_yes("a pending set is of one attempt"),
         manifest=_yes("a manifest is of one attempt"),
-        v1=_yes("a directory is of one attempt", unless=_DISPLACED),
+        v1=_yes("a directory is of one attempt", unless=DISPLACED),
         v2=_no("a task commit that died leaves files that its repetition need not replace"),
         direct=_no("an attempt that died leaves files that its repetition need not replace"),
-        stocator=_yes("the job commit deletes what other attempts have written", unless=_STILL_WRITING),
+        stocator=_yes("the job commit deletes what other attempts have written", unless=STILL_WRITING),
         emr=_no("a task commit that died leaves files that its repetition need not replace"),
     ),
     _row(
@@ -301,10 +331,10 @@ _INVARIANTS = (
         "C5 abortable",
         "after an abort nothing of the job ever appears",
         two_phase=_yes("the abort is in the log, where every driver looks first"),
-        magic=_yes("its uploads are aborted and its pending sets deleted", unless=_COMMIT_BEGUN),
-        staging=_yes("its uploads are aborted and its pending sets deleted", unless=_COMMIT_BEGUN),
-        manifest=_yes("its directory is deleted", unless=_COMMIT_BEGUN),
-        v1=_yes("its directory is deleted", unless=_COMMIT_BEGUN),
+        magic=_yes("its uploads are aborted and its pending sets deleted", unless=COMMIT_BEGUN),
+        staging=_yes("its uploads are aborted and its pending sets deleted", unless=COMMIT_BEGUN),
+        manifest=_yes("its directory is deleted", unless=COMMIT_BEGUN),
+        v1=_yes("its directory is deleted", unless=COMMIT_BEGUN),
         v2=_no("what was committed stays, and a slow task may commit afterwards"),
         direct=_no("a slow task writes on"),
         stocator=_no("a slow task writes on"),
@@ -315,10 +345,10 @@ _INVARIANTS = (
         "C6 continuity",
         "after the decision no slow attempt or driver changes the destination",
         two_phase=_yes("names are used once, and the log fences a slow driver"),
-        magic=_yes("what a slow attempt uploads stays pending", unless=_TWO_DRIVERS),
-        staging=_yes("what a slow attempt uploads stays pending", unless=_TWO_DRIVERS),
-        manifest=_yes("what a slow attempt writes stays in its directory", unless=_TWO_DRIVERS),
-        v1=_yes("what a slow attempt writes stays hidden", unless=_NEXT_JOB),
+        magic=_yes("what a slow attempt uploads stays pending", unless=TWO_DRIVERS),
+        staging=_yes("what a slow attempt uploads stays pending", unless=TWO_DRIVERS),
+        manifest=_yes("what a slow attempt writes stays in its directory", unless=TWO_DRIVERS),
+        v1=_yes("what a slow attempt writes stays hidden", unless=ANOTHER_ENDS),
         v2=_no("a slow task commit renames into the destination"),
         direct=_no("a slow attempt writes into the destination"),
         stocator=_no("a slow attempt writes into the destination"),
@@ -357,9 +387,9 @@ _INVARIANTS = (
         "C9 recoverable",
         "kill any process at any store call: recovery ends with all or nothing, and no upload remains",
         two_phase=_yes("the log says what was decided, the rest is repeatable"),
-        magic=_yes("pending sets, uploads and files say how far it came", unless=_OVERWRITES),
-        staging=_yes("pending sets, uploads and files say how far it came", unless=_OVERWRITES),
-        manifest=_yes("manifests and files say how far it came", unless=_OVERWRITES),
+        magic=_yes("pending sets, uploads, and files whose names tell the job say how far it came", unless=TWO_DRIVERS),
+        staging=_yes("pending sets, uploads and files say how far it came", unless=f"{TWO_DRIVERS}{OR}{STAGED}"),
+        manifest=_no("what a job commit that failed has renamed stays, and its abort deletes the manifests"),
         v1=_no("what a file's place was, and whose, is lost with each rename"),
         v2=_no(_UNKNOWN),
         direct=_no(_UNKNOWN),
@@ -376,8 +406,8 @@ _INVARIANTS = (
         manifest=_no(_ENDED),
         v1=_no(_ENDED),
         v2=_no("a task commit finds renamed files gone when it is run again"),
-        direct=_yes("no step but the writing itself does anything"),
-        stocator=_yes("no step but the writing itself does anything"),
+        direct=_yes("no step but the writing itself does anything", unless=ANOTHER_ENDS),
+        stocator=_no("its commit, run again, deletes what late attempts have added"),
         emr=_no("a task commit finds completed uploads gone when it is run again"),
     ),
     _row(

@@ -84,11 +84,9 @@ def as_markdown() -> str:
 
     def cell(answer: Answer) -> str:
         word = "yes" if answer.holds else "no"
-        if not answer.unless:
-            return word
-        if answer.unless not in notes:
-            notes.append(answer.unless)
-        return f"{word} ({notes.index(answer.unless) + 1})"
+        notes.extend(one for one in answer.circumstances if one not in notes)
+        numbers = ", ".join(str(notes.index(one) + 1) for one in answer.circumstances)
+        return f"{word} ({numbers})" if numbers else word
 
     columns = [name for name in NAMES if name != "staging-partitioned"]
     heads = ["staging-*" if name.startswith("staging") else name for name in columns]

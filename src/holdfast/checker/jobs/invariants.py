@@ -13,18 +13,15 @@ from holdfast.checker.kernel.counterexample import Counterexample
 from holdfast.checker.kernel.explore import Budget, Exploration, explore
 from holdfast.commit import Committer
 from holdfast.commit.guarantees import (
+    ANOTHER_ENDS,
     BOTH_COMMIT,
-    CLEANED_UP,
     COMMIT_BEGUN,
     DISPLACED,
     GUARANTEES,
-    NEXT_JOB,
-    OR,
-    OTHER_SUCCESS,
-    OVERWRITES,
     STAGED,
     STILL_WRITING,
     TWO_DRIVERS,
+    Answer,
 )
 
 __all__ = ["CIRCUMSTANCES", "explore_invariants", "invariant_worlds"]
@@ -38,11 +35,8 @@ CIRCUMSTANCES: Mapping[str, frozenset[str]] = {
     STILL_WRITING: _BESIDE | {"asking"},
     COMMIT_BEGUN: frozenset(SCENES),
     TWO_DRIVERS: frozenset({"second-driver", "slow-driver"}),
-    CLEANED_UP: frozenset({"second-driver", "slow-driver", "other-job"}),
+    ANOTHER_ENDS: frozenset({"second-driver", "slow-driver", "other-job"}),
     STAGED: frozenset({"crash", "lost-reply", "failure", "second-driver", "overwrite", "reader"}),
-    NEXT_JOB: frozenset({"other-job"}),
-    OTHER_SUCCESS: frozenset({"other-job"}),
-    OVERWRITES: frozenset({"overwrite"}),
 }
 """By declared circumstance: the scenes that have it. What breaks in another one is not accounted for."""
 
@@ -97,7 +91,7 @@ def explore_invariants(
         for one in open_:
             _note(one, found)
         progress(found)
-    return {row: _answer(one, answers[row].unless) for row, one in seen.items()}
+    return {row: _answer(one, answers[row]) for row, one in seen.items()}
 
 
 def _have_broken(properties: Sequence[str]) -> Callable[[Exploration], bool]:
@@ -119,14 +113,16 @@ def _note(seen: _Seen, found: Exploration) -> None:
     ]
 
 
-def _answer(seen: _Seen, unless: str) -> Explored:
-    """Bad, if it broke in a scene that the declared circumstance does not account for; else good, at most unless."""
-    expected = {scene for one in unless.split(OR) for scene in CIRCUMSTANCES.get(one, ())}
+def _answer(seen: _Seen, declared: Answer) -> Explored:
+    """Bad, if it broke in a scene that no declared circumstance accounts for; else good, at most unless."""
+    scenes = {one.world.partition("/")[2] for one in seen.broke}
+    here = tuple(one for one in declared.circumstances if scenes & CIRCUMSTANCES.get(one, frozenset()))
+    expected = frozenset[str]().union(*(CIRCUMSTANCES[one] for one in here))
     beyond = [one for one in seen.broke if one.world.partition("/")[2] not in expected]
     shown = next(iter([*beyond, *seen.broke]), None)
     return Explored(
         holds=not beyond,
-        circumstances=(unless,) if seen.broke and not beyond else (),
+        circumstances=("", *here) if beyond else here,
         because="nothing was found that speaks against it" if shown is None else shown.broke,
         counterexample=shown,
         states=seen.states,

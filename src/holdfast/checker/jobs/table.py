@@ -57,7 +57,9 @@ class Cell:
         row: name of the guarantee.
         wanted: the answer that a user wishes for.
         holds: as found, where the question is the paper's.
-        unless: circumstances in which the opposite was found, in the words of `holdfast.commit.guarantees`.
+        unless: of a good answer, circumstances in which the opposite was found, in the words of
+            `holdfast.commit.guarantees`.
+        only: of a bad answer, the circumstances that it takes; empty if it takes none.
         because: what was found, one sentence.
         paper: what papers 000 or 002 answer; None if they do not.
         declared: what `holdfast committers` says.
@@ -73,6 +75,7 @@ class Cell:
     wanted: bool
     holds: bool
     unless: tuple[str, ...]
+    only: tuple[str, ...]
     because: str
     paper: bool | None
     declared: Answer
@@ -91,15 +94,18 @@ class Cell:
     def agrees_with_declaration(self) -> bool:
         """Whether what is declared is what was found.
 
-        A bad answer that was found in one circumstance alone is what "yes, unless" declares; so is a good one with that
-        circumstance. For C1 to C10 a declared circumstance need not be found: no scene may have it.
+        "Yes, unless" is also right where the paper's question has a bad answer, if it takes that circumstance. Of
+        several circumstances of an attribute the worst is declared. One of C1 to C10 that is declared need not be
+        found: not every scene has it.
         """
+        said, found = set(self.declared.circumstances), set(self.unless)
         if self.declared.holds != self.wanted:
             return self.holds == self.declared.holds
-        if self.declared.unless:
-            shown = self.declared.unless in self.unless or (self.row not in ATTRIBUTES and not self.unless)
-            return shown and (self.holds == self.wanted or set(self.unless) == {self.declared.unless})
-        return self.holds == self.wanted and not self.unless
+        if self.holds != self.wanted:
+            return bool(self.only) and said == set(self.only)
+        if self.row in ATTRIBUTES:
+            return said <= found and bool(said) == bool(found)
+        return found <= said
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,6 +159,7 @@ def _document(cell: Cell) -> dict[str, object]:
     return {
         "holds": cell.holds,
         "unless": list(cell.unless),
+        "only": list(cell.only),
         "because": cell.because,
         "paper": cell.paper,
         "declared": {"holds": declared.holds, "unless": declared.unless or None, "why": declared.why},
@@ -226,7 +233,8 @@ def _cell(row: Guarantee, committer: str, found: Explored) -> Cell:
         row=row.name,
         wanted=row.wanted,
         holds=found.holds,
-        unless=tuple(one for one in found.circumstances if one),
+        unless=found.circumstances if found.holds == row.wanted else (),
+        only=() if found.holds == row.wanted or "" in found.circumstances else found.circumstances,
         because=found.because,
         paper=paper_answer(committer, row.name),
         declared=row.answers[committer],
