@@ -10,7 +10,7 @@ from holdfast.checker.jobs import actors
 from holdfast.checker.jobs.actors import Setting
 from holdfast.checker.jobs.bench import Bench, Bystander, start_live_jobs
 from holdfast.checker.jobs.cluster import CLUSTER, Cluster, Order, attempt_actor
-from holdfast.checker.jobs.forgetting import forgets
+from holdfast.checker.jobs.forgetting import remembers
 from holdfast.checker.jobs.output import DESTINATION, HOME, content, is_observed
 from holdfast.checker.jobs.properties import PROPERTIES
 from holdfast.checker.kernel.calls import Fault
@@ -95,7 +95,7 @@ def build_world(committer: Committer, scene: Scene) -> World:
         properties=tuple(PROPERTIES[name](bench) for name in scene.properties),
         budgets=scene.budgets,
         observed=is_observed,
-        forgets=forgets,
+        remembers=remembers,
     )
 
 

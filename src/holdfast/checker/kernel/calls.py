@@ -98,9 +98,7 @@ Footprint = frozenset[Access]
 
 def conflicts(one: Footprint, other: Footprint) -> bool:
     """Whether the order of two calls may matter: they touch the same thing and one of them changes it."""
-    return any(
-        (a.writes or b.writes) and not (a.removes and b.removes) and a.overlaps(b) for a in one for b in other
-    )
+    return any((a.writes or b.writes) and not (a.removes and b.removes) and a.overlaps(b) for a in one for b in other)
 
 
 class Resource(Protocol):

@@ -5,8 +5,9 @@ new call it is left with `Stopped`, which is no `Exception`: no handler of the c
 further call is refused in the same way. So a process is wholly described by the replies that it has got. All its
 histories form a tree; each place in it is computed once.
 
-Where the world says that some replies do not matter any more (`World.forgets`), histories that differ in these alone
-are one place from there on. That is checked, too: whichever of them is run has to make the calls that the others made.
+Where the world says what of its past can still matter to a process (`World.remembers`), histories that do not differ in
+that are one place from there on. That is checked, too: whichever of them is run has to make the calls that the others
+made.
 
 The code must be a function of its replies: no clock, no chance, no threads, no order of sets. That is asserted: a
 process that makes other calls for the same replies raises `NondeterminismError`.
@@ -15,20 +16,32 @@ process that makes other calls for the same replies raises `NondeterminismError`
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from holdfast.checker.kernel.calls import Call, Footprint, Reply, Resource, conflicts
 from holdfast.checker.kernel.canonical import Numbered, canonical
 
-__all__ = ["Actor", "Forgets", "NondeterminismError", "Place", "Port", "Processes", "Stopped"]
+__all__ = ["Actor", "NondeterminismError", "Past", "Place", "Port", "Processes", "Remembers", "Stopped"]
 
 _CALLS_LIMIT = 5_000
 """Calls of one process. No wait is without bound (facts of the design), so a process that makes more will not end."""
 
 
-Forgets = Callable[[Call], Callable[[Call], bool] | None]
-"""From the call that a process is about to make, which of its earlier calls have replies that do not matter any more."""
+@dataclass(frozen=True, slots=True)
+class Past:
+    """A call that a process has made, and what it was told; `mark` is equal for equal calls with equal replies."""
+
+    call: Call
+    reply: Reply
+    mark: Hashable
+
+
+Remembers = Callable[[Call, Sequence[Past]], Hashable | None]
+"""From the call that a process is about to make and its past, all of the past that can still matter to it.
+
+Equal keys: the same from here on. None: everything matters.
+"""
 
 
 class Stopped(BaseException):
@@ -115,10 +128,14 @@ class Place:
     next: dict[int, Place] = field(default_factory=dict)
     also_from: list[Place] = field(default_factory=list)
 
+    _identity: Hashable = None
+
     @property
     def identity(self) -> Hashable:
-        """Of the call."""
-        return canonical(self.call)
+        """Equal for equal calls."""
+        if self._identity is None:
+            self._identity = canonical(self.call)
+        return self._identity
 
 
 class Processes:
@@ -126,7 +143,7 @@ class Processes:
 
     Args:
         observed: whether properties look at something that the call may change.
-        forgets: see `World.forgets`.
+        remembers: see `World.remembers`.
     """
 
     def __init__(
@@ -134,13 +151,13 @@ class Processes:
         actors: tuple[Actor, ...],
         resources: Mapping[str, Resource],
         observed: Callable[[Call], bool],
-        forgets: Forgets,
+        remembers: Remembers,
     ) -> None:
         self.actors = actors
         self._resources = resources
         self._observed = observed
-        self._forgets = forgets
-        self._remembered: dict[tuple[object, ...], Place] = {}
+        self._remembers = remembers
+        self._remembered: dict[Hashable, Place] = {}
         self._replies: Numbered[Reply] = Numbered()
         self._footprints: Numbered[tuple[Footprint, bool]] = Numbered()
         self.conflicts: list[int] = []  # by footprint: bits of those that it does not commute with
@@ -256,7 +273,7 @@ class Processes:
         place.footprint = self._footprint(call)
         if parent is not None:
             parent.next[number] = place
-        if self._key:
+        if self._key is not None:
             self._remembered[self._key] = place
         self._announce(place, 1 << place.footprint)
         return place
@@ -274,19 +291,21 @@ class Processes:
 
     def _twin(self, parent: Place | None, reply: Reply | None, call: Call) -> Place | None:
         """A place before the same call in a history that differs only in what does not matter any more."""
-        self._key: tuple[object, ...] = ()
-        is_forgotten = self._forgets(call)
-        if parent is None or is_forgotten is None:
+        self._key: Hashable = None
+        if parent is None or reply is None:
             return None
-        path = self._path(parent)
-        kept: list[object] = [path[0].number]  # whose history it is
+        past: list[Past] = []
         last = reply
-        for place in reversed(path):
-            assert place.call is not None and last is not None
-            if not is_forgotten(place.call):
-                kept.append((place.identity, self.reply_number(last)))
+        for place in reversed(self._path(parent)):
+            assert place.call is not None
+            past.append(Past(place.call, last, (place.identity, self.reply_number(last))))
+            if place.reply is None:
+                break
             last = place.reply
-        self._key = (canonical(call), *kept)
+        remembered = self._remembers(call, past[::-1])
+        if remembered is None:
+            return None
+        self._key = (canonical(call), remembered)
         return self._remembered.get(self._key)
 
     def _end(self, parent: Place | None, reply: Reply | None, failure: str) -> Place:

@@ -6,13 +6,13 @@ one actor's next call, in one of the ways in which it may end, or that actor's d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from holdfast.checker.kernel.calls import Alternative, Call, Fault, Resource
 from holdfast.checker.kernel.canonical import Numbered
-from holdfast.checker.kernel.process import Actor, Forgets, Place, Processes
+from holdfast.checker.kernel.process import Actor, Past, Place, Processes, Remembers
 
 __all__ = ["DIES", "Choice", "Property", "State", "Step", "View", "World", "Worldline"]
 
@@ -56,7 +56,7 @@ class Property:
     end: Callable[[View], str | None] | None = None
 
 
-def _nothing(call: Call) -> None:
+def _everything(call: Call, past: Sequence[Past]) -> None:
     """Nobody forgets anything."""
 
 
@@ -70,10 +70,10 @@ class World:
         budgets: how often each fault may happen; a fault that is not named never does.
         observed: whether a property looks at something that a call may change. Steps with such calls are never
             reordered.
-        forgets: from the call that an actor is about to make, which of its earlier calls have replies that it does not
-            depend on any more; None if it may depend on all. Histories that differ only in these are taken for one.
-        forgets: from the call that an actor is about to make, which of its earlier calls have replies that it does not
-            depend on any more; None if it may depend on all. Histories that differ only in these are taken for one.
+        remembers: from the call that an actor is about to make and its past, what of that can still matter to it; None
+            if all of it can. Histories that do not differ in that are taken for one.
+        remembers: from the call that an actor is about to make and its past, what of that can still matter to it; None
+            if all of it can. Histories that do not differ in that are taken for one.
     """
 
     name: str
@@ -83,7 +83,7 @@ class World:
     properties: tuple[Property, ...]
     budgets: Mapping[Fault, int]
     observed: Callable[[Call], bool]
-    forgets: Forgets = _nothing
+    remembers: Remembers = _everything
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ class Worldline:
         self._numbered: tuple[Numbered[object], ...] = tuple(Numbered() for _ in self.names)
         self.faults = tuple(world.budgets)
         self._budget = {fault: number for number, fault in enumerate(self.faults)}
-        self.processes = Processes(world.actors, world.resources, world.observed, world.forgets)
+        self.processes = Processes(world.actors, world.resources, world.observed, world.remembers)
         self._first_place = len(self.names)
         self._first_budget = self._first_place + len(world.actors)
         self._ends: dict[tuple[int, int], tuple[_Outcome, ...]] = {}
