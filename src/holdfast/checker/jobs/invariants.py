@@ -81,7 +81,7 @@ def explore_invariants(
     """
     answers = {row.name: row.answers[committer.name] for row in GUARANTEES}
     seen = {row: _Seen(_properties(row), not answers[row].holds) for row in rows}
-    for scene in SCENES.values():
+    for scene in SCENES.values() if rows else ():
         open_ = [one for one in seen.values() if not one.is_settled]
         asked = tuple(name for one in open_ for name in one.properties)
         found = Exploration(world=f"{committer.name}/{scene.name}", complete=True)
