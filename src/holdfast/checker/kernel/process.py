@@ -294,9 +294,10 @@ class Processes:
         self._key: Hashable = None
         if parent is None or reply is None:
             return None
+        path = self._path(parent)
         past: list[Past] = []
         last = reply
-        for place in reversed(self._path(parent)):
+        for place in reversed(path):
             assert place.call is not None
             past.append(Past(place.call, last, (place.identity, self.reply_number(last))))
             if place.reply is None:
@@ -305,7 +306,7 @@ class Processes:
         remembered = self._remembers(call, past[::-1])
         if remembered is None:
             return None
-        self._key = (canonical(call), remembered)
+        self._key = (path[0].number, canonical(call), remembered)  # of one process: others make other tokens
         return self._remembered.get(self._key)
 
     def _end(self, parent: Place | None, reply: Reply | None, failure: str) -> Place:
