@@ -18,7 +18,6 @@ from holdfast.checker.kernel.counterexample import Counterexample, decode
 from holdfast.checker.kernel.explore import Budget
 from holdfast.cli.check_files import StoryFiles
 from holdfast.cli.check_report import Outcome, show_list, show_outcome, show_replay
-from holdfast.cli.check_table import show_all
 from holdfast.cli.check_wish import STATES, WALK_S, Wish
 from holdfast.cli.output import Output
 from holdfast.errors import CorruptDataError, InvalidRequestError
@@ -40,6 +39,8 @@ def run_check(wish: Wish, out: Output) -> bool:
         if wish.replay is not None:
             return _replay(wish, files, out)
         if wish.every:
+            from holdfast.cli.check_table import show_all
+
             return show_all(Budget(seconds=wish.seconds, states=wish.states or STATES), out)
         assert wish.name is not None
         return _look(wish, files, out)
