@@ -5,6 +5,9 @@ or that the reply was lost. Once it goes on, that does not matter; the same is t
 what it swept away. Without this, every mixture of such replies would be a process of its own to the end, times every
 mixture of the other driver's. That nothing of it matters is asserted on every run (see `kernel.process`), and compared
 with full exploration in the tests.
+
+For `two_phase` in worlds where this is what makes the difference (`Scene.forgetful`): the processes of a job and
+recovery, without jobs that read what others have announced.
 """
 
 from __future__ import annotations
@@ -16,7 +19,6 @@ from holdfast.checker.jobs.output import DESTINATION
 from holdfast.checker.kernel.calls import Call
 from holdfast.checker.kernel.process import Past
 from holdfast.commit.layout import HOME, JOBS, LOG, SUCCESS
-from holdfast.stores.base import UploadPage
 
 __all__ = ["remembers"]
 
@@ -64,8 +66,8 @@ def remembers(call: Call, past: Sequence[Past]) -> Hashable | None:
         return None
     if now is _Stage.DONE and call.operation not in ("put", "tell"):
         return None
-    if now is _Stage.SWEEP:
-        return _in_sweep(call, past)
+    if now in (_Stage.SWEEP, _Stage.EMPTY):
+        return None
     return tuple(found for one in past if (found := _kept(one, now)) is not None)
 
 
@@ -78,34 +80,4 @@ def _kept(one: Past, now: _Stage) -> Hashable | None:
 
 
 def _is_over(then: _Stage, now: _Stage) -> bool:
-    """Sweeps that were made before the next look are over as well: a process may clean up more than once."""
-    if now is _Stage.LOOK:
-        return then not in (_Stage.OTHER, _Stage.LOOK)
     return _Stage.OTHER < then < now
-
-
-def _in_sweep(call: Call, past: Sequence[Past]) -> Hashable:
-    """Of the listings of uploads, how many there were since the look, and what is still to be aborted."""
-    kept: list[Hashable] = []
-    looks = [number for number, one in enumerate(past) if _stage(one.call) is _Stage.LOOK]
-    since = looks[-1] if looks else 0
-    rounds = 0
-    left: Hashable = ()
-    for number, one in enumerate(past):
-        then = _stage(one.call)
-        if then is not _Stage.SWEEP:
-            if (found := _kept(one, _Stage.LOOK)) is not None:
-                kept.append(found)
-        elif number > since and one.call.operation == "list_uploads_page":
-            rounds += 1
-            left = _still_to_abort(one, call)
-    return (rounds, left if call.operation == "abort_upload" else (), *kept)
-
-
-def _still_to_abort(listing: Past, call: Call) -> Hashable:
-    page = listing.reply.value
-    if not isinstance(page, UploadPage):
-        return listing.mark
-    found = [(upload.key, upload.upload_id) for upload in page.uploads]
-    here = (_key(call), call.args[1]) if call.operation == "abort_upload" else None
-    return tuple(found[found.index(here) :]) if here in found else tuple(found)

@@ -31,6 +31,7 @@ class Scene:
         store: options of `MemoryStore` for the destination, on top of what the committer is made for.
         bystanders: whether live jobs of the same committer are there, on the destination and beside it.
         old_files: how many files of an earlier job are there.
+        forgetful: whether processes forget what cannot matter to them any more: see `forgetting`.
         properties: names of those that are checked.
         order: when attempts commit.
         speculation: whether a second attempt may start while the first one runs.
@@ -56,6 +57,7 @@ class Scene:
     store: Mapping[str, Any] = field(default_factory=dict)
     bystanders: bool = False
     old_files: int = 0
+    forgetful: bool = False
     properties: tuple[str, ...] = tuple(PROPERTIES)
 
 
@@ -95,7 +97,7 @@ def build_world(committer: Committer, scene: Scene) -> World:
         properties=tuple(PROPERTIES[name](bench) for name in scene.properties),
         budgets=scene.budgets,
         observed=is_observed,
-        remembers=remembers,
+        **({"remembers": remembers} if scene.forgetful else {}),
     )
 
 
