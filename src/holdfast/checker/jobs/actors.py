@@ -32,16 +32,21 @@ from holdfast.seams import SerialRunner
 from holdfast.stores.base import Capabilities
 
 __all__ = [
+    "LATER_S",
+    "QUIET_S",
+    "START_S",
     "Setting",
     "attempt_program",
     "cancel",
     "driver",
+    "end_job",
     "network",
     "other_job",
     "reader",
     "recovery",
     "run_attempt",
     "second_driver",
+    "time_of",
     "write_files",
 ]
 
