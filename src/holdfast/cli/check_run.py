@@ -41,7 +41,7 @@ def run_check(wish: Wish, out: Output) -> bool:
         if wish.every:
             from holdfast.cli.check_table import show_all
 
-            return show_all(Budget(seconds=wish.seconds, states=wish.states or STATES), out)
+            return show_all(Budget(seconds=wish.seconds, states=wish.states), out)
         assert wish.name is not None
         return _look(wish, files, out)
 
