@@ -63,7 +63,7 @@ def show_outcome(outcome: Outcome, files: StoryFiles, out: Output) -> None:
     if len(outcome.told) > 1:
         out.say("\nAlso broken; each is told by its command:")
         for found in outcome.told[1:]:
-            short = "as declared" if found.is_declared else "NOT DECLARED"
+            short = "as declared" if found.is_declared else "NOT DECLARED" if found.answer else "nothing declared"
             out.say(f"  {_heading(found)} ({short}): {_command(found, committer, outcome.walks)}")
     for file in saved:
         if file is not None:
@@ -124,7 +124,9 @@ def _declared(found: Found, committer: Committer) -> str:
         return f"This is declared: {answer.why} (holdfast committers --why {committer.name})"
     if answer is not None and answer.unless:
         return f"This is declared to hold unless {answer.unless} (holdfast committers --why {committer.name})"
-    return f"This is NOT DECLARED: {committer.name} is said to hold it. It is a hole, or a mistake of ours."
+    if answer is None:
+        return "Nothing is declared of this."
+    return f"This is NOT DECLARED: {committer.name} is said to hold it. It is a hole that nobody knew of."
 
 
 def _command(found: Found, committer: Committer, walks: WalkReport | None) -> str:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 __all__ = ["STATES", "WALK_S", "Wish"]
 
-STATES = 400_000
-"""States of a scene that are looked at unless told otherwise: a minute or two, and 1 GB."""
+STATES = 100_000
+"""States of a scene that are looked at unless told otherwise: a minute or less, and 500 MB."""
 
 WALK_S = 60.0
 """How long random histories go on unless told otherwise."""

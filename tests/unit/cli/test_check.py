@@ -6,12 +6,14 @@ import json
 import logging
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from holdfast.checker.jobs.names import ALL_SCENES
 from holdfast.checker.jobs.properties import PROPERTIES
 from holdfast.commit import COMMITTERS
+from holdfast.commit.guarantees import GUARANTEES, Answer
 from tests.unit.cli.destinations import run
 
 _BROKEN = ("file-v2", "--scene", "asking")
@@ -41,7 +43,9 @@ def test_a_committer_that_holds_says_how_much_was_looked_at_with_exit_code_0() -
 def test_the_worst_is_told_and_each_other_one_has_a_command_that_tells_it() -> None:
     result = run("check", "file-v2", "--scene", "speculation")
     assert "file-v2/speculation breaks C1 complete" in result.stdout
-    others = re.findall(r"^  (.+) \((?:as declared|NOT DECLARED)\): holdfast (check .*)$", result.stdout, re.MULTILINE)
+    others = re.findall(
+        r"^  (.+) \((?:as declared|NOT DECLARED|nothing declared)\): holdfast (check .*)$", result.stdout, re.MULTILINE
+    )
     assert {"C4 hidden", "C6 continuity"} <= {heading for heading, _command in others}
     for heading, command in others:
         again = run(*command.split())
@@ -51,9 +55,12 @@ def test_the_worst_is_told_and_each_other_one_has_a_command_that_tells_it() -> N
 
 
 def test_what_is_declared_to_hold_is_called_a_hole(monkeypatch: pytest.MonkeyPatch) -> None:
+    c4 = next(row for row in GUARANTEES if row.name == "C4")
+    held = replace(c4, answers={"file-v2": Answer(holds=True, why="")})
+    monkeypatch.setattr("holdfast.checker.jobs.session.GUARANTEES", (held,))
+    assert "This is NOT DECLARED" in run("check", *_BROKEN).stdout
     monkeypatch.setattr("holdfast.checker.jobs.session.GUARANTEES", ())
-    result = run("check", *_BROKEN)
-    assert "This is NOT DECLARED" in result.stdout
+    assert "Nothing is declared of this" in run("check", *_BROKEN).stdout
 
 
 def test_what_was_cut_off_is_not_said_to_be_all() -> None:
