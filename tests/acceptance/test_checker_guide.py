@@ -1,0 +1,37 @@
+"""The example of docs/checker.md, and the stories and counts that it shows."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from holdfast.checker.jobs.scenes import SCENES
+from tests.unit.cli.destinations import run
+
+pytestmark = pytest.mark.acceptance
+
+GUIDE = (Path(__file__).parents[2] / "docs" / "checker.md").read_text()
+
+
+def test_the_example_runs_as_it_stands(capsys: pytest.CaptureFixture[str]) -> None:
+    (example,) = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
+    exec(compile(example, "docs/checker.md", "exec"), {})
+    *way, broke, right = capsys.readouterr().out.splitlines()
+    assert [line.split()[:2] for line in way[:3]] == [["a", "get"], ["b", "get"], ["a", "put"]]
+    assert broke.startswith("both lead: ")
+    assert re.fullmatch(r"True \{\} \d+ \d+", right)
+
+
+def test_the_story_is_what_the_command_tells() -> None:
+    told = run("check", "file-v2", "--property", "C1").stdout
+    story = told[told.index("file-v2/speculation breaks") : told.index("This is declared")]
+    assert story in GUIDE, "paste the story of holdfast check file-v2 again"
+
+
+def test_the_table_has_every_scene() -> None:
+    """Its figures change with every call that the code makes more or less: those are as of the day they were pasted."""
+    table = GUIDE[GUIDE.index("two_phase: hidden files") : GUIDE.index("nothing found in")]
+    shown = re.findall(r"^ ([a-z-]+) +[\d,]+ +[\d,]+ +[\d.]+ m?s$", table, re.MULTILINE)
+    assert shown == list(SCENES)
