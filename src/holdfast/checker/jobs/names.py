@@ -10,6 +10,7 @@ from typing import TypeVar
 from holdfast.checker.jobs.experiments import EXPERIMENTS, build_experiment
 from holdfast.checker.jobs.properties import PROPERTIES
 from holdfast.checker.jobs.scenes import LARGE, SCENES, SMALL
+from holdfast.checker.jobs.variants import VARIANTS
 from holdfast.checker.jobs.worlds import Scene, build_world
 from holdfast.checker.kernel.world import World
 from holdfast.commit import COMMITTERS, Committer
@@ -19,7 +20,7 @@ __all__ = ["ALL_SCENES", "CHECKED", "find_committer", "find_property", "find_sce
 
 T = TypeVar("T")
 
-CHECKED: Mapping[str, Committer] = COMMITTERS
+CHECKED: Mapping[str, Committer] = {**COMMITTERS, **VARIANTS}
 """Every committer that has a name here can be checked, and its counterexamples replay."""
 
 ALL_SCENES: Mapping[str, Scene] = {**SCENES, SMALL.name: SMALL, LARGE.name: LARGE}
