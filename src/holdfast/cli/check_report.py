@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -59,7 +60,8 @@ def show_outcome(outcome: Outcome, files: StoryFiles, out: Output) -> None:
         out.say("")
         for line in outcome.story.lines(details=outcome.wish.details, width=out.width):
             out.say(line)
-        out.say(_declared(outcome.told[0], committer))
+        for line in textwrap.wrap(_declared(outcome.told[0], committer), out.width):
+            out.say(line)
     if len(outcome.told) > 1:
         out.say("\nAlso broken; each is told by its command:")
         for found in outcome.told[1:]:

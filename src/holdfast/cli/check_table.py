@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import textwrap
 
 from holdfast.checker.jobs.table import Cell, Progress, Table, build_table
 from holdfast.checker.kernel.explore import Budget
@@ -16,14 +16,14 @@ _UNLIKE_PAPER = "unlike the paper, see below"
 _UNLIKE_DECLARED = "unlike what is declared, see below"
 
 
-def show_all(budget: Budget, out: Output, build: Callable[..., Table] = build_table) -> bool:
+def show_all(budget: Budget, out: Output) -> bool:
     """Explore every committer and show what was found; whether it is what is declared."""
     with out.progress() as advance:
 
         def progress(now: Progress) -> None:
             advance("worlds", now.done, now.total)
 
-        table = build(budget=budget, progress=progress)
+        table = build_table(budget=budget, progress=progress)
     return show_table(table, out)
 
 
@@ -40,10 +40,12 @@ def show_table(table: Table, out: Output) -> bool:
     out.say(f"{as_declared} of {len(cells)} declarations (holdfast committers) are what is found")
     titles = {row.name: row.title for row in table.rows}
     for cell in table.differences():
-        out.say(f"\n{cell.committer}, {titles[cell.row]}: {_said(cell)}")
-        for line in (cell.because, cell.reason):
-            if line:
-                out.say(f"  {line}")
+        out.say("")
+        for line in textwrap.wrap(f"{cell.committer}, {titles[cell.row]}: {_said(cell)}", out.width):
+            out.say(line)
+        for text in filter(None, (cell.because, cell.reason)):
+            for line in textwrap.wrap(text, out.width, initial_indent="  ", subsequent_indent="  "):
+                out.say(line)
     out.say(f"\n{table.states:,} states in {counted(len(table.committers), 'committer')}, {table.seconds:.0f} s")
     return as_declared == len(cells)
 
