@@ -2,7 +2,8 @@
 
 Attempts at a task write overlapping and differing files, as repetitions of real tasks do whose input came in another
 order: all write their first file into partition 0, attempt ``a`` its ``n``-th one into partition ``n + a``. So with
-names that do not tell the attempt, the first file replaces that of another attempt, and the others lie beside.
+names that do not tell the attempt, the first file replaces that of another attempt, and the others lie beside. Attempt
+1 writes all of its files into partition 0: its partitions are some of another attempt's.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def content(job: str, task: int, attempt: int, number: int) -> bytes:
 
 def directory(attempt: int, number: int) -> str:
     """The partition that a file goes into."""
-    return f"day={number + attempt if number else 0}"
+    return f"day={number + attempt if number and attempt != 1 else 0}"
 
 
 def files_of(job: str, task: int, attempt: int, files: int) -> frozenset[Origin]:
