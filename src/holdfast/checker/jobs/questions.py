@@ -6,22 +6,18 @@ about, `attributes` says.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import partial
-from typing import cast
 
 from holdfast.checker.jobs.actors import write_files
 from holdfast.checker.jobs.bench import Bench
 from holdfast.checker.jobs.cluster import Attempt, Phase, attempt_actor
 from holdfast.checker.jobs.judging import in_words, of_main, told_finished, was_told, winners
-from holdfast.checker.jobs.output import DESTINATION, HOME, Origin, directory, files_of, visible
+from holdfast.checker.jobs.output import DESTINATION, Origin, directory, files_of, visible
 from holdfast.checker.jobs.properties import PROPERTIES
+from holdfast.checker.jobs.readers import READERS, Reading, accepted, listed
 from holdfast.checker.jobs.watched import watched
 from holdfast.checker.kernel.world import Property, View
-from holdfast.commit.layout import SUCCESS
-from holdfast.commit.snapshot import read_snapshot
 from holdfast.errors import HoldfastError
 from holdfast.stores.memory import MemoryImage
 
@@ -121,59 +117,7 @@ def _committed_seen(bench: Bench) -> Property:
 
 
 # --- the job commit ---------------------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class _Reading:
-    """What a reader finds of the accepted attempts, and whether it knows that the job is over."""
-
-    files: frozenset[Origin]
-    over: bool
-
-
-def _accepted(bench: Bench, view: View) -> frozenset[Origin]:
-    accepted = enumerate(watched(view).accepted)
-    return frozenset(
-        origin
-        for task, one in accepted
-        if one is not None
-        for origin in files_of("main", task, one[0], bench.setting.files)
-    )
-
-
-def _success_names(view: View, job: str) -> frozenset[str] | None:
-    """Paths that this job's _SUCCESS names; None if there is none."""
-    found = cast("MemoryImage", view.states[DESTINATION]).objects.get(f"{HOME}{SUCCESS}")
-    if found is None:
-        return None
-    document = json.loads(found.data)
-    if document["jobId"] != job:
-        return None
-    return frozenset(name.removeprefix(f"/{HOME}") for name in document["filenames"])
-
-
-def _listed(bench: Bench, view: View) -> _Reading:
-    job = watched(view).job
-    over = job is not None and _success_names(view, job.job) is not None
-    return _Reading(frozenset(visible(view).values()) & _accepted(bench, view), over)
-
-
-def _named(bench: Bench, view: View) -> _Reading:
-    job = watched(view).job
-    names = _success_names(view, job.job) if job is not None else None
-    found = frozenset(origin for path, origin in visible(view).items() if path in (names or ()))
-    return _Reading(found & _accepted(bench, view), names is not None)
-
-
-def _snapshot(bench: Bench, view: View) -> _Reading:
-    there = visible(view)
-    snapshot = read_snapshot(bench.copy(view).context())
-    found = frozenset(there[file.path] for file in snapshot.files if file.path in there) & _accepted(bench, view)
-    return _Reading(found, bool(found))
-
-
-_READERS = {"two_phase": _snapshot, "stocator": _named}
-
-
-def _job_commit(bench: Bench, read: Callable[[Bench, View], _Reading], name: str, readers: str) -> Property:
+def _job_commit(bench: Bench, read: Callable[[Bench, View], Reading], name: str, readers: str) -> Property:
     """Readers see one change at most: the one after which they know that the job is over."""
 
     def step(before: View, after: View, actor: str) -> str | None:
@@ -187,7 +131,7 @@ def _job_commit(bench: Bench, read: Callable[[Bench, View], _Reading], name: str
             return f"the job was over for {readers}, and the driver changes what they see to {shown}"
         if not new.over:
             return f"the job commit is under way, and {readers} see {shown}"
-        if old.files != new.files and (old.files or new.files != _accepted(bench, after)):
+        if old.files != new.files and (old.files or new.files != accepted(bench, after)):
             return f"{readers} see {in_words(old.files)}, and then {shown}"
         return None
 
@@ -200,7 +144,7 @@ def _job_commit(bench: Bench, read: Callable[[Bench, View], _Reading], name: str
 
 
 def _own_job_commit(bench: Bench) -> Property:
-    read = _READERS.get(bench.setting.committer.name, _listed)
+    read = READERS.get(bench.setting.committer.name, listed)
     return _job_commit(bench, read, "atomic-job-commit", "readers")
 
 
@@ -393,7 +337,7 @@ ASKED: Mapping[str, Callable[[Bench], Property]] = {
     "atomic-task-commit-two-commits": partial(_task_commit, name="atomic-task-commit-two-commits"),
     "atomic-job-commit": _own_job_commit,
     "atomic-job-commit-listed": partial(
-        _job_commit, read=_listed, name="atomic-job-commit-listed", readers="readers who list the destination"
+        _job_commit, read=listed, name="atomic-job-commit-listed", readers="readers who list the destination"
     ),
     "partitioned-executor": partial(_cut_off, doing=Attempt.RUNNING, name="partitioned-executor", asked=_HARMLESS),
     "partitioned-executor-in-commit": partial(
