@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from holdfast.checker.jobs.names import ALL_SCENES, find_world
+from holdfast.checker.jobs.names import ALL_SCENES, CHECKED, find_world
 from holdfast.checker.jobs.scenes import LARGE
 from holdfast.checker.jobs.session import BROKEN_CODE, Found, SceneReport, Session, WalkReport
 from holdfast.checker.kernel.counterexample import Counterexample, encode
@@ -227,13 +227,15 @@ def show_replay(
 
 # --- what there is ----------------------------------------------------------------------------------------------------
 def show_list(out: Output) -> None:
-    """Show scenes and properties."""
+    """Show committers, scenes and properties."""
     properties = find_world("two_phase/speculation").properties
     out.document(
         {
+            "committers": [{"name": one.name, "summary": one.summary} for one in CHECKED.values()],
             "scenes": [{"name": scene.name, "summary": scene.summary} for scene in ALL_SCENES.values()],
             "properties": [{"name": one.name, "title": one.title, "meaning": one.meaning} for one in properties],
         }
     )
+    out.table(["committer", "what it does"], [(one.name, one.summary) for one in CHECKED.values()])
     out.table(["scene", "what happens"], [(scene.name, scene.summary) for scene in ALL_SCENES.values()])
     out.table(["property", "", "what has to hold"], [(one.name, one.title, one.meaning) for one in properties])

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.checker.jobs.names import ALL_SCENES
+from holdfast.checker.jobs.names import ALL_SCENES, CHECKED
 from holdfast.checker.jobs.properties import PROPERTIES
 from holdfast.commit import COMMITTERS
 from holdfast.commit.guarantees import GUARANTEES, Answer
@@ -100,7 +100,8 @@ def test_the_list_names_everything() -> None:
     document = json.loads(run("check", "--list", "--json").stdout)
     assert [scene["name"] for scene in document["scenes"]] == list(ALL_SCENES)
     assert [one["name"] for one in document["properties"]] == list(PROPERTIES)
-    for name in (*ALL_SCENES, *PROPERTIES):
+    assert [one["name"] for one in document["committers"]] == list(CHECKED)
+    for name in (*ALL_SCENES, *PROPERTIES, *CHECKED):
         assert f" {name} " in result.stdout
 
 
