@@ -1,4 +1,4 @@
-"""What the readers find that committers are made for: those who list, those who go by _SUCCESS, and those of Holdfast."""
+"""What readers find whom committers are made for: those who list, those who go by _SUCCESS, those of Holdfast."""
 
 from __future__ import annotations
 
