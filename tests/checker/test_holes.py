@@ -29,7 +29,7 @@ from holdfast.commit import COMMITTERS, Committer
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "holes.md"
 WRITE = "HOLDFAST_WRITE_DOCS"
-STATES = 60_000
+STATES = 150_000
 ALL = ("magic", "staging-directory", "staging-partitioned", "manifest", "file-v1")
 STAGING = ("staging-directory", "staging-partitioned")
 
@@ -85,7 +85,7 @@ HOLES = (
         narrow={"attempts": 1},
     ),
     Hole(name="two drivers", committers=ALL, scene="second-driver", property_name="C8", variant="claim"),
-    Hole(name="recovered alive", committers=("manifest", "file-v1"), scene="slow-driver", property_name="C6"),
+    Hole(name="recovered alive", committers=("file-v1", "manifest"), scene="slow-driver", property_name="C6"),
     Hole(name="commit forgets", committers=ALL, scene="asking", property_name="C10", variant="remembers"),
     Hole(
         name="shared _temporary",

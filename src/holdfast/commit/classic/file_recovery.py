@@ -21,6 +21,7 @@ from holdfast.commit.classic.names import attempt_owner, file_job, task_number
 from holdfast.commit.committer import Action, Leftover
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import JobId, is_job_id
+from holdfast.errors import ConflictError
 from holdfast.stores.base import iter_objects, iter_uploads, multipart
 
 __all__ = ["find_file_jobs"]
@@ -147,6 +148,8 @@ def _finish(ctx: CommitContext, job: JobId, found: _FileJob, action: Action) -> 
         if action is Action.KEEP:
             return
         if action is Action.BACK:
+            if not _is_still(ctx, job, found, action):
+                return
             delete_visible(ctx, lambda path: file_job(path) == job)
         # C7: its own directories; the committers themselves delete all of _temporary. The records go last: until then
         # the job is not over, and whoever finds a part of it decides as this call has.
@@ -156,3 +159,15 @@ def _finish(ctx: CommitContext, job: JobId, found: _FileJob, action: Action) -> 
             ctx.store.delete(ctx.key(record))
 
     return finish
+
+
+def _is_still(ctx: CommitContext, job: JobId, found: _FileJob, expected: Action) -> bool:
+    """Whether what was decided is still right and to be done: between looking and acting the job may have gone on.
+
+    Raises:
+        ConflictError: it has.
+    """
+    again = next((one for one in find_file_jobs(ctx, committer=found.committer) if one.job == job), None)
+    if again is not None and again.action is not expected:
+        raise ConflictError("the job has gone on: look again", job=job, found=again.reason)
+    return again is not None

@@ -27,7 +27,7 @@ from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import JobId, is_job_id
 from holdfast.commit.measure import Measure
 from holdfast.commit.records import JobRecord
-from holdfast.errors import CorruptDataError, InvalidRequestError, NotFoundError
+from holdfast.errors import ConflictError, CorruptDataError, InvalidRequestError, NotFoundError
 from holdfast.stores.base import ObjectInfo
 
 __all__ = ["find_leftovers"]
@@ -145,11 +145,27 @@ def _judged(ctx: CommitContext, directory: _Directory) -> Leftover:
         _go_forward(ctx, record, loaded)
 
     def back() -> None:
-        delete_visible(ctx, lambda path: file_job(path) == job)
-        remove_job_dir(ctx, job)
+        if _is_still(ctx, directory, Action.BACK):
+            delete_visible(ctx, lambda path: file_job(path) == job)
+            remove_job_dir(ctx, job)
 
     finish = {Action.FORWARD: forward, Action.BACK: back, Action.CLEAN: clean, Action.KEEP: lambda: None}[action]
     return leftover(action, reason, finish, places.visible)
+
+
+def _is_still(ctx: CommitContext, directory: _Directory, expected: Action) -> bool:
+    """Whether what was decided is still right and to be done: between looking and acting the job may have gone on.
+
+    Raises:
+        ConflictError: it has.
+    """
+    try:
+        found = _judged(ctx, directory)
+    except NotFoundError:
+        return False  # somebody else has ended it
+    if found.action is not expected:
+        raise ConflictError("the job has gone on: look again", job=directory.job, found=found.reason)
+    return True
 
 
 def _read_record(ctx: CommitContext, job: JobId, job_attempt: int) -> JobRecord:

@@ -6,6 +6,7 @@ import pytest
 
 from holdfast.commit import COMMITTERS, JobOutcome, JobRecord
 from holdfast.commit.committer import Action
+from holdfast.errors import ConflictError
 from holdfast.stores.faulty import Fault, FaultMode, SimulatedCrash, crash_at
 from holdfast.stores.intercept import Operation
 from tests.unit.commit.classic.attempts import HOME, faulty_context, open_attempt, run_attempt
@@ -145,3 +146,35 @@ def test_recovery_spares_other_jobs() -> None:
     left = [info.key for info in bucket.store.list_page("").objects]
     assert {foreign, manifest} < set(left)
     assert not any(one.job in key for key in left if key != manifest) and any(two.job in key for key in left)
+
+
+@pytest.mark.parametrize("committer", ["file-v1", "manifest"])
+def test_a_job_that_commits_between_look_and_act_keeps_its_files(committer: str) -> None:
+    """Recovery looks at every job before it acts on the first."""
+    bucket = Bucket(committer)
+    ctx = bucket.context()
+    job = bucket.start(ctx)
+    commits = [bucket.run_task(ctx, job, 0, bucket.contents("new", 0))]
+    find = COMMITTERS[committer].leftovers
+    assert find is not None
+    (found,) = find(bucket.context())
+    assert found.action is Action.BACK
+    bucket.commit(ctx, job, commits)
+    found.finish()
+    assert sorted(bucket.visible().values()) == bucket.expected("new", 1)
+
+
+@pytest.mark.parametrize("committer", ["file-v1", "manifest"])
+def test_a_job_that_has_gone_on_between_look_and_act_is_left_alone(committer: str) -> None:
+    bucket = Bucket(committer)
+    ctx = bucket.context()
+    job = bucket.start(ctx)
+    commits = [bucket.run_task(ctx, job, 0, bucket.contents("new", 0))]
+    find = COMMITTERS[committer].leftovers
+    assert find is not None
+    (found,) = find(bucket.context())
+    with pytest.raises(SimulatedCrash):  # all is in place, _SUCCESS is not
+        bucket.commit(faulty_context(bucket, Fault(FaultMode.CRASH_BEFORE, Operation.PUT)), job, commits)
+    with pytest.raises(ConflictError, match="look again"):
+        found.finish()
+    assert sorted(bucket.visible().values()) == bucket.expected("new", 1)
