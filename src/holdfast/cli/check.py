@@ -58,9 +58,7 @@ _FILE = click.Path(path_type=Path)
 @click.option("--details", is_flag=True, help="Show every call of the story.")
 @click.option("--html", metavar="FILE", type=_FILE, help="Write the story as a page to step through.")
 @click.option("--all", "every", is_flag=True, help="Compare every committer with the paper and with what is declared.")
-@click.option(
-    "--list", "listed", is_flag=True, help="The committers, scenes and properties, and what they mean."
-)
+@click.option("--list", "listed", is_flag=True, help="The committers, scenes and properties, and what they mean.")
 @reports
 def check(out: Output, **given: Any) -> None:
     """Look for histories in which the committer NAME goes wrong, and tell the worst one as a story.
