@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.checker.jobs.names import CHECKED
 from holdfast.checker.jobs.properties import PROPERTIES
 from holdfast.checker.jobs.scenes import SCENES
 from holdfast.checker.jobs.telling import job_teller
@@ -154,6 +155,17 @@ def test_the_variant_closes_it(hole: Hole, name: str) -> None:
     assert look(COMMITTERS[name.partition("+")[0]], hole, scene).findings
     closed = look(VARIANTS[name], hole, scene, whole=True)
     assert closed.complete and not closed.findings, closed.findings
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("hole", "name"), CLOSED)
+def test_the_variant_opens_no_other(hole: Hole, name: str) -> None:
+    """In the same scene it breaks no property that its committer holds; a claim stays, as the document says."""
+    scene = replace(SCENES[hole.scene], **hole.narrow)
+    base, variant = (explore(build_world(CHECKED[one], scene)) for one in (name.partition("+")[0], name))
+    assert base.complete and variant.complete
+    costs = {"no-leftovers"} if hole.variant == "claim" else set()
+    assert variant.findings.keys() - costs <= base.findings.keys() - {hole.property_name}
 
 
 def test_every_variant_closes_something() -> None:
