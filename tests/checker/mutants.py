@@ -131,7 +131,7 @@ def _with_bucket_rule(world: World) -> World:
 
 def _remembering(world: World) -> World:
     """With names of the caller's choice, clean-up reads what it was told before: nothing may be forgotten."""
-    return replace(world, remembers=lambda call, past: None)
+    return replace(world, remembers=None)
 
 
 def _other_job_later(world: World) -> World:

@@ -30,13 +30,13 @@ Examples:
 \b
 Exit codes:
   0    nothing was found; of --replay: the history does not break its property any more;
-       of --all: what was found is what is declared
-  1    something was found, also where it is declared; of --all: something that is not declared
+       of --all: what was found is what is declared, or the reason why not is known
+  1    something was found, also where it is declared; of --all: something that is not declared, for no known reason
   2    wrong usage, or a file that cannot be replayed
   130  interrupted; what was found by then is shown
 
-A scene is given up after {STATES:,} states unless --states or --seconds say otherwise; the small world never is. Random
-walks end after {WALK_S:.0f} s unless --histories or --seconds say otherwise. What is simulated, and what is not:
+A scene is given up after {STATES:,} states unless --states or --seconds say otherwise; the small worlds never are.
+Random walks end after {WALK_S:.0f} s unless --histories or --seconds say otherwise. What is simulated, and what is not:
 docs/checker.md."""
 
 _FILE = click.Path(path_type=Path)
@@ -46,7 +46,7 @@ _FILE = click.Path(path_type=Path)
 @click.argument("name", required=False)
 @click.option("--scene", "scenes", metavar="NAME", multiple=True, help="Only this scene; repeatable.")
 @click.option("--property", "properties", metavar="NAME", multiple=True, help="Only this property; repeatable.")
-@click.option("--small", is_flag=True, help="Go through the small world: 2 tasks x 2 attempts x 2 files.")
+@click.option("--small", is_flag=True, help="The small worlds: up to 2 tasks x 2 attempts x 2 files; minutes.")
 @click.option("--walk", is_flag=True, help="Random histories of a large world, each drawn from a seed.")
 @click.option("--seed", type=click.IntRange(min=0), help="Of --walk.  [default: 0]")
 @click.option("--first", type=click.IntRange(min=0), help="Number of the first history of --walk, to go on from there.")
@@ -94,4 +94,4 @@ def _require_sense(wish: Wish) -> None:
     if wish.walk and (wish.states is not None or wish.small or len(wish.scenes) > 1):
         raise click.UsageError("--walk takes no --states, no --small, and at most one --scene")
     if wish.small and wish.scenes:
-        raise click.UsageError("--small is a scene of its own: leave --scene out")
+        raise click.UsageError("--small has scenes of its own: leave --scene out")

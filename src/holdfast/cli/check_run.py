@@ -77,14 +77,14 @@ def _look(wish: Wish, files: StoryFiles, out: Output) -> bool:
 
 def _scenes(wish: Wish) -> list[Scene]:
     if wish.small:
-        return [SMALL]
+        return list(SMALL.values())
     if wish.scenes:
         return list({scene.name: scene for scene in map(find_scene, wish.scenes)}.values())
     return [LARGE] if wish.walk else list(SCENES.values())
 
 
 def _budget(wish: Wish, scene: Scene) -> Budget:
-    limited = wish.states is not None or wish.seconds is not None or scene is SMALL
+    limited = wish.states is not None or wish.seconds is not None or scene.name in SMALL
     return Budget(seconds=wish.seconds, states=wish.states if limited else STATES)
 
 

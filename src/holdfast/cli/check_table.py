@@ -28,7 +28,7 @@ def show_all(budget: Budget, out: Output) -> bool:
 
 
 def show_table(table: Table, out: Output) -> bool:
-    """Show a table; whether what was found is what is declared."""
+    """Show a table; see `show_all`."""
     out.document(table.document())
     columns = {name: [_marked(table.cell(row.name, name)) for row in table.rows] for name in table.committers}
     show_side_by_side([row.title for row in table.rows], columns, out)
@@ -47,7 +47,7 @@ def show_table(table: Table, out: Output) -> bool:
             for line in textwrap.wrap(text, out.width, initial_indent="  ", subsequent_indent="  "):
                 out.say(line)
     out.say(f"\n{table.states:,} states in {counted(len(table.committers), 'committer')}, {table.seconds:.0f} s")
-    return as_declared == len(cells)
+    return all(cell.agrees_with_declaration or cell.reason for cell in cells)
 
 
 def _marked(cell: Cell) -> Marked:

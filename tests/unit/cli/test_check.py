@@ -184,7 +184,7 @@ def test_a_walk_that_finds_nothing() -> None:
         ("--replay x --states 3", "for exploring"),
         ("magic --seed 3", "for --walk"),
         ("magic --walk --states 3", "--walk takes no"),
-        ("magic --small --scene crash", "--small is a scene of its own"),
+        ("magic --small --scene crash", "--small has scenes of its own"),
         ("magic --seconds 0", "--seconds"),
         ("magic --states nine", "--states"),
     ],

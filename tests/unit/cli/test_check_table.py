@@ -32,9 +32,11 @@ def test_each_answer_is_in_the_table(table: Table, capsys: pytest.CaptureFixture
 
 def test_what_differs_is_said_with_its_reason(table: Table, capsys: pytest.CaptureFixture[str]) -> None:
     cell = table.cell("committed-output-observable", "direct")
-    odd = replace(cell, declared=Answer(holds=False, why="said so"), paper=False, reason="Somebody was wrong.")
-    cells = {**table.cells, (cell.row, cell.committer): odd}
-    assert not show_table(replace(table, cells=cells), Output())
+    odd = replace(cell, declared=Answer(holds=False, why="said so"), paper=False, reason="")
+    assert not show_table(replace(table, cells={**table.cells, (cell.row, cell.committer): odd}), Output())
+    odd = replace(odd, reason="Somebody was wrong.")
+    capsys.readouterr()
+    assert show_table(replace(table, cells={**table.cells, (cell.row, cell.committer): odd}), Output())
     shown = capsys.readouterr().out
     assert "direct, committed output seen: found yes; the paper says no; declared no" in shown
     assert "  Somebody was wrong." in shown

@@ -23,8 +23,8 @@ T = TypeVar("T")
 CHECKED: Mapping[str, Committer] = {**COMMITTERS, **VARIANTS}
 """Every committer that has a name here can be checked, and its counterexamples replay."""
 
-ALL_SCENES: Mapping[str, Scene] = {**SCENES, SMALL.name: SMALL, LARGE.name: LARGE}
-"""The quick ones, the small world and the large one."""
+ALL_SCENES: Mapping[str, Scene] = {**SCENES, **SMALL, LARGE.name: LARGE}
+"""The quick ones, the small worlds and the large one."""
 
 
 def find_committer(name: str) -> Committer:

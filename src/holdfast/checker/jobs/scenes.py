@@ -107,13 +107,44 @@ _ONE_TASK = (
 SCENES: Mapping[str, Scene] = {scene.name: scene for scene in _ONE_TASK}
 """Small ones, each about one thing that may go wrong; seconds for any committer."""
 
-SMALL = Scene(
-    name="small",
-    summary="two tasks, two attempts at each, two files; a crash, a partition, a lost reply, a second driver, recovery",
-    second_driver=True,
-    recovery=1,
-    budgets={Fault.CRASH: 1, Fault.PARTITION: 1, Fault.LOST_REPLY: 1},
+_TWO_TASKS = "two tasks, two attempts at each, two files"
+
+_SMALL = (
+    Scene(
+        name="small-crash",
+        summary=f"{_TWO_TASKS}: a process dies between any two calls; a second driver or recovery follows",
+        second_driver=True,
+        recovery=1,
+        forgetful=True,
+        budgets={Fault.CRASH: 1},
+    ),
+    Scene(
+        name="small-partition",
+        summary=f"{_TWO_TASKS}: an executor is cut off from the driver and goes on",
+        recovery=1,
+        forgetful=True,
+        budgets={Fault.PARTITION: 1},
+    ),
+    Scene(
+        name="small-lost-reply",
+        summary=f"{_TWO_TASKS}: one call takes effect and its caller is not told",
+        recovery=1,
+        forgetful=True,
+        budgets={Fault.LOST_REPLY: 1},
+    ),
+    Scene(
+        name="small-drivers",
+        summary="one task, two attempts, two files: a crash, a partition, a lost reply, a second driver and recovery",
+        tasks=1,
+        second_driver=True,
+        recovery=1,
+        forgetful=True,
+        budgets={Fault.CRASH: 1, Fault.PARTITION: 1, Fault.LOST_REPLY: 1},
+    ),
 )
+
+SMALL: Mapping[str, Scene] = {scene.name: scene for scene in _SMALL}
+"""Larger ones, minutes each. All their faults in one world of two tasks would be hundreds of millions of states."""
 
 LARGE = Scene(
     name="large",

@@ -151,7 +151,7 @@ class Processes:
         actors: tuple[Actor, ...],
         resources: Mapping[str, Resource],
         observed: Callable[[Call], bool],
-        remembers: Remembers,
+        remembers: Remembers | None,
     ) -> None:
         self.actors = actors
         self._resources = resources
@@ -292,7 +292,7 @@ class Processes:
     def _twin(self, parent: Place | None, reply: Reply | None, call: Call) -> Place | None:
         """A place before the same call in a history that differs only in what does not matter any more."""
         self._key: Hashable = None
-        if parent is None or reply is None:
+        if parent is None or reply is None or self._remembers is None:
             return None
         path = self._path(parent)
         past: list[Past] = []

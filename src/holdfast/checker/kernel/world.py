@@ -6,13 +6,13 @@ one actor's next call, in one of the ways in which it may end, or that actor's d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from holdfast.checker.kernel.calls import Alternative, Call, Fault, Resource
 from holdfast.checker.kernel.canonical import Numbered
-from holdfast.checker.kernel.process import Actor, Past, Place, Processes, Remembers
+from holdfast.checker.kernel.process import Actor, Place, Processes, Remembers
 
 __all__ = ["DIES", "Choice", "Property", "State", "Step", "View", "World", "Worldline"]
 
@@ -56,10 +56,6 @@ class Property:
     end: Callable[[View], str | None] | None = None
 
 
-def _everything(call: Call, past: Sequence[Past]) -> None:
-    """Nobody forgets anything."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
     """What is explored.
@@ -71,9 +67,9 @@ class World:
         observed: whether a property looks at something that a call may change. Steps with such calls are never
             reordered.
         remembers: from the call that an actor is about to make and its past, what of that can still matter to it; None
-            if all of it can. Histories that do not differ in that are taken for one.
+            if all of it can. Histories that do not differ in that are taken for one. None: nobody forgets anything.
         remembers: from the call that an actor is about to make and its past, what of that can still matter to it; None
-            if all of it can. Histories that do not differ in that are taken for one.
+            if all of it can. Histories that do not differ in that are taken for one. None: nobody forgets anything.
     """
 
     name: str
@@ -83,7 +79,7 @@ class World:
     properties: tuple[Property, ...]
     budgets: Mapping[Fault, int]
     observed: Callable[[Call], bool]
-    remembers: Remembers = _everything
+    remembers: Remembers | None = None
 
 
 @dataclass(frozen=True, slots=True)
