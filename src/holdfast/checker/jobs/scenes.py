@@ -9,7 +9,7 @@ from holdfast.checker.jobs.worlds import Scene
 from holdfast.checker.kernel.calls import Fault
 from holdfast.commit import SaveMode
 
-__all__ = ["LARGE", "SCENES", "SMALL"]
+__all__ = ["LARGE", "SCENES", "SMALL", "STORES"]
 
 _ONE_TASK = (
     Scene(
@@ -106,6 +106,28 @@ _ONE_TASK = (
 
 SCENES: Mapping[str, Scene] = {scene.name: scene for scene in _ONE_TASK}
 """Small ones, each about one thing that may go wrong; seconds for any committer."""
+
+_STORES = (
+    Scene(
+        name="renaming-store",
+        summary="as second-driver, on a store that renames files: two_phase publishes by renaming there",
+        tasks=1,
+        attempts=1,
+        second_driver=True,
+        store={"rename": True},
+        budgets={Fault.PARTITION: 1, Fault.CRASH: 1},
+    ),
+    Scene(
+        name="stale-listing",
+        summary="a listing does not show one thing that is there, which committers that go by listings cannot bear",
+        attempts=1,
+        recovery=1,
+        budgets={Fault.STALE_LISTING: 1},
+    ),
+)
+
+STORES: Mapping[str, Scene] = {scene.name: scene for scene in _STORES}
+"""Other stores than the committers are made for."""
 
 _TWO_TASKS = "two tasks, two attempts at each, two files"
 
