@@ -46,7 +46,7 @@ def test_nothing_is_found_in_the_small_worlds_as_far_as_a_minute_goes(scene: Sce
     """`holdfast check two_phase --small` goes through the whole of them."""
     found = explore(build_world(COMMITTERS["two_phase"], scene), budget=Budget(seconds=60))
     assert found.findings == {}
-    assert found.states > 10_000
+    assert found.states > 10_000 or found.complete
 
 
 @pytest.mark.slow

@@ -129,44 +129,39 @@ _STORES = (
 STORES: Mapping[str, Scene] = {scene.name: scene for scene in _STORES}
 """Other stores than the committers are made for."""
 
-_TWO_TASKS = "two tasks, two attempts at each, two files"
+_ANYTHING_ONCE = {Fault.CRASH: 1, Fault.PARTITION: 1, Fault.LOST_REPLY: 1}
 
 _SMALL = (
     Scene(
-        name="small-crash",
-        summary=f"{_TWO_TASKS}: a process dies between any two calls; a second driver or recovery follows",
-        second_driver=True,
-        recovery=1,
+        name="small-speculation",
+        summary="two tasks, two attempts at each side by side, two files; live jobs on the destination and beside it",
+        bystanders=True,
         forgetful=True,
-        budgets={Fault.CRASH: 1},
-    ),
-    Scene(
-        name="small-partition",
-        summary=f"{_TWO_TASKS}: an executor is cut off from the driver and goes on",
-        recovery=1,
-        forgetful=True,
-        budgets={Fault.PARTITION: 1},
-    ),
-    Scene(
-        name="small-lost-reply",
-        summary=f"{_TWO_TASKS}: one call takes effect and its caller is not told",
-        recovery=1,
-        forgetful=True,
-        budgets={Fault.LOST_REPLY: 1},
     ),
     Scene(
         name="small-drivers",
-        summary="one task, two attempts, two files: a crash, a partition, a lost reply, a second driver and recovery",
+        summary="one task, two attempts one after the other, two files; a second driver, recovery; a crash, a partition "
+        "and a lost reply, each once, anywhere",
         tasks=1,
+        speculation=False,
         second_driver=True,
         recovery=1,
         forgetful=True,
-        budgets={Fault.CRASH: 1, Fault.PARTITION: 1, Fault.LOST_REPLY: 1},
+        budgets=_ANYTHING_ONCE,
+    ),
+    Scene(
+        name="small-tasks",
+        summary="two tasks, two attempts at each one after the other, two files; recovery; a crash, a partition and a "
+        "lost reply, each once, anywhere",
+        speculation=False,
+        recovery=1,
+        forgetful=True,
+        budgets=_ANYTHING_ONCE,
     ),
 )
 
 SMALL: Mapping[str, Scene] = {scene.name: scene for scene in _SMALL}
-"""Larger ones, minutes each. All their faults in one world of two tasks would be hundreds of millions of states."""
+"""Larger ones, minutes each. What is apart here would together be hundreds of millions of states."""
 
 LARGE = Scene(
     name="large",
