@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from holdfast.checker.jobs.experiments import EXPERIMENTS, build_experiment
 from holdfast.checker.jobs.properties import PROPERTIES
-from holdfast.checker.jobs.scenes import LARGE, SCENES, SMALL, STORES
+from holdfast.checker.jobs.scenes import ALL_ONCE, LARGE, SCENES, SMALL, STORES
 from holdfast.checker.jobs.variants import VARIANTS
 from holdfast.checker.jobs.worlds import Scene, build_world
 from holdfast.checker.kernel.world import World
@@ -23,7 +23,7 @@ T = TypeVar("T")
 CHECKED: Mapping[str, Committer] = {**COMMITTERS, **VARIANTS}
 """Every committer that has a name here can be checked, and its counterexamples replay."""
 
-ALL_SCENES: Mapping[str, Scene] = {**SCENES, **STORES, **SMALL, LARGE.name: LARGE}
+ALL_SCENES: Mapping[str, Scene] = {**SCENES, **STORES, **SMALL, ALL_ONCE.name: ALL_ONCE, LARGE.name: LARGE}
 """The quick ones, those on other stores, the small worlds and the large one."""
 
 

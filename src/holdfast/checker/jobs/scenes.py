@@ -9,7 +9,7 @@ from holdfast.checker.jobs.worlds import Scene
 from holdfast.checker.kernel.calls import Fault
 from holdfast.commit import SaveMode
 
-__all__ = ["LARGE", "SCENES", "SMALL", "STORES"]
+__all__ = ["ALL_ONCE", "LARGE", "SCENES", "SMALL", "STORES"]
 
 _ONE_TASK = (
     Scene(
@@ -129,6 +129,7 @@ _STORES = (
 STORES: Mapping[str, Scene] = {scene.name: scene for scene in _STORES}
 """Other stores than the committers are made for."""
 
+_TWO_TASKS = "two tasks, two attempts at each one after the other, two files; recovery"
 _ANYTHING_ONCE = {Fault.CRASH: 1, Fault.PARTITION: 1, Fault.LOST_REPLY: 1}
 
 _SMALL = (
@@ -139,9 +140,33 @@ _SMALL = (
         forgetful=True,
     ),
     Scene(
+        name="small-lost-partition",
+        summary=f"{_TWO_TASKS}; a lost reply and a partition, each once, anywhere",
+        speculation=False,
+        recovery=1,
+        forgetful=True,
+        budgets={Fault.LOST_REPLY: 1, Fault.PARTITION: 1},
+    ),
+    Scene(
+        name="small-lost-crash",
+        summary=f"{_TWO_TASKS}; a lost reply and a crash, each once, anywhere",
+        speculation=False,
+        recovery=1,
+        forgetful=True,
+        budgets={Fault.LOST_REPLY: 1, Fault.CRASH: 1},
+    ),
+    Scene(
+        name="small-crash-partition",
+        summary=f"{_TWO_TASKS}; a crash and a partition, each once, anywhere",
+        speculation=False,
+        recovery=1,
+        forgetful=True,
+        budgets={Fault.CRASH: 1, Fault.PARTITION: 1},
+    ),
+    Scene(
         name="small-drivers",
-        summary="one task, two attempts one after the other, two files; a second driver, recovery; a crash, a partition "
-        "and a lost reply, each once, anywhere",
+        summary="one task, two attempts one after the other, two files; a second driver, recovery; a crash, a "
+        "partition and a lost reply, each once, anywhere",
         tasks=1,
         speculation=False,
         second_driver=True,
@@ -149,19 +174,20 @@ _SMALL = (
         forgetful=True,
         budgets=_ANYTHING_ONCE,
     ),
-    Scene(
-        name="small-tasks",
-        summary="two tasks, two attempts at each one after the other, two files; recovery; a crash, a partition and a "
-        "lost reply, each once, anywhere",
-        speculation=False,
-        recovery=1,
-        forgetful=True,
-        budgets=_ANYTHING_ONCE,
-    ),
 )
 
 SMALL: Mapping[str, Scene] = {scene.name: scene for scene in _SMALL}
-"""Larger ones, minutes each. What is apart here would together be hundreds of millions of states."""
+"""Larger ones, minutes each."""
+
+ALL_ONCE = Scene(
+    name="small-all",
+    summary=f"{_TWO_TASKS}; a crash, a partition and a lost reply, each once, anywhere",
+    speculation=False,
+    recovery=1,
+    forgetful=True,
+    budgets=_ANYTHING_ONCE,
+)
+"""Some 10^7 states: a quarter of an hour or more, and 10 GB of memory. For who asks for it by its name."""
 
 LARGE = Scene(
     name="large",
