@@ -30,6 +30,7 @@ __all__ = ["SimulatedStore", "StoreResource"]
 _READS = frozenset({"get", "head", "list_page", "list_uploads_page", "begin_write"})
 _LISTINGS = frozenset({"list_page", "list_uploads_page"})
 _FAULTLESS = frozenset({"begin_write"})
+_REMOVALS = frozenset({"delete", "delete_many", "abort_upload"})
 
 
 @dataclass(slots=True)
@@ -114,7 +115,8 @@ class StoreResource:
         if call.operation in _FAULTLESS:
             return ways
         silence = Reply(error=OutcomeUnknownError("the store did not answer: read before repeating", key=_key(call)))
-        if after is not state:
+        # Removals commute (`Access.removes`), so the second of two has to be able to end as the first one can.
+        if after is not state or call.operation in _REMOVALS:
             ways.append(Alternative(state=after, reply=silence, label="reply lost", fault=Fault.LOST_REPLY))
         if call.operation not in _READS:  # the caller cannot tell it from a lost reply
             ways.append(Alternative(state=state, reply=silence, label="request lost", fault=Fault.FAILURE))
@@ -196,12 +198,13 @@ class StoreResource:
         return frozenset({Access(objects, key, writes=writes), *self._clash(key)})
 
     def _clash(self, key: str) -> Footprint:
-        """With rename, a file is refused below a file, and where a directory is."""
+        """With rename, a file is refused below a file, and where a directory is, be it one of pending uploads."""
         if not self.capabilities.rename:
             return frozenset()
         parts = key.split("/")
         above = [Access(self.name, "/".join(parts[:depth])) for depth in range(1, len(parts))]
-        return frozenset([*above, Access(self.name, f"{key}/", below=True)])
+        below = [Access(space, f"{key}/", below=True) for space in (self.name, f"{self.name} uploads")]
+        return frozenset([*above, *below])
 
 
 def _without(page: ObjectPage | UploadPage, gone: int) -> ObjectPage | UploadPage:

@@ -67,6 +67,8 @@ class ClusterState:
         driver: ``alive``, ``dead``, or ``cut off``: it goes on, and others take it for dead.
         second: the second driver: empty if it has not started, ``alive``, or ``dead``.
         given_up: whether recovery has begun.
+        unnoticed: tasks of which an attempt has died that might commit, while others run side by side with it: one that
+            asks may come before the driver notices.
     """
 
     attempts: tuple[tuple[Attempt, ...], ...]
@@ -78,6 +80,7 @@ class ClusterState:
     given_up: bool = False
     cancelled: bool = False
     told: tuple[Told, ...] = ()
+    unnoticed: tuple[int, ...] = ()
 
     def outcome_of(self, who: str) -> str:
         """What `who` was told, empty if it has not ended."""
@@ -145,7 +148,10 @@ class Cluster:
         if operation == "lose":
             return frozenset(access(task, writes=True) for task in tasks)
         if operation in ("take_over", "take_for_dead"):  # the one's second driver is in the way of the other
-            return frozenset({access("job"), access("driver", writes=True), *(access(task) for task in tasks)})
+            takes_over = operation == "take_over"  # and begins to commit
+            return frozenset(
+                {access("job", writes=takes_over), access("driver", writes=True), *(access(task) for task in tasks)}
+            )
         return frozenset({access("told", writes=True)})
 
     def waits_for(self, state: object, call: Call) -> tuple[str, frozenset[Fault]] | None:
@@ -165,6 +171,9 @@ class Cluster:
         found = self._actors.get(actor)
         if found is None or now.attempts[found[0]][found[1]] in (Attempt.ENDED, Attempt.GONE):
             return now
+        # A death must not take from others what they might have been answered before it: see `Resource.bury`.
+        if self._speculation and now.attempts[found[0]][found[1]] is Attempt.COMMITTING:
+            now = replace(now, unnoticed=tuple(sorted({*now.unnoticed, found[0]})))
         return _set(now, *found, Attempt.GONE)
 
     # --- the driver ---------------------------------------------------------------------------------------------------
@@ -207,9 +216,11 @@ class Cluster:
         attempts = state.attempts[task]
         taken = Attempt.COMMITTING in attempts or state.accepted[task] is not None
         open_ = state.phase is Phase.RUNNING and state.driver != "dead"
+        denied = Alternative(state=_set(state, task, attempt, Attempt.GONE), reply=Reply(value=False))
         if attempts[attempt] is not Attempt.RUNNING or taken or not open_:
-            return [Alternative(state=_set(state, task, attempt, Attempt.GONE), reply=Reply(value=False))]
-        return [Alternative(state=_set(state, task, attempt, Attempt.COMMITTING), reply=Reply(value=True))]
+            return [denied]
+        allowed = Alternative(state=_set(state, task, attempt, Attempt.COMMITTING), reply=Reply(value=True))
+        return [allowed, replace(denied, label="too early")] if task in state.unnoticed else [allowed]
 
     def _report(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
         """The first report about a task counts; others are dropped, as are those of attempts that are lost."""

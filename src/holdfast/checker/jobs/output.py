@@ -118,7 +118,7 @@ def is_observed(call: Call) -> bool:
     """Whether a call may change what properties look at: visible files, what drivers know and are told."""
     if call.resource == DESTINATION:
         return any(map(_is_seen, _written(call)))
-    return call.resource == "cluster" and call.operation in ("await_tasks", "tell", "post_job", "cancel")
+    return call.resource == "cluster" and call.operation in ("await_tasks", "tell", "post_job", "cancel", "take_over")
 
 
 def _is_seen(key: str) -> bool:

@@ -68,8 +68,6 @@ class World:
             reordered.
         remembers: from the call that an actor is about to make and its past, what of that can still matter to it; None
             if all of it can. Histories that do not differ in that are taken for one. None: nobody forgets anything.
-        remembers: from the call that an actor is about to make and its past, what of that can still matter to it; None
-            if all of it can. Histories that do not differ in that are taken for one. None: nobody forgets anything.
     """
 
     name: str
@@ -122,6 +120,7 @@ class Worldline:
         self.names = tuple(world.resources)
         self._resources = tuple(world.resources.values())
         self._index = {name: number for number, name in enumerate(self.names)}
+        self._actors = {actor.name: number for number, actor in enumerate(world.actors)}
         self._numbered: tuple[Numbered[object], ...] = tuple(Numbered() for _ in self.names)
         self.faults = tuple(world.budgets)
         self._budget = {fault: number for number, fault in enumerate(self.faults)}
@@ -280,26 +279,34 @@ class Worldline:
         places, conflicts = self.processes.places, self.processes.conflicts
         here = [places[state[self._first_place + actor]] for actor in range(len(self.world.actors))]
         alive = sum(1 << actor for actor, place in enumerate(here) if place.call is not None)
+        waits = [self._waits_for(state, place) for place in here]
         near = []
         for actor, place in enumerate(here):
             found = 0
             if place.call is not None:
                 mask = conflicts[place.footprint]
                 for other, there in enumerate(here):
-                    if mask & there.future and other != actor and not self._waits_for(state, there, actor):
+                    if mask & there.future and other != actor and waits[other] != (actor, True):
                         found |= 1 << other
+                if waits[actor][0] >= 0 and self._may_die(state, waits[actor][0]):
+                    found |= 1 << waits[actor][0]  # its death, which no footprint shows, lets this one go on
             near.append(found)
         return near, alive
 
-    def _waits_for(self, state: State, place: Place, actor: int) -> bool:
-        """Whether the actor at `place` can do nothing before `actor` is dead: then it does nothing before `actor`."""
-        if place.parent is not None or place.call is None:
-            return False
+    def _waits_for(self, state: State, place: Place) -> tuple[int, bool]:
+        """Whose death lets the actor at `place` go on, -1 if it does not wait for one; and whether nothing else does:
+        then it does nothing before that one has done what it does next."""
+        if place.call is None:
+            return -1, False
         resource = self._index[place.call.resource]
         found = self._resources[resource].waits_for(self._numbered[resource].values[state[resource]], place.call)
-        if found is None or found[0] != self.world.actors[actor].name:
-            return False
-        return not any(self._left(state, fault) for fault in found[1])
+        if found is None:
+            return -1, False
+        return self._actors[found[0]], not any(self._left(state, fault) for fault in found[1])
+
+    def _may_die(self, state: State, actor: int) -> bool:
+        alive = self.place(state, actor).call is not None
+        return alive and self.world.actors[actor].mortal and self._left(state, Fault.CRASH) > 0
 
     def _can_go_on(self, state: State, actors: int) -> bool:
         """Who can act only if something goes wrong may wait for ever: others may use the budget up first."""
