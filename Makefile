@@ -15,8 +15,11 @@ bench: ## Measure the write path and the job commit against Spark's own, then ev
 	@scripts/run --java python benchmarks/write_path.py
 	@scripts/run python benchmarks/committers.py
 
-check: lint types ## Run lint, types and every test, the long ones too
+check: lint types ## Run lint, types and every test, the long ones too, and the checker's small worlds and walks
 	@scripts/run --java python -m pytest -m ""
+	@scripts/run holdfast check two_phase --small
+	@scripts/run holdfast check two_phase --walk --seed 7 --seconds 600
+	@scripts/run holdfast check --all
 
 lint: ## Run the linter
 	@scripts/run ruff check .
