@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from holdfast.checker.jobs.bench import cluster_of
 from holdfast.checker.jobs.cluster import ClusterState, Told
-from holdfast.checker.jobs.output import Origin, files_of
+from holdfast.checker.jobs.output import Origin, directory, files_of
 from holdfast.checker.kernel.world import View
 
 __all__ = ["Winner", "in_words", "just_told", "of_main", "told_finished", "was_told", "winners"]
@@ -20,7 +21,7 @@ class Winner:
     Attributes:
         attempt: None if no attempt is there with all its files.
         missing: files of the accepted attempt that are not there, if no attempt is whole.
-        strange: visible files of the task that are of other attempts, or damaged.
+        strange: visible files of the task that are of other attempts, damaged, there twice, or in another partition.
     """
 
     task: int
@@ -37,7 +38,10 @@ def of_main(found: Mapping[str, Origin]) -> dict[str, Origin]:
 
 def winners(cluster: ClusterState, visible: Mapping[str, Origin], files: int) -> list[Winner]:
     """By task: which attempt's output is there. The accepted one if it is whole, else any that is."""
-    there = of_main(visible).values()
+    files_there = of_main(visible)
+    there = files_there.values()
+    odd = {origin for origin, times in Counter(there).items() if times > 1}
+    odd |= {origin for path, origin in files_there.items() if not path.startswith(f"{_partition(origin)}/")}
     found = []
     for task, accepted in enumerate(cluster.accepted):
         of_task = frozenset(origin for origin in there if origin.task == task)
@@ -47,8 +51,14 @@ def winners(cluster: ClusterState, visible: Mapping[str, Origin], files: int) ->
         attempt = whole[0] if whole else None
         mine = files_of("main", task, order[0] if attempt is None else attempt, files)
         missing = mine - of_task
-        found.append(Winner(task, None if accepted is None else first, attempt, missing, of_task - mine))
+        found.append(
+            Winner(task, None if accepted is None else first, attempt, missing, (of_task - mine) | (of_task & odd))
+        )
     return found
+
+
+def _partition(origin: Origin) -> str:
+    return directory(origin.attempt, origin.number)
 
 
 def just_told(before: View, after: View) -> list[Told]:

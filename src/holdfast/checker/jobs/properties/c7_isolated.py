@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from holdfast.checker.jobs.bench import Bench, Bystander, Copy
+from holdfast.checker.jobs.bench import Bench, Bystander, Copy, cluster_of
 from holdfast.checker.jobs.judging import just_told
+from holdfast.checker.jobs.output import of_job
 from holdfast.checker.kernel.world import Property, View
+from holdfast.commit import SaveMode
 from holdfast.errors import HoldfastError
 
 __all__ = ["isolated"]
@@ -13,7 +15,8 @@ __all__ = ["isolated"]
 def isolated(bench: Bench) -> Property:
     """Live jobs that were there all the time can still commit, on the same destination and on one beside it.
 
-    Another job that runs from start to end at the same time, and meets no fault, ends well, too.
+    Another job that runs from start to end at the same time, and meets no fault, ends well, too; what it committed
+    stays, unless jobs overwrite.
     """
 
     def step(before: View, after: View, actor: str) -> str | None:
@@ -23,7 +26,12 @@ def isolated(bench: Bench) -> Property:
         return None
 
     def end(view: View) -> str | None:
-        copy = bench.again(bench.settled(view))
+        settled = bench.settled(view)
+        if bench.setting.mode is SaveMode.APPEND and not of_job(settled.visible().values(), "other"):
+            for told in cluster_of(view).told:
+                if told.who == "other job" and told.outcome == "committed":
+                    return "another job on the destination was told that it is committed, and its file is gone"
+        copy = bench.again(settled)
         return next((broke for one in bench.bystanders if (broke := _touched(copy, bench, one))), None)
 
     return Property(

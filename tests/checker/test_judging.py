@@ -1,0 +1,61 @@
+"""What properties see in a destination that no committer of ours leaves: they have to be able to fail."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from holdfast.checker.jobs.actors import Setting
+from holdfast.checker.jobs.bench import Bench
+from holdfast.checker.jobs.cluster import CLUSTER, ClusterState, Order, Told
+from holdfast.checker.jobs.cluster import Attempt as Doing
+from holdfast.checker.jobs.judging import Winner, winners
+from holdfast.checker.jobs.output import DESTINATION, HOME, Origin, content
+from holdfast.checker.jobs.properties.c7_isolated import isolated
+from holdfast.checker.kernel.world import View
+from holdfast.checker.simulated_store import StoreResource
+from holdfast.commit import COMMITTERS, SaveMode
+
+MINE = Origin("main", 0, 0, 0)
+ENDED = ClusterState(attempts=((Doing.ENDED,),), accepted=(None,))
+
+
+def _winner(*paths: str) -> Winner:
+    return winners(ENDED, dict.fromkeys(paths, MINE), 1)[0]
+
+
+def test_a_file_in_its_partition_is_not_strange() -> None:
+    assert _winner("day=0/a.txt").strange == frozenset()
+    assert _winner("day=0/a.txt").attempt == 0
+
+
+@pytest.mark.parametrize("paths", [("day=0/a.txt", "day=0/b.txt"), ("day=1/a.txt",), ("a.txt",)])
+def test_a_file_that_is_there_twice_or_elsewhere_is_strange(paths: Sequence[str]) -> None:
+    assert _winner(*paths).strange == {MINE}
+
+
+@pytest.mark.parametrize(
+    ("stays", "mode", "broken"),
+    [(True, SaveMode.APPEND, False), (False, SaveMode.APPEND, True), (False, SaveMode.OVERWRITE, False)],
+)
+def test_what_another_job_has_committed_stays(stays: bool, mode: SaveMode, broken: bool) -> None:
+    store = StoreResource(DESTINATION, time_of=lambda actor: 0.0)
+    setting = Setting(
+        committer=COMMITTERS["two_phase"],
+        capabilities={DESTINATION: store.capabilities},
+        tasks=1,
+        attempts=1,
+        files=1,
+        order=Order.REPORT,
+        mode=mode,
+    )
+    bench = Bench(setting, {DESTINATION: store})
+    copy = bench.run_on({DESTINATION: store.initial()})
+    if stays:
+        copy.stores[DESTINATION].put(f"{HOME}day=0/other.txt", content("other", 0, 0, 0))
+    told = replace(ENDED, told=(Told("other job", "committed", True),))
+    end = isolated(bench).end
+    assert end is not None
+    assert bool(end(View({CLUSTER: told, DESTINATION: copy.stores[DESTINATION].image()}))) is broken
