@@ -128,6 +128,17 @@ WORLDS = {
 }
 
 
+def test_every_way_of_a_stale_listing_has_a_label_of_its_own() -> None:
+    """Two uploads of one key: a history replays by its labels."""
+    store = StoreResource("store", time_of=lambda actor: 0.0)
+    state = store.initial()
+    for token in ("one", "two"):
+        state = store.alternatives(state, Call("store", "create_upload", ("a", None, token)), "")[0].state  # type: ignore[assignment]  # an image
+    ways = store.alternatives(state, Call("store", "list_uploads_page", ("", None)), "")
+    labels = [way.label for way in ways if way.fault is Fault.STALE_LISTING]
+    assert labels == ["does not show a", "does not show a, upload 1"]
+
+
 @pytest.mark.parametrize("name", WORLDS)
 def test_reduction_leaves_out_nothing(name: str) -> None:
     world = WORLDS[name]

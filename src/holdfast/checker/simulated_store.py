@@ -145,11 +145,12 @@ class StoreResource:
     def _stale(self, state: object, reply: Reply) -> list[Alternative]:
         page = cast("ObjectPage | UploadPage", reply.value)
         found = page.objects if isinstance(page, ObjectPage) else page.uploads
+        keys = [one.key for one in found]
         return [
             Alternative(
                 state=state,
                 reply=Reply(_without(page, gone)),
-                label=f"does not show {found[gone].key}",
+                label=f"does not show {keys[gone]}" + (f", upload {n}" if (n := keys[:gone].count(keys[gone])) else ""),
                 fault=Fault.STALE_LISTING,
             )
             for gone in range(len(found))

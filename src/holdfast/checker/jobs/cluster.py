@@ -40,7 +40,7 @@ class Attempt(enum.Enum):
 
 
 class Phase(enum.Enum):
-    """How far the first driver has come."""
+    """How far the drivers have come: whichever is further."""
 
     STARTING = "starts"
     RUNNING = "waits for its tasks"
@@ -187,7 +187,8 @@ class Cluster:
             accepted is None and all(attempt is Attempt.GONE for attempt in attempts)
             for attempts, accepted in zip(state.attempts, state.accepted, strict=True)
         ):
-            return [Alternative(state=replace(state, phase=Phase.ENDING))]
+            begun = state.phase is Phase.COMMITTING  # by a second driver
+            return [Alternative(state=state if begun else replace(state, phase=Phase.ENDING))]
         reports = [accepted[1] for accepted in state.accepted if accepted is not None]
         if len(reports) < self._tasks:
             return []

@@ -139,7 +139,7 @@ class _Words:
             lost = event.label == "request lost"
             return ", but the request is lost" if lost else ", but the call fails and does nothing"
         if event.fault is Fault.STALE_LISTING:
-            unseen = event.label.removeprefix("does not show ")
+            unseen = event.label.removeprefix("does not show ").partition(", upload ")[0]
             return f", and the listing does not show {self.name(event, unseen)}"
         if event.fault is Fault.CLOCK:
             return ", although it lives"

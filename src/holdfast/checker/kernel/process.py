@@ -25,7 +25,7 @@ from holdfast.checker.kernel.canonical import Numbered, canonical
 __all__ = ["Actor", "NondeterminismError", "Past", "Place", "Port", "Processes", "Remembers", "Stopped"]
 
 _CALLS_LIMIT = 5_000
-"""Calls of one process. No wait is without bound (facts of the design), so a process that makes more will not end."""
+"""Calls of one process. No wait is without bound (facts of the design), so one that makes more is a finding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class Port:
             raise Stopped
         reply = self._answer(self._calls, call)
         self._calls += 1
-        if reply is None or self._calls > _CALLS_LIMIT:
+        if reply is None:
             self._stopped = True
             raise Stopped
         if reply.error is not None:
@@ -202,6 +202,9 @@ class Processes:
                     raise NondeterminismError(f"{self.actors[actor].name} called {call}, before: {there.call}")
                 # `known[i]` is the place before call i, so its reply is that of the place after it.
                 return known[index + 1].reply if index + 1 < len(known) else reply
+            if index >= _CALLS_LIMIT:
+                first.append(self._end(at, last, f"more than {_CALLS_LIMIT} calls: there is a wait without bound"))
+                return None
             at = self._append(at, last, call)
             first.append(at)
             last = self._solo(world, call, self.actors[actor].name)

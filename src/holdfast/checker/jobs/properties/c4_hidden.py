@@ -15,7 +15,7 @@ def hidden(bench: Bench) -> Property:
     """As long as no driver has begun to commit the job, a plain listing of the destination shows none of its files."""
 
     def step(before: View, after: View, actor: str) -> str | None:
-        if cluster_of(after).phase not in (Phase.STARTING, Phase.RUNNING):
+        if cluster_of(after).phase is Phase.COMMITTING:
             return None
         there = of_main(visible(after))
         return f"no driver has begun to commit, and the destination shows {in_words(there.values())}" if there else None
