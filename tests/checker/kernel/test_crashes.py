@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.checker.kernel.calls import Call, Fault
 from holdfast.checker.kernel.explore import explore
-from holdfast.checker.kernel.process import NondeterminismError, Port, Stopped
+from holdfast.checker.kernel.process import Port, Stopped
 from holdfast.checker.kernel.replay import replay
 from holdfast.checker.kernel.world import DIES, Choice, State, World, Worldline
 from tests.checker.kernel.toys import CELLS, Handle, cells, toy_world
@@ -155,13 +155,16 @@ def test_a_process_that_has_ended_makes_no_calls() -> None:
         kept[0].put("late", 1)
 
 
-def test_a_process_that_does_not_end_is_found() -> None:
+def test_a_process_that_does_not_end_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     def spin(handle: Handle) -> None:
         while True:
             handle.get("cell")
 
-    with pytest.raises((NondeterminismError, AssertionError)):
-        explore(toy_world({"spinner": spin}))
+    monkeypatch.setattr("holdfast.checker.kernel.process._CALLS_LIMIT", 20)
+    found = explore(toy_world({"spinner": spin}))
+    assert found.complete
+    assert "more than 20 calls" in found.findings["code"].broke
+    assert len(found.findings["code"].choices) == 20
 
 
 def test_a_stopped_port_stays_stopped() -> None:

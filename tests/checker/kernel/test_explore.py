@@ -114,19 +114,6 @@ def test_code_that_breaks_is_a_finding() -> None:
     assert found.findings["code"].choices == (Choice("divider"),)
 
 
-def test_code_that_does_not_end_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast.checker.kernel.process._CALLS_LIMIT", 20)
-
-    def spin(handle: Handle) -> None:
-        while handle.get("count") == 0:
-            pass
-
-    found = explore(toy_world({"spins": spin}))
-    assert found.complete
-    assert "more than 20 calls" in found.findings["code"].broke
-    assert len(found.findings["code"].choices) == 20
-
-
 @pytest.mark.parametrize(
     "world",
     [
