@@ -175,6 +175,10 @@ ATTRIBUTES: Mapping[str, Attribute] = {
 }
 """By name, in the order of the table."""
 
+_JUDGED_AT_DEATHS = frozenset({"dies-in-commit", "dies-beside"})
+"""Worlds that ask what there is when an attempt dies. No footprint shows a death, so these small worlds are gone through
+without the reduction."""
+
 
 def explore_attributes(
     committer: Committer,
@@ -193,7 +197,8 @@ def explore_attributes(
     wanted = dict.fromkeys(world for name in names for world in ATTRIBUTES[name].worlds)
     explored = {}
     for world in wanted:
-        explored[world] = explore(build_experiment(committer, EXPERIMENTS[world]), budget=budget)
+        reduce = world not in _JUDGED_AT_DEATHS
+        explored[world] = explore(build_experiment(committer, EXPERIMENTS[world]), budget=budget, reduce=reduce)
         progress(explored[world])
     return {name: answer(ATTRIBUTES[name], explored) for name in names}
 
