@@ -176,8 +176,8 @@ ATTRIBUTES: Mapping[str, Attribute] = {
 """By name, in the order of the table."""
 
 _JUDGED_AT_DEATHS = frozenset({"dies-in-commit", "dies-beside"})
-"""Worlds that ask what there is when an attempt dies. No footprint shows a death, so these small worlds are gone through
-without the reduction."""
+"""Worlds that ask what there is when an attempt dies. No footprint shows a death, so these are explored without the
+reduction; they are small."""
 
 
 def explore_attributes(
