@@ -121,7 +121,10 @@ def test_the_document_shows_sizes_and_no_long_bytes(small: dict[str, dict[str, F
 
 
 # --- long histories ---------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("committer", COMMITTERS)
+@pytest.mark.parametrize(
+    "committer",
+    [name if name in ("magic", "file-v2") else pytest.param(name, marks=pytest.mark.slow) for name in COMMITTERS],
+)
 def test_long_histories_are_told_in_few_sentences(committer: str) -> None:
     """Every committer, every actor, every kind of fault: there are words for all that may happen."""
     for seed in range(2):

@@ -191,7 +191,7 @@ SCENES = {
     "replies": {"tasks": 1, "attempts": 1, "budgets": {LOST: 1, FAILURE: 1, Fault.STALE_LISTING: 1}},
 }
 _SMALL = [
-    *(("two_phase", name) for name in ("crash", "two ask", "cut off", "two tasks", "replies")),
+    *(("two_phase", name) for name in ("crash", "two ask", "cut off", "two tasks")),
     *(("file-v1", name) for name in ("two ask", "two tasks", "recovery", "second driver")),
     *(("file-v2", name) for name in ("cut off", "recovery", "second driver", "replies")),
     *(("magic", name) for name in ("crash", "second driver")),
