@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from holdfast.checker.kernel.calls import Access, Alternative, Call, Fault, Footprint, Reply
 from holdfast.checker.kernel.process import Port
-from holdfast.errors import HoldfastError, InvalidRequestError, OutcomeUnknownError, UnavailableError
+from holdfast.errors import HoldfastError, OutcomeUnknownError, UnavailableError
 from holdfast.seams import Clock, Ids
 from holdfast.stores.base import (
     Capabilities,
@@ -23,7 +23,7 @@ from holdfast.stores.base import (
     PutMode,
     UploadPage,
 )
-from holdfast.stores.memory import MemoryImage, MemoryStore
+from holdfast.stores.memory import MemoryFile, MemoryImage, MemoryStore
 
 __all__ = ["SimulatedStore", "StoreResource"]
 
@@ -293,11 +293,9 @@ class SimulatedStore:
     def list_uploads_page(self, prefix: str, marker: tuple[str, str] | None = None) -> UploadPage:
         return cast("UploadPage", self._call("list_uploads_page", prefix, marker))
 
-    def open_write(self, key: str) -> _SimulatedFile:
-        return _SimulatedFile(self, key, cast("int", self._call("begin_write", key)))
-
-    def finish_write(self, key: str, data: bytes, opened_after: int) -> None:
-        self._call("finish_write", key, data, opened_after)
+    def open_write(self, key: str) -> MemoryFile:
+        opened_after = cast("int", self._call("begin_write", key))
+        return MemoryFile(key, lambda data: self._call("finish_write", key, data, opened_after))
 
     def rename(self, source: str, target: str) -> None:
         self._call("rename", source, target)
@@ -307,31 +305,6 @@ class SimulatedStore:
 
     def copy(self, source: ObjectInfo, target: str) -> None:
         self._call("copy", source, target)
-
-
-class _SimulatedFile:
-    """A `WritableFile` whose bytes nobody sees before it is closed."""
-
-    def __init__(self, store: SimulatedStore, key: str, opened_after: int) -> None:
-        self._store = store
-        self._key = key
-        self._opened_after = opened_after
-        self._buffer = bytearray()
-        self._open = True
-
-    def write(self, data: bytes | memoryview, /) -> int:
-        if not self._open:
-            raise InvalidRequestError("the file is closed: open another", key=self._key)
-        self._buffer += data
-        return len(data)
-
-    def close(self) -> None:
-        if self._open:
-            self._store.finish_write(self._key, bytes(self._buffer), self._opened_after)
-            self._open = False
-
-    def discard(self) -> None:
-        self._open = False
 
 
 class _Metadata(dict[str, str]):

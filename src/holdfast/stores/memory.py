@@ -37,7 +37,7 @@ from holdfast.stores.base import (
     check_move,
 )
 
-__all__ = ["MemoryImage", "MemoryStore"]
+__all__ = ["MemoryFile", "MemoryImage", "MemoryStore"]
 
 _UPLOADS_PER_PAGE = 1000
 """As S3 does it."""
@@ -333,9 +333,9 @@ class MemoryStore:
         return UploadPage(page, (page[-1].key, page[-1].upload_id) if more else None)
 
     # --- rename -------------------------------------------------------------------------------------------------------
-    def open_write(self, key: str) -> _MemoryFile:
+    def open_write(self, key: str) -> MemoryFile:
         opened_after = self.begin_write(key)
-        return _MemoryFile(key, lambda data: self.finish_write(key, data, opened_after))
+        return MemoryFile(key, lambda data: self.finish_write(key, data, opened_after))
 
     def begin_write(self, key: str) -> int:
         """The first half of `open_write`, for whoever keeps the bytes: how many directories were renamed by now."""
@@ -414,7 +414,7 @@ class MemoryStore:
             above = above.rpartition("/")[0]
 
 
-class _MemoryFile:
+class MemoryFile:
     """A `WritableFile` that publishes its bytes when it is closed."""
 
     def __init__(self, key: str, publish: Callable[[bytes], None]) -> None:

@@ -36,6 +36,7 @@ __all__ = [
     "QUIET_S",
     "START_S",
     "Setting",
+    "StillClock",
     "attempt_program",
     "cancel",
     "driver",
@@ -63,7 +64,9 @@ _SETTINGS = CommitSettings(part_size_bytes=1 << 20, allow_unsafe=True, conflict_
 
 
 @dataclass(frozen=True, slots=True)
-class _Clock:
+class StillClock:
+    """Time stands still: when something happens is a matter of the scheduler."""
+
     at_s: float
 
     def now_s(self) -> float:
@@ -114,7 +117,7 @@ class Setting:
             url=f"memory://{DESTINATION}/{home}",
             scratch=place("scratch", f"{port.name}/") if staging else None,
             shared=place("shared", "") if staging else None,
-            clock=_Clock(time_of(port.name)),
+            clock=StillClock(time_of(port.name)),
             ids=port,
             runner=SerialRunner(),
             settings=self.settings,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from holdfast.checker.jobs.actors import LATER_S, QUIET_S, Setting
+from holdfast.checker.jobs.actors import LATER_S, QUIET_S, Setting, StillClock
 from holdfast.checker.jobs.cluster import CLUSTER, ClusterState
 from holdfast.checker.jobs.output import DESTINATION, HOME, Origin, content, visible_in
 from holdfast.checker.kernel.world import View
@@ -36,18 +36,6 @@ class _Ids:
     def token(self) -> str:
         self.number += 1
         return f"{self.number:012x}"
-
-
-@dataclass(frozen=True, slots=True)
-class _Clock:
-    def now_s(self) -> float:
-        return LATER_S
-
-    def elapsed_s(self) -> float:
-        return 0.0
-
-    def sleep(self, duration_s: float) -> None:
-        """Nobody waits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +73,7 @@ class Copy:
             url=f"memory://{DESTINATION}/{home}",
             scratch=places.get("scratch"),
             shared=places.get("shared"),
-            clock=_Clock(),
+            clock=StillClock(LATER_S),
             ids=self.ids,
             runner=SerialRunner(),
             settings=self.setting.settings,
@@ -154,7 +142,7 @@ class Bench:
 
     def run_on(self, states: Mapping[str, object], first_token: int = 0xF000_0000_0000) -> Copy:
         """Stores of their own that hold what these states show."""
-        clock, ids = _Clock(), _Ids(first_token)
+        clock, ids = StillClock(LATER_S), _Ids(first_token)
         stores = {name: one.store(states[name], clock, ids) for name, one in self._resources.items()}
         return Copy(stores, self.setting, ids)
 

@@ -16,7 +16,7 @@ from holdfast.checker.jobs.cluster import CLUSTER, Cluster, Order, attempt_actor
 from holdfast.checker.jobs.output import is_observed
 from holdfast.checker.jobs.questions import ASKED, FIRST_ATTEMPT
 from holdfast.checker.jobs.watched import WatchedCluster
-from holdfast.checker.jobs.worlds import Scene, build_world
+from holdfast.checker.jobs.worlds import Scene, build_world, setting_of
 from holdfast.checker.kernel.calls import Call, Fault
 from holdfast.checker.kernel.process import Actor, Port
 from holdfast.checker.kernel.world import World
@@ -52,15 +52,7 @@ def build_experiment(committer: Committer, experiment: Experiment) -> World:
     scene = experiment.scene
     world = build_world(committer, replace(scene, properties=()))
     stores = {name: one for name, one in world.resources.items() if isinstance(one, StoreResource)}
-    setting = Setting(
-        committer=committer,
-        capabilities={name: one.capabilities for name, one in stores.items()},
-        tasks=scene.tasks,
-        attempts=scene.attempts,
-        files=scene.files,
-        order=scene.order,
-        mode=scene.mode,
-    )
+    setting = setting_of(committer, scene, stores)
     cluster = cast("Cluster", world.resources[CLUSTER])
     bench = Bench(setting, stores)
     return World(  # in worlds as small as these, everybody may remember everything

@@ -20,7 +20,7 @@ from holdfast.checker.simulated_store import StoreResource
 from holdfast.commit import Committer, SaveMode
 from holdfast.stores.base import MultipartLimits
 
-__all__ = ["Scene", "build_world", "store_options"]
+__all__ = ["Scene", "build_world", "setting_of", "store_options"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,15 +77,7 @@ def build_world(committer: Committer, scene: Scene) -> World:
         name: StoreResource(name, time_of=actors.time_of, **options)
         for name, options in _stores(committer, scene).items()
     }
-    setting = Setting(
-        committer=committer,
-        capabilities={name: one.capabilities for name, one in stores.items()},
-        tasks=scene.tasks,
-        attempts=scene.attempts,
-        files=scene.files,
-        order=scene.order,
-        mode=_mode(committer, scene),
-    )
+    setting = setting_of(committer, scene, stores)
     bystanders = _fill(setting, scene, stores)
     bench = Bench(setting, stores, bystanders)
     cluster = Cluster(tasks=scene.tasks, attempts=scene.attempts, order=scene.order, speculation=scene.speculation)
@@ -105,6 +97,19 @@ def _mode(committer: Committer, scene: Scene) -> SaveMode:
     """The scene's, or where a committer overwrites nothing but the partitions that it writes, that."""
     overwrites = scene.mode is SaveMode.OVERWRITE and scene.mode not in committer.modes
     return SaveMode.OVERWRITE_PARTITIONS if overwrites else scene.mode
+
+
+def setting_of(committer: Committer, scene: Scene, stores: Mapping[str, StoreResource]) -> Setting:
+    """What the actors of a scene know of their world."""
+    return Setting(
+        committer=committer,
+        capabilities={name: one.capabilities for name, one in stores.items()},
+        tasks=scene.tasks,
+        attempts=scene.attempts,
+        files=scene.files,
+        order=scene.order,
+        mode=_mode(committer, scene),
+    )
 
 
 def _stores(committer: Committer, scene: Scene) -> dict[str, dict[str, Any]]:

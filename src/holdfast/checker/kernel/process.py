@@ -265,7 +265,8 @@ class Processes:
                 if found.call != call:
                     raise NondeterminismError(f"a process called {call}, before: {found.call}")
                 return found
-        twin = self._twin(parent, reply, call)
+        key = self._memory(parent, reply, call)
+        twin = None if key is None else self._remembered.get(key)
         if twin is not None:
             assert parent is not None
             parent.next[number] = twin
@@ -276,8 +277,8 @@ class Processes:
         place.footprint = self._footprint(call)
         if parent is not None:
             parent.next[number] = place
-        if self._key is not None:
-            self._remembered[self._key] = place
+        if key is not None:
+            self._remembered[key] = place
         self._announce(place, 1 << place.footprint)
         return place
 
@@ -292,9 +293,8 @@ class Processes:
                 if one.parent is not None:
                     up.append(one.parent)
 
-    def _twin(self, parent: Place | None, reply: Reply | None, call: Call) -> Place | None:
-        """A place before the same call in a history that differs only in what does not matter any more."""
-        self._key: Hashable = None
+    def _memory(self, parent: Place | None, reply: Reply | None, call: Call) -> Hashable | None:
+        """Equal for places before the same call whose histories differ only in what does not matter any more."""
         if parent is None or reply is None or self._remembers is None:
             return None
         path = self._path(parent)
@@ -309,8 +309,7 @@ class Processes:
         remembered = self._remembers(call, past[::-1])
         if remembered is None:
             return None
-        self._key = (path[0].number, canonical(call), remembered)  # of one process: others make other tokens
-        return self._remembered.get(self._key)
+        return (path[0].number, canonical(call), remembered)  # of one process: others make other tokens
 
     def _end(self, parent: Place | None, reply: Reply | None, failure: str) -> Place:
         """The end of a process; what it was told does not matter any more, so all its ends are one place."""
