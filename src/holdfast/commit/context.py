@@ -6,7 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from holdfast.commit.records import JobRecord, SaveMode
-from holdfast.errors import InvalidRequestError, HoldfastError, NotFoundError, OutcomeUnknownError, PreconditionError, UnavailableError
+from holdfast.errors import (
+    HoldfastError,
+    InvalidRequestError,
+    NotFoundError,
+    OutcomeUnknownError,
+    PreconditionError,
+    UnavailableError,
+)
 from holdfast.seams import Clock, Ids, Runner, SystemClock, SystemIds, ThreadRunner
 from holdfast.stores.base import Create, ObjectStore, Overwrite
 
@@ -31,14 +38,12 @@ def silent(stage: str, done: int, total: int) -> None:
 
 
 Contract = Callable[["CommitContext", JobRecord, Mapping[str, object] | None], Mapping[str, object] | None]
-"""Asked in the decision of a job, with the table as the newest decision left it (None: no table): returns the table as it
-is once the job is committed. Raises `ConflictError` or `InvalidRequestError` if the job does not fit: it stays
+"""Asked in the decision of a job, with the table as the newest decision left it (None: no table): returns the table as
+it is once the job is committed. Raises `ConflictError` or `InvalidRequestError` if the job does not fit: it stays
 undecided."""
 
 
-def files_only(
-    ctx: CommitContext, job: JobRecord, table: Mapping[str, object] | None
-) -> Mapping[str, object] | None:
+def files_only(ctx: CommitContext, job: JobRecord, table: Mapping[str, object] | None) -> Mapping[str, object] | None:
     """The contract of a job that writes files of any kind: it may replace a table, not add to one.
 
     Raises:

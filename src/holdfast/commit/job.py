@@ -188,7 +188,8 @@ def _decide(
 
     Returns:
         The decision, None if there is nothing to decide by now (mode ``ignore`` finds data from another job, the
-        stream's batch or another job with the same write id is committed); and the log as it is right after it, None if somebody else decided the job.
+        stream's batch or another job with the same write id is committed); and the log as it is right after it, None
+        if somebody else decided the job.
     """
     token = ctx.ids.token()
     refs = store_refs(ctx, job, prepared, token)

@@ -144,8 +144,8 @@ def iter_visible(store: ObjectStore, prefix: str) -> Iterator[tuple[str, ObjectI
             yield path, info
     else:
         return
-    # Our own folder may be large: go on behind it. Its names are "jobs", "log" and "writes", and "~" comes after all; a name
-    # inside the folder is right under either order of listings (see ObjectStore.list_page).
+    # Our own folder may be large: go on behind it. Its names are "jobs", "log" and "writes", and "~" comes after all; a
+    # name inside the folder is right under either order of listings (see ObjectStore.list_page).
     for info in iter_objects(store, prefix, start_after=f"{ours}~"):
         if not is_hidden(path := info.key[len(prefix) :]):
             yield path, info

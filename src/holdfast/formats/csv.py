@@ -251,5 +251,6 @@ CSV = FileFormat(
     open_writer=_open_writer,
     read_schema=_read_schema,
     read_batches=_read_batches,
+    by_position=True,
     reader_options=_reader_options,
 )

@@ -17,12 +17,10 @@ from typing import Any
 
 from holdfast.commit.checked import guarded, require
 from holdfast.errors import ConflictError, InvalidRequestError
-from holdfast.table.widening import MismatchError, fold, merge_fields, type_text
+from holdfast.formats import get_format
+from holdfast.table.widening import MismatchError, Rules, fold, merge_fields, type_text
 
 __all__ = ["TableRecord", "agree", "decode_table"]
-
-# Formats whose files tell columns by position only.
-_BY_POSITION = frozenset({"csv"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,12 +106,11 @@ def agree(known: TableRecord, given: TableRecord, *, merge: bool, written: bool 
     """
     try:
         _require_layout(known, given)
-        fields = merge_fields(
-            known.fields, given.fields, "", file_format=known.file_format, merge=merge, written=written
-        )
+        rules = Rules(file_format=known.file_format, merge=merge, written=written)
+        fields = merge_fields(known.fields, given.fields, rules)
         after = replace(known, fields=fields)
         _require_partition_types(known, after, given)
-        if written and known.file_format in _BY_POSITION:
+        if written and get_format(known.file_format).by_position:
             _require_positions(after, given)
         return after
     except _Misfit as misfit:
@@ -125,7 +122,7 @@ def agree(known: TableRecord, given: TableRecord, *, merge: bool, written: bool 
     raise InvalidRequestError(sentence, **there)
 
 
-class _Misfit(Exception):  # noqa: N818  # an answer between two functions here, not an error that anybody sees
+class _Misfit(Exception):  # an answer between two functions here, not an error that anybody sees
     def __init__(self, sentence: str, **there: object) -> None:
         super().__init__(sentence)
         self.sentence = sentence

@@ -1,18 +1,19 @@
 """Which types of a table may follow each other: types as Spark writes them in the JSON of a schema.
 
-``holds(wide, narrow)``: every value of `narrow` is exactly a value of `wide`. The integers widen into larger ones, float
+``holds(wide, narrow)``: every value of `narrow` is exactly one of `wide`. The integers widen into larger ones, float
 into double, the integers up to 32 bits into double, decimals into decimals with no fewer digits on either side of the
-point, and a column of nulls into anything. Source: the widening that Spark 4's Parquet reader takes (SPARK-40876) without
-any change of a value.
+point, and a column of nulls into anything. Source: the widening that Spark 4's Parquet reader takes (SPARK-40876)
+without any change of a value.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["MismatchError", "fold", "holds", "merge_fields", "merge_types", "read_exactly", "type_text"]
+__all__ = ["MismatchError", "Rules", "fold", "holds", "merge_fields", "merge_types", "read_exactly", "type_text"]
 
 _INTEGERS = ("byte", "short", "integer", "long")
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
@@ -39,6 +40,21 @@ class MismatchError(Exception):
         self.needs_merge = needs_merge
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What may happen to a table's types.
+
+    Attributes:
+        file_format: name of the format of its files.
+        merge: whether the table may change.
+        written: whether rows stand in files already, rather than being cast before they are written.
+    """
+
+    file_format: str
+    merge: bool
+    written: bool
+
+
 def fold(fields: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
     """Fields by name, regardless of case as Spark matches them."""
     return {str(field["name"]).lower(): field for field in fields}
@@ -48,10 +64,10 @@ def holds(wide: SparkType, narrow: SparkType) -> bool:
     """Whether every value of an atomic type `narrow` is exactly a value of `wide`."""
     if wide == narrow or narrow == "void":
         return True
-    if narrow in _INTEGERS:
+    if isinstance(narrow, str) and narrow in _INTEGERS:
         if wide in _INTEGERS:
             return _INTEGERS.index(wide) >= _INTEGERS.index(narrow)
-        return wide == "double" and narrow != "long"
+        return bool(wide == "double" and narrow != "long")
     if narrow == "float":
         return bool(wide == "double")
     if isinstance(wide, str) and isinstance(narrow, str):
@@ -70,15 +86,11 @@ def read_exactly(file_format: str, wide: SparkType, narrow: SparkType) -> bool:
     return holds(wide, narrow) and not (file_format in _TEXT_FORMATS and narrow == "float" and wide != "float")
 
 
-def merge_types(
-    path: str, known: SparkType, given: SparkType, *, file_format: str, merge: bool, written: bool
-) -> SparkType:
+def merge_types(path: str, known: SparkType, given: SparkType, rules: Rules) -> SparkType:
     """The type of a column once rows of type `given` are added to a table in which it is `known`.
 
     Args:
         path: of the column, for the error.
-        merge: whether the table may change.
-        written: whether files with `given` are there already, rather than rows that can still be cast.
 
     Raises:
         MismatchError: they do not fit.
@@ -87,42 +99,31 @@ def merge_types(
     if kinds[0] != kinds[1]:
         if given == "void":
             return known
-        if known == "void" and merge:
+        if known == "void" and rules.merge:
             return given
         raise MismatchError(path, type_text(known), type_text(given), needs_merge=known == "void")
     if kinds[0] == "struct":
-        fields = merge_fields(
-            known["fields"], given["fields"], path, file_format=file_format, merge=merge, written=written
-        )
-        return {"type": "struct", "fields": fields}
-    rules = {"file_format": file_format, "merge": merge, "written": written}
+        return {"type": "struct", "fields": merge_fields(known["fields"], given["fields"], rules, path)}
     if kinds[0] == "array":
-        element = merge_types(f"{path}.element", known["elementType"], given["elementType"], **rules)
+        element = merge_types(f"{path}.element", known["elementType"], given["elementType"], rules)
         return {"type": "array", "elementType": element, "containsNull": True}
     if kinds[0] == "map":
-        key = merge_types(f"{path}.key", known["keyType"], given["keyType"], **rules)
-        value = merge_types(f"{path}.value", known["valueType"], given["valueType"], **rules)
+        key = merge_types(f"{path}.key", known["keyType"], given["keyType"], rules)
+        value = merge_types(f"{path}.value", known["valueType"], given["valueType"], rules)
         return {"type": "map", "keyType": key, "valueType": value, "valueContainsNull": True}
     if known == given:
         return known
-    into_known = read_exactly(file_format, known, given) if written else holds(known, given)
-    if into_known:
+    fits = read_exactly(rules.file_format, known, given) if rules.written else holds(known, given)
+    if fits:
         return known
-    if read_exactly(file_format, given, known):
-        if merge:
-            return given
-        raise MismatchError(path, type_text(known), type_text(given), needs_merge=True)
-    raise MismatchError(path, type_text(known), type_text(given))
+    widens = read_exactly(rules.file_format, given, known)
+    if widens and rules.merge:
+        return given
+    raise MismatchError(path, type_text(known), type_text(given), needs_merge=widens)
 
 
 def merge_fields(
-    known: Sequence[Mapping[str, Any]],
-    given: Sequence[Mapping[str, Any]],
-    path: str,
-    *,
-    file_format: str,
-    merge: bool,
-    written: bool,
+    known: Sequence[Mapping[str, Any]], given: Sequence[Mapping[str, Any]], rules: Rules, path: str = ""
 ) -> list[dict[str, Any]]:
     """The fields of a table or struct once rows with the fields `given` are added: those it has, then new ones.
 
@@ -139,16 +140,12 @@ def merge_fields(
             continue
         if _collations(field) != _collations(other):
             raise MismatchError(where, _collated(field), _collated(other))
-        kind = merge_types(
-            where, field["type"], other["type"], file_format=file_format, merge=merge, written=written
-        )
-        fields.append({**field, "type": kind})
-    for name, other in found.items():
+        fields.append({**field, "type": merge_types(where, field["type"], other["type"], rules)})
+    for other in found.values():
         where = f"{path}.{other['name']}" if path else str(other["name"])
-        if not merge:
+        if not rules.merge:
             raise MismatchError(where, "", type_text(other["type"]), needs_merge=True)
         fields.append(dict(other))
-        assert name == str(other["name"]).lower()
     return fields
 
 
