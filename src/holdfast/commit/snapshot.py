@@ -18,7 +18,7 @@ from holdfast.commit.records import Kind, LogEntry
 from holdfast.commit.replacement import load_replaced
 from holdfast.errors import NotFoundError, UnavailableError
 
-__all__ = ["Snapshot", "VisibleFile", "read_snapshot"]
+__all__ = ["Instant", "Snapshot", "VisibleFile", "read_instant", "read_snapshot"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,44 @@ class Snapshot:
     head: int
     files: tuple[VisibleFile, ...]
     table: Mapping[str, object] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instant:
+    """What the log says at one moment. Two that are equal stand for one state of the destination's files.
+
+    Attributes:
+        head: newest decision, 0 if Holdfast never wrote here.
+        waiting: decisions whose files are not all visible, or whose replaced files may still be there.
+        table: as in `Snapshot`.
+    """
+
+    head: int
+    waiting: frozenset[int]
+    table: Mapping[str, object] | None
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether a plain listing shows whole jobs only, for as long as nothing new is decided."""
+        return not self.waiting
+
+
+def read_instant(ctx: CommitContext, attempts: int = 50) -> Instant:
+    """What the log says now; for who lists the files with another tool, and looks again afterwards.
+
+    Raises:
+        UnavailableError: jobs are decided faster than the log can be read. Repeat.
+        CorruptDataError: a log record cannot be read.
+    """
+    for _ in range(attempts):
+        view = read_log(ctx)
+        try:
+            unfinished = [read_entry(ctx, seq) for seq in view.unfinished]
+            waiting = frozenset(entry.seq for entry in unfinished if entry.kind is Kind.COMMIT)
+            return Instant(head=view.head, waiting=waiting, table=_table(ctx, view, unfinished))
+        except NotFoundError:
+            continue  # an entry was trimmed under our eyes: the log has moved
+    raise UnavailableError("jobs are decided faster than the log is read: read again", url=ctx.url)
 
 
 @dataclass(frozen=True, slots=True)
