@@ -247,5 +247,5 @@ def test_a_job_under_way_is_not_seen(spark: SparkSession, table: str) -> None:
 def test_many_small_files_share_a_task(spark: SparkSession, tmp_path: Path) -> None:
     df = spark.range(0, 100, 1, 1)
     holdfast.write(df, str(tmp_path / "t"), max_records_per_file=5)
-    found = holdfast.read(spark, str(tmp_path / "t"))
+    found = holdfast.read(spark, str(tmp_path / "t"), reader="python")
     assert (len(visible(tmp_path / "t")), found.rdd.getNumPartitions(), found.count()) == (20, 3, 100)
