@@ -9,7 +9,7 @@ from holdfast.commit import Snapshot
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import FORMATS, FormatOptions, get_format
 from holdfast.spark.options import ReadOptions, parse_late_format_options
-from holdfast.table import ReadSettings
+from holdfast.table import ReadSettings, first_with_rows
 
 __all__ = ["FormatChoice"]
 
@@ -66,11 +66,13 @@ class FormatChoice:
 
 
 def _format_of(snapshot: Snapshot) -> str:
-    words = snapshot.files[0].path.rpartition("/")[2].lower().split(".")[1:]
+    first = first_with_rows(snapshot.files)
+    assert first is not None  # a snapshot without files keeps details, or there is nothing to read
+    words = first.path.rpartition("/")[2].lower().split(".")[1:]
     for word in reversed(words):
         for known in FORMATS.values():
             if word in (known.name, *known.aliases):
                 return known.name
     raise InvalidRequestError(
-        "the files' names do not tell their format: give the option fileFormat", file=snapshot.files[0].path
+        "the files' names do not tell their format: give the option fileFormat", file=first.path
     )

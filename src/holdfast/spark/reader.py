@@ -20,7 +20,7 @@ from holdfast.spark.file_format import FormatChoice
 from holdfast.spark.filters import row_filters
 from holdfast.spark.options import ReadOptions
 from holdfast.spark.types import arrow_schema, spark_schema
-from holdfast.table import DataFile, ReadSplit, StoreFile, TableSchema, plan_splits, read_schema, read_split
+from holdfast.table import DataFile, ReadSplit, StoreFile, TableSchema, first_with_rows, plan_splits, read_schema, read_split
 from holdfast.table.partition import parse_partition_path
 
 __all__ = ["HoldfastReader", "SplitGroup", "infer_schema"]
@@ -90,7 +90,9 @@ def _whole_schema(ctx: CommitContext, options: ReadOptions, snapshot: Snapshot) 
         assert isinstance(schema, StructType), "details are written by HoldfastWriter"
         return schema
     files = _data_files(snapshot)
-    table = read_schema(files, _opener(ctx), choice.settings(files[0].path, options.split_size_bytes))
+    first = first_with_rows(files)
+    path = "" if first is None else first.path
+    table = read_schema(files, _opener(ctx), choice.settings(path, options.split_size_bytes))
     return spark_schema(table.schema)
 
 
@@ -128,7 +130,7 @@ class HoldfastReader(DataSourceReader):
             ctx = self._options.store.open()
             try:
                 snapshot = _snapshot(ctx)
-                files = _data_files(snapshot)
+                files = [file for file in _data_files(snapshot) if file.size_bytes]
                 choice = FormatChoice.of(self._options, snapshot)
                 directories = tuple(parse_partition_path(files[0].path)) if files else ()
                 total = sum(file.size_bytes + _OPEN_COST_BYTES for file in files)
