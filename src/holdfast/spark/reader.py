@@ -20,7 +20,16 @@ from holdfast.spark.file_format import FormatChoice
 from holdfast.spark.filters import row_filters
 from holdfast.spark.options import ReadOptions
 from holdfast.spark.types import arrow_schema, spark_schema
-from holdfast.table import DataFile, ReadSplit, StoreFile, TableSchema, first_with_rows, plan_splits, read_schema, read_split
+from holdfast.table import (
+    DataFile,
+    ReadSplit,
+    StoreFile,
+    TableSchema,
+    first_with_rows,
+    plan_splits,
+    read_schema,
+    read_split,
+)
 from holdfast.table.partition import parse_partition_path
 
 __all__ = ["HoldfastReader", "SplitGroup", "infer_schema"]

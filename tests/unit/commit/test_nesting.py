@@ -23,7 +23,18 @@ from holdfast.errors import AccessDeniedError, ConflictError, CorruptDataError, 
 from holdfast.stores.base import iter_objects
 from holdfast.stores.intercept import InterceptedStore, Operation, StoreCall
 from holdfast.stores.recorded import Recorded
-from tests.simulation.world import HOME, PUBLICATIONS, TASKS, World, allow_nesting, expected, interleavings, run_job, run_tasks, start
+from tests.simulation.world import (
+    HOME,
+    PUBLICATIONS,
+    TASKS,
+    World,
+    allow_nesting,
+    expected,
+    interleavings,
+    run_job,
+    run_tasks,
+    start,
+)
 from tests.unit.commit.committer_jobs import Bucket
 
 OUTER = "out put/"
@@ -53,7 +64,10 @@ def test_inside_another_destination(publication: str, mode: SaveMode, home: str)
     world = World(publication)
     run_job(world.context(), "outer")
     before = keys(world)
-    with pytest.raises(InvalidRequestError, match="lies inside another one.*overwrite-partitions.*outer='memory://world/out put/dataset1'$"):
+    with pytest.raises(
+        InvalidRequestError,
+        match=r"lies inside another one.*overwrite-partitions.*outer='memory://world/out put/dataset1'$",
+    ):
         TWO_PHASE.start_job(world.context(home=home), mode, {})
     assert keys(world) == before
 
@@ -64,7 +78,9 @@ def test_around_another_destination(home: str, mode: SaveMode) -> None:
     world = World("upload")
     run_job(world.context(), "inner")
     before = keys(world)
-    with pytest.raises(InvalidRequestError, match="another destination lies inside this one.*inner='memory://world/out put/dataset1'$"):
+    with pytest.raises(
+        InvalidRequestError, match=r"another destination lies inside this one.*inner='memory://world/out put/dataset1'$"
+    ):
         TWO_PHASE.start_job(world.context(home=home), mode, {})
     assert keys(world) == before
 
@@ -109,12 +125,21 @@ def test_an_overwrite_of_a_classic_committer_looks_every_time(committer: str) ->
 def test_neighbours_and_skipped_folders_are_no_nesting() -> None:
     """Readers of a folder do not see what lies in ``_archive/`` or ``.old/`` of it."""
     world = World("upload")
-    for home in (HOME, "out put/dataset10/", "out put/dataset/", "out put/dataset1-old/", f"{HOME}_archive/t/", f"{HOME}.old/"):
+    for home in (
+        HOME,
+        "out put/dataset10/",
+        "out put/dataset/",
+        "out put/dataset1-old/",
+        f"{HOME}_archive/t/",
+        f"{HOME}.old/",
+    ):
         run_job(world.context(home=home), home)
     world.store.put("out put/dataset2/_old/_holdfast/log/00000000000000000001.json", b"not even a record")
     run_job(world.context(home="out put/dataset2/"), "new")
     for home in (HOME, "out put/dataset10/", f"{HOME}_archive/t/"):
-        assert sorted(file.path for file in read_snapshot(world.context(home=home)).files) == sorted(world.listing(home))
+        assert sorted(file.path for file in read_snapshot(world.context(home=home)).files) == sorted(
+            world.listing(home)
+        )
         run_job(world.context(home=home), "again", SaveMode.OVERWRITE)
     assert world.contents(f"{HOME}.old/") == expected(f"{HOME}.old/")
 
@@ -131,7 +156,7 @@ def test_the_root_of_a_bucket() -> None:
     world = World("upload")
     run_job(world.context(home=""), "root")
     run_job(world.context(home=""), "again", SaveMode.OVERWRITE)
-    with pytest.raises(InvalidRequestError, match="outer='memory://world'$|outer='memory://world/'$"):
+    with pytest.raises(InvalidRequestError, match=r"outer='memory://world'$|outer='memory://world/'$"):
         start(world.context())
 
 
@@ -148,7 +173,7 @@ def test_directory_markers_make_no_destination() -> None:
 def test_a_log_above_that_cannot_be_read_stops() -> None:
     world = World("upload")
     world.store.put("out put/_holdfast/log/notes.txt", b"x")
-    with pytest.raises(CorruptDataError, match="not a record.*url='memory://world/out put'"):
+    with pytest.raises(CorruptDataError, match=r"not a record.*url='memory://world/out put'"):
         start(world.context())
 
 
@@ -230,7 +255,7 @@ def test_a_dead_first_job_is_recovered_first() -> None:
     dead = start(world.context(home=OUTER))
     job = start(world.context())
     messages = run_tasks(world.context(), job, "new")
-    with pytest.raises(ConflictError, match="holdfast recover.*other='memory://world/out put'"):
+    with pytest.raises(ConflictError, match=r"holdfast recover.*other='memory://world/out put'"):
         TWO_PHASE.commit_job(world.context(), job, messages, TASKS)
     assert recover(world.context(home=OUTER)).clean
     assert OUTER + job_record(dead.job) not in keys(world)
@@ -279,7 +304,9 @@ def test_what_it_costs() -> None:
 def test_readers_of_the_outer_one_say_what_to_do(monkeypatch: pytest.MonkeyPatch, publication: str) -> None:
     world = nested(monkeypatch, publication)
     for look in (read_snapshot, verify):
-        with pytest.raises(InvalidRequestError, match="move it out.*_holdfast.*inner='memory://world/out put/dataset1'"):
+        with pytest.raises(
+            InvalidRequestError, match=r"move it out.*_holdfast.*inner='memory://world/out put/dataset1'"
+        ):
             look(world.context(home=OUTER))
     assert verify(world.context()).verified, "the inner one can be read"
     for info in list(iter_objects(world.store, f"{HOME}_holdfast/")):

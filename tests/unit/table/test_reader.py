@@ -233,7 +233,7 @@ def test_nothing_but_empty_files_tells_no_schema(name: str) -> None:
     settings = ReadSettings(file_format=get_format(name))
     files = Files()
     files.data.update({"a": b"", "b": b""})
-    with pytest.raises(InvalidRequestError, match="every file is empty.*give a schema"):
+    with pytest.raises(InvalidRequestError, match=r"every file is empty.*give a schema"):
         read_schema(files.listing(), files.open, settings)
     assert rows(files, TableSchema(ONE.schema), ["value"], settings=settings) == []
     assert files.opened == []
