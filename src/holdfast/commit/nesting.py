@@ -55,7 +55,7 @@ def refuse_nested(ctx: CommitContext, *, first: bool, deciding: bool = False) ->
         AccessDeniedError: what is below the destination cannot be listed. What is above may be out of bounds: then
             nobody can tell, and the job goes on.
     """
-    if deciding and not first:
+    if not ctx.settings.check_nesting or (deciding and not first):
         return
     above = [folder for folder in layout.folders(ctx.prefix) if folder != ctx.prefix]
     for _done in ctx.runner.map(lambda folder: _look_above(ctx, folder, deciding), above):

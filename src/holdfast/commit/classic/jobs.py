@@ -42,7 +42,8 @@ def new_job(ctx: CommitContext, committer: str, mode: SaveMode, details: Mapping
         InvalidRequestError: the destination is a file, or lies inside another one or around one.
     """
     refuse_file(ctx)
-    refuse_nested(ctx, first=mode in _DELETING or not _was_written(ctx))
+    if ctx.settings.check_nesting:
+        refuse_nested(ctx, first=mode in _DELETING or not _was_written(ctx))
     if is_to_be_skipped(ctx, mode):
         return None
     ctx.store.delete(ctx.key(layout.SUCCESS))
