@@ -333,8 +333,8 @@ class LocalTree:
     def remove(self, key: str) -> None:
         """Remove a key's file and the directories that this empties; one that is missing is no error.
 
-        Where a link leads out of the tree, the file behind it goes, for listings show it, but never a directory; of a
-        file that is a link, the link.
+        Where a link leads out of the tree, the file behind it goes, for listings show it; of a file that is a link,
+        the link.
 
         Raises:
             InvalidRequestError: a symbolic link in the key leads back up, where listings do not go.
@@ -362,10 +362,8 @@ class LocalTree:
     def prune(self, directory: str) -> None:
         """Remove a directory and those above it as long as they are empty, up to what is kept.
 
-        What a link leads to outside of that stays.
+        A symbolic link stays, and so does what it leads to.
         """
-        if self._is_outside(directory):
-            return
         kept = os.path.join(self.root, self.keep).rstrip("/") + "/"
         while directory.startswith(kept):
             try:

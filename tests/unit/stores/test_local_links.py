@@ -82,16 +82,20 @@ def test_uploads_behind_links_are_found(store: LocalStore, tmp_path: Path) -> No
 
 # --- deleting ---------------------------------------------------------------------------------------------------------
 def test_only_what_listings_show_is_deleted_behind_links(store: LocalStore, tmp_path: Path) -> None:
-    """C7: the file goes, for the reader sees it in the table; nothing beside it does, nor the directories."""
+    """C7: the file goes, for the reader sees it in the table, with the directory that it empties; nothing else does."""
     deep = tmp_path / "elsewhere/day=1"
     deep.mkdir(parents=True)
     (deep / "part").write_bytes(b"1")
     (tmp_path / "elsewhere/notes").write_bytes(b"1")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty/part").write_bytes(b"1")
+    (tmp_path / "root/m=2").symlink_to(tmp_path / "empty")
     (tmp_path / "target").write_bytes(b"1")
     (tmp_path / "root/m=1").symlink_to(tmp_path / "elsewhere")
     (tmp_path / "root/linked").symlink_to(tmp_path / "target")
-    store.delete_many(["m=1/day=1/part", "linked"])
-    assert os.listdir(deep) == []
+    store.delete_many(["m=1/day=1/part", "m=2/part", "linked"])
+    assert os.listdir(tmp_path / "elsewhere") == ["notes"]
+    assert (tmp_path / "root/m=2").is_symlink() and (tmp_path / "empty").is_dir()
     assert (tmp_path / "elsewhere/notes").exists()
     assert (tmp_path / "target").exists()
     assert _keys(store) == ["m=1/notes"]
