@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TypeVar
 
 import pytest
 
@@ -36,6 +37,8 @@ from tests.simulation.world import (
     start,
 )
 from tests.unit.commit.committer_jobs import Bucket
+
+T = TypeVar("T")
 
 OUTER = "out put/"
 INNER = f"{HOME}day=1/"
@@ -268,12 +271,12 @@ def test_folders_above_that_may_not_be_listed() -> None:
     world = World("upload")
     run_job(world.context(home=OUTER), "outer")
 
-    def forbid(call: StoreCall, proceed: object) -> object:
+    def forbid(call: StoreCall, proceed: Callable[[], T]) -> T:
         if not call.key.startswith(HOME.rstrip("/")):
             raise AccessDeniedError("out of bounds", key=call.key)
-        return proceed()  # type: ignore[operator]
+        return proceed()
 
-    ctx = world.context(store=InterceptedStore(world.store, forbid))  # type: ignore[arg-type]
+    ctx = world.context(store=InterceptedStore(world.store, forbid))
     run_job(ctx, "new")
     assert world.contents() == expected("new")
 
