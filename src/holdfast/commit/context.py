@@ -110,6 +110,8 @@ class CommitSettings:
         finish_attempts: how often the work after a decision is tried before it is left to the next job.
         allow_unfenced: accept a store without conditional writes. Two drivers of one job, or two jobs at the same
             moment, may then both believe that they decided.
+        check_nesting: look for destinations above and below before a job starts, and before a first job is decided.
+            Off only where nothing can be there, as in worlds of the checker, whose histories it would multiply.
         allow_unsafe: run committers that are here for comparison, and classic ones on stores that do not meet their
             needs.
         scratch_dir: directory of each machine where `staging-*` keeps a task's files; empty for the system's own.
@@ -127,6 +129,7 @@ class CommitSettings:
     conflict_attempts: int = 100
     finish_attempts: int = 4
     allow_unfenced: bool = False
+    check_nesting: bool = True
     allow_unsafe: bool = False
     scratch_dir: str = ""
     shared_dir: str = ""

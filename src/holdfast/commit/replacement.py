@@ -7,12 +7,14 @@ destination give the result of running one after the other in log order.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from holdfast.commit import layout
 from holdfast.commit.codec import decode_replaced, digest, encode_replaced
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import file_owner
 from holdfast.commit.manifests import Prepared
+from holdfast.commit.nesting import refuse_inner
 from holdfast.commit.records import JobRecord, ListRef, LogEntry, Replaced, SaveMode
 from holdfast.errors import CorruptDataError, DestinationExistsError, InvalidRequestError, NotFoundError
 from holdfast.stores.base import batched_keys
@@ -75,7 +77,7 @@ def plan_replaced(
 
     Raises:
         DestinationExistsError: the job adds a file under a name that is taken.
-        InvalidRequestError: a name would be a file and a directory at once.
+        InvalidRequestError: a name would be a file and a directory at once, or another destination lies inside.
     """
     if job.mode not in (SaveMode.OVERWRITE, SaveMode.OVERWRITE_PARTITIONS) and not prepared.chosen:
         return None, {}
@@ -83,7 +85,7 @@ def plan_replaced(
     directories = _directories(prepared)
     files: list[Replaced] = []
     by_job: dict[str, tuple[int, int]] = {}
-    for path, info in layout.iter_visible(ctx.store, ctx.prefix):
+    for path, info in layout.iter_visible(ctx.store, ctx.prefix, partial(refuse_inner, ctx)):
         owner = file_owner(path)
         _refuse_clash(path, prepared, directories)
         if path in prepared.chosen:

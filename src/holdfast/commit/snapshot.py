@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from holdfast.commit import layout
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import JobId, file_owner
 from holdfast.commit.log import LogView, read_entry, read_log
 from holdfast.commit.manifests import iter_manifests, load_refs
+from holdfast.commit.nesting import refuse_inner
 from holdfast.commit.records import Kind, LogEntry
 from holdfast.commit.replacement import load_replaced
 from holdfast.errors import NotFoundError, UnavailableError
@@ -93,6 +95,7 @@ def read_snapshot(ctx: CommitContext, attempts: int = 50) -> Snapshot:
     Raises:
         UnavailableError: jobs are decided faster than the destination can be listed. Repeat.
         CorruptDataError: a log record cannot be read.
+        InvalidRequestError: another destination lies inside this one.
     """
     for _ in range(attempts):
         view = read_log(ctx)  # outside: what is not found here is the bucket
@@ -101,7 +104,7 @@ def read_snapshot(ctx: CommitContext, attempts: int = 50) -> Snapshot:
             rule = _visibility(ctx, view, unfinished)
             files = tuple(
                 VisibleFile(path, info.size_bytes)
-                for path, info in layout.iter_visible(ctx.store, ctx.prefix)
+                for path, info in layout.iter_visible(ctx.store, ctx.prefix, partial(refuse_inner, ctx))
                 if path not in rule.hidden_paths and not _is_of(path, rule.hidden_jobs)
             )
             if _instant(read_log(ctx)) == _instant(view):
