@@ -25,6 +25,7 @@ from holdfast.formats.buffer import BatchBuffer
 from holdfast.formats.columns import finish, leaves, map_children, needed_schema, plain_batch, plain_schema
 from holdfast.formats.files import input_file, output_stream
 from holdfast.formats.options import choice
+from holdfast.formats.orc_arrays import INTERVAL, NTZ, SPARK_TYPE, stored_table
 from holdfast.formats.types import check_types
 
 __all__ = ["ORC", "OrcOptions"]
@@ -55,26 +56,12 @@ _CODECS = {
 
 
 # --- types ------------------------------------------------------------------------------------------------------------
-_SPARK_TYPE = b"spark.sql.catalyst.type"
-_NTZ, _INTERVAL = b"timestamp_ntz", b"interval day to second"
-
-
-def _stored_field(field: pa.Field) -> pa.Field:
-    """The field as it is stored: ORC has no local timestamps as Spark understands them, and no intervals."""
-    kind = field.type
-    if pat.is_timestamp(kind) and kind.tz is None:
-        return pa.field(field.name, pa.int64(), field.nullable, {_SPARK_TYPE: _NTZ})
-    if pat.is_duration(kind):
-        return pa.field(field.name, pa.int64(), field.nullable, {_SPARK_TYPE: _INTERVAL})
-    return pa.field(field.name, map_children(kind, _stored_field), field.nullable)
-
-
 def _logical_field(field: pa.Field) -> pa.Field:
-    """The inverse of `_stored_field`."""
-    spark_type = (field.metadata or {}).get(_SPARK_TYPE)
-    if spark_type == _NTZ:
+    """The inverse of `stored_field`."""
+    spark_type = (field.metadata or {}).get(SPARK_TYPE)
+    if spark_type == NTZ:
         return pa.field(field.name, pa.timestamp("us"), field.nullable)
-    if spark_type == _INTERVAL:
+    if spark_type == INTERVAL:
         return pa.field(field.name, pa.duration("us"), field.nullable)
     return pa.field(field.name, map_children(field.type, _logical_field), field.nullable)
 
@@ -113,7 +100,6 @@ def _check_instants(path: str, leaf: Any) -> None:
 class _OrcWriter:
     def __init__(self, sink: ByteSink, schema: pa.Schema, options: OrcOptions) -> None:
         self._plain = plain_schema(schema)
-        self._stored = pa.schema([_stored_field(field) for field in self._plain])
         self._buffer = BatchBuffer(self._plain)
         self._stripe_bytes = 0  # decoded bytes given to the encoder since it can last have ended a stripe
         self._writer = pa_orc.ORCWriter(
@@ -137,9 +123,9 @@ class _OrcWriter:
 
     def _flush(self) -> None:
         self._stripe_bytes = (self._stripe_bytes + self._buffer.bytes) % _STRIPE_BYTES
-        table = self._buffer.take()
+        table = stored_table(self._buffer.take())
         _check_values(table)
-        self._writer.write(table.cast(self._stored))
+        self._writer.write(table)
         self._empty = False
 
 
