@@ -15,7 +15,15 @@ import pyarrow.types as pat
 
 from holdfast.errors import CorruptDataError, InvalidRequestError, UnsupportedError
 from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, RowFilter
-from holdfast.formats.columns import batch_of, cast_column, finish, map_children, needed_schema, plain_batch, plain_schema
+from holdfast.formats.columns import (
+    batch_of,
+    cast_column,
+    finish,
+    map_children,
+    needed_schema,
+    plain_batch,
+    plain_schema,
+)
 from holdfast.formats.options import choice, text
 from holdfast.formats.types import check_types, children, is_string
 

@@ -19,13 +19,14 @@ import pyarrow.compute as pc
 import pyarrow.orc as pa_orc
 import pyarrow.types as pat
 
-from holdfast.errors import CorruptDataError, InvalidRequestError
+from holdfast.errors import InvalidRequestError
 from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, RowFilter
 from holdfast.formats.buffer import BatchBuffer
 from holdfast.formats.columns import finish, leaves, map_children, needed_schema, plain_batch, plain_schema
-from holdfast.formats.files import input_file, output_stream
+from holdfast.formats.files import output_stream
 from holdfast.formats.options import choice
 from holdfast.formats.orc_arrays import INTERVAL, NTZ, SPARK_TYPE, stored_table
+from holdfast.formats.orc_instants import open_orc
 from holdfast.formats.types import check_types
 
 __all__ = ["ORC", "OrcOptions"]
@@ -130,15 +131,8 @@ class _OrcWriter:
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
-def _open_file(source: BinaryIO) -> Any:
-    try:
-        return pa_orc.ORCFile(input_file(source))
-    except (pa.ArrowInvalid, OSError) as error:
-        raise CorruptDataError("not an ORC file: check what was put there and when") from error
-
-
 def _read_schema(source: BinaryIO, options: OrcOptions) -> pa.Schema:
-    return plain_schema(pa.schema([_logical_field(field) for field in _open_file(source).schema]))
+    return plain_schema(pa.schema([_logical_field(field) for field in open_orc(source).schema]))
 
 
 def _read_batches(
@@ -149,12 +143,12 @@ def _read_batches(
     options: OrcOptions,
     row_groups: Sequence[int] | None,
 ) -> Iterator[pa.RecordBatch]:
-    file = _open_file(source)
+    rows = open_orc(source)
     needed = needed_schema(schema, columns, row_filter)
     wanted = {name.lower() for name in needed.names}
-    found = [name for name in file.schema.names if name.lower() in wanted] or file.schema.names[:1]
-    for stripe in range(file.nstripes):
-        yield finish(file.read_stripe(stripe, columns=found), needed, columns, row_filter)
+    found = [name for name in rows.schema.names if name.lower() in wanted] or rows.schema.names[:1]
+    for stripe in range(rows.stripes):
+        yield finish(rows.read_stripe(stripe, found), needed, columns, row_filter)
 
 
 def _check_schema(schema: pa.Schema) -> None:

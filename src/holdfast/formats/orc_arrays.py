@@ -1,9 +1,9 @@
 """Columns in the form in which pyarrow's ORC encoder writes them as they are.
 
-The encoder (26.0 and before) takes the validity bitmap of a slice for that of a whole column, forgets where the children
-of a struct begin, and writes a value for a child that is not null itself where a struct above it is. So nested columns
-are handed to it whole, from their own first row on, and with every null of a struct repeated in all that is below it;
-for the same reason nothing below a column is stored as NOT NULL. Other columns are not touched.
+The encoder (26.0 and before) takes the validity bitmap of a slice for that of a whole column, forgets where children of
+a struct begin, and writes a value for a child that is not null itself where a struct above it is. So nested columns are
+handed to it whole, from their own first row on, and with every null of a struct repeated in all that is below it; for
+the same reason nothing below a column is stored as NOT NULL. Other columns are not touched.
 """
 
 from __future__ import annotations

@@ -1,0 +1,353 @@
+"""What the end of an ORC file says about it, and the end of another one that says something else.
+
+ORC keeps its types, stripes and calendar in protobuf messages behind the data. They are read here as far as pyarrow
+does not show them, and written again with changes (`View`): the data between them is pyarrow's to decode.
+
+Source: https://orc.apache.org/specification/ORCv1/
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import BinaryIO
+
+import pyarrow as pa
+
+from holdfast.errors import CorruptDataError, UnsupportedError
+
+__all__ = [
+    "CALENDAR",
+    "CHAR",
+    "KIND",
+    "LONG",
+    "PROLEPTIC",
+    "STATISTICS",
+    "STREAM_COLUMN",
+    "STREAM_DATA",
+    "STREAM_INDEX",
+    "STREAM_KIND",
+    "STREAM_LENGTH",
+    "STREAM_SECONDARY",
+    "STRING",
+    "STRIPES",
+    "TIMESTAMP",
+    "TIMESTAMP_INSTANT",
+    "TYPES",
+    "VARCHAR",
+    "Field",
+    "Stripe",
+    "StripeFooter",
+    "Tail",
+    "decompressed",
+    "messages_in",
+    "number_in",
+    "numbers_in",
+    "original_chunks",
+    "packed",
+    "packed_numbers",
+    "read_tail",
+    "unpacked",
+    "with_numbers",
+]
+
+Field = tuple[int, "int | bytes"]
+
+# Fields of the messages, and kinds of types, by their numbers in the specification.
+_PS_FOOTER_LENGTH, _PS_COMPRESSION, _PS_BLOCK_BYTES, _PS_METADATA_LENGTH = 1, 2, 3, 5
+STRIPES, TYPES, STATISTICS, CALENDAR = 3, 4, 7, 11
+KIND, SUBTYPES = 1, 2
+LONG, STRING, TIMESTAMP, VARCHAR, CHAR, TIMESTAMP_INSTANT = 4, 7, 9, 16, 17, 18
+PROLEPTIC = 2
+STREAM_KIND, STREAM_COLUMN, STREAM_LENGTH = 1, 2, 3
+STREAM_DATA, STREAM_SECONDARY, STREAM_INDEX = 1, 5, 6
+_TAIL_BYTES = 16 * 1024
+
+
+# --- protobuf ---------------------------------------------------------------------------------------------------------
+def unpacked(message: bytes) -> list[Field]:
+    """The fields of a message in order: numbers, or the bytes of a string or a message within."""
+    fields: list[Field] = []
+    position = 0
+    while position < len(message):
+        tag, position = _varint(message, position)
+        wire = tag & 7
+        if wire == 0:
+            number, position = _varint(message, position)
+            fields.append((tag >> 3, number))
+            continue
+        if wire != 2:
+            raise CorruptDataError("not an ORC file: check what was put there and when", wire_type=wire)
+        length, position = _varint(message, position)
+        fields.append((tag >> 3, message[position : position + length]))
+        position += length
+    return fields
+
+
+def packed(fields: Sequence[Field]) -> bytes:
+    """The inverse of `unpacked`."""
+    message = bytearray()
+    for number, value in fields:
+        if isinstance(value, int):
+            message += _encoded(number << 3) + _encoded(value)
+        else:
+            message += _encoded(number << 3 | 2) + _encoded(len(value)) + value
+    return bytes(message)
+
+
+def number_in(fields: Sequence[Field], wanted: int) -> int:
+    """A number of a message, 0 if it is not there."""
+    return next((value for number, value in fields if number == wanted and isinstance(value, int)), 0)
+
+
+def messages_in(fields: Sequence[Field], wanted: int) -> list[bytes]:
+    """The messages, or strings, of one field."""
+    return [value for number, value in fields if number == wanted and isinstance(value, bytes)]
+
+
+def with_numbers(fields: Iterable[Field], values: Mapping[int, int]) -> list[Field]:
+    """The fields with other numbers; those that are not there are added."""
+    kept = [(number, values.get(number, value)) for number, value in fields]
+    there = {number for number, _ in kept}
+    return kept + [(number, value) for number, value in values.items() if number not in there]
+
+
+def _varint(message: bytes, position: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        if position >= len(message):
+            raise CorruptDataError("not an ORC file: check what was put there and when")
+        byte = message[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, position
+        shift += 7
+
+
+def _encoded(value: int) -> bytes:
+    encoded = bytearray()
+    while value > 0x7F:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)
+
+
+# --- compression ------------------------------------------------------------------------------------------------------
+_NONE, _ZLIB, _SNAPPY, _LZ4, _ZSTD = 0, 1, 2, 4, 5
+
+
+def original_chunks(data: bytes, compression: int, block_bytes: int) -> bytes:
+    """Data as a stream of a file with that compression, without being compressed."""
+    if compression == _NONE:
+        return data
+    chunks = (data[start : start + block_bytes] for start in range(0, len(data), block_bytes))
+    return b"".join((len(chunk) << 1 | 1).to_bytes(3, "little") + chunk for chunk in chunks)
+
+
+def decompressed(data: bytes, compression: int) -> bytes:
+    """The inverse of `original_chunks`, of compressed chunks too."""
+    if compression == _NONE:
+        return data
+    plain, position = bytearray(), 0
+    while position < len(data):
+        header = int.from_bytes(data[position : position + 3], "little")
+        position += 3
+        chunk = data[position : position + (header >> 1)]
+        position += header >> 1
+        plain += chunk if header & 1 else _inflated(chunk, compression)
+    return bytes(plain)
+
+
+def _inflated(chunk: bytes, compression: int) -> bytes:
+    if compression == _ZLIB:
+        return zlib.decompress(chunk, wbits=-15)
+    if compression == _SNAPPY:
+        return bytes(pa.Codec("snappy").decompress(chunk, _varint(chunk, 0)[0], asbytes=True))
+    if compression == _ZSTD:
+        return bytes(pa.CompressedInputStream(pa.BufferReader(chunk), "zstd").read())
+    if compression == _LZ4:
+        return _unlz4(chunk)
+    raise UnsupportedError("ORC files compressed with LZO cannot be read: write them again with zstd")
+
+
+def _unlz4(chunk: bytes) -> bytes:
+    """An LZ4 block, whose size when plain is not told: pyarrow would have to be told."""
+    plain, position = bytearray(), 0
+    while True:
+        token = chunk[position]
+        length, position = _lz4_length(chunk, position + 1, token >> 4)
+        plain += chunk[position : position + length]
+        position += length
+        if position >= len(chunk):
+            return bytes(plain)
+        start = len(plain) - int.from_bytes(chunk[position : position + 2], "little")
+        length, position = _lz4_length(chunk, position + 2, token & 15)
+        for index in range(start, start + length + 4):
+            plain.append(plain[index])
+
+
+def _lz4_length(chunk: bytes, position: int, length: int) -> tuple[int, int]:
+    if length == 15:
+        while chunk[position] == 255:
+            length, position = length + 255, position + 1
+        length, position = length + chunk[position], position + 1
+    return length, position
+
+
+# --- the tail ---------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class Stripe:
+    """Where a stripe's parts are: index, data and footer, one behind the other."""
+
+    fields: tuple[Field, ...]
+
+    OFFSET, INDEX_BYTES, DATA_BYTES, FOOTER_BYTES = 1, 2, 3, 4
+
+    @property
+    def offset(self) -> int:
+        """Of the index in the file."""
+        return number_in(self.fields, self.OFFSET)
+
+    @property
+    def data_bytes(self) -> int:
+        """Length of the data."""
+        return number_in(self.fields, self.DATA_BYTES)
+
+    @property
+    def footer_bytes(self) -> int:
+        """Length of the footer."""
+        return number_in(self.fields, self.FOOTER_BYTES)
+
+    @property
+    def streams_bytes(self) -> int:
+        """Length of index and data."""
+        return number_in(self.fields, self.INDEX_BYTES) + self.data_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class StripeFooter:
+    """The message behind a stripe's data."""
+
+    fields: tuple[Field, ...]
+
+    STREAMS, ENCODINGS, ZONE = 1, 2, 3
+
+    @property
+    def zone(self) -> str | None:
+        """The time zone in which the stripe's TIMESTAMP columns are to be understood."""
+        return next((value.decode() for value in messages_in(self.fields, self.ZONE)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """The end of a file: what stands in its footer and postscript.
+
+    Attributes:
+        footer, postscript: fields of the messages.
+        metadata: the statistics of the stripes, as they are in the file.
+        length: bytes that it takes in the file.
+    """
+
+    footer: tuple[Field, ...]
+    postscript: tuple[Field, ...]
+    metadata: bytes
+    length: int = 0
+
+    @property
+    def compression(self) -> int:
+        """The codec's number."""
+        return number_in(self.postscript, _PS_COMPRESSION)
+
+    @property
+    def block_bytes(self) -> int:
+        """The most that a compressed chunk holds."""
+        return number_in(self.postscript, _PS_BLOCK_BYTES) or 256 * 1024
+
+    @property
+    def kinds(self) -> list[int]:
+        """The kind of each type, by column."""
+        return [number_in(unpacked(one), KIND) for one in messages_in(self.footer, TYPES)]
+
+    @property
+    def proleptic(self) -> bool:
+        """Whether days are counted in the proleptic Gregorian calendar; if not told, they are not, as in Java."""
+        return number_in(self.footer, CALENDAR) == PROLEPTIC
+
+    @property
+    def stripes(self) -> list[Stripe]:
+        """The stripes in order."""
+        return [Stripe(tuple(unpacked(one))) for one in messages_in(self.footer, STRIPES)]
+
+    def top_column_of(self) -> dict[int, int]:
+        """For each type the index of the top column that it belongs to."""
+        types = [unpacked(one) for one in messages_in(self.footer, TYPES)]
+        starts = [column for one in messages_in(types[0], SUBTYPES) for column in numbers_in(one)]
+        starts += [value for number, value in types[0] if number == SUBTYPES and isinstance(value, int)]
+        ends = [*starts[1:], len(types)]
+        return {
+            column: top
+            for top, (start, end) in enumerate(zip(starts, ends, strict=True))
+            for column in range(start, end)
+        }
+
+    def values(self, column: int) -> int:
+        """How many values a column has in the file, null not counted."""
+        return number_in(unpacked(messages_in(self.footer, STATISTICS)[column]), 1)
+
+    def stripe_footer(self, source: BinaryIO, stripe: Stripe) -> StripeFooter:
+        """Read a stripe's footer."""
+        source.seek(stripe.offset + stripe.streams_bytes)
+        return StripeFooter(tuple(unpacked(decompressed(source.read(stripe.footer_bytes), self.compression))))
+
+    def encoded(self) -> bytes:
+        """The tail as the last bytes of a file; its messages are not compressed."""
+        footer = original_chunks(packed(self.footer), self.compression, self.block_bytes)
+        lengths = {_PS_FOOTER_LENGTH: len(footer), _PS_METADATA_LENGTH: len(self.metadata)}
+        postscript = packed(with_numbers(self.postscript, lengths))
+        return self.metadata + footer + postscript + bytes([len(postscript)])
+
+
+def numbers_in(data: bytes) -> list[int]:
+    """The numbers of a packed field."""
+    found, position = [], 0
+    while position < len(data):
+        number, position = _varint(data, position)
+        found.append(number)
+    return found
+
+
+def packed_numbers(numbers: Iterable[int]) -> bytes:
+    """The inverse of `numbers_in`."""
+    return b"".join(map(_encoded, numbers))
+
+
+def read_tail(source: BinaryIO) -> Tail:
+    """The tail of a seekable file.
+
+    Raises:
+        CorruptDataError: this is not an ORC file.
+    """
+    size = source.seek(0, 2)
+    known = min(size, _TAIL_BYTES)
+    source.seek(size - known)
+    end = source.read(known)
+    if size < 4 or end[-1] + 1 > len(end) or b"ORC" not in end[-1 - end[-1] :]:
+        raise CorruptDataError("not an ORC file: check what was put there and when")
+    postscript = tuple(unpacked(end[-1 - end[-1] : -1]))
+    footer_bytes = number_in(postscript, _PS_FOOTER_LENGTH)
+    metadata_bytes = number_in(postscript, _PS_METADATA_LENGTH)
+    whole = 1 + end[-1] + footer_bytes + metadata_bytes
+    if whole > size:
+        raise CorruptDataError("not an ORC file: check what was put there and when")
+    if whole > known:
+        source.seek(size - whole)
+        end = source.read(whole)
+    start = len(end) - whole
+    metadata = end[start : start + metadata_bytes]
+    start += metadata_bytes
+    compressed = end[start : start + footer_bytes]
+    footer = unpacked(decompressed(compressed, number_in(postscript, _PS_COMPRESSION)))
+    return Tail(tuple(footer), postscript, metadata, whole)
