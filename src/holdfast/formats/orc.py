@@ -1,8 +1,11 @@
 """ORC through pyarrow.
 
 Local timestamps and intervals are stored as Spark stores them: whole microseconds with Spark's type as an attribute.
-pyarrow writes instants before 1970 with a fraction of a second, and reads instants outside of 1677-2262, wrongly;
-Java's ORC reader takes dates before 1582 for Julian ones. Such values are refused rather than changed.
+What pyarrow would change on the way is put right around it: nested nulls (`orc_arrays`), fractions of a second before
+1970 and the calendar of dates (`orc_output`), instants of any year and zone when reading (`orc_instants`). Refused are
+instants before 1900, because Spark's reader moves them by what its own time zone's clock was off by then, fractions of
+the last second before 1970, which the format takes for those of the first second after it, and the ten days that the
+Julian calendar was behind in 1582.
 
 Memory: rows are collected into batches of about 64 Ki before they go to the encoder, which holds one stripe (64 MiB).
 """
@@ -16,17 +19,16 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.orc as pa_orc
 import pyarrow.types as pat
 
 from holdfast.errors import InvalidRequestError
 from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, RowFilter
 from holdfast.formats.buffer import BatchBuffer
 from holdfast.formats.columns import finish, leaves, map_children, needed_schema, plain_batch, plain_schema
-from holdfast.formats.files import output_stream
 from holdfast.formats.options import choice
-from holdfast.formats.orc_arrays import INTERVAL, NTZ, SPARK_TYPE, stored_table
+from holdfast.formats.orc_arrays import INTERVAL, NTZ, SPARK_TYPE, holds, split_instants, stored_table
 from holdfast.formats.orc_instants import open_orc
+from holdfast.formats.orc_output import OrcOutput
 from holdfast.formats.types import check_types
 
 __all__ = ["ORC", "OrcOptions"]
@@ -67,34 +69,59 @@ def _logical_field(field: pa.Field) -> pa.Field:
     return pa.field(field.name, map_children(field.type, _logical_field), field.nullable)
 
 
-_GREGORIAN = datetime.date(1582, 10, 15)
-_FIRST, _LAST = datetime.datetime(1677, 9, 22), datetime.datetime(2262, 4, 11)
+_GREGORIAN, _LOST_FROM = datetime.date(1582, 10, 15), datetime.date(1582, 10, 5)
+_FIRST_US = -2_208_988_800_000_000  # 1900-01-01
+_LOST_US = (-999_000, -1)  # the second before 1970, from its first millisecond on
 
 
-def _check_values(table: pa.Table) -> None:
-    for field, column in zip(table.schema, table.columns, strict=True):
-        for chunk in column.chunks:
-            for path, leaf in leaves(field.name, chunk):
-                if pat.is_timestamp(leaf.type) and leaf.type.tz is not None:
-                    _check_instants(path, leaf)
-                elif pat.is_date(leaf.type) and pc.any(pc.less(leaf, _GREGORIAN)).as_py():
-                    raise InvalidRequestError("ORC cannot hold dates before 1582-10-15: use parquet", column=path)
+def _is_counted(kind: pa.DataType) -> bool:
+    return bool(pat.is_timestamp(kind) or pat.is_date(kind))
 
 
-def _check_instants(path: str, leaf: Any) -> None:
-    bounds = pc.min_max(leaf.cast(pa.timestamp("us"))).as_py()
-    if bounds["min"] is None:
-        return
-    if bounds["min"] < _FIRST or bounds["max"] > _LAST:
-        raise InvalidRequestError("ORC cannot hold instants outside of 1677-2262: use parquet", column=path)
-    if bounds["min"] < datetime.datetime(1970, 1, 1):
-        micros = leaf.cast(pa.int64())
-        early = pc.filter(micros, pc.less(micros, 0))
-        whole = pc.equal(pc.multiply(pc.divide(early, 1_000_000), 1_000_000), early)
-        if not pc.all(whole).as_py():
+@dataclass(slots=True)
+class _Needs:
+    """What the values written so far ask of a file."""
+
+    proleptic: bool = False
+    split: bool = False
+
+    def look_at(self, table: pa.Table) -> None:
+        """Note what a stored table needs; a value that no reader would give back is refused."""
+        for field, column in zip(table.schema, table.columns, strict=True):
+            for chunk in column.chunks if holds(field.type, _is_counted) else []:
+                for path, leaf in leaves(field.name, chunk):
+                    if pat.is_timestamp(leaf.type):
+                        self._look_at_instants(path, leaf.cast(pa.int64()))
+                    elif pat.is_date(leaf.type):
+                        self._look_at_dates(path, leaf)
+
+    def _look_at_dates(self, path: str, dates: Any) -> None:
+        old = pc.filter(dates, pc.less(dates, _GREGORIAN))
+        self.proleptic = self.proleptic or len(old) > 0
+        if pc.any(pc.greater_equal(old, _LOST_FROM)).as_py():
             raise InvalidRequestError(
-                "ORC cannot hold fractions of a second before 1970: use parquet, or truncate the column", column=path
+                "ORC cannot hold dates from 1582-10-05 to 1582-10-14, which Java's calendar leaves out: use parquet",
+                column=path,
             )
+
+    def _look_at_instants(self, path: str, micros: Any) -> None:
+        least = pc.min(micros).as_py()
+        if least is None or least >= 0:
+            return
+        if least < _FIRST_US:
+            raise InvalidRequestError(
+                "ORC cannot hold instants before 1900 for readers in every time zone: use parquet, or a timestamp_ntz",
+                column=path,
+            )
+        early = pc.filter(micros, pc.less(micros, 0))
+        first, last = _LOST_US
+        if pc.any(pc.and_(pc.greater_equal(early, first), pc.less_equal(early, last))).as_py():
+            raise InvalidRequestError(
+                "ORC cannot hold fractions of the last second before 1970: use parquet, or truncate the column",
+                column=path,
+            )
+        whole = pc.equal(pc.multiply(pc.divide(early, 1_000_000), 1_000_000), early)
+        self.split = self.split or not pc.all(whole).as_py()
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
@@ -103,9 +130,8 @@ class _OrcWriter:
         self._plain = plain_schema(schema)
         self._buffer = BatchBuffer(self._plain)
         self._stripe_bytes = 0  # decoded bytes given to the encoder since it can last have ended a stripe
-        self._writer = pa_orc.ORCWriter(
-            output_stream(sink), compression=options.compression, stripe_size=_STRIPE_BYTES, file_version="0.12"
-        )
+        self._output = OrcOutput(sink, options.compression, _STRIPE_BYTES)
+        self._needs = _Needs()
         self._empty = True
 
     @property
@@ -114,19 +140,25 @@ class _OrcWriter:
 
     def write(self, batch: pa.RecordBatch) -> None:
         self._buffer.add(plain_batch(batch, self._plain))
-        if self._buffer.rows >= _WRITE_ROWS:
+        # A stripe that has to be split is written whole, so it is given more rows.
+        enough = self._buffer.bytes >= _STRIPE_BYTES if self._needs.split else self._buffer.rows >= _WRITE_ROWS
+        if enough:
             self._flush()
 
     def close(self) -> None:
         if self._buffer.rows or self._empty:
             self._flush()
-        self._writer.close()
+        self._output.close(self._needs.proleptic)
 
     def _flush(self) -> None:
-        self._stripe_bytes = (self._stripe_bytes + self._buffer.bytes) % _STRIPE_BYTES
+        added = self._stripe_bytes + self._buffer.bytes
         table = stored_table(self._buffer.take())
-        _check_values(table)
-        self._writer.write(table)
+        self._needs.look_at(table)
+        if self._needs.split:
+            self._output.write_split(*split_instants(table))
+        else:
+            self._output.write(table)
+        self._stripe_bytes = 0 if self._needs.split else added % _STRIPE_BYTES
         self._empty = False
 
 
@@ -146,7 +178,7 @@ def _read_batches(
     rows = open_orc(source)
     needed = needed_schema(schema, columns, row_filter)
     wanted = {name.lower() for name in needed.names}
-    found = [name for name in rows.schema.names if name.lower() in wanted] or rows.schema.names[:1]
+    found = [name for name in rows.names if name.lower() in wanted] or rows.names[:1]
     for stripe in range(rows.stripes):
         yield finish(rows.read_stripe(stripe, found), needed, columns, row_filter)
 

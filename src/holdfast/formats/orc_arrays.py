@@ -8,15 +8,17 @@ the same reason nothing below a column is stored as NOT NULL. Other columns are 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from holdfast.formats.columns import map_children
 from holdfast.formats.types import children
 
-__all__ = ["INTERVAL", "NTZ", "SPARK_TYPE", "stored_field", "stored_table"]
+__all__ = ["INTERVAL", "NTZ", "SPARK_TYPE", "holds", "split_instants", "stored_field", "stored_table"]
 
 SPARK_TYPE = b"spark.sql.catalyst.type"
 NTZ, INTERVAL = b"timestamp_ntz", b"interval day to second"
@@ -30,6 +32,11 @@ def stored_field(field: pa.Field) -> pa.Field:
     if pat.is_duration(kind):
         return pa.field(field.name, pa.int64(), True, {SPARK_TYPE: INTERVAL})
     return pa.field(field.name, map_children(kind, stored_field), True)
+
+
+def holds(kind: pa.DataType, matches: Callable[[pa.DataType], bool]) -> bool:
+    """Whether a type is one of some kind, or one of them is in it."""
+    return matches(kind) or any(holds(child.type, matches) for child in children(kind))
 
 
 def stored_table(table: pa.Table) -> pa.Table:
@@ -57,6 +64,52 @@ def _stored(array: Any, kind: pa.DataType) -> Any:
         below = [array.values]
     else:
         return array if array.type.equals(kind) else array.cast(kind)
-    fields = [_stored(child, field.type) for child, field in zip(below, children(kind), strict=True)]
+    return _with_children(
+        array, kind, [_stored(child, field.type) for child, field in zip(below, children(kind), strict=True)]
+    )
+
+
+def _with_children(array: Any, kind: pa.DataType, below: list[Any]) -> Any:
     own = array.buffers()[: 1 if pat.is_struct(kind) else 2]
-    return pa.Array.from_buffers(kind, len(array), own, children=fields)
+    return pa.Array.from_buffers(kind, len(array), own, children=below)
+
+
+# --- instants ---------------------------------------------------------------------------------------------------------
+def split_instants(table: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """A stored table in two of its schema: instants cut to the seconds that ORC keeps of them, and what is left.
+
+    ORC counts whole seconds towards 1970, as long as there is a millisecond or more that says so.
+    """
+    return _mapped(table, _whole_seconds), _mapped(table, _fractions)
+
+
+def _mapped(table: pa.Table, change: Callable[[Any], Any]) -> pa.Table:
+    columns = [
+        pa.chunked_array([_mapped_array(chunk, change) for chunk in column.chunks], column.type)
+        for column in table.columns
+    ]
+    return pa.Table.from_arrays(columns, schema=table.schema)
+
+
+def _mapped_array(array: Any, change: Callable[[Any], Any]) -> Any:
+    kind = array.type
+    if pat.is_timestamp(kind):
+        return change(array.cast(pa.int64())).cast(kind)
+    if pat.is_struct(kind):
+        below = [array.field(index) for index in range(kind.num_fields)]
+    elif pat.is_nested(kind):
+        below = [array.values]
+    else:
+        return array
+    return _with_children(array, kind, [_mapped_array(child, change) for child in below])
+
+
+def _fractions(micros: Any) -> Any:
+    rest = pc.subtract(micros, pc.multiply(pc.divide(micros, 1_000_000), 1_000_000))
+    return pc.if_else(pc.less(rest, 0), pc.add(rest, 1_000_000), rest)
+
+
+def _whole_seconds(micros: Any) -> Any:
+    fractions = _fractions(micros)
+    counted_up = pc.and_(pc.less(micros, 0), pc.greater_equal(fractions, 1000))
+    return pc.add(pc.subtract(micros, fractions), pc.if_else(counted_up, 1_000_000, 0))

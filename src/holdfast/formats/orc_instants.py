@@ -11,8 +11,9 @@ from __future__ import annotations
 import datetime
 import functools
 import re
+import zlib
 import zoneinfo
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
 
 import pyarrow as pa
@@ -20,8 +21,9 @@ import pyarrow.compute as pc
 import pyarrow.orc as pa_orc
 import pyarrow.types as pat
 
-from holdfast.errors import CorruptDataError, UnsupportedError
+from holdfast.errors import CorruptDataError, HoldfastError, UnsupportedError
 from holdfast.formats.files import input_file
+from holdfast.formats.orc_arrays import holds
 from holdfast.formats.orc_tail import TIMESTAMP, TIMESTAMP_INSTANT, Tail, read_tail
 from holdfast.formats.orc_view import nanoseconds, needs_view, seconds, types_only
 from holdfast.formats.rebase import rebase_dates, rebase_instants
@@ -41,11 +43,14 @@ def open_orc(source: BinaryIO) -> OrcRows:
 
     Raises:
         CorruptDataError: this is not an ORC file.
+        UnsupportedError: it has unions, or a codec that only Java knows.
     """
     try:
         return OrcRows(source, read_tail(source))
-    except (pa.ArrowInvalid, OSError, ValueError, IndexError, UnicodeDecodeError) as error:
-        if isinstance(error, CorruptDataError):
+    except pa.ArrowNotImplementedError as error:
+        raise UnsupportedError("an ORC file has types that cannot be read here: read it with Spark") from error
+    except (pa.ArrowException, OSError, ValueError, IndexError, zlib.error) as error:
+        if isinstance(error, HoldfastError):
             raise
         raise CorruptDataError("not an ORC file: check what was put there and when") from error
 
@@ -55,6 +60,7 @@ class OrcRows:
 
     Attributes:
         schema: as pyarrow has it, with the attributes of columns as metadata; instants in UTC.
+        names: of the columns.
         stripes: how many there are.
     """
 
@@ -63,6 +69,7 @@ class OrcRows:
         self._has_view = needs_view(tail)
         self._file = pa_orc.ORCFile(input_file(types_only(source, tail) if self._has_view else source))
         self.schema: pa.Schema = self._file.schema
+        self.names = tuple(self.schema.names)
         self.stripes = len(tail.stripes)
         if self._has_view:
             self._file = pa_orc.ORCFile(input_file(seconds(source, tail)))
@@ -77,7 +84,7 @@ class OrcRows:
         """
         batch = self._decoded(self._file, stripe, columns)
         arrays = dict(zip(batch.schema.names, batch.columns, strict=True))
-        names = [name for name in arrays if _holds(self.schema.field(name).type, pat.is_timestamp)]
+        names = [name for name in arrays if holds(self.schema.field(name).type, pat.is_timestamp)]
         if names:
             if self._fractions is None:
                 self._fractions = pa_orc.ORCFile(input_file(nanoseconds(self._source, self._tail)))
@@ -93,7 +100,7 @@ class OrcRows:
     def _decoded(self, file: Any, stripe: int, columns: Sequence[str]) -> pa.RecordBatch:
         try:
             return file.read_stripe(stripe, columns=list(columns))
-        except (pa.ArrowInvalid, OSError) as error:
+        except (pa.ArrowException, OSError) as error:
             raise CorruptDataError("an ORC file is damaged: check what was put there and when") from error
 
     def _zones(self, of_stripe: str | None) -> dict[int, list[str]]:
@@ -117,10 +124,6 @@ class OrcRows:
 
 
 # --- columns ----------------------------------------------------------------------------------------------------------
-def _holds(kind: pa.DataType, matches: Callable[[pa.DataType], bool]) -> bool:
-    return matches(kind) or any(_holds(child.type, matches) for child in children(kind))
-
-
 def _below(array: Any) -> list[Any]:
     if pat.is_struct(array.type):
         return [array.field(index) for index in range(array.type.num_fields)]
@@ -142,7 +145,7 @@ def _with_children(array: Any, below: Sequence[Any]) -> Any:
 def _with_gregorian_dates(array: Any) -> Any:
     if pat.is_date(array.type):
         return rebase_dates(array)
-    if not _holds(array.type, pat.is_date):
+    if not holds(array.type, pat.is_date):
         return array
     return _with_children(array, [_with_gregorian_dates(child) for child in _below(array)])
 
