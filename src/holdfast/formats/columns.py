@@ -15,6 +15,7 @@ from holdfast.formats.types import children
 __all__ = [
     "batch_of",
     "cast_column",
+    "conform",
     "finish",
     "leaves",
     "map_children",
@@ -143,13 +144,14 @@ def finish(
     The batch becomes `needed`: reordered, cast, null where it lacks a column; names match exactly, else without regard
     to case as in Spark. Then the filter is applied and what only it looked at is dropped.
     """
-    batch = _conform(batch, needed)
+    batch = conform(batch, needed)
     if row_filter is not None:
         batch = batch.filter(row_filter.expression)
     return batch if len(needed) == len(columns) else batch.select(list(columns))
 
 
-def _conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The batch as one of the schema: reordered, cast, null where it lacks a column."""
     if batch.schema.equals(schema):
         return batch
     exact = {name: index for index, name in enumerate(batch.schema.names)}

@@ -21,12 +21,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from holdfast.errors import InvalidRequestError
+from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, RowFilter
 from holdfast.formats.buffer import BatchBuffer
-from holdfast.formats.columns import finish, leaves, map_children, needed_schema, plain_batch, plain_schema
+from holdfast.formats.columns import conform, finish, leaves, map_children, needed_schema, plain_batch, plain_schema
 from holdfast.formats.options import choice
-from holdfast.formats.orc_arrays import INTERVAL, NTZ, SPARK_TYPE, holds, split_instants, stored_table
+from holdfast.formats.orc_arrays import NTZ, SPARK_TYPE, holds, split_instants, stored_table
 from holdfast.formats.orc_instants import open_orc
 from holdfast.formats.orc_output import OrcOutput
 from holdfast.formats.types import check_types
@@ -60,13 +60,23 @@ _CODECS = {
 
 # --- types ------------------------------------------------------------------------------------------------------------
 def _logical_field(field: pa.Field) -> pa.Field:
-    """The inverse of `stored_field`."""
-    spark_type = (field.metadata or {}).get(SPARK_TYPE)
+    """The inverse of `stored_field`, for files of Spark too."""
+    spark_type = (field.metadata or {}).get(SPARK_TYPE, b"")
     if spark_type == NTZ:
-        return pa.field(field.name, pa.timestamp("us"), field.nullable)
-    if spark_type == INTERVAL:
-        return pa.field(field.name, pa.duration("us"), field.nullable)
-    return pa.field(field.name, map_children(field.type, _logical_field), field.nullable)
+        kind = pa.timestamp("us")
+    elif spark_type.startswith((b"interval year", b"interval month")):
+        raise UnsupportedError(
+            "year-month intervals of ORC files cannot be read here: read them with spark.read.orc", column=field.name
+        )
+    elif spark_type.startswith(b"interval "):
+        kind = pa.duration("us")
+    elif spark_type.startswith(b"time("):
+        kind = pa.time64("ns")
+    elif pat.is_timestamp(field.type):
+        kind = pa.timestamp("us", "UTC")
+    else:
+        kind = map_children(field.type, _logical_field)
+    return pa.field(field.name, kind, field.nullable)
 
 
 _GREGORIAN, _LOST_FROM = datetime.date(1582, 10, 15), datetime.date(1582, 10, 5)
@@ -179,8 +189,9 @@ def _read_batches(
     needed = needed_schema(schema, columns, row_filter)
     wanted = {name.lower() for name in needed.names}
     found = [name for name in rows.names if name.lower() in wanted] or rows.names[:1]
+    logical = pa.schema([_logical_field(rows.schema.field(name)) for name in found])
     for stripe in range(rows.stripes):
-        yield finish(rows.read_stripe(stripe, found), needed, columns, row_filter)
+        yield finish(conform(rows.read_stripe(stripe, found), logical), needed, columns, row_filter)
 
 
 def _check_schema(schema: pa.Schema) -> None:

@@ -18,19 +18,21 @@ import pyarrow.types as pat
 from holdfast.formats.columns import map_children
 from holdfast.formats.types import children
 
-__all__ = ["INTERVAL", "NTZ", "SPARK_TYPE", "holds", "split_instants", "stored_field", "stored_table"]
+__all__ = ["NTZ", "SPARK_TYPE", "holds", "split_instants", "stored_field", "stored_table"]
 
 SPARK_TYPE = b"spark.sql.catalyst.type"
-NTZ, INTERVAL = b"timestamp_ntz", b"interval day to second"
+NTZ, _INTERVAL, _TIME = b"timestamp_ntz", b"interval day to second", b"time(6)"
 
 
 def stored_field(field: pa.Field) -> pa.Field:
-    """The field as it is stored: ORC has no local timestamps as Spark understands them, and no intervals."""
+    """The field as it is stored: ORC has no intervals, no times, and no local timestamps as Spark has them."""
     kind = field.type
     if pat.is_timestamp(kind) and kind.tz is None:
         return pa.field(field.name, pa.int64(), True, {SPARK_TYPE: NTZ})
     if pat.is_duration(kind):
-        return pa.field(field.name, pa.int64(), True, {SPARK_TYPE: INTERVAL})
+        return pa.field(field.name, pa.int64(), True, {SPARK_TYPE: _INTERVAL})
+    if pat.is_time(kind):
+        return pa.field(field.name, pa.int64(), True, {SPARK_TYPE: _TIME})
     return pa.field(field.name, map_children(kind, stored_field), True)
 
 
@@ -51,7 +53,7 @@ def stored_table(table: pa.Table) -> pa.Table:
 
 def _stored_column(column: Any, kind: pa.DataType) -> Any:
     if not pat.is_nested(column.type):
-        return column if column.type.equals(kind) else column.cast(kind)
+        return _stored_leaf(column, kind)
     # Concatenating copies the rows of a slice, on all levels, to where a column of their own begins.
     return _stored(pa.concat_arrays([column]), kind)
 
@@ -63,10 +65,16 @@ def _stored(array: Any, kind: pa.DataType) -> Any:
     elif pat.is_nested(kind):
         below = [array.values]
     else:
-        return array if array.type.equals(kind) else array.cast(kind)
+        return _stored_leaf(array, kind)
     return _with_children(
         array, kind, [_stored(child, field.type) for child, field in zip(below, children(kind), strict=True)]
     )
+
+
+def _stored_leaf(array: Any, kind: pa.DataType) -> Any:
+    if pat.is_time(array.type):
+        array = array.cast(pa.time64("ns"))  # as Spark counts them
+    return array if array.type.equals(kind) else array.cast(kind)
 
 
 def _with_children(array: Any, kind: pa.DataType, below: list[Any]) -> Any:

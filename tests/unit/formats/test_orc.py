@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import orc as pa_orc
 
-from holdfast.errors import CorruptDataError, HoldfastError, InvalidRequestError
+from holdfast.errors import CorruptDataError, HoldfastError, InvalidRequestError, UnsupportedError
 from holdfast.formats import get_format
 from holdfast.formats.columns import plain_schema
 from holdfast.formats.orc_tail import decompressed, original_chunks, read_tail
@@ -183,6 +183,30 @@ def test_files_of_pyarrow_are_read_as_spark_reads_them() -> None:
     got = read(ORC, sink.getvalue(), schema)
     assert got["at"].cast(pa.int64()).to_pylist() == [1_600_000_000_123_456, None]
     assert got["day"].to_pylist() == [datetime.date(1500, 5, 22), datetime.date(2026, 1, 1)]
+
+
+def test_types_that_orc_lacks_carry_sparks_name() -> None:
+    times = pa.array([datetime.time(1, 2, 3, 4), None], pa.time64("us"))
+    lists = pa.array([[datetime.time(23)], []], pa.list_(pa.time64("us")))
+    batch = pa.record_batch({"t": times, "l": lists, "a.b": [1, 2]})
+    data = write(ORC, [batch], batch.schema)
+    schema = ORC.read_schema(io.BytesIO(data), ORC.default_options)
+    assert schema.types == batch.schema.types
+    assert read(ORC, data, schema).to_pylist() == batch.to_pylist()
+    assert read(ORC, data, schema, ["a.b"]).to_pylist() == [{"a.b": 1}, {"a.b": 2}]
+    stored = pa_orc.ORCFile(io.BytesIO(data))
+    assert stored.schema.field("t").metadata == {b"spark.sql.catalyst.type": b"time(6)"}
+    assert stored.read()["t"].to_pylist() == [3_723_000_004_000, None]
+
+
+@pytest.mark.parametrize("name", ["interval year to month", "interval year", "interval month"])
+def test_year_month_intervals_are_not_taken_for_numbers(name: str) -> None:
+    months = pa.field("item", pa.int32(), metadata={"spark.sql.catalyst.type": name})
+    schema = pa.schema([pa.field("x", pa.list_(months))])
+    sink = io.BytesIO()
+    pa_orc.write_table(pa.table({"x": [[14]]}, schema), sink)
+    with pytest.raises(UnsupportedError, match="year-month intervals"):
+        ORC.read_schema(io.BytesIO(sink.getvalue()), ORC.default_options)
 
 
 # --- damage -----------------------------------------------------------------------------------------------------------
