@@ -177,7 +177,7 @@ def _base_s(zone: str) -> int:
         return _BASE_S + ahead_s if fixed.group(1) == "-" else _BASE_S - ahead_s
     try:
         return int(_BASE.replace(tzinfo=zoneinfo.ZoneInfo(zone)).timestamp())
-    except (zoneinfo.ZoneInfoNotFoundError, ValueError) as error:
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError) as error:
         raise UnsupportedError(
             "an ORC file was written in a time zone that is not known here: pip install tzdata, or read it with Spark",
             zone=zone,

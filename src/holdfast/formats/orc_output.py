@@ -16,6 +16,18 @@ import pyarrow.orc as pa_orc
 
 from holdfast.formats.base import ByteSink
 from holdfast.formats.files import output_stream
+from holdfast.formats.orc_messages import (
+    Field,
+    decompressed,
+    messages_in,
+    number_in,
+    numbers_in,
+    original_chunks,
+    packed,
+    packed_numbers,
+    unpacked,
+    with_numbers,
+)
 from holdfast.formats.orc_tail import (
     CALENDAR,
     PROLEPTIC,
@@ -27,20 +39,10 @@ from holdfast.formats.orc_tail import (
     STREAM_SECONDARY,
     STRIPES,
     TIMESTAMP_INSTANT,
-    Field,
     Stripe,
     StripeFooter,
     Tail,
-    decompressed,
-    messages_in,
-    number_in,
-    numbers_in,
-    original_chunks,
-    packed,
-    packed_numbers,
     read_tail,
-    unpacked,
-    with_numbers,
 )
 
 __all__ = ["OrcOutput"]

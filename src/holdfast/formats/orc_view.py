@@ -16,6 +16,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import BinaryIO, cast
 
 from holdfast.errors import CorruptDataError
+from holdfast.formats.orc_messages import (
+    Field,
+    messages_in,
+    number_in,
+    original_chunks,
+    packed,
+    unpacked,
+    with_numbers,
+)
 from holdfast.formats.orc_tail import (
     CHAR,
     KIND,
@@ -30,16 +39,9 @@ from holdfast.formats.orc_tail import (
     TIMESTAMP_INSTANT,
     TYPES,
     VARCHAR,
-    Field,
     Stripe,
     StripeFooter,
     Tail,
-    messages_in,
-    number_in,
-    original_chunks,
-    packed,
-    unpacked,
-    with_numbers,
 )
 
 __all__ = ["nanoseconds", "needs_view", "seconds", "types_only"]

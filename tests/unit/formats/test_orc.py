@@ -14,7 +14,8 @@ from pyarrow import orc as pa_orc
 from holdfast.errors import CorruptDataError, HoldfastError, InvalidRequestError, UnsupportedError
 from holdfast.formats import get_format
 from holdfast.formats.columns import plain_schema
-from holdfast.formats.orc_tail import decompressed, original_chunks, read_tail
+from holdfast.formats.orc_messages import decompressed, messages_in, number_in, original_chunks, unpacked
+from holdfast.formats.orc_tail import read_tail
 from tests.unit.formats.nested_batches import random_batches
 from tests.unit.formats.test_round_trip import read, write
 
@@ -130,8 +131,6 @@ def test_statistics_of_stripes_hold_their_instants() -> None:
 
 def bounds_ms(metadata: bytes, compression: int) -> list[int]:
     """Least and most of the only column of the only stripe."""
-    from holdfast.formats.orc_tail import messages_in, number_in, unpacked
-
     (stripe,) = messages_in(unpacked(decompressed(metadata, compression)), 1)
     (bounds,) = messages_in(unpacked(messages_in(unpacked(stripe), 1)[1]), 9)
     found = [number_in(unpacked(bounds), key) for key in (3, 4)]
@@ -232,4 +231,3 @@ def test_original_chunks_are_read_back() -> None:
     data = bytes(range(256)) * 40
     for compression in (0, 1, 5):
         assert decompressed(original_chunks(data, compression, 1000), compression) == data
-
