@@ -19,7 +19,7 @@ pytest.importorskip("pyspark.sql")
 
 from tests.integration.test_spark_formats import Directory, expected, rows_of
 from tests.unit.formats.nested_batches import random_batches
-from tests.unit.formats.test_orc import INSTANT, old_and_nested
+from tests.unit.formats.test_orc import INSTANT, old_and_nested, very_old
 from tests.unit.formats.test_round_trip import read, write
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]
@@ -50,6 +50,17 @@ def test_old_instants_and_dates_of_holdfast(spark: Any, zone: str, tmp_path: Pat
     assert frame.where("at < timestamp'1900-01-02'").count() == 1
 
 
+@pytest.mark.parametrize("zone", ["UTC"], indirect=True)
+def test_instants_before_1900_in_utc(spark: Any, zone: str, tmp_path: Path) -> None:
+    batch = very_old()
+    (tmp_path / "a.orc").write_bytes(
+        write(ORC, [batch], batch.schema, ORC.parse_options({"oldInstants": "utc"}).options)
+    )
+    frame = spark.read.orc(str(tmp_path))
+    assert rows_of(frame) == expected(batch)
+    assert frame.where("at = timestamp'0001-02-28 23:59:59.0001Z'").count() == 1
+
+
 def test_rows_are_found_by_a_files_own_index(spark: Any, tmp_path: Path) -> None:
     """Spark leaves groups of 10,000 rows out, and starts to read in the middle of a stripe."""
     micros = [-3_600_000_000_001 + 100_000_001 * i for i in range(35_000)]
@@ -74,7 +85,15 @@ def test_any_nesting_of_holdfast(spark: Any, seeds: range, tmp_path: Path) -> No
 
 def test_structs_in_files_of_some_rows_each(spark: Any, tmp_path: Path) -> None:
     values = [None if i % 3 == 0 else {"y": None if i % 7 == 0 else i} for i in range(2000)]
-    batch = pa.record_batch({"id": pa.array(range(2000)), "s": pa.array(values, pa.struct([("y", pa.int64())]))})
+    whole = [None if one is None else {"z": {"id": i}} for i, one in enumerate(values)]
+    strict = pa.struct([pa.field("z", pa.struct([pa.field("id", pa.int64(), nullable=False)]), nullable=False)])
+    batch = pa.record_batch(
+        {
+            "id": pa.array(range(2000)),
+            "s": pa.array(values, pa.struct([("y", pa.int64())])),
+            "strict": pa.array(whole, strict),
+        }
+    )
     writer = TableWriter(
         batch.schema, WriteSettings(file_format=ORC, max_records_per_file=500), Directory(tmp_path / "table")
     )

@@ -3,9 +3,9 @@
 Local timestamps and intervals are stored as Spark stores them: whole microseconds with Spark's type as an attribute.
 What pyarrow would change on the way is put right around it: nested nulls (`orc_arrays`), fractions of a second before
 1970 and the calendar of dates (`orc_output`), instants of any year and zone when reading (`orc_instants`). Refused are
-instants before 1900, because Spark's reader moves them by what its own time zone's clock was off by then, fractions of
-the last second before 1970, which the format takes for those of the first second after it, and the ten days that the
-Julian calendar was behind in 1582.
+instants before 1900, because Spark's reader moves them by what its own time zone's clock was off by then (unless told
+that readers are in UTC), fractions of the last second before 1970, which the format takes for those of the first second
+after it, and the ten days that the Julian calendar was behind in 1582.
 
 Memory: rows are collected into batches of about 64 Ki before they go to the encoder, which holds one stripe (64 MiB).
 """
@@ -43,9 +43,12 @@ class OrcOptions(FormatOptions):
 
     Attributes:
         compression: codec as pyarrow names it; zstd is Spark 4's default.
+        old_instants: what becomes of instants before 1900: ``refuse``, or ``utc`` for readers whose JVM is in UTC.
+            Spark's ORC reader moves them in other time zones.
     """
 
     compression: str = "zstd"
+    old_instants: str = "refuse"
 
 
 _CODECS = {
@@ -81,7 +84,14 @@ def _logical_field(field: pa.Field) -> pa.Field:
 
 _GREGORIAN, _LOST_FROM = datetime.date(1582, 10, 15), datetime.date(1582, 10, 5)
 _FIRST_US = -2_208_988_800_000_000  # 1900-01-01
+_GREGORIAN_US, _LOST_FROM_US = -12_219_292_800_000_000, -12_220_156_800_000_000
 _LOST_US = (-999_000, -1)  # the second before 1970, from its first millisecond on
+
+
+def _lost_days(path: str) -> InvalidRequestError:
+    return InvalidRequestError(
+        "ORC cannot hold 1582-10-05 to 1582-10-14, which Java's calendar leaves out: use parquet", column=path
+    )
 
 
 def _is_counted(kind: pa.DataType) -> bool:
@@ -92,6 +102,7 @@ def _is_counted(kind: pa.DataType) -> bool:
 class _Needs:
     """What the values written so far ask of a file."""
 
+    holds_old_instants: bool
     proleptic: bool = False
     split: bool = False
 
@@ -109,21 +120,23 @@ class _Needs:
         old = pc.filter(dates, pc.less(dates, _GREGORIAN))
         self.proleptic = self.proleptic or len(old) > 0
         if pc.any(pc.greater_equal(old, _LOST_FROM)).as_py():
-            raise InvalidRequestError(
-                "ORC cannot hold dates from 1582-10-05 to 1582-10-14, which Java's calendar leaves out: use parquet",
-                column=path,
-            )
+            raise _lost_days(path)
 
     def _look_at_instants(self, path: str, micros: Any) -> None:
         least = pc.min(micros).as_py()
         if least is None or least >= 0:
             return
-        if least < _FIRST_US:
+        if least < _FIRST_US and not self.holds_old_instants:
             raise InvalidRequestError(
-                "ORC cannot hold instants before 1900 for readers in every time zone: use parquet, or a timestamp_ntz",
+                "ORC cannot hold instants before 1900 for readers in every time zone: use parquet, or oldInstants=utc",
                 column=path,
             )
         early = pc.filter(micros, pc.less(micros, 0))
+        if least < _GREGORIAN_US:
+            self.proleptic = True
+            lost = pc.and_(pc.greater_equal(early, _LOST_FROM_US), pc.less(early, _GREGORIAN_US))
+            if pc.any(lost).as_py():
+                raise _lost_days(path)
         first, last = _LOST_US
         if pc.any(pc.and_(pc.greater_equal(early, first), pc.less_equal(early, last))).as_py():
             raise InvalidRequestError(
@@ -141,7 +154,7 @@ class _OrcWriter:
         self._buffer = BatchBuffer(self._plain)
         self._stripe_bytes = 0  # decoded bytes given to the encoder since it can last have ended a stripe
         self._output = OrcOutput(sink, options.compression, _STRIPE_BYTES)
-        self._needs = _Needs()
+        self._needs = _Needs(options.old_instants == "utc")
         self._empty = True
 
     @property
@@ -207,6 +220,7 @@ ORC = FileFormat(
         "compression": choice("compression", _CODECS),
         "codec": choice("compression", _CODECS),
         "orc.compress": choice("compression", _CODECS),
+        "oldinstants": choice("old_instants", {"refuse": "refuse", "utc": "utc"}),
     },
     extension=lambda options: ".orc" if options.compression == "uncompressed" else f".{options.compression}.orc",
     check_schema=_check_schema,

@@ -52,7 +52,7 @@ __all__ = [
 # Fields of the messages, and kinds of types, by their numbers in the specification.
 _PS_FOOTER_LENGTH, _PS_COMPRESSION, _PS_BLOCK_BYTES, _PS_METADATA_LENGTH = 1, 2, 3, 5
 STRIPES, TYPES, STATISTICS, CALENDAR = 3, 4, 7, 11
-KIND, SUBTYPES = 1, 2
+KIND, _SUBTYPES = 1, 2
 LONG, STRING, TIMESTAMP, VARCHAR, CHAR, TIMESTAMP_INSTANT = 4, 7, 9, 16, 17, 18
 PROLEPTIC = 2
 STREAM_KIND, STREAM_COLUMN, STREAM_LENGTH = 1, 2, 3
@@ -147,8 +147,8 @@ class Tail:
     def top_column_of(self) -> dict[int, int]:
         """For each type the index of the top column that it belongs to."""
         types = [unpacked(one) for one in messages_in(self.footer, TYPES)]
-        starts = [column for one in messages_in(types[0], SUBTYPES) for column in numbers_in(one)]
-        starts += [value for number, value in types[0] if number == SUBTYPES and isinstance(value, int)]
+        starts = [column for one in messages_in(types[0], _SUBTYPES) for column in numbers_in(one)]
+        starts += [value for number, value in types[0] if number == _SUBTYPES and isinstance(value, int)]
         ends = [*starts[1:], len(types)]
         return {
             column: top

@@ -144,6 +144,7 @@ def bounds_ms(metadata: bytes, compression: int) -> list[int]:
         ([EPOCH - datetime.timedelta(microseconds=1)], INSTANT),
         ([EPOCH - datetime.timedelta(microseconds=999_000)], INSTANT),
         ([datetime.date(1582, 10, 14)], pa.date32()),
+        ([datetime.datetime(1582, 10, 14, 23, tzinfo=UTC)], INSTANT),
         ([[datetime.date(1582, 10, 5)]], pa.list_(pa.date32())),
         ([[("k", {"at": datetime.datetime(1, 1, 1, tzinfo=UTC)})]], pa.map_(pa.string(), pa.struct([("at", INSTANT)]))),
     ],
@@ -152,6 +153,21 @@ def test_what_spark_would_change_is_refused(values: list[Any], kind: pa.DataType
     batch = pa.record_batch({"x": pa.array([None, *values], kind)})
     with pytest.raises(InvalidRequestError, match=r"ORC cannot hold .*: use parquet"):
         write(ORC, [batch], batch.schema)
+
+
+def very_old() -> pa.RecordBatch:
+    years = [1, 4, 1500, 1582, 1583, 1677, 1850, 1899, 2026]
+    at = [datetime.datetime(year, 2, 28, 23, 59, 59, 100 * year, UTC) for year in years]
+    return pa.record_batch({"at": pa.array([None, *at], INSTANT), "l": pa.array([[], *zip(at)], pa.list_(INSTANT))})
+
+
+def test_instants_before_1900_for_readers_in_utc() -> None:
+    batch, options = very_old(), ORC.parse_options({"oldInstants": "utc"}).options
+    data = write(ORC, [batch], batch.schema, options)
+    assert read(ORC, data, batch.schema).to_pylist() == batch.to_pylist()
+    lost = pa.record_batch({"x": pa.array([-12_219_292_800_000_001], INSTANT)})
+    with pytest.raises(InvalidRequestError, match=r"ORC cannot hold .*: use parquet"):
+        write(ORC, [lost], lost.schema, options)
 
 
 def test_values_below_null_are_not_looked_at() -> None:
