@@ -62,7 +62,7 @@ def _kind_of(kind: pa.DataType) -> str | None:
 # --- what each format holds -------------------------------------------------------------------------------------------
 HOLDS: Mapping[str, frozenset[str]] = {
     "parquet": _BASE | _NESTED | {"null", "binary", "duration", "time"},
-    "orc": _BASE | _NESTED | {"binary", "duration"},
+    "orc": _BASE | _NESTED | {"binary", "duration", "time"},
     "avro": _BASE | _NESTED | {"null", "binary"},
     "arrow": frozenset(_KINDS),
     "json": _BASE | _NESTED | {"null", "binary"},
