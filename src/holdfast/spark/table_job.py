@@ -14,8 +14,9 @@ from holdfast.commit import CommitContext, Kind, SaveMode, TaskAttempt
 from holdfast.commit.log import LogView, read_entry
 from holdfast.errors import InvalidRequestError, NotFoundError
 from holdfast.formats import get_format
+from holdfast.formats.spark_fields import described_like
 from holdfast.spark.options import WriteOptions
-from holdfast.spark.types import arrow_schema, nullable
+from holdfast.spark.types import described_schema, nullable
 from holdfast.table import TableWriter, WriteSettings
 from holdfast.table.partition import resolve_partition_columns
 
@@ -43,7 +44,7 @@ class TableJob:
         Raises:
             InvalidRequestError: the format cannot hold the rows, or a partition column is not there.
         """
-        arrow = arrow_schema(schema)
+        arrow = described_schema(schema)
         _settings(options, arrow).check_schema(arrow)
         options = replace(options, partition_by=resolve_partition_columns(arrow, options.partition_by))
         details: dict[str, object] = {
@@ -88,7 +89,7 @@ class TableJob:
     def write_rows(self, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt) -> None:
         """Write one partition's rows into hidden files of `attempt`."""
         first = next(batches, None)
-        schema = self.schema if first is None else first.schema
+        schema = self.schema if first is None else described_like(first.schema, self.schema)
         # Without any row, one file keeps the schema for plain readers; task 0 is there in every job.
         settings = _settings(self.options, schema, write_empty_file=attempt.owner.task == 0)
         table = TableWriter(schema, settings, attempt)

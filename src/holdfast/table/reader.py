@@ -22,8 +22,9 @@ import pyarrow as pa
 
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import FileFormat, FormatOptions, RowFilter, nearest, require_all
-from holdfast.table.partition import parse_partition_path, partition_values
-from holdfast.table.values import infer_type, parse_values
+from holdfast.table.inference import infer_type
+from holdfast.table.partition import parse_partition_path, raw_partition_values
+from holdfast.table.values import parse_values
 
 __all__ = [
     "DataFile",
@@ -116,7 +117,7 @@ def read_schema(files: Sequence[DataFile], open_file: OpenFile, settings: ReadSe
     if not files:
         raise InvalidRequestError("there is no file to take the schema from: give a schema or check the url")
     partition_by = tuple(parse_partition_path(files[0].path))
-    values = [partition_values(file.path, partition_by) for file in files]
+    values = [raw_partition_values(file.path, partition_by) for file in files]
     first = next((file for file in files if file.size_bytes), files[0])
     with open_file(first.path, first.size_bytes) as source:
         found = settings.file_format.read_schema(source, settings.options)
