@@ -91,7 +91,7 @@ def _known_field(field: pa.Field) -> StructField | None:
     found = StructField.fromJson(dict(spark))
     there = from_arrow_schema(pa.schema([field.remove_metadata()]))
     expected = from_arrow_schema(arrow_schema(StructType([found])))
-    if nullable(there) != nullable(expected):
+    if nullable(there.fields[0].dataType) != nullable(expected.fields[0].dataType):
         raise ValueError("the file holds another type than Spark noted")
     return found
 
