@@ -19,7 +19,7 @@ import pyarrow.types as pat
 from holdfast.errors import CorruptDataError, InvalidRequestError
 from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, RowFilter
 from holdfast.formats.buffer import BatchBuffer
-from holdfast.formats.columns import finish, leaves, needed_schema, plain_batch, plain_schema
+from holdfast.formats.columns import finish, leaves, map_children, needed_schema, plain_batch, plain_schema
 from holdfast.formats.files import input_file, output_stream
 from holdfast.formats.options import boolean, choice, integer
 from holdfast.formats.spark_schema import recognized_schema, spark_schema_json
@@ -121,9 +121,25 @@ def _repeats(leaf: Any) -> bool:
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
+def _with_nulls(schema: pa.Schema) -> pa.Schema:
+    """The schema with null allowed below structs that may be null.
+
+    Spark hands over nulls below a null struct also where a field is NOT NULL, and pyarrow takes them for wrong ones.
+    """
+    return pa.schema([field.with_type(_with_nulls_below(field.type, field.nullable)) for field in schema])
+
+
+def _with_nulls_below(kind: pa.DataType, nullable: bool) -> pa.DataType:
+    def below(field: pa.Field) -> pa.Field:
+        nulls = field.nullable or (nullable and pat.is_struct(kind))
+        return pa.field(field.name, _with_nulls_below(field.type, nulls), nulls)
+
+    return map_children(kind, below)
+
+
 class _ParquetWriter:
     def __init__(self, sink: ByteSink, schema: pa.Schema, options: ParquetOptions) -> None:
-        self._plain = plain_schema(schema)
+        self._plain = _with_nulls(plain_schema(schema))
         self._spark_json = spark_schema_json(schema)
         self._options = options
         self._buffer = BatchBuffer(self._plain)
