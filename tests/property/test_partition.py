@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from holdfast.errors import InvalidRequestError
 from holdfast.table.partition import (
     NULL_PARTITION,
+    PARTITION_REASONS,
     PartitionSplitter,
     escape_name,
     parse_partition_path,
@@ -23,6 +24,7 @@ from holdfast.table.partition import (
 )
 from holdfast.table.values import java_float, parse_values, partition_texts
 from holdfast.table.zones import find_zone
+from tests.unit.formats.test_types import FIELDS
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=40)
 DIRECTORY_TEXT = TEXT.filter(lambda text: text not in ("", NULL_PARTITION))
@@ -214,6 +216,17 @@ def test_partition_columns_that_cannot_be(by: list[str], sentence: str) -> None:
     with pytest.raises(InvalidRequestError) as raised:
         resolve_partition_columns(SCHEMA, by)
     assert sentence in str(raised.value)
+
+
+def test_a_kind_is_named_by_directories_or_there_is_a_reason() -> None:
+    for kind, field in FIELDS.items():
+        schema = pa.schema([field, ("id", pa.int64())])
+        if kind not in PARTITION_REASONS:
+            assert resolve_partition_columns(schema, ["c"]) == ("c",)
+            continue
+        with pytest.raises(InvalidRequestError) as raised:
+            resolve_partition_columns(schema, ["c"])
+        assert PARTITION_REASONS[kind] in str(raised.value)
 
 
 def test_partition_columns_take_the_schemas_spelling() -> None:

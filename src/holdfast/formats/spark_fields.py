@@ -55,6 +55,8 @@ def _type_words(kind: Any) -> Iterator[str]:
     if isinstance(kind, str):
         if _FINE_TIME.fullmatch(kind):
             yield "time of nanoseconds"
+        if kind.startswith("interval") and kind != "interval day to second":
+            yield "interval of other fields"
         return
     if kind["type"] == "udt":
         yield "user-defined"

@@ -76,6 +76,7 @@ _KINDS: Mapping[str, Callable[[pa.DataType], bool]] = {
 }
 _BASE = frozenset({"boolean", "integer", "float", "decimal", "string", "date", "timestamp", "timestamp_ntz"})
 _NESTED = frozenset({"list", "map", "struct"})
+_BEYOND = frozenset({"interval of other fields", "collated string", "user-defined"})
 
 
 def _kind_of(kind: pa.DataType) -> str | None:
@@ -92,10 +93,10 @@ def kind_of(field: pa.Field) -> str | None:
 
 # --- what each format holds, and why not ------------------------------------------------------------------------------
 HOLDS: Mapping[str, frozenset[str]] = {
-    "parquet": _BASE | _NESTED | {"null", "binary", "interval", "time", "variant", "collated string", "user-defined"},
+    "parquet": _BASE | _NESTED | {"null", "binary", "interval", "time", "variant", *_BEYOND},
     "orc": _BASE | _NESTED | {"binary", "interval"},
     "avro": _BASE | _NESTED | {"null", "binary"},
-    "arrow": frozenset(_KINDS) - {"geometry", "geography"} | {"collated string", "user-defined"},
+    "arrow": frozenset(_KINDS) - {"geometry", "geography"} | _BEYOND,
     "json": _BASE | _NESTED | {"null", "binary", "collated string", "user-defined"},
     "csv": _BASE | {"null", "collated string"},
     "text": frozenset({"string", "collated string"}),
@@ -109,27 +110,31 @@ REASONS: Mapping[tuple[str, str], str] = {
     ("arrow", "time of nanoseconds"): _NANOSECONDS,
     **{
         ("text", kind): _TEXT
-        for kind in (*_KINDS, "user-defined", "time of nanoseconds")
-        if kind not in ("string", "geometry", "geography")
+        for kind in (*_KINDS, *_BEYOND, "time of nanoseconds")
+        if kind not in ("string", "collated string", "geometry", "geography")
     },
     ("orc", "null"): "an ORC column has a type: cast it to the type that it will have",
+    ("orc", "interval of other fields"): "ORC files get one type of intervals: cast to interval day to second",
     ("orc", "time"): "ORC has no time of day: cast the column to a string",
     ("orc", "time of nanoseconds"): "ORC has no time of day: cast the column to a string",
     ("orc", "variant"): "ORC has no VARIANT: store to_json(column)",
     ("orc", "collated string"): "ORC keeps no collation: cast to string collate UTF8_BINARY",
     ("orc", "user-defined"): "ORC keeps only the type below a user-defined one: take its parts",
     ("avro", "interval"): "Avro has no length of time: cast the column to a string",
+    ("avro", "interval of other fields"): "Avro has no length of time: cast the column to a string",
     ("avro", "time"): "Spark has no times in Avro: cast the column to a string",
     ("avro", "time of nanoseconds"): "Spark has no times in Avro: cast the column to a string",
     ("avro", "variant"): "Avro has no VARIANT: store to_json(column)",
     ("avro", "collated string"): "Avro keeps no collation: cast to string collate UTF8_BINARY",
     ("avro", "user-defined"): "Avro keeps only the type below a user-defined one: take its parts",
     ("json", "interval"): "JSON has no length of time: cast the column to a string",
+    ("json", "interval of other fields"): "JSON has no length of time: cast the column to a string",
     ("json", "time"): "JSON has no time of day: cast the column to a string",
     ("json", "time of nanoseconds"): "JSON has no time of day: cast the column to a string",
     ("json", "variant"): "JSON keeps no types, 1 and 1.0 would be one: store to_json(column)",
     ("csv", "binary"): "CSV has text only, Spark's [00 FF] does not read back: store base64(column)",
     ("csv", "interval"): "CSV has no length of time: cast the column to a string",
+    ("csv", "interval of other fields"): "CSV has no length of time: cast the column to a string",
     ("csv", "time"): "CSV has no time of day: cast the column to a string",
     ("csv", "time of nanoseconds"): "CSV has no time of day: cast the column to a string",
     ("csv", "list"): "CSV has no nested values: store to_json(column)",

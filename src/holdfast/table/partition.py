@@ -132,6 +132,8 @@ PARTITION_REASONS: Mapping[str, str] = {
     "binary": "Spark reads other bytes back than it names: partition by hex(column) or base64(column)",
     "time": "Spark cannot read a time back from a directory: cast the column to a string",
     "interval": "a directory's name does not say which fields an interval has: cast the column to a string",
+    "interval of other fields": "a directory's name does not say which fields an interval has: cast it to a string",
+    "time of nanoseconds": "Spark cannot read a time back from a directory: cast the column to a string",
     "collated string": "Spark partitions by plain strings only: cast the column to string collate UTF8_BINARY",
     "list": "Spark partitions by single values only: partition by an element of it",
     "map": "Spark partitions by single values only: partition by a value of it",
