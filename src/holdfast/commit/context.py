@@ -27,6 +27,7 @@ __all__ = [
     "create_record",
     "files_only",
     "silent",
+    "table_in_the_way",
 ]
 
 Progress = Callable[[str, int, int], None]
@@ -50,13 +51,18 @@ def files_only(ctx: CommitContext, job: JobRecord, table: Mapping[str, object] |
         InvalidRequestError: it would add to one; readers of the table could not tell its files apart.
     """
     if table is not None and job.mode in (SaveMode.APPEND, SaveMode.OVERWRITE_PARTITIONS):
-        raise InvalidRequestError(
-            "the destination holds a table, and files of any kind would make it unreadable: write them elsewhere, add "
-            "rows with holdfast.write, or use mode overwrite",
-            url=ctx.url,
-            format=table.get("format"),
-        )
+        raise table_in_the_way(ctx, table)
     return None
+
+
+def table_in_the_way(ctx: CommitContext, table: Mapping[str, object]) -> InvalidRequestError:
+    """The refusal of a job of files that would add to a table."""
+    return InvalidRequestError(
+        "the destination holds a table, and files of any kind would make it unreadable: write them elsewhere, add rows "
+        "with holdfast.write, or replace the table with mode overwrite of committer two_phase",
+        url=ctx.url,
+        format=table.get("format"),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -76,11 +76,14 @@ class TableJob:
             InvalidRequestError: the rows do not fit the table; says what is there.
         """
         job = self
+        state = read_state(ctx, view)
+        table = state.table if state is not None else None
         if self.options.mode in _ADDING:
-            state = read_state(ctx, view)
-            known = self._known(ctx, state.table if state is not None else None)
+            known = self._known(ctx, table)
             if known is not None:
                 job = self._as_in(known)
+        if not self._keeps_a_log:
+            self._require_unchanged(ctx, table)
         zone_is_known = job.written.time_zone or not _names_instants(job.columns, job.written.partition_by)
         if not zone_is_known:
             raise InvalidRequestError(
@@ -89,10 +92,30 @@ class TableJob:
             )
         return job
 
+    @property
+    def _keeps_a_log(self) -> bool:
+        return get_committer(self.options.committer).leftovers is None
+
+    def _require_unchanged(self, ctx: CommitContext, table: Mapping[str, object] | None) -> None:
+        """A committer without a log cannot tell readers of a change to a table that a log describes."""
+        if table is None:
+            return
+        known = decode_table(table)
+        try:
+            same = agree(known, self.written, merge=self.options.merge_schema) == known
+        except InvalidRequestError:
+            same = False
+        if not same:
+            raise InvalidRequestError(
+                "the destination's log describes another table, and this committer keeps no log: use two_phase",
+                url=ctx.url,
+                committer=self.options.committer,
+            )
+
     def _known(self, ctx: CommitContext, table: Mapping[str, object] | None) -> TableRecord | None:
         if table is not None:
             return decode_table(table)
-        most = None if get_committer(self.options.committer).leftovers is None else _LOOKED_AT
+        most = None if self._keeps_a_log else _LOOKED_AT
         return find_existing(ctx, self.written, self.columns, self.options.format_options, most=most)
 
     def _as_in(self, known: TableRecord) -> TableJob:
