@@ -36,7 +36,12 @@ VALUES = {
     "date": ["'2020-01-01'", "'+10000-01-01'", "'0000-01-01'", "'-0001-03-04'", "'1582-10-04'", "'+5881580-07-11'"],
     "timestamp": [
         *("'2020-01-01 00:00:00.1'", "'2020-11-01 05:30:00Z'", "'2020-03-08 07:30:00Z'", "'1700-01-01 12:00:00Z'"),
-        *("'+10000-07-01 00:00:00'", "'-0001-01-01 00:00:00'", "'2050-07-01 12:00:00Z'", "'1969-12-31 23:59:59.999999'"),
+        *(
+            "'+10000-07-01 00:00:00'",
+            "'-0001-01-01 00:00:00'",
+            "'2050-07-01 12:00:00Z'",
+            "'1969-12-31 23:59:59.999999'",
+        ),
     ],
     "timestamp_ntz": ["'2020-03-08 02:30:00'", "'+10000-01-01 00:00:00.12'", "'-0001-01-01 00:00:00'"],
     "string": ["'.'", "'..'", "'a '", "' a'", "'a/b'", "'%41'", "'é'", "'_x'", "'a\\nb'", "'05'", "'=1'"],
@@ -76,7 +81,9 @@ def directories(root: Path) -> set[str]:
     return {path.rpartition("/")[0] for path in visible(root) if "=" in path}
 
 
-@pytest.mark.parametrize("zone", ["America/New_York", "Asia/Kolkata"], indirect=True)
+@pytest.mark.parametrize(
+    "zone", ["America/New_York", pytest.param("Asia/Kolkata", marks=pytest.mark.slow)], indirect=True
+)
 def test_directories_are_those_of_stock_spark(spark: SparkSession, tmp_path: Path, zone: str) -> None:
     frame = every_value(spark).coalesce(1)
     by = [f"p{index}" for index in range(len(VALUES))]
@@ -164,3 +171,11 @@ def test_conflicts_of_types_are_settled_as_by_stock_spark(spark: SparkSession, t
     stock, ours = spark.read.parquet(url), holdfast.read(spark, url, reader="python")
     assert ours.schema.simpleString() == stock.schema.simpleString()
     assert texts_of(ours) == texts_of(stock)
+
+
+def test_a_partition_is_overwritten_whatever_others_have_called_it(spark: SparkSession, tmp_path: Path) -> None:
+    url = other_table(tmp_path, [["01"], ["1"], ["2"]])
+    rows = spark.sql("select cast(7 as long) as id, 1 as p0")
+    holdfast.write(rows, url, mode="overwrite-partitions", partition_by="p0")
+    for read in (spark.read.parquet(url), holdfast.read(spark, url, reader="python")):
+        assert sorted(tuple(row) for row in read.select("id", "p0").collect()) == [(1, 2), (7, 1)]

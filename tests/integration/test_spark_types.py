@@ -1,4 +1,4 @@
-"""Types that Parquet and Arrow have no word for: stock Spark reads back what Holdfast wrote, and the other way round."""
+"""Types that Parquet and Arrow have no word for: what Holdfast writes stock Spark reads back, and vice versa."""
 
 from __future__ import annotations
 

@@ -17,6 +17,7 @@ from holdfast.table.partition import (
     NULL_PARTITION,
     PARTITION_REASONS,
     PartitionSplitter,
+    canonical_directory,
     escape_name,
     parse_partition_path,
     resolve_partition_columns,
@@ -278,3 +279,29 @@ def test_parts_do_not_keep_the_batch_alive() -> None:
     batch = pa.record_batch({"id": pa.array(range(10_000)), "k": pa.array([i // 9_999 for i in range(10_000)])})
     small = dict(PartitionSplitter(batch.schema, ["k"]).split(batch))["k=1"]
     assert small.get_total_buffer_size() < 1000
+
+
+@pytest.mark.parametrize(
+    ("directory", "ours"),
+    [
+        ("Month=01/v=a%20b", "Month=1/v=a b"),
+        ("month=+1/v=%41", "Month=1/v=A"),
+        ("Month=1/v=__HIVE_DEFAULT_PARTITION__", "Month=1/v=__HIVE_DEFAULT_PARTITION__"),
+        ("f=1.9999999999999998E23", "f=2.0E23"),
+        ("d=2020-1-2", "d=2020-01-02"),
+        ("at=2020-01-02T03:04:05", "at=2020-01-02 03%3A04%3A05"),
+        ("Month=x", "Month=x"),  # no value of the column
+        ("other=1", "other=1"),
+        ("", ""),
+        ("plain", "plain"),
+    ],
+)
+def test_a_partition_has_one_name_here(directory: str, ours: str) -> None:
+    fields = {
+        "Month": pa.int32(),
+        "v": pa.string(),
+        "f": pa.float64(),
+        "d": pa.date32(),
+        "at": pa.timestamp("us", "UTC"),
+    }
+    assert canonical_directory(directory, pa.schema(list(fields.items())), "America/New_York") == ours

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -23,7 +24,7 @@ from holdfast.spark.types import described_schema, nullable
 from holdfast.table import TableWriter, WriteSettings
 from holdfast.table.contract import TableRecord, agree, decode_table
 from holdfast.table.existing import find_existing
-from holdfast.table.partition import resolve_partition_columns
+from holdfast.table.partition import canonical_directory, resolve_partition_columns
 
 __all__ = ["TableJob"]
 
@@ -173,12 +174,15 @@ class TableJob:
             table.abort()
             raise
 
+    def _partition(self, directory: str) -> str:
+        return canonical_directory(directory, self.columns, self.written.time_zone or "UTC")
+
     @contextlib.contextmanager
     def opened(self) -> Iterator[CommitContext]:
         """The destination, for this process and this moment."""
         ctx = self.options.open()
         try:
-            yield replace(ctx, contract=self.contract)
+            yield replace(ctx, contract=self.contract, partition=functools.cache(self._partition))
         finally:
             ctx.close()
 

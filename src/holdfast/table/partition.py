@@ -18,12 +18,13 @@ import pyarrow.types as pat
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import nearest
 from holdfast.formats.types import check_names, kind_of
-from holdfast.table.values import partition_texts
+from holdfast.table.values import parse_values, partition_texts
 
 __all__ = [
     "NULL_PARTITION",
     "PARTITION_REASONS",
     "PartitionSplitter",
+    "canonical_directory",
     "escape_name",
     "parse_partition_path",
     "raw_partition_values",
@@ -80,6 +81,26 @@ def segment(column: str, value: str | None) -> str:
             size_bytes=size,
         )
     return name
+
+
+def canonical_directory(directory: str, schema: pa.Schema, time_zone: str) -> str:
+    """The directory in which a writer of `schema` puts the rows of one that others have named.
+
+    Others write ``month=01``, escape more characters, or have another Java that shows a double with more digits: one
+    partition, whatever its directory is called. A directory that names no value of the schema is its own.
+    """
+    folded = {name.lower(): name for name in schema.names}
+    segments = []
+    for column, text in parse_partition_path(f"{directory}/").items():
+        name = folded.get(column.lower())
+        if name is None:
+            return directory
+        try:
+            values = parse_values([text], schema.field(name).type, time_zone, name)
+            segments.append(segment(name, partition_texts(values, time_zone, name)[0]))
+        except InvalidRequestError:
+            return directory
+    return "/".join(segments) if segments else directory
 
 
 def parse_partition_path(path: str) -> dict[str, str | None]:
