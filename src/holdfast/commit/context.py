@@ -166,6 +166,8 @@ class CommitContext:
         shared: directory that all machines of a job share, for `staging-*`.
         reports: where reports go besides ``_SUCCESS``.
         contract: what the decision asks before a job may change the destination's table.
+        partition: the directory in which a job of this kind puts the rows of a directory that is there: others name the
+            same partition otherwise, such as ``month=01`` for ``month=1``.
     """
 
     store: ObjectStore
@@ -180,6 +182,7 @@ class CommitContext:
     settings: CommitSettings = field(default_factory=CommitSettings)
     progress: Progress = silent
     contract: Contract = files_only
+    partition: Callable[[str], str] = str
 
     def __post_init__(self) -> None:
         # C7: "dataset1" must never reach into "dataset10".

@@ -57,11 +57,11 @@ def is_to_be_skipped(ctx: CommitContext, mode: SaveMode) -> bool:
     return True
 
 
-def _scope(job: JobRecord, prepared: Prepared) -> Callable[[str], bool]:
+def _scope(ctx: CommitContext, job: JobRecord, prepared: Prepared) -> Callable[[str], bool]:
     if job.mode is SaveMode.OVERWRITE:
         return lambda path: True
     if job.mode is SaveMode.OVERWRITE_PARTITIONS:
-        return lambda path: path.rpartition("/")[0] in prepared.partitions
+        return lambda path: ctx.partition(path.rpartition("/")[0]) in prepared.partitions
     return lambda path: False
 
 
@@ -81,7 +81,7 @@ def plan_replaced(
     """
     if job.mode not in (SaveMode.OVERWRITE, SaveMode.OVERWRITE_PARTITIONS) and not prepared.chosen:
         return None, {}
-    in_scope = _scope(job, prepared)
+    in_scope = _scope(ctx, job, prepared)
     directories = _directories(prepared)
     files: list[Replaced] = []
     by_job: dict[str, tuple[int, int]] = {}

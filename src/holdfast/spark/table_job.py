@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -19,11 +20,11 @@ from holdfast.errors import ConflictError, InvalidRequestError
 from holdfast.formats import get_format
 from holdfast.formats.columns import conform
 from holdfast.spark.options import WriteOptions
-from holdfast.spark.types import arrow_schema, nullable
+from holdfast.spark.types import described_schema, nullable
 from holdfast.table import TableWriter, WriteSettings
 from holdfast.table.contract import TableRecord, agree, decode_table
 from holdfast.table.existing import find_existing
-from holdfast.table.partition import resolve_partition_columns
+from holdfast.table.partition import canonical_directory, resolve_partition_columns
 
 __all__ = ["TableJob"]
 
@@ -54,7 +55,7 @@ class TableJob:
         Raises:
             InvalidRequestError: the format cannot hold the rows, or a partition column is not there.
         """
-        arrow = arrow_schema(schema)
+        arrow = described_schema(schema)
         options = replace(options, partition_by=resolve_partition_columns(arrow, options.partition_by))
         _settings(options, "UTC").check_schema(arrow)
         file_format = get_format(options.file_format)
@@ -134,7 +135,7 @@ class TableJob:
         schema = _parse_datatype_json_string(written.schema_json)
         assert isinstance(schema, StructType), "a table's schema is a struct"
         options = replace(self.options, partition_by=after.partition_by)
-        columns = arrow_schema(schema)
+        columns = described_schema(schema)
         _settings(options, zone).check_schema(columns)
         return replace(self, options=options, written=written, columns=columns)
 
@@ -173,12 +174,15 @@ class TableJob:
             table.abort()
             raise
 
+    def _partition(self, directory: str) -> str:
+        return canonical_directory(directory, self.columns, self.written.time_zone or "UTC")
+
     @contextlib.contextmanager
     def opened(self) -> Iterator[CommitContext]:
         """The destination, for this process and this moment."""
         ctx = self.options.open()
         try:
-            yield replace(ctx, contract=self.contract)
+            yield replace(ctx, contract=self.contract, partition=functools.cache(self._partition))
         finally:
             ctx.close()
 

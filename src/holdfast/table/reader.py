@@ -23,8 +23,9 @@ import pyarrow as pa
 
 from holdfast.errors import HoldfastError, InvalidRequestError
 from holdfast.formats import FileFormat, FormatOptions, RowFilter, nearest, require_all
-from holdfast.table.partition import parse_partition_path, partition_values
-from holdfast.table.values import infer_type, parse_values
+from holdfast.table.inference import infer_type
+from holdfast.table.partition import parse_partition_path, raw_partition_values
+from holdfast.table.values import parse_values
 
 __all__ = [
     "DataFile",
@@ -145,7 +146,7 @@ def read_schema(files: Sequence[DataFile], open_file: OpenFile, settings: ReadSe
         raise InvalidRequestError("there is no file to take the schema from: give a schema or check the url")
     partition_by = tuple(parse_partition_path(first.path))
     directories = [file.path for file in files if file.size_bytes or parse_partition_path(file.path)]
-    values = [partition_values(path, partition_by) for path in directories]
+    values = [raw_partition_values(path, partition_by) for path in directories]
     if first.size_bytes:
         with open_file(first.path, first.size_bytes) as source:
             found = settings.file_format.read_schema(source, settings.options)
