@@ -91,7 +91,14 @@ def _whole_schema(ctx: CommitContext, options: ReadOptions, snapshot: Snapshot) 
         return schema
     files = _data_files(snapshot)
     table = read_schema(files, _opener(ctx), choice.settings(files[0].path, options.split_size_bytes))
-    return spark_schema(table.schema)
+    return spark_schema(_wanted(table.schema, options.columns))
+
+
+def _wanted(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
+    """Without the columns that nobody asked for: Spark may have no type for them."""
+    names = {name.lower() for name in columns or ()}
+    wanted = [field for field in schema if field.name.lower() in names]
+    return pa.schema(wanted) if columns is not None and len(wanted) == len(names) else schema
 
 
 def _data_files(snapshot: Snapshot) -> list[DataFile]:
