@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
 
 import pyarrow as pa
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from holdfast.errors import CorruptDataError
@@ -103,6 +102,8 @@ class SparkFile:
                 return groups
             if not self._physical.field(index).type.equals(schema.field(name).type):
                 return groups
+        import pyarrow.dataset as ds  # brings pandas with it where that is installed: half a second of a new process
+
         fragment = ds.ParquetFileFormat().make_fragment(input_file(self._source), row_groups=groups)
         kept = fragment.subset(filter=row_filter.expression, schema=self._physical)
         return [group.id for group in kept.row_groups]

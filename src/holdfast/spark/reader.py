@@ -20,7 +20,7 @@ from holdfast.spark.file_format import FormatChoice
 from holdfast.spark.filters import row_filters
 from holdfast.spark.options import ReadOptions
 from holdfast.spark.types import arrow_schema, spark_schema
-from holdfast.table import DataFile, ReadSplit, StoreFile, TableSchema, plan_splits, read_schema, read_split
+from holdfast.table import DataFile, ReadSplit, StoreFile, TableSchema, plan_splits, read_schema, read_splits
 from holdfast.table.partition import parse_partition_path
 
 __all__ = ["HoldfastReader", "SplitGroup", "infer_schema"]
@@ -184,10 +184,11 @@ class HoldfastReader(DataSourceReader):
         with one_sentence():
             ctx = self._options.store.open()
             try:
-                for split in partition.splits:
-                    settings = partition.choice.settings(split.file.path, self._options.split_size_bytes)
-                    for batch in read_split(split, _opener(ctx), table, settings, self._schema.names, self._filters):
-                        yield _labelled(batch, self._schema)
+                settings_of = partition.choice.settings_of(self._options.split_size_bytes)
+                for batch in read_splits(
+                    partition.splits, _opener(ctx), table, settings_of, self._schema.names, self._filters
+                ):
+                    yield _labelled(batch, self._schema)
             finally:
                 ctx.close()
 
@@ -220,7 +221,7 @@ def _packed(splits: Sequence[tuple[ReadSplit, int]], goal_bytes: int) -> Iterato
 
 def _labelled(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """The same columns under Spark's own schema: its nullability and metadata are part of what it compares."""
-    if batch.schema.equals(schema, check_metadata=True):
+    if not len(schema) or batch.schema.equals(schema, check_metadata=True):
         return batch
     columns = [
         column if column.type.equals(field.type) else column.cast(field.type)

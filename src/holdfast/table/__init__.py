@@ -11,6 +11,7 @@ from holdfast.table.reader import (
     plan_splits,
     read_schema,
     read_split,
+    read_splits,
 )
 from holdfast.table.store_file import StoreFile
 from holdfast.table.writer import TableWriter, WriteCounts, WriteSettings
@@ -31,4 +32,5 @@ __all__ = [
     "plan_splits",
     "read_schema",
     "read_split",
+    "read_splits",
 ]
