@@ -6,6 +6,7 @@ values have to be looked at differently because of what the footer says about th
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +24,6 @@ from holdfast.formats.types import children, is_string
 __all__ = ["ColumnChange", "column_changes", "spark_field"]
 
 _INSTANT = pa.timestamp("us", "UTC")
-_UNKNOWN_TO_SPARK = pa.month_day_nano_interval()  # a schema with it is refused with the column's name
 
 
 # --- types ------------------------------------------------------------------------------------------------------------
@@ -81,14 +81,14 @@ def column_changes(
         notes: the footer's keys and values.
     """
     walk = _Walk(iter(columns), _Calendars.of(notes))
-    noted = _spark_types(notes)
+    noted = _spark_types(notes.get(b"org.apache.spark.sql.parquet.row.metadata"))
     found = ((index, walk.change(field.type, noted.get(field.name))) for index, field in enumerate(schema))
     return {index: change for index, change in found if change is not None}
 
 
-def _spark_types(notes: Mapping[bytes, bytes]) -> dict[str, object]:
+@functools.lru_cache(maxsize=8)  # the files of a table say the same
+def _spark_types(text: bytes | None) -> Mapping[str, object]:
     """The types of the columns as Spark's JSON, where a writer of Spark's kind left them."""
-    text = notes.get(b"org.apache.spark.sql.parquet.row.metadata")
     return {} if text is None else _fields_of(json.loads(text))
 
 
@@ -146,22 +146,18 @@ class _Walk:
         return _nested_change(kind, parts)
 
     def _leaf(self, kind: pa.DataType, column: Any, noted: object) -> ColumnChange | None:
-        logical = column.logical_type.type
-        if column.physical_type == "INT96":
+        physical = column.physical_type
+        if physical == "INT96":
             return self._instants(self.calendars.old_int96)
-        if column.converted_type == "INTERVAL" or _is_year_month(noted):
-            return ColumnChange(_UNKNOWN_TO_SPARK, _refuse_interval)
-        if noted is None or not str(noted).startswith("interval"):
-            if pat.is_duration(kind):
-                return _cast_to(pa.int64())  # Spark does not look at what Arrow notes
-        elif column.physical_type == "INT64":
-            return None if pat.is_duration(kind) else _cast_to(pa.duration("us"))
-        if pat.is_null(kind) and noted is None:
-            # Spark sees the physical type that the writer chose. One that pyarrow cannot read it takes for nulls.
-            if column.physical_type != "INT32":
-                return ColumnChange(_UNKNOWN_TO_SPARK, _refuse_interval)
-            return _cast_to(pa.int32())
-        if logical == "ENUM":
+        if isinstance(noted, str) and noted.startswith("interval"):
+            return _interval_change(kind, noted)
+        if pat.is_duration(kind):
+            return _cast_to(pa.int64())  # Spark does not look at what Arrow notes
+        if physical == "FIXED_LEN_BYTE_ARRAY" and (pat.is_null(kind) or column.converted_type == "INTERVAL"):
+            return _UNREADABLE  # Arrow takes Parquet's own intervals for nulls or bytes
+        if pat.is_null(kind) and noted is None and physical == "INT32":
+            return _cast_to(pa.int32())  # Spark sees the physical type that the writer chose
+        if physical == "BYTE_ARRAY" and pat.is_binary(kind) and column.logical_type.type == "ENUM":
             return _cast_to(pa.string())
         if pat.is_date32(kind) and self.calendars.old_dates:
             return ColumnChange(kind, rebase_dates)
@@ -179,16 +175,22 @@ class _Walk:
         return ColumnChange(_INSTANT, apply)
 
 
-def _is_year_month(noted: object) -> bool:
-    return isinstance(noted, str) and noted.startswith("interval") and ("year" in noted or "month" in noted)
+def _interval_change(kind: pa.DataType, noted: str) -> ColumnChange | None:
+    """For the intervals of Spark, which are plain integers to Parquet."""
+    if "year" in noted or "month" in noted:
+        return _UNREADABLE
+    return None if pat.is_duration(kind) else _cast_to(pa.duration("us"))
 
 
 def _cast_to(kind: pa.DataType) -> ColumnChange:
     return ColumnChange(kind, lambda array: array.cast(kind))
 
 
-def _refuse_interval(_: Any) -> NoReturn:
+def _refuse(_: Any) -> NoReturn:
     raise UnsupportedError("a column of the files cannot be read here: leave it out with the option columns")
+
+
+_UNREADABLE = ColumnChange(pa.month_day_nano_interval(), _refuse)  # a schema with it is refused, with its name
 
 
 # --- nested columns ---------------------------------------------------------------------------------------------------
