@@ -89,7 +89,10 @@ def column_changes(
 @functools.lru_cache(maxsize=8)  # the files of a table say the same
 def _spark_types(text: bytes | None) -> Mapping[str, object]:
     """The types of the columns as Spark's JSON, where a writer of Spark's kind left them."""
-    return {} if text is None else _fields_of(json.loads(text))
+    try:
+        return {} if text is None else _fields_of(json.loads(text))
+    except ValueError:
+        return {}  # Spark 1 had another notation
 
 
 def _fields_of(noted: object) -> dict[str, object]:

@@ -257,6 +257,11 @@ def test_intervals_are_known_by_what_spark_notes() -> None:
         read(years)
 
 
+def test_a_note_in_another_notation_is_no_obstacle() -> None:
+    notes = {"org.apache.spark.sql.parquet.row.metadata": "StructType(List(StructField(x,LongType,true)))"}
+    assert read(written(column([1, None], pa.int64()), notes))["x"].to_pylist() == [1, None]
+
+
 # --- rows without columns ---------------------------------------------------------------------------------------------
 class CountedReads(io.BytesIO):
     """Notes how many bytes were asked for."""
