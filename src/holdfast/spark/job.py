@@ -14,7 +14,8 @@ from pyspark.sql import SparkSession
 from holdfast.commit import CommitContext, Committer, JobOutcome, JobRecord, SaveMode, get_committer
 from holdfast.errors import HoldfastError, InvalidRequestError, UnsupportedError
 from holdfast.formats import nearest
-from holdfast.spark.options import JobOptions, option_strings, parse_job_options
+from holdfast.spark.options import JobOptions, parse_job_options
+from holdfast.spark.said import flag, say, say_options, say_url
 from holdfast.spark.task_function import Reports, TaskFunction
 from holdfast.spark.task_reports import accepted_commits, forget_runs, marked_runs
 
@@ -55,7 +56,7 @@ def job(
     url: str,
     *,
     mode: str = "append",
-    committer: str = "two_phase",
+    committer: str | None = None,
     allow_empty: bool = False,
     **options: object,
 ) -> Job:
@@ -71,7 +72,7 @@ def job(
         mode: ``append``; ``overwrite`` (everything that is there goes, files of the same name are replaced);
             ``overwrite-partitions`` (only in directories that are written to); ``fail`` (alias ``error``,
             ``errorifexists``) if anything is there.
-        committer: how the files are held and shown.
+        committer: how the files are held and shown; ``two_phase`` if nothing is said.
         allow_empty: commit also if no task has reported.
         options: store and commit options of docs/spark.md in snake case: ``endpoint="http://…"``, ``part_size="16m"``.
 
@@ -81,13 +82,13 @@ def job(
 
     Crash: the driver dying leaves a job that nobody has decided, invisible: ``holdfast recover`` ends it.
     """
-    word = mode.strip().lower().replace("_", "-")
+    word = str(mode).strip().lower().replace("_", "-")
     if word not in _MODES:
-        raise InvalidRequestError(f"no such mode for a job: {nearest(mode, _MODES)}", mode=mode)
+        raise InvalidRequestError(f"no such mode for a job: {nearest(str(mode), _MODES)}", mode=mode)
     if not hasattr(spark, "_jsparkSession"):
         raise UnsupportedError("a job needs classic Spark, Spark Connect has no accumulators: use holdfast.write there")
-    parsed = parse_job_options({**option_strings(options), "path": url, "committer": committer})
-    return Job(spark, parsed, _MODES[word], allow_empty)
+    said = [*say_url(url), *say("committer", committer, "committer"), *say_options(options)]
+    return Job(spark, parse_job_options(said), _MODES[word], flag(allow_empty, "allow_empty"))
 
 
 class Job:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from py4j.protocol import Py4JError
@@ -14,27 +14,18 @@ from pyspark.sql.functions import col
 from holdfast.commit import SaveMode
 from holdfast.commit.written import find_files, find_written
 from holdfast.errors import HoldfastError, InvalidRequestError
-from holdfast.formats import nearest
 from holdfast.seams import SystemIds
 from holdfast.spark.failures import typed_again
-from holdfast.spark.options import WriteOptions, joined_columns, option_strings, parse_write_options
+from holdfast.spark.option_values import Saying
+from holdfast.spark.options import WriteOptions, parse_write_options
+from holdfast.spark.said import flag, say, say_columns, say_mode, say_options, say_url, settled
 from holdfast.spark.session import register
 
 __all__ = ["WriteResult", "write"]
 
 _log = logging.getLogger(__name__)
 
-# What the caller writes: Spark's mode, and the options that say the rest.
-_MODES: Mapping[str, tuple[str, Mapping[str, str]]] = {
-    "append": ("append", {}),
-    "overwrite": ("overwrite", {}),
-    "overwrite-partitions": ("overwrite", {"partitionOverwriteMode": "dynamic"}),
-    "fail": ("append", {"ifExists": "fail"}),
-    "error": ("append", {"ifExists": "fail"}),
-    "errorifexists": ("append", {"ifExists": "fail"}),
-    "ignore": ("append", {"ifExists": "ignore"}),
-}
-
+_SCOPE = "spark.sql.sources.partitionOverwriteMode"
 
 @dataclass(frozen=True, kw_only=True)
 class WriteResult:
@@ -60,10 +51,10 @@ def write(
     df: DataFrame,
     url: str,
     *,
-    mode: str = "append",
+    mode: str | None = None,
     partition_by: str | Sequence[str] | None = None,
-    file_format: str = "parquet",
-    committer: str = "two_phase",
+    file_format: str | None = None,
+    committer: str | None = None,
     repartition: bool = False,
     sort_within_partitions: bool = False,
     **options: object,
@@ -77,11 +68,11 @@ def write(
     Args:
         df: the rows.
         url: ``s3://bucket/key`` or a directory.
-        mode: ``append``, ``overwrite``, ``overwrite-partitions`` (only the partitions that are written), ``fail``
-            (alias ``error``, ``errorifexists``) or ``ignore``.
+        mode: ``append`` (if nothing is said), ``overwrite``, ``overwrite-partitions`` (only the partitions that are
+            written), ``fail`` (alias ``error``, ``errorifexists``) or ``ignore``.
         partition_by: columns that become directories, outermost first.
-        file_format: ``parquet``, ``csv``, ``json``, ``orc``, ``avro``, ``text`` or ``arrow``.
-        committer: how the output is held and shown.
+        file_format: ``parquet`` (if nothing is said), ``csv``, ``json``, ``orc``, ``avro``, ``text`` or ``arrow``.
+        committer: how the output is held and shown; ``two_phase`` if nothing is said.
         repartition: bring the rows of a partition to one task first: few files, one shuffle.
         sort_within_partitions: sort each task's rows by `partition_by` first: a task then has one file open at a time.
         options: those of docs/spark.md, also in snake case: ``compression="zstd"``, ``max_records_per_file=10_000``.
@@ -94,30 +85,30 @@ def write(
 
     Crash: undecided jobs are ended by ``holdfast recover``, decided ones also by the next job on the destination.
     """
-    columns = (partition_by,) if isinstance(partition_by, str) else tuple(partition_by or ())
-    spark_mode, implied = _parse_mode(mode)
-    strings = option_strings(options)
-    token = next((strings.pop(key) for key in list(strings) if key.lower() == "writeid"), "") or SystemIds().token()
-    given = {
-        **strings,
-        **implied,
-        "path": url,
-        "fileFormat": file_format,
-        "committer": committer,
-        "writeId": token,
-        **({"partitionBy": joined_columns(columns)} if columns else {}),
-    }
-    parsed = parse_write_options(given, overwrite=spark_mode == "overwrite")
-    rows = _arrange(df, columns, repartition, sort_within_partitions)
+    overwrite, said = say_mode(mode)
+    said += [
+        *say_url(url),
+        *say_columns("partitionBy", partition_by, "partition_by"),
+        *say("fileFormat", file_format, "file_format"),
+        *say("committer", committer, "committer"),
+        *say_options(options),
+    ]
+    if not any(one.name == "writeid" and one.text for one in said):
+        said = [one for one in said if one.name != "writeid"] + say("writeId", SystemIds().token(), "write_id")
+    parsed = parse_write_options(said, overwrite)
+    _require_same_scope(df, parsed, said)
+    sort = flag(sort_within_partitions, "sort_within_partitions")
+    rows = _arrange(df, parsed.partition_by, flag(repartition, "repartition"), sort)
     register(df.sparkSession)
     try:
-        rows.write.format("holdfast").mode(spark_mode).options(**given).save()
+        writer = rows.write.format("holdfast").mode("overwrite" if overwrite else "append")
+        writer.options(**settled(said)).save()
     except (PySparkException, Py4JError) as error:  # the second where a Python process of Spark's died
-        return _after_failure(error, parsed, url, token)
-    return _find_result(parsed, url, token, ended_well=True)
+        return _after_failure(error, parsed)
+    return _find_result(parsed, ended_well=True)
 
 
-def _after_failure(error: Exception, options: WriteOptions, url: str, token: str) -> WriteResult:
+def _after_failure(error: Exception, options: WriteOptions) -> WriteResult:
     """Spark reports a failure also where only the process that committed died; the log knows better.
 
     Raises:
@@ -125,9 +116,9 @@ def _after_failure(error: Exception, options: WriteOptions, url: str, token: str
     """
     ours = typed_again(error)
     try:
-        result = _find_result(options, url, token, ended_well=False)
+        result = _find_result(options, ended_well=False)
     except HoldfastError:
-        result = WriteResult(url=url, job=None)  # the log cannot be asked: the first error stands
+        result = WriteResult(url=options.store.url, job=None)  # the log cannot be asked: the first error stands
     if result.job is not None:
         _log.warning("Spark reports a failure, but the job is committed and its data is there: job=%s", result.job)
         return result
@@ -136,11 +127,22 @@ def _after_failure(error: Exception, options: WriteOptions, url: str, token: str
     raise ours from None  # Spark's pages around our sentence say nothing more
 
 
-def _parse_mode(mode: str) -> tuple[str, Mapping[str, str]]:
-    try:
-        return _MODES[mode.strip().lower().replace("_", "-")]
-    except KeyError:
-        raise InvalidRequestError(f"no such mode: {nearest(mode, _MODES)}", mode=mode) from None
+def _require_same_scope(df: DataFrame, options: WriteOptions, said: Sequence[Saying]) -> None:
+    """Spark's own writers go by the session's setting, and keep partitions that this overwrite would remove.
+
+    Raises:
+        InvalidRequestError: the session says one thing and the call another.
+    """
+    if options.mode is not SaveMode.OVERWRITE or not options.partition_by:
+        return
+    if any(one.name == "partitionoverwritemode" for one in said):
+        return
+    if str(df.sparkSession.conf.get(_SCOPE)).lower() == "dynamic":
+        raise InvalidRequestError(
+            "the session says dynamic and mode overwrite replaces everything: choose mode overwrite-partitions, or "
+            "give partition_overwrite_mode='static'",
+            setting=_SCOPE,
+        )
 
 
 def _arrange(df: DataFrame, columns: tuple[str, ...], repartition: bool, sort: bool) -> DataFrame:
@@ -156,12 +158,13 @@ def _arrange(df: DataFrame, columns: tuple[str, ...], repartition: bool, sort: b
     return df.sortWithinPartitions(*keys) if sort else df
 
 
-def _find_result(options: WriteOptions, url: str, token: str, *, ended_well: bool) -> WriteResult:
-    """What the destination says about the write that carried `token`.
+def _find_result(options: WriteOptions, *, ended_well: bool) -> WriteResult:
+    """What the destination says about the write that carried `options.write_id`.
 
     Args:
         ended_well: whether Spark says that the job is committed.
     """
+    url, token = options.store.url, options.write_id
     ctx = options.open()
     try:
         found = find_written(ctx, token)
