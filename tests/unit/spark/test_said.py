@@ -96,6 +96,8 @@ SAMPLES: Mapping[str, tuple[str, str]] = {
     "maxRecordsPerFile": ("5", "6"),
     "targetFileSize": ("1m", "2m"),
     "writeId": ("a", "b"),
+    "writeToken": ("a", "b"),
+    "reader": ("python", "native"),
     "partSize": ("8m", "9m"),
     "logRetention": ("100", "101"),
     "manifestSaveAttempts": ("1", "2"),
@@ -166,7 +168,7 @@ def test_a_format_option_under_two_spellings(data: st.DataObject, name: str) -> 
 def test_every_option_has_a_sample() -> None:
     flags = {"pathStyle", "allowUnfenced", "allowUnsafe", "markSuccessfulJobs", "abortPendingUploads"}
     flags |= {"uniqueFilenames", "deleteTargetFiles", "validateOutput", "cleanupSkipped", "cleanupFailuresIgnored"}
-    flags |= {"cleanupParallelDelete", "cleanupBaseFirst", "pushFilters"}
+    flags |= {"cleanupParallelDelete", "cleanupBaseFirst", "pushFilters", "mergeSchema"}
     assert {*_WRITE_KEYS, *_JOB_KEYS, *_READ_KEYS} == {*SAMPLES, *flags}
 
 
@@ -181,9 +183,10 @@ def test_a_keyword_or_the_option_of_that_name(parsed: dict[str, Any]) -> None:
     assert write(parsed, Committer="magic", allow_unsafe=True).committer == "magic"
     assert write(parsed, writeId="a", write_id="a").write_id == "a"
     assert write(parsed, path="/data/t").store.url == "/data/t"
-    assert (
-        len({write(parsed).write_id, write(parsed, write_id="").write_id, write(parsed, write_id=None).write_id}) == 3
-    )
+    assert write(parsed, write_id=None).write_id == ""
+    assert len({write(parsed).token, write(parsed).token}) == 2, "each call has a token of its own"
+    with pytest.raises(InvalidRequestError, match="not a name"):
+        holdfast.write(Session(), "/data/t", write_id="")  # type: ignore[arg-type]  # never asked for rows
 
 
 @pytest.mark.parametrize(
@@ -283,7 +286,7 @@ def test_the_session_says_dynamic(parsed: dict[str, Any]) -> None:
 def test_columns_and_conditions_of_a_read(parsed: dict[str, Any]) -> None:
     def read(**options: Any) -> Any:
         with pytest.raises(Reached):
-            holdfast.read(Session(), "/data/t", **options)  # type: ignore[arg-type]  # never asked
+            holdfast.read(Session(), "/data/t", reader="python", **options)  # type: ignore[arg-type]  # never asked
         return parsed["read"]
 
     assert read(columns="id").columns == ("id",)
