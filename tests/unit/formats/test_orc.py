@@ -251,7 +251,7 @@ def test_original_chunks_are_read_back() -> None:
 
 # --- names of fields --------------------------------------------------------------------------------------------------
 def test_fields_of_another_case_are_found_below_null() -> None:
-    """Arrays may have nulls in NOT NULL fields where what is above is null; Arrow itself will not rename such fields."""
+    """Arrays may have nulls in NOT NULL fields below null; Arrow itself will not rename such fields."""
     point = pa.field("element", pa.struct([pa.field("A", pa.int32())]), nullable=False)
     pairs = pa.array([[{"A": 1}, {"A": 2}], None], pa.list_(point, 2)).cast(pa.list_(point))
     lower = pa.schema([("x", pa.list_(pa.struct([("a", pa.int64())])))])
