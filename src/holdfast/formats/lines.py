@@ -13,7 +13,7 @@ from holdfast.formats.columns import plain_batch, plain_schema
 from holdfast.formats.files import input_file, output_stream
 from holdfast.formats.options import OptionParser, choice, only
 
-__all__ = ["BLOCK_BYTES", "CODEC_EXTENSIONS", "TEXT_PARSERS", "LineWriter", "read_blocks"]
+__all__ = ["BLOCK_BYTES", "CODEC_EXTENSIONS", "TEXT_PARSERS", "LineWriter", "read_blocks", "read_chunks"]
 
 BLOCK_BYTES = 8 * 1024 * 1024
 
@@ -71,6 +71,24 @@ class LineWriter:
         self._stream.close()
 
 
+def read_chunks(source: BinaryIO, codec: str) -> Iterator[bytes]:
+    """The file in pieces of `BLOCK_BYTES`, decompressed.
+
+    Args:
+        source: the file, read from its current position.
+        codec: a pyarrow codec, empty for none.
+
+    Raises:
+        CorruptDataError: the file is not what its codec says.
+    """
+    stream = input_file(source, codec or None)
+    try:
+        while block := stream.read(BLOCK_BYTES):
+            yield block
+    except OSError as error:
+        raise CorruptDataError("a file does not decompress: check its compression option", codec=codec) from error
+
+
 def read_blocks(source: BinaryIO, codec: str, find_end: Callable[[bytes], int]) -> Iterator[bytes]:
     """The file in blocks of whole records.
 
@@ -82,16 +100,12 @@ def read_blocks(source: BinaryIO, codec: str, find_end: Callable[[bytes], int]) 
     Raises:
         CorruptDataError: the file is not what its codec says.
     """
-    stream = input_file(source, codec or None)
     pending = b""
-    try:
-        while block := stream.read(BLOCK_BYTES):
-            pending += block
-            end = find_end(pending)
-            if end:
-                yield pending[:end]
-                pending = pending[end:]
-    except OSError as error:
-        raise CorruptDataError("a file does not decompress: check its compression option", codec=codec) from error
+    for block in read_chunks(source, codec):
+        pending += block
+        end = find_end(pending)
+        if end:
+            yield pending[:end]
+            pending = pending[end:]
     if pending:
         yield pending
