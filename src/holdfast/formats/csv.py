@@ -76,7 +76,7 @@ def _dialect(options: CsvOptions, line_end: str = "\n") -> Dialect:
 def _must_quote(options: CsvOptions) -> str:
     """A pattern of the texts that need quotes."""
     special = re.escape(options.separator + options.quote + options.escape)
-    return rf"[{special}\r\n]|^[\s#]|\s$|^$"
+    return rf"[{special}\r\n]|^[\s#\x{{FEFF}}]|\s$|^$"
 
 
 def _quoted(texts: Any, options: CsvOptions) -> Any:

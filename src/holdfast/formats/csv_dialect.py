@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from holdfast.errors import CorruptDataError
-from holdfast.formats.lines import read_chunks
+from holdfast.formats.lines import BYTE_ORDER_MARK, read_chunks
 
 __all__ = ["Dialect", "Plain", "Record", "Records", "read_records", "split", "tokens"]
 
@@ -26,7 +26,6 @@ Record = list[str | None]
 """The values of one record; None for nothing at all between two separators, an empty string for an empty quoted one."""
 
 _FEWEST_ODD = 64  # records taken apart before `split` looks for a plain stretch again; doubled while there is none
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +143,7 @@ def read_records(
     for chunk in read_chunks(source, codec):
         pending += chunk
         if not started:
-            pending = pending.removeprefix(_BYTE_ORDER_MARK)
+            pending = pending.removeprefix(BYTE_ORDER_MARK)
             started = True
         if dialect is None:
             found = _first_line_end(pending, final=False)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from holdfast.errors import CorruptDataError
-from holdfast.formats.lines import read_blocks
+from holdfast.formats.lines import behind_last_line, read_blocks
 
 __all__ = [
     "Constant",
@@ -67,7 +67,7 @@ def read_lines(source: BinaryIO, codec: str) -> Iterator[list[str]]:
     Raises:
         CorruptDataError: the file does not decompress, or is not UTF-8.
     """
-    for block in read_blocks(source, codec, _behind_last_line):
+    for block in read_blocks(source, codec, behind_last_line):
         try:
             text = block.decode()
         except UnicodeDecodeError as error:
@@ -76,11 +76,6 @@ def read_lines(source: BinaryIO, codec: str) -> Iterator[list[str]]:
             text = text.replace("\r\n", "\n").replace("\r", "\n")
         lines = (line.lstrip("\ufeff") for line in text.split("\n"))
         yield [line for line in lines if line and not line.isspace()]
-
-
-def _behind_last_line(data: bytes) -> int:
-    """A carriage return at the very end may be half of a line end."""
-    return max(data.rfind(b"\n"), data.rfind(b"\r", 0, max(len(data) - 1, 0))) + 1
 
 
 def json_rows(line: str, decoder: json.JSONDecoder) -> list[dict[str, Any]]:

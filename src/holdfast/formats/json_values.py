@@ -21,7 +21,7 @@ from holdfast.formats.types import children, is_string
 
 __all__ = ["NeedsSource", "build_column", "field_decoder", "has_map"]
 
-Decode = Callable[[Any], Any]
+_Decode = Callable[[Any], Any]
 
 _WORDS = {
     "NaN": math.nan,
@@ -43,7 +43,7 @@ def has_map(kind: pa.DataType) -> bool:
     return bool(pat.is_map(kind)) or any(has_map(child.type) for child in children(kind))
 
 
-def build_column(values: list[Any], field: pa.Field, decode: Decode, time_zone: str) -> Any:
+def build_column(values: list[Any], field: pa.Field, decode: _Decode, time_zone: str) -> Any:
     """The values of a column, None for null and for what is missing, as an array.
 
     Raises:
@@ -65,7 +65,7 @@ def build_column(values: list[Any], field: pa.Field, decode: Decode, time_zone: 
         ) from error
 
 
-def value_decoder(kind: pa.DataType, time_zone: str) -> Decode:
+def _value_decoder(kind: pa.DataType, time_zone: str) -> _Decode:
     """A function from a value, not null, to what `pa.array` takes; it raises ValueError with a reason."""
     if is_string(kind):
         return _text
@@ -89,34 +89,34 @@ def value_decoder(kind: pa.DataType, time_zone: str) -> Decode:
     return _unknown
 
 
-def _nested(kind: pa.DataType, time_zone: str) -> Decode:
+def _nested(kind: pa.DataType, time_zone: str) -> _Decode:
     if pat.is_map(kind):
-        key, item = _map_key(kind.key_type, time_zone), _nullable(value_decoder(kind.item_type, time_zone))
+        key, item = _map_key(kind.key_type, time_zone), _nullable(_value_decoder(kind.item_type, time_zone))
         return lambda value: [(key(name), item(one)) for name, one in _pairs(value)]
     if pat.is_struct(kind):
         fields = [(field.name, field_decoder(field.type, time_zone)) for field in children(kind)]
         return lambda value: {name: decode(_object(value).get(name)) for name, decode in fields}
-    element = _nullable(value_decoder(kind.value_type, time_zone))
+    element = _nullable(_value_decoder(kind.value_type, time_zone))
     return lambda value: [element(one) for one in _array(value)]
 
 
-def _map_key(kind: pa.DataType, time_zone: str) -> Decode:
+def _map_key(kind: pa.DataType, time_zone: str) -> _Decode:
     """Map keys are strings in JSON, whatever their type."""
     if pat.is_binary(kind) or pat.is_large_binary(kind):
-        return value_decoder(kind, time_zone)
+        return _value_decoder(kind, time_zone)
     return text_parser(kind, time_zone)
 
 
-def _nullable(decode: Decode) -> Decode:
+def _nullable(decode: _Decode) -> _Decode:
     return lambda value: None if value is None else decode(value)
 
 
-def field_decoder(kind: pa.DataType, time_zone: str) -> Decode:
+def field_decoder(kind: pa.DataType, time_zone: str) -> _Decode:
     """Likewise for the field of an object, which may be null.
 
     Many write an empty string for a number that is not there; as in Spark it is null too.
     """
-    decode = value_decoder(kind, time_zone)
+    decode = _value_decoder(kind, time_zone)
     if is_string(kind) or pat.is_binary(kind) or pat.is_large_binary(kind):
         return _nullable(decode)
     return lambda value: None if value is None or value == "" else decode(value)

@@ -13,9 +13,19 @@ from holdfast.formats.columns import plain_batch, plain_schema
 from holdfast.formats.files import input_file, output_stream
 from holdfast.formats.options import OptionParser, choice, only
 
-__all__ = ["BLOCK_BYTES", "CODEC_EXTENSIONS", "TEXT_PARSERS", "LineWriter", "read_blocks", "read_chunks"]
+__all__ = [
+    "BLOCK_BYTES",
+    "BYTE_ORDER_MARK",
+    "CODEC_EXTENSIONS",
+    "TEXT_PARSERS",
+    "LineWriter",
+    "behind_last_line",
+    "read_blocks",
+    "read_chunks",
+]
 
 BLOCK_BYTES = 8 * 1024 * 1024
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 # Spark's snappy and lz4 for text are Hadoop's own framings, which nothing else reads: they are not offered.
 _CODECS = {"none": "", "uncompressed": "", "gzip": "gzip", "bzip2": "bz2", "zstd": "zstd"}
@@ -109,3 +119,11 @@ def read_blocks(source: BinaryIO, codec: str, find_end: Callable[[bytes], int]) 
             pending = pending[end:]
     if pending:
         yield pending
+
+
+def behind_last_line(data: bytes) -> int:
+    """How many leading bytes are whole lines, each ended by a line feed, a carriage return, or both.
+
+    A carriage return at the very end may be the first half of a line end: it waits.
+    """
+    return max(data.rfind(b"\n"), data.rfind(b"\r", 0, max(len(data) - 1, 0))) + 1

@@ -15,6 +15,7 @@ __all__ = ["FormatChoice"]
 
 _STREAM_CODECS = {".gz": "gzip", ".bz2": "bzip2", ".zst": "zstd"}
 _STREAM_FORMATS = ("csv", "json", "text")
+_ZONED_FORMATS = ("csv", "json")  # an instant may be written there without a zone
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,8 @@ class FormatChoice:
         if name == kept and isinstance(kept_options, dict):
             strings.update({str(key): str(value) for key, value in kept_options.items()})
         given = {key.lower(): value for key, value in options.format_options.items()}
+        if options.time_zone is not None and name in _ZONED_FORMATS:
+            given["timezone"] = options.time_zone
         choice = cls(name, {**strings, **given}, options.time_zone or "UTC")
         choice.parsed("")
         return choice
