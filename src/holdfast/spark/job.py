@@ -16,6 +16,8 @@ from holdfast.errors import HoldfastError, InvalidRequestError, UnsupportedError
 from holdfast.formats import nearest
 from holdfast.spark.options import JobOptions, parse_job_options
 from holdfast.spark.said import flag, say, say_options, say_url
+from holdfast.spark.session import is_classic
+from holdfast.spark.stages import stage_tasks
 from holdfast.spark.task_function import Reports, TaskFunction
 from holdfast.spark.task_reports import accepted_commits, forget_runs, marked_runs
 
@@ -85,7 +87,7 @@ def job(
     word = str(mode).strip().lower().replace("_", "-")
     if word not in _MODES:
         raise InvalidRequestError(f"no such mode for a job: {nearest(str(mode), _MODES)}", mode=mode)
-    if not hasattr(spark, "_jsparkSession"):
+    if not is_classic(spark):
         raise UnsupportedError("a job needs classic Spark, Spark Connect has no accumulators: use holdfast.write there")
     said = [*say_url(url), *say("committer", committer, "committer"), *say_options(options)]
     return Job(spark, parse_job_options(said), _MODES[word], flag(allow_empty, "allow_empty"))
@@ -104,7 +106,8 @@ class Job:
         self._allow_empty = allow_empty
         self._record: JobRecord | None = None
         self._uses = itertools.count()
-        self._reports = spark.sparkContext.accumulator([], Reports())
+        self._context = spark.sparkContext
+        self._reports = self._context.accumulator([], Reports())
         self._result: JobResult | None = None
 
     def __enter__(self) -> Job:
@@ -157,7 +160,12 @@ class Job:
                 raise
 
     def _commit(self, ctx: CommitContext, record: JobRecord) -> None:
-        commits = accepted_commits(self._reports.value, marked_runs(ctx, record.job))
+        commits = accepted_commits(
+            self._reports.value,
+            marked_runs(ctx, record.job),
+            stage_tasks(self._context),
+            held_apart=self._committer.name == "two_phase",  # the others go by a task's number
+        )
         if not commits and not self._allow_empty:
             raise InvalidRequestError(
                 "no task has reported, nothing is committed: let the function run by an action that takes all rows, or "

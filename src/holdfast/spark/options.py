@@ -66,7 +66,7 @@ _WRITE_KEYS = (
 )
 _JOB_KEYS = (*_STORE_KEYS, "committer", *COMMIT_KEYS)
 _STREAM_KEYS = (*_WRITE_KEYS, "streamId", "checkpointLocation", "queryName")
-_READ_KEYS = (*_STORE_KEYS, "fileFormat", "columns", "filters", "pushFilters", "splitSize", "timeZone")
+_READ_KEYS = (*_STORE_KEYS, "fileFormat", "partitionBy", "columns", "filters", "pushFilters", "splitSize", "timeZone")
 
 
 # --- values -----------------------------------------------------------------------------------------------------------
@@ -274,6 +274,7 @@ def parse_read_options(options: Options) -> ReadOptions:
     given = Given(options, _READ_KEYS)
     store = _parse_store(given)
     file_format = given.take("fileFormat", _format_name)
+    given.take("partitionBy", as_columns)  # a view is read with the options that writing to it needs
     if file_format is not None:
         parse_late_format_options(given.rest, file_format)
     return ReadOptions(

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from holdfast.spark.failures import typed_again
 from holdfast.spark.options import parse_read_options
 from holdfast.spark.said import say, say_columns, say_conditions, say_options, say_url, settled
-from holdfast.spark.session import register
+from holdfast.spark.session import registered, require_reachable
 
 __all__ = ["read"]
 
@@ -48,10 +48,10 @@ def read(
     ]
     if not any(one.name == "timezone" for one in said):
         said += say("timeZone", spark.conf.get("spark.sql.session.timeZone"), "timeZone")
-    parse_read_options(said)
-    register(spark)
+    require_reachable(spark, parse_read_options(said).store.url)
     try:
-        return spark.read.format("holdfast").options(**settled(said)).load()
+        with registered(spark):
+            return spark.read.format("holdfast").options(**settled(said)).load()
     except PySparkException as error:
         ours = typed_again(error)
         if ours is None:

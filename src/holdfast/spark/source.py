@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
+from holdfast.errors import UnsupportedError
+from holdfast.spark.catalog import refuse_table_properties, require_path
 from holdfast.spark.failures import one_sentence
 from holdfast.spark.options import parse_read_options, parse_stream_options, parse_write_options
 from holdfast.spark.pushdown import PushingReader
@@ -28,20 +32,31 @@ class HoldfastDataSource(DataSource):
     def schema(self) -> StructType:
         """Asked for only if the user gave no schema."""
         with one_sentence():
+            refuse_table_properties(self.options)
             return infer_schema(parse_read_options(self.options))
 
     def reader(self, schema: StructType) -> HoldfastReader:
         """A scan of the columns in `schema`."""
         with one_sentence():
+            require_path(self.options)
             options = parse_read_options(self.options)
             return PushingReader(options, schema) if options.push_filters else HoldfastReader(options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> HoldfastWriter:
         """A job that is checked and announced."""
         with one_sentence():
+            require_path(self.options)
             return HoldfastWriter(parse_write_options(self.options, overwrite), schema)
+
+    def streamReader(self, schema: StructType) -> NoReturn:
+        """Not there: a destination is read in batches."""
+        with one_sentence():
+            raise UnsupportedError(
+                "a destination cannot be read as a stream: call holdfast.read, which gives what is there at the time"
+            )
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> HoldfastStreamWriter:
         """A batch that is checked; its tasks announce it."""
         with one_sentence():
+            require_path(self.options)
             return HoldfastStreamWriter(parse_stream_options(self.options, overwrite), schema)

@@ -8,18 +8,17 @@ from dataclasses import dataclass
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame
-from pyspark.sql.functions import col
+from pyspark.sql import DataFrame
 
 from holdfast.commit import SaveMode
 from holdfast.commit.written import find_files, find_written
-from holdfast.errors import HoldfastError, InvalidRequestError
+from holdfast.errors import HoldfastError, InvalidRequestError, OutcomeUnknownError
 from holdfast.seams import SystemIds
 from holdfast.spark.failures import typed_again
 from holdfast.spark.option_values import Saying
 from holdfast.spark.options import WriteOptions, parse_write_options
 from holdfast.spark.said import flag, say, say_columns, say_mode, say_options, say_url, settled
-from holdfast.spark.session import register
+from holdfast.spark.session import registered, require_reachable
 
 __all__ = ["WriteResult", "write"]
 
@@ -96,13 +95,14 @@ def write(
     if not any(one.name == "writeid" and one.text for one in said):
         said = [one for one in said if one.name != "writeid"] + say("writeId", SystemIds().token(), "write_id")
     parsed = parse_write_options(said, overwrite)
+    require_reachable(df.sparkSession, parsed.store.url)
     _require_same_scope(df, parsed, said)
     sort = flag(sort_within_partitions, "sort_within_partitions")
     rows = _arrange(df, parsed.partition_by, flag(repartition, "repartition"), sort)
-    register(df.sparkSession)
     try:
-        writer = rows.write.format("holdfast").mode("overwrite" if overwrite else "append")
-        writer.options(**settled(said)).save()
+        with registered(df.sparkSession):
+            writer = rows.write.format("holdfast").mode("overwrite" if overwrite else "append")
+            writer.options(**settled(said)).save()
     except (PySparkException, Py4JError) as error:  # the second where a Python process of Spark's died
         return _after_failure(error, parsed)
     return _find_result(parsed, ended_well=True)
@@ -152,7 +152,7 @@ def _arrange(df: DataFrame, columns: tuple[str, ...], repartition: bool, sort: b
         raise InvalidRequestError(
             "repartition and sort_within_partitions go by the partition columns: give partition_by"
         )
-    keys: list[Column] = [col(f"`{name.replace('`', '``')}`") for name in columns]
+    keys = [f"`{name.replace('`', '``')}`" for name in columns]  # text, for Spark Connect has columns of its own
     if repartition:
         df = df.repartition(*keys)
     return df.sortWithinPartitions(*keys) if sort else df
@@ -174,6 +174,12 @@ def _find_result(options: WriteOptions, *, ended_well: bool) -> WriteResult:
             _log.warning("nobody can say how many rows were written: there is no _SUCCESS of this job any more")
     finally:
         ctx.close()
+    if found is None and ended_well and options.mode is not SaveMode.IGNORE:
+        raise OutcomeUnknownError(
+            "Spark says that the rows are committed, but they cannot be seen from here: look at the destination from a "
+            "machine of Spark's before writing them again",
+            url=ctx.url,
+        )
     if found is None:
         return WriteResult(url=url, job=None)
     totals = found.totals

@@ -18,6 +18,7 @@ from pyspark.sql.types import StructType
 from holdfast.commit import JobRecord, TaskCommit, get_committer
 from holdfast.commit.log import read_log
 from holdfast.commit.written import JobIds
+from holdfast.spark.catalog import refuse_table
 from holdfast.spark.failures import one_sentence
 from holdfast.spark.options import WriteOptions
 from holdfast.spark.table_job import TableJob, opened
@@ -74,6 +75,7 @@ class HoldfastWriter(DataSourceArrowWriter):
                 return TaskReport(None)
             context = TaskContext.get()
             assert context is not None, "write runs in tasks only"
+            refuse_table(context)
             options = self._table.options
             committer = get_committer(options.committer)
             with opened(options) as ctx, committer.start_task(ctx, self._job, context.partitionId()) as attempt:

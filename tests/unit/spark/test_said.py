@@ -59,7 +59,7 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         raise Reached
 
     for module in ("write", "read"):
-        monkeypatch.setattr(f"holdfast.spark.{module}.register", stop)
+        monkeypatch.setattr(f"holdfast.spark.{module}.registered", stop)
 
         def keep(*args: Any, name: str = module) -> Any:
             found[name] = {"write": parse_write_options, "read": parse_read_options}[name](*args)
@@ -269,7 +269,7 @@ def test_the_session_says_dynamic(parsed: dict[str, Any]) -> None:
     """Spark's own writers would keep the partitions that our mode overwrite removes."""
     session = Session(spark__sql__sources__partitionOverwriteMode="DYNAMIC")
     with pytest.raises(InvalidRequestError, match="choose mode overwrite-partitions"):
-        holdfast.write(session, "/data/t", mode="overwrite", partition_by="k")  # type: ignore[arg-type]
+        holdfast.write(session, "/data/t", mode="overwrite", partition_by="k")  # type: ignore[arg-type]  # never asked for rows
     said = {"mode": "overwrite", "partition_by": "k", "partition_overwrite_mode": "static"}
     assert write(parsed, session, **said).mode is SaveMode.OVERWRITE
     assert write(parsed, session, mode="overwrite").mode is SaveMode.OVERWRITE, "as Spark does without partitions"
