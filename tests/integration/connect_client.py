@@ -31,7 +31,7 @@ def write_and_read(spark: SparkSession, base: Path) -> Any:
     first = holdfast.write(df, url, partition_by="k", repartition=True, sort_within_partitions=True)
     again = holdfast.write(df.filter("k = 1 and id < 10"), url, mode="overwrite-partitions", partition_by=["k"])
     whole = holdfast.read(spark, url)
-    some = holdfast.read(spark, url, columns=["id"], filters=[("k", "=", 1)])
+    some = holdfast.read(spark, url, columns=["id", "k"], filters=[("k", "=", 1)])
     return {
         "rows": [first.rows, again.rows],
         "finished": [first.finished, again.finished],

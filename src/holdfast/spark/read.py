@@ -51,7 +51,9 @@ def read(
     require_reachable(spark, parse_read_options(said).store.url)
     try:
         with registered(spark):
-            return spark.read.format("holdfast").options(**settled(said)).load()
+            found = spark.read.format("holdfast").options(**settled(said)).load()
+            _ = found.schema  # a client of Spark Connect would else ask for it later, and get Spark's error
+            return found
     except PySparkException as error:
         ours = typed_again(error)
         if ours is None:

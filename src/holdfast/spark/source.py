@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NoReturn
 
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
-from holdfast.errors import UnsupportedError
+from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.spark.catalog import refuse_table_properties, require_path
 from holdfast.spark.failures import one_sentence
 from holdfast.spark.options import parse_read_options, parse_stream_options, parse_write_options
@@ -40,6 +41,7 @@ class HoldfastDataSource(DataSource):
         with one_sentence():
             require_path(self.options)
             options = parse_read_options(self.options)
+            _require_same_columns(options.columns, schema)
             return PushingReader(options, schema) if options.push_filters else HoldfastReader(options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> HoldfastWriter:
@@ -60,3 +62,17 @@ class HoldfastDataSource(DataSource):
         with one_sentence():
             require_path(self.options)
             return HoldfastStreamWriter(parse_stream_options(self.options, overwrite), schema)
+
+
+def _require_same_columns(columns: Sequence[str] | None, schema: StructType) -> None:
+    """A schema that the user gives chooses columns, too, and Spark then does not ask us for one.
+
+    Raises:
+        InvalidRequestError: the two differ.
+    """
+    if columns is not None and [name.lower() for name in columns] != [name.lower() for name in schema.names]:
+        raise InvalidRequestError(
+            "the schema and the option columns choose different columns: leave one of them out",
+            schema=", ".join(schema.names),
+            columns=", ".join(columns),
+        )

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 pytest.importorskip("pyspark")
 
+from pyspark.sql.types import LongType, StructField, StructType
+
 import holdfast
 from holdfast.commit import SaveMode
 from holdfast.errors import InvalidRequestError
@@ -28,6 +30,7 @@ from holdfast.spark.options import (
     parse_write_options,
 )
 from holdfast.spark.said import flag, joined_columns, say, say_columns, say_mode, say_options, say_url, settled
+from holdfast.spark.source import HoldfastDataSource
 from tests.unit.cli.destinations import run
 
 TWICE = "said twice and differently"
@@ -305,6 +308,14 @@ def test_columns_and_conditions_of_a_read(parsed: dict[str, Any]) -> None:
     for filters in (3, {"k": 1}, b"x", [("k", "=", b"x")], [("k", "=", object())]):
         with pytest.raises(InvalidRequestError):
             holdfast.read(Session(), "/data/t", filters=filters)  # type: ignore[arg-type]  # that is the subject
+
+
+def test_a_schema_and_columns() -> None:
+    """``spark.read.schema(...)`` beside the option: Spark hands over the schema alone."""
+    schema = StructType([StructField("id", LongType()), StructField("v", LongType())])
+    HoldfastDataSource({"path": "/data/t", "columns": "ID,v"}).reader(schema)
+    with pytest.raises(InvalidRequestError, match="choose different columns"):
+        HoldfastDataSource({"path": "/data/t", "columns": "v"}).reader(schema)
 
 
 def test_a_job_says_things_once() -> None:
