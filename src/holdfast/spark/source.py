@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NoReturn
 
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
-from holdfast.errors import InvalidRequestError, UnsupportedError
+from holdfast.errors import InvalidRequestError
 from holdfast.spark.catalog import refuse_table_properties, require_path
 from holdfast.spark.failures import one_sentence
 from holdfast.spark.options import parse_read_options, parse_stream_options, parse_write_options
 from holdfast.spark.pushdown import PushingReader
 from holdfast.spark.reader import HoldfastReader, infer_schema
+from holdfast.spark.stream_reader import NoStreamReader
 from holdfast.spark.stream_writer import HoldfastStreamWriter
 from holdfast.spark.writer import HoldfastWriter
 
@@ -50,12 +50,9 @@ class HoldfastDataSource(DataSource):
             require_path(self.options)
             return HoldfastWriter(parse_write_options(self.options, overwrite), schema)
 
-    def streamReader(self, schema: StructType) -> NoReturn:
-        """Not there: a destination is read in batches."""
-        with one_sentence():
-            raise UnsupportedError(
-                "a destination cannot be read as a stream: call holdfast.read, which gives what is there at the time"
-            )
+    def streamReader(self, schema: StructType) -> NoStreamReader:
+        """Not there; says so when a query starts."""
+        return NoStreamReader()
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> HoldfastStreamWriter:
         """A batch that is checked; its tasks announce it."""
