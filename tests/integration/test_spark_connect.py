@@ -1,4 +1,4 @@
-"""Spark Connect: a real local server, one for all tests here, and a client in a process of its own."""
+"""Spark Connect: a real local server, one for all tests of a default run, and a client in a process of its own."""
 
 from __future__ import annotations
 
@@ -30,14 +30,18 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def found(base: Path) -> dict[str, Any]:
     """What the client found."""
+    return client(base, "write and read", "errors", "streams")
+
+
+def client(base: Path, *parts: str) -> dict[str, Any]:
     paths = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
     ended = subprocess.run(
-        [sys.executable, "-m", "tests.integration.connect_client", str(base)],
+        [sys.executable, "-m", "tests.integration.connect_client", str(base), *parts],
         env={**os.environ, "PYTHONPATH": paths, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
         cwd=base,
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=1500,
         check=False,
     )
     assert ended.returncode == 0, ended.stderr[-5000:]
@@ -82,6 +86,7 @@ def test_streams(found: dict[str, Any], base: Path) -> None:
     assert_clean(base / "streams" / "each")
 
 
-def test_statements(found: dict[str, Any], base: Path) -> None:
+@pytest.mark.slow
+def test_statements(base: Path) -> None:
     """The same as in classic Spark."""
-    expect_outcomes(found["tables"], base / "tables")
+    expect_outcomes(client(base, "tables")["tables"], base / "tables")
