@@ -13,7 +13,7 @@ from holdfast.errors import (
     UnsupportedError,
 )
 
-__all__ = ["INTERRUPTED", "PROBLEM", "STORE", "WRONG_USAGE", "as_holdfast_error", "exit_code"]
+__all__ = ["INTERRUPTED", "PROBLEM", "STORE", "TERMINATED", "WRONG_USAGE", "as_holdfast_error", "exit_code"]
 
 PROBLEM = 1
 """Something is wrong with the data, or was in the way: a mismatch, damage, a conflict, a job that failed."""
@@ -23,6 +23,8 @@ STORE = 3
 """The store could not be reached, or did not say whether something happened."""
 INTERRUPTED = 130
 """Ctrl-C; what was not decided is aborted."""
+TERMINATED = 143
+"""SIGTERM; as after Ctrl-C."""
 
 _EXTRAS = {"pyspark": "spark", "py4j": "spark", "fastavro": "avro"}
 
