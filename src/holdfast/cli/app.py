@@ -20,7 +20,7 @@ from holdfast.cli.committers import committers
 from holdfast.cli.demo import demo
 from holdfast.cli.failures import INTERRUPTED, TERMINATED, WRONG_USAGE
 from holdfast.cli.history import history
-from holdfast.cli.output import Documents, hush
+from holdfast.cli.output import Documents, OutputError, hush
 from holdfast.cli.read import read
 from holdfast.cli.recover import recover
 from holdfast.cli.screen import shown
@@ -73,7 +73,7 @@ class _Commands(click.Group):
 
 
 def _refuse(error: click.ClickException, documents: Documents) -> int:
-    """Say what is wrong with the arguments."""
+    """Say what is wrong with the arguments, or with the place that the result should go to."""
     sentence = error.format_message()
     command = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx is not None else ""
     if sentence.startswith("Got unexpected extra argument") and command.endswith(" read"):
@@ -81,6 +81,8 @@ def _refuse(error: click.ClickException, documents: Documents) -> int:
     click.echo(shown(f"error: {sentence}"), err=True)
     if command:
         click.echo(f"help: {command} --help", err=True)
+    if isinstance(error, OutputError):
+        return error.exit_code
     documents.print({"error": sentence, "kind": "InvalidRequestError"})
     return WRONG_USAGE
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import functools
 import os
 import re
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ParamSpec
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 import click
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from holdfast.commit import CommitContext, CommitSettings, Progress
     from holdfast.stores.s3_options import S3Options
 
-__all__ = ["Reach", "age", "on_store", "parse_options", "reports"]
+__all__ = ["Reach", "Word", "age", "on_store", "parse_options", "reports"]
 
 P = ParamSpec("P")
 
@@ -35,6 +36,17 @@ def age(text: str) -> float:
     if found is None:
         raise click.BadParameter(f"'{text}' is not an age: write a number and a unit, such as 0s, 15m, 1h or 2d")
     return float(found[1]) * _UNITS_S[found[2]]
+
+
+class Word(click.Choice[str]):
+    """One of a few words; of a wrong one the nearest is offered."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if value in self.choices:
+            return str(value)
+        near = difflib.get_close_matches(str(value).lower(), self.choices, n=1, cutoff=0.5)
+        offer = f"did you mean '{near[0]}'?" if near else f"choose from {', '.join(self.choices)}"
+        raise click.BadParameter(f"'{value}' is not one of these words: {offer}", ctx, param)
 
 
 def parse_options(texts: Iterable[str], *, reserved: Mapping[str, str]) -> dict[str, str]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from holdfast.cli.failures import PROBLEM
 from holdfast.cli.screen import ENDLESS, in_one_line, is_terminal, plain_table, shown
 from holdfast.errors import HoldfastError
 
@@ -21,7 +22,29 @@ if TYPE_CHECKING:
 
     from holdfast.commit import Progress
 
-__all__ = ["Documents", "Output", "counted", "duration", "hush", "milliseconds", "size", "when"]
+__all__ = ["Documents", "Output", "OutputError", "counted", "duration", "hush", "milliseconds", "size", "when"]
+
+
+def _put(line: str) -> None:
+    """Print to stdout.
+
+    Raises:
+        BrokenPipeError: nobody reads any more.
+        OutputError: it cannot be written, as on a full disk.
+    """
+    try:
+        click.echo(line)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        hush()
+        raise OutputError(f"stdout cannot be written: {error.strerror or error}") from error
+
+
+class OutputError(click.ClickException):
+    """The result has no place to go to; what the command did is done."""
+
+    exit_code = PROBLEM
 
 
 @dataclass
@@ -47,7 +70,7 @@ class Documents:
             text.encode(encoding)
         except UnicodeEncodeError:
             text = json.dumps(value, indent=2, default=str)
-        click.echo(text)
+        _put(text)
 
 
 def _in_json(letter: str) -> str:
@@ -78,7 +101,7 @@ class Output:
     def say(self, text: str) -> None:
         """A line for a person; control characters in it are spelled out."""
         if not self.json:
-            click.echo(shown(text))
+            _put(shown(text))
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Sequence[str] = ()) -> None:
         """Rows for a person. Nothing is cut off: a cell that is too long for the screen goes on in its next line, and
@@ -91,7 +114,7 @@ class Output:
             return
         if not is_terminal():
             for line in plain_table([name.replace("\n", "") for name in columns], rows, right):
-                click.echo(line)
+                _put(line)
             return
         from rich import box
         from rich.table import Table
@@ -128,7 +151,7 @@ class Output:
     @contextlib.contextmanager
     def progress(self) -> Iterator[Progress]:
         """A callback for long work; shows a bar if a person is watching stderr."""
-        if not sys.stderr.isatty():
+        if sys.stderr is None or not is_terminal(sys.stderr):
             yield _silent
             return
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -158,7 +181,7 @@ class Output:
         Args:
             lines: where there is no terminal, say each text in a line of its own.
         """
-        if not sys.stderr.isatty():
+        if sys.stderr is None or not is_terminal(sys.stderr):
             yield self.note if lines else _unheard
             return
         with self._console(stderr=True).status(text) as status:

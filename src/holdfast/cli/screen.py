@@ -6,6 +6,7 @@ import re
 import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
+from typing import TextIO
 
 __all__ = ["ENDLESS", "in_one_line", "is_terminal", "plain_table", "shown"]
 
@@ -43,11 +44,12 @@ def _spelled(letter: str) -> str:
 _WORDS = {"\t": "\\t", "\r": "\\r"}
 
 
-def is_terminal() -> bool:
-    """Whether stdout goes to a screen."""
+def is_terminal(stream: TextIO | None = None) -> bool:
+    """Whether a stream, stdout if none is named, goes to a screen."""
+    chosen = sys.stdout if stream is None else stream
     try:
-        return sys.stdout.isatty()
-    except ValueError:  # closed
+        return chosen is not None and chosen.isatty()  # None: it was closed when this process began
+    except ValueError:  # closed since
         return False
 
 

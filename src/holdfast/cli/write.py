@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from holdfast.cli.arguments import Reach, on_store, reports
+from holdfast.cli.arguments import Reach, Word, on_store, parse_options, reports
 from holdfast.cli.output import Output, counted, size
 from holdfast.errors import InvalidRequestError
 
@@ -23,6 +23,15 @@ _MODES = ("append", "overwrite", "overwrite-partitions", "fail", "ignore")
 _INPUT_FORMATS = ("csv", "json", "parquet", "orc", "text", "avro")
 _EXTENSIONS = {"csv": "csv", "tsv": "csv", "json": "json", "jsonl": "json", "ndjson": "json", "txt": "text"}
 _EXTENSIONS |= {"parquet": "parquet", "orc": "orc", "avro": "avro"}
+_RESERVED = {
+    "path": "URL",
+    "fileFormat": "--format",
+    "committer": "--committer",
+    "partitionBy": "--partition-by",
+    "ifExists": "--mode",
+    "partitionOverwriteMode": "--mode",
+    "writeId": "nothing, for the command names its writes itself",
+}
 _CODECS = ("gz", "bz2", "zst", "snappy", "lz4", "deflate", "crc")
 
 _EPILOG = """\b
@@ -39,12 +48,12 @@ docs/spark.md, e.g. maxRecordsPerFile=100000 or targetFileSize=256m."""
 @click.command(epilog=_EPILOG)
 @click.argument("input_path", metavar="INPUT")
 @click.argument("url")
-@click.option("--input-format", type=click.Choice(_INPUT_FORMATS), help="Format of INPUT, if its name does not tell.")
+@click.option("--input-format", type=Word(_INPUT_FORMATS), help="Format of INPUT, if its name does not tell.")
 @click.option("--format", "file_format", default="parquet", show_default=True, help="Format of the files to write.")
 @click.option("--partition-by", metavar="A,B,…", help="Columns that become directories, outermost first.")
 @click.option(
     "--mode",
-    type=click.Choice(_MODES),
+    type=Word(_MODES),
     default="append",
     show_default=True,
     help="What becomes of data that is there.",
@@ -69,7 +78,7 @@ def write(
 ) -> None:
     """Write INPUT to URL with Spark, all of it or nothing."""
     known_format = input_format or _format_of(input_path)
-    given: dict[str, Any] = dict(_option(text) for text in options)
+    given: dict[str, Any] = dict(parse_options(options, reserved=_RESERVED))
     columns = [name.strip() for name in partition_by.split(",")] if partition_by else None
     if reach.endpoint_url:
         given.setdefault("endpoint", reach.endpoint_url)
@@ -77,8 +86,6 @@ def write(
         given.setdefault("region", reach.region)
     from holdfast.seams import SystemIds
 
-    if any(name.replace("_", "").lower() == "writeid" for name in given):
-        raise InvalidRequestError("the command names its writes itself: leave writeId out")
     given["write_id"] = SystemIds().token()
     parsed = _check(url, given, columns, file_format, committer, mode)
     request = {"mode": mode, "partition_by": columns, "file_format": file_format, "committer": committer, **given}
@@ -155,13 +162,6 @@ def _format_of(path: str) -> str:
             input=path,
         )
     return _EXTENSIONS[words[-1]]
-
-
-def _option(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals or not name.strip():
-        raise InvalidRequestError("an option is written as key=value", option=text)
-    return name.strip(), value
 
 
 def _load(spark: SparkSession, path: str, input_format: str) -> DataFrame:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.cli.write import _format_of, _option
+from holdfast.cli.arguments import parse_options
+from holdfast.cli.write import _format_of
 from holdfast.errors import InvalidRequestError
 from tests.unit.cli.destinations import run
 
@@ -28,7 +29,7 @@ from tests.unit.cli.destinations import run
             "knows only the modes append",
         ),
         (["flights.csv", "out", "--option", "manifestSaveAttempts=0"], "not a whole number from 1"),
-        (["flights.csv", "out", "--option", "writeId=a"], "leave writeId out"),
+        (["flights.csv", "out", "--option", "writeId=a"], "names its writes itself"),
         (["flights.csv", "memory://x/y"], "memory:// lives in one process"),
     ],
 )
@@ -57,6 +58,6 @@ def test_the_extension_tells_the_format(path: str, expected: str) -> None:
 
 
 def test_options_may_hold_equals_signs() -> None:
-    assert _option("delimiter==") == ("delimiter", "=")
+    assert parse_options(["delimiter=="], reserved={}) == {"delimiter": "="}
     with pytest.raises(InvalidRequestError):
-        _option("=x")
+        parse_options(["=x"], reserved={})
