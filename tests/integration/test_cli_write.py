@@ -64,7 +64,8 @@ def test_workers_with_another_python_are_told_of_in_one_sentence(tmp_path: Path)
     """An interpreter that has none of our packages: the venv's own base, without the venv."""
     (tmp_path / "in.csv").write_text("id\n1\n")
     bare = tmp_path / "bare"
-    bare.write_text(f'#!/bin/sh\nunset PYTHONPATH\nexec {sys._base_executable} -I "$@"\n')  # type: ignore[attr-defined]
+    base = Path(sys.base_prefix) / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}"
+    bare.write_text(f'#!/bin/sh\nunset PYTHONPATH\nexec {base} -I "$@"\n')
     bare.chmod(0o755)
     for python, sentence in ((str(tmp_path / "no-python3"), "find no Python"), (str(bare), "run a Python without")):
         with pytest.MonkeyPatch.context() as patch:

@@ -37,6 +37,7 @@ def spark_session(
         conf: more settings.
     """
     from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkRuntimeError
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -53,7 +54,9 @@ def spark_session(
     try:
         with _quiet_start(debug):
             spark = builder.getOrCreate()
-    except Py4JJavaError as error:
+    except (Py4JJavaError, PySparkRuntimeError) as error:
+        if isinstance(error, PySparkRuntimeError) and master is None:
+            raise  # Java is missing, most likely
         raise UnavailableError(
             "Spark did not start: check --master, and with --debug what Spark says", master=master or "local[*]"
         ) from error

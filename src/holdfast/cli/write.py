@@ -120,6 +120,7 @@ def _check(
 ) -> WriteOptions:
     """The request, parsed. Refuses what cannot be right before Spark starts: that takes several seconds."""
     from holdfast.commit import SaveMode, get_committer
+    from holdfast.commit.replacement import refuse_file
     from holdfast.spark.options import joined_columns, option_strings, parse_write_options
 
     strings = {**option_strings(options), "path": url, "fileFormat": file_format, "committer": committer}
@@ -129,6 +130,7 @@ def _check(
     ctx = parsed.open()
     try:
         get_committer(committer).require_fit(ctx, SaveMode(mode))
+        refuse_file(ctx)
     finally:
         ctx.close()
     return parsed

@@ -22,6 +22,7 @@ from tests.unit.cli.destinations import run
         (["flights.csv", "out", "--format", "parkett"], "no such file format"),
         (["flights.csv", "out", "--committer", "magik"], "unknown committer"),
         (["flights.csv", "out", "--option", "maxRecordPerFile=1"], "did you mean maxRecordsPerFile"),
+        (["flights.csv", "out", "--option", "hedaer=true"], "header is one of csv files"),
         (["flights.csv", "out", "--committer", "direct"], "direct runs only with allow_unsafe"),
         (["flights.csv", "s3://bucket/t", "--committer", "manifest"], "manifest needs atomic file rename"),
         (
