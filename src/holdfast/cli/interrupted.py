@@ -15,7 +15,7 @@ from holdfast.commit import (
 )
 from holdfast.commit.committer import Action, Leftover
 from holdfast.commit.recovery import find_leftovers
-from holdfast.commit.written import find_files, find_written, is_job_of
+from holdfast.commit.written import TOKEN, find_files, find_written, is_job_of
 from holdfast.errors import HoldfastError
 from holdfast.spark.options import WriteOptions
 
@@ -25,14 +25,14 @@ __all__ = ["end_write"]
 def end_write(options: WriteOptions, out: Output) -> None:
     """Abort the job of a write, or carry out what was decided about it; says which.
 
-    Requires: its Spark is stopped, so that no task of this machine still writes; its write id was made by a machine.
+    Requires: its Spark is stopped, so that no task of this machine still writes; its token is this call's alone.
     """
     out.note("interrupted: ending the job, one moment")
     url = options.store.url
     try:
         ctx = options.open()
         try:
-            sentence = _end(ctx, get_committer(options.committer), options.write_id)
+            sentence = _end(ctx, get_committer(options.committer), options.token)
         finally:
             ctx.close()
     except HoldfastError as error:
@@ -42,31 +42,31 @@ def end_write(options: WriteOptions, out: Output) -> None:
     out.note(sentence)
 
 
-def _end(ctx: CommitContext, committer: Committer, write_id: str) -> str:
+def _end(ctx: CommitContext, committer: Committer, token: str) -> str:
     """End the job of the write if it is not over; what has become of it, in one sentence."""
     for record in (job.record for job in read_history(ctx).open_jobs):
-        if record is not None and record.details.get("write_id") == write_id:
+        if record is not None and record.details.get(TOKEN) == token:
             outcome = committer.abort_job(ctx, record)
             return _committed(outcome.job) if outcome.committed else _aborted(outcome.job)
-    found = _leftover(ctx, write_id)
+    found = _leftover(ctx, token)
     if found is not None:
         found.finish()
-    written = find_written(ctx, write_id)
+    written = find_written(ctx, token)
     if written is not None:
         return _committed(written.job)
     if found is not None and found.action is Action.FORWARD:
         return _committed(found.job)
     if found is not None and found.action is Action.KEEP:
         return f"the job was left as it is, decide yourself: job {found.job}: {found.reason}"
-    return _given_up(ctx, committer, write_id, found.job if found is not None else "")
+    return _given_up(ctx, committer, token, found.job if found is not None else "")
 
 
-def _given_up(ctx: CommitContext, committer: Committer, write_id: str, job: str) -> str:
+def _given_up(ctx: CommitContext, committer: Committer, token: str, job: str) -> str:
     """Some committers show files early and keep no record of the job but the names of these files."""
-    early = find_files(ctx, write_id)
+    early = find_files(ctx, token)
     if early is not None and committer.leftovers is None:
         committer.abort_job(ctx, _record(early.job, committer))
-        job, early = early.job, find_files(ctx, write_id)
+        job, early = early.job, find_files(ctx, token)
     if early is not None:
         count = early.totals.files
         return (
@@ -87,11 +87,11 @@ def _record(job: str, committer: Committer) -> JobRecord:
     )
 
 
-def _leftover(ctx: CommitContext, write_id: str) -> Leftover | None:
+def _leftover(ctx: CommitContext, token: str) -> Leftover | None:
     """What the write's job has left. All committers are asked: jobs of `file-v1` and `file-v2` look alike at first."""
     for committer in COMMITTERS.values():
         for found in find_leftovers(ctx, committer):
-            if is_job_of(found.job, write_id):
+            if is_job_of(found.job, token):
                 return found
     return None
 

@@ -77,9 +77,7 @@ def write(
         given.setdefault("region", reach.region)
     from holdfast.seams import SystemIds
 
-    if any(name.replace("_", "").lower() == "writeid" for name in given):
-        raise InvalidRequestError("the command names its writes itself: leave writeId out")
-    given["write_id"] = SystemIds().token()
+    given["write_token"] = SystemIds().token()
     parsed = _check(url, given, columns, file_format, committer, mode)
     request = {"mode": mode, "partition_by": columns, "file_format": file_format, "committer": committer, **given}
     try:

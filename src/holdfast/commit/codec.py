@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from holdfast.commit import layout
@@ -20,6 +20,7 @@ from holdfast.commit.records import (
     Kind,
     ListRef,
     LogEntry,
+    LogState,
     ManifestRef,
     Replaced,
     SaveMode,
@@ -145,7 +146,8 @@ def encode_entry(entry: LogEntry) -> bytes:
             "replaced": ref(entry.replaced),
             "replaced_by_job": {job: list(counts) for job, counts in entry.replaced_by_job.items()},
             "chosen": _totals(entry.chosen),
-            "streams": {name: [mark.batch, mark.checkpoint] for name, mark in entry.streams.items()},
+            "streams": {name: [mark.batch, mark.checkpoint] for name, mark in entry.state.streams.items()},
+            **({"table": dict(entry.state.table)} if entry.state.table is not None else {}),
         }
     )
 
@@ -206,6 +208,11 @@ def _read_marks(value: Any) -> dict[str, StreamMark]:
         require(isinstance(mark, list) and len(mark) == 2, "a stream's mark is not a pair")
         require(type(mark[0]) is int and mark[0] >= 0 and isinstance(mark[1], str), "a stream's mark is wrong")
     return {str(name): StreamMark(batch=batch, checkpoint=checkpoint) for name, (batch, checkpoint) in value.items()}
+
+
+def _read_table(value: Any) -> Mapping[str, object] | None:
+    require(value is None or isinstance(value, dict), "table is not an object")
+    return None if value is None else dict(value)
 
 
 def decode_job(key: str, data: bytes) -> JobRecord:
@@ -357,7 +364,7 @@ def decode_entry(key: str, seq: int, data: bytes) -> LogEntry:
             replaced=_read_ref(value["replaced"]),
             replaced_by_job={str(job): (int(files), int(size)) for job, (files, size) in by_job.items()},
             chosen=_read_totals(value["chosen"]) if "chosen" in value else Totals(),
-            streams=_read_marks(value.get("streams", {})),
+            state=LogState(streams=_read_marks(value.get("streams", {})), table=_read_table(value.get("table"))),
         )
 
     return guarded(key, decode)

@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from holdfast.errors import HoldfastError, NotFoundError, OutcomeUnknownError, PreconditionError, UnavailableError
+from holdfast.commit.records import JobRecord, SaveMode
+from holdfast.errors import (
+    HoldfastError,
+    InvalidRequestError,
+    NotFoundError,
+    OutcomeUnknownError,
+    PreconditionError,
+    UnavailableError,
+)
 from holdfast.seams import Clock, Ids, Runner, SystemClock, SystemIds, ThreadRunner
 from holdfast.stores.base import Create, ObjectStore, Overwrite
 
-__all__ = ["CommitContext", "CommitSettings", "HadoopSettings", "Place", "Progress", "create_record", "silent"]
+__all__ = [
+    "CommitContext",
+    "CommitSettings",
+    "Contract",
+    "HadoopSettings",
+    "Place",
+    "Progress",
+    "create_record",
+    "files_only",
+    "silent",
+]
 
 Progress = Callable[[str, int, int], None]
 """Told (stage, done, total); total is 0 when it is not known. Called from one thread."""
@@ -17,6 +35,28 @@ Progress = Callable[[str, int, int], None]
 
 def silent(stage: str, done: int, total: int) -> None:
     """The default progress: nobody looks."""
+
+
+Contract = Callable[["CommitContext", JobRecord, Mapping[str, object] | None], Mapping[str, object] | None]
+"""Asked in the decision of a job, with the table as the newest decision left it (None: no table): returns the table as
+it is once the job is committed. Raises `ConflictError` or `InvalidRequestError` if the job does not fit: it stays
+undecided."""
+
+
+def files_only(ctx: CommitContext, job: JobRecord, table: Mapping[str, object] | None) -> Mapping[str, object] | None:
+    """The contract of a job that writes files of any kind: it may replace a table, not add to one.
+
+    Raises:
+        InvalidRequestError: it would add to one; readers of the table could not tell its files apart.
+    """
+    if table is not None and job.mode in (SaveMode.APPEND, SaveMode.OVERWRITE_PARTITIONS):
+        raise InvalidRequestError(
+            "the destination holds a table, and files of any kind would make it unreadable: write them elsewhere, add "
+            "rows with holdfast.write, or use mode overwrite",
+            url=ctx.url,
+            format=table.get("format"),
+        )
+    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +156,7 @@ class CommitContext:
         scratch: directory of this machine alone, for `staging-*`.
         shared: directory that all machines of a job share, for `staging-*`.
         reports: where reports go besides ``_SUCCESS``.
+        contract: what the decision asks before a job may change the destination's table.
     """
 
     store: ObjectStore
@@ -129,6 +170,7 @@ class CommitContext:
     runner: Runner = field(default_factory=ThreadRunner)
     settings: CommitSettings = field(default_factory=CommitSettings)
     progress: Progress = silent
+    contract: Contract = files_only
 
     def __post_init__(self) -> None:
         # C7: "dataset1" must never reach into "dataset10".

@@ -1,7 +1,8 @@
 """After a decision: make it so. Everything here may be run again, by anybody, at any time (C10).
 
 The driver that decided runs these steps first; after a crash the next job on the destination or `recover` runs the
-rest. Order matters and is this: publish all, mark visible, delete what is replaced, report, clean up, mark done.
+rest. Order matters and is this: publish all, mark visible, delete what is replaced, report, remember the write's id,
+clean up, mark done.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from holdfast.commit.replacement import delete_replaced
 from holdfast.commit.statistics import NO_STATISTICS, Statistics
 from holdfast.commit.streams import dead_batches
 from holdfast.commit.success import FILENAME_LIMIT, write_success
+from holdfast.commit.write_ids import remember_write
 from holdfast.errors import CorruptDataError, NotFoundError
 from holdfast.stores.base import batched_keys, iter_objects
 
@@ -92,6 +94,7 @@ def finish_decision(
             delete_replaced(ctx, entry)
         report = _report(measure, entry, seen, len(damaged))
         write_success(ctx, report, entry.seq)
+        remember_write(ctx, entry)
     # The job is over: what is still pending under its name belongs to attempts that do not count.
     with measure.stage("job_stage_cleanup"):
         clean_up(ctx, OverJobs(ctx, [entry.job], dead_batches(entry)), PUBLICATIONS[entry.record.publication])

@@ -16,13 +16,14 @@ from holdfast.commit.codec import encode_job
 from holdfast.commit.context import CommitContext, create_record
 from holdfast.commit.finish import clean_up, finish_decision, finish_earlier
 from holdfast.commit.ids import new_job_id
-from holdfast.commit.log import LogView, append_entry, find_decision, read_log, trim_log
+from holdfast.commit.log import LogView, append_entry, find_decision, read_log, read_state, trim_log
 from holdfast.commit.manifests import ManifestCache, Prepared, check_messages, prepare_job, store_refs
 from holdfast.commit.measure import Measure
 from holdfast.commit.publication import PUBLICATIONS, choose_publication
-from holdfast.commit.records import JobOutcome, JobRecord, Kind, LogEntry, SaveMode, TaskCommit, Totals
+from holdfast.commit.records import JobOutcome, JobRecord, Kind, LogEntry, LogState, SaveMode, TaskCommit, Totals
 from holdfast.commit.replacement import is_to_be_skipped, plan_replaced, refuse_file
-from holdfast.commit.streams import advance_streams, is_committed_batch, read_streams
+from holdfast.commit.streams import advance_streams, is_committed_batch
+from holdfast.commit.write_ids import forget_writes, is_written, write_id_of
 from holdfast.errors import (
     ConflictError,
     CorruptDataError,
@@ -143,6 +144,7 @@ def commit_job(
     Raises:
         InvalidRequestError: a task is missing or doubled, two files share a target, or a stream has another
             checkpoint. Undecided.
+        ConflictError: the job does not fit the table that is there by now. Undecided.
         DestinationExistsError: mode ``fail``, and another job put data there meanwhile; or the job adds a file of the
             caller's naming that is there. Undecided.
         FencedError: somebody has aborted the job. Stop.
@@ -186,16 +188,18 @@ def _decide(
 
     Returns:
         The decision, None if there is nothing to decide by now (mode ``ignore`` finds data from another job, the
-        stream's batch is committed); and the log as it is right after it, None if somebody else decided the job.
+        stream's batch or another job with the same write id is committed); and the log as it is right after it, None
+        if somebody else decided the job.
     """
     token = ctx.ids.token()
     refs = store_refs(ctx, job, prepared, token)
     for attempt in range(ctx.settings.conflict_attempts):
         finish_earlier(ctx, view)
-        streams = read_streams(ctx, view)
-        if streams is not None:
-            if is_to_be_skipped(ctx, job.mode) or is_committed_batch(job, streams):
+        state = read_state(ctx, view)
+        if state is not None:
+            if is_to_be_skipped(ctx, job.mode) or is_committed_batch(job, state.streams) or is_written(ctx, job):
                 return None, None
+            table = ctx.contract(ctx, job, state.table)
             replaced, by_job = plan_replaced(ctx, job, prepared, f"{token}-{attempt}")
             mine = LogEntry(
                 seq=view.head + 1,
@@ -209,7 +213,7 @@ def _decide(
                 replaced=replaced,
                 replaced_by_job=by_job,
                 chosen=sum(prepared.chosen.values(), Totals()),
-                streams=advance_streams(job, streams),
+                state=LogState(streams=advance_streams(job, state.streams), table=table),
             )
             found = append_entry(ctx, mine)  # the commit point
             if found.job == job.job:
@@ -245,6 +249,8 @@ def _finish(
             else:
                 report = finish_decision(measure, entry, visible=entry.seq in view.visible, cache=cache)
             trim_log(ctx, replace(view, done=view.done | {entry.seq}))
+            if write_id_of(entry.record):
+                forget_writes(ctx)
             return replace(outcome, report=report)
         except (UnavailableError, OutcomeUnknownError) as error:
             problem, view = error, None
@@ -274,15 +280,15 @@ def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
             entry = find_decision(ctx, view, job.job, job.base_seq)
         except FencedError:
             return _drop_fenced(ctx, job)
-        streams = read_streams(ctx, view)
-        if entry is None and streams is not None:
+        state = read_state(ctx, view)
+        if entry is None and state is not None:
             mine = LogEntry(
                 seq=view.head + 1,
                 kind=Kind.ABORT,
                 record=job,
                 token=ctx.ids.token(),
                 decided_at_s=round(ctx.clock.now_s(), 3),
-                streams=streams,
+                state=state,
             )
             found = append_entry(ctx, mine)
             entry = found if found.job == job.job else None

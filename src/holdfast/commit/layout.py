@@ -12,6 +12,7 @@ __all__ = [
     "JOBS",
     "LOG",
     "SUCCESS",
+    "WRITES",
     "attempt_dir",
     "attempt_file",
     "committed_list",
@@ -28,11 +29,13 @@ __all__ = [
     "manifest",
     "replaced_list",
     "started_dir",
+    "write_record",
 ]
 
 HOME = "_holdfast/"
 LOG = HOME + "log/"
 JOBS = HOME + "jobs/"
+WRITES = HOME + "writes/"
 SUCCESS = "_SUCCESS"
 
 
@@ -44,6 +47,11 @@ def log_entry(seq: int) -> str:
 def log_mark(seq: int, mark: str) -> str:
     """Progress of a decided job: ``visible`` or ``done``."""
     return f"{LOG}{seq:020d}.{mark}"
+
+
+def write_record(digest: str) -> str:
+    """That a write which its caller named is committed; the digest is that of the name."""
+    return f"{WRITES}{digest}.json"
 
 
 def job_dir(job: JobId) -> str:
@@ -136,8 +144,8 @@ def iter_visible(store: ObjectStore, prefix: str) -> Iterator[tuple[str, ObjectI
             yield path, info
     else:
         return
-    # Our own folder may be large: go on behind it. Its names are "jobs" and "log", and "~" comes after both; a name
-    # inside the folder is right under either order of listings (see ObjectStore.list_page).
+    # Our own folder may be large: go on behind it. Its names are "jobs", "log" and "writes", and "~" comes after all; a
+    # name inside the folder is right under either order of listings (see ObjectStore.list_page).
     for info in iter_objects(store, prefix, start_after=f"{ours}~"):
         if not is_hidden(path := info.key[len(prefix) :]):
             yield path, info

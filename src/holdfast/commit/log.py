@@ -9,7 +9,7 @@ from holdfast.commit import layout
 from holdfast.commit.codec import decode_entry, encode_entry
 from holdfast.commit.context import CommitContext, create_record
 from holdfast.commit.ids import JobId
-from holdfast.commit.records import LogEntry
+from holdfast.commit.records import LogEntry, LogState
 from holdfast.errors import CorruptDataError, FencedError, NotFoundError
 from holdfast.stores.base import batched_keys, iter_objects
 
@@ -21,6 +21,7 @@ __all__ = [
     "read_entries",
     "read_entry",
     "read_log",
+    "read_state",
     "trim_log",
     "write_mark",
 ]
@@ -93,6 +94,16 @@ def read_entry(ctx: CommitContext, seq: int) -> LogEntry:
     return decode_entry(path, seq, ctx.store.get(ctx.key(path)))
 
 
+def read_state(ctx: CommitContext, view: LogView) -> LogState | None:
+    """What holds after the newest decision; None if the log has moved on and was trimmed meanwhile."""
+    if view.head == 0:
+        return LogState()
+    try:
+        return read_entry(ctx, view.head).state
+    except NotFoundError:
+        return None
+
+
 def read_entries(ctx: CommitContext, first: int, last: int) -> Iterator[LogEntry]:
     """Decisions `first` to `last`, in order."""
     return ctx.runner.map(lambda seq: read_entry(ctx, seq), range(first, last + 1))
@@ -134,13 +145,16 @@ def write_mark(ctx: CommitContext, seq: int, mark: str, data: bytes = b"{}\n") -
 
 
 def trim_log(ctx: CommitContext, view: LogView) -> None:
-    """Drop finished decisions behind the newest `log_retention_entries`. Never the newest, never an unfinished one.
+    """Drop finished decisions behind the newest `log_retention_entries`.
+
+    Never the newest, never an unfinished one, nor the one before it: readers go by the state that it carries while the
+    unfinished one is not visible.
 
     Crash: a gap, or marks without an entry; `read_log` starts behind the gap and the next trim takes the rest.
     """
     retention = max(ctx.settings.log_retention_entries, 1)
     unfinished = view.unfinished
-    limit = min(view.head - retention + 1, unfinished[0] if unfinished else view.head)
+    limit = min(view.head - retention + 1, unfinished[0] - 1 if unfinished else view.head)
     # Entries go before their marks: an entry without its mark would look unfinished.
     entries = [ctx.key(layout.log_entry(seq)) for seq in range(view.oldest, limit)]
     marks = [ctx.key(layout.log_mark(seq, mark)) for seq in range(view.oldest, limit) for mark in ("visible", "done")]

@@ -18,6 +18,7 @@ __all__ = [
     "Kind",
     "ListRef",
     "LogEntry",
+    "LogState",
     "ManifestRef",
     "Replaced",
     "SaveMode",
@@ -26,6 +27,7 @@ __all__ = [
     "TaskCommit",
     "TaskManifest",
     "Totals",
+    "Written",
 ]
 
 
@@ -60,6 +62,20 @@ class Totals:
             size_bytes=self.size_bytes + other.size_bytes,
             rows=self.rows + other.rows,
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """A job that is committed, as what is left of it tells.
+
+    Attributes:
+        totals: what it wrote; no rows if nobody counted them.
+        finished: whether all work after the commit is done.
+    """
+
+    job: str
+    totals: Totals
+    finished: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,6 +211,20 @@ class StreamMark:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LogState:
+    """What every entry of the log carries on from its predecessor, so that trimming the log forgets none of it.
+
+    Attributes:
+        streams: how far each stream has come.
+        table: what the destination's table looks like, in the words of the layer that writes tables (schema, format,
+            partitioning); None if the destination holds no table.
+    """
+
+    streams: Mapping[str, StreamMark] = field(default_factory=dict)
+    table: Mapping[str, object] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LogEntry:
     """A decision: the record that makes a job committed or aborted, for ever (C8).
 
@@ -204,8 +234,7 @@ class LogEntry:
         replaced: what goes when the job is visible (commit only; None: nothing).
         replaced_by_job: files and bytes taken from each earlier job by a partition overwrite, for `verify`.
         chosen: the part of `totals` whose names the caller chose, which therefore do not tell whose files they are.
-        streams: how far each stream had come after this decision; every entry carries them on, so that trimming the
-            log forgets none.
+        state: what holds after this decision.
     """
 
     seq: int
@@ -219,7 +248,7 @@ class LogEntry:
     replaced: ListRef | None = None
     replaced_by_job: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     chosen: Totals = Totals()
-    streams: Mapping[str, StreamMark] = field(default_factory=dict)
+    state: LogState = LogState()
 
     @property
     def job(self) -> JobId:

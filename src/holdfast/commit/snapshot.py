@@ -35,12 +35,12 @@ class Snapshot:
 
     Attributes:
         head: newest decision that was looked at, 0 if Holdfast never wrote here.
-        details: what the newest committed job kept (its schema and format), empty if there is none.
+        table: what the table looks like (see `LogState`), None if the log tells of no table.
     """
 
     head: int
     files: tuple[VisibleFile, ...]
-    details: Mapping[str, object]
+    table: Mapping[str, object] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def read_snapshot(ctx: CommitContext, attempts: int = 50) -> Snapshot:
                 if path not in rule.hidden_paths and not _is_of(path, rule.hidden_jobs)
             )
             if _instant(read_log(ctx)) == _instant(view):
-                return Snapshot(head=view.head, files=files, details=_details(ctx, view))
+                return Snapshot(head=view.head, files=files, table=_table(ctx, view, unfinished))
         except NotFoundError:
             continue  # an entry was trimmed under our eyes: the log has moved
     raise UnavailableError("jobs are decided faster than the destination is listed: read again", url=ctx.url)
@@ -103,11 +103,9 @@ def _is_of(path: str, jobs: frozenset[JobId]) -> bool:
     return owner is not None and owner.job in jobs
 
 
-def _details(ctx: CommitContext, view: LogView) -> Mapping[str, object]:
-    """Details of the newest committed and visible job."""
-    for seq in range(view.head, view.oldest - 1, -1):
-        if seq in view.visible or seq in view.done:
-            entry = read_entry(ctx, seq)
-            if entry.kind is Kind.COMMIT:
-                return entry.record.details
-    return {}
+def _table(ctx: CommitContext, view: LogView, unfinished: list[LogEntry]) -> Mapping[str, object] | None:
+    """The table as the newest decision left it before the first that is not visible yet."""
+    waiting = [entry.seq for entry in unfinished if entry.kind is Kind.COMMIT and entry.seq not in view.visible]
+    newest = min(waiting) - 1 if waiting else view.head
+    # The log keeps the entry before the oldest unfinished one; only the first of all has none before it.
+    return read_entry(ctx, newest).state.table if newest else None

@@ -62,7 +62,7 @@ def plan_batch(
     job = describe_job(ctx, TWO_PHASE.name, mode, details, view)
     assert job is not None  # only mode ignore has nothing to do
     try:
-        known = read_entry(ctx, job.base_seq).streams if job.base_seq else {}
+        known = read_entry(ctx, job.base_seq).state.streams if job.base_seq else {}
     except NotFoundError:
         known = {}  # trimmed meanwhile: others are busy here
     return BatchPlan(job=job, known=known)

@@ -11,22 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from holdfast.commit.context import CommitContext
-from holdfast.commit.log import LogView, read_entry
 from holdfast.commit.records import JobRecord, Kind, LogEntry, StreamMark
-from holdfast.errors import InvalidRequestError, NotFoundError
+from holdfast.errors import InvalidRequestError
 
-__all__ = ["advance_streams", "dead_batches", "is_committed_batch", "is_dead", "read_streams"]
-
-
-def read_streams(ctx: CommitContext, view: LogView) -> Mapping[str, StreamMark] | None:
-    """How far each stream has come by the newest decision; None if the log has moved on and was trimmed meanwhile."""
-    if view.head == 0:
-        return {}
-    try:
-        return read_entry(ctx, view.head).streams
-    except NotFoundError:
-        return None
+__all__ = ["advance_streams", "dead_batches", "is_committed_batch", "is_dead"]
 
 
 def is_committed_batch(job: JobRecord, streams: Mapping[str, StreamMark]) -> bool:
@@ -68,7 +56,7 @@ def dead_batches(entry: LogEntry) -> Mapping[str, StreamMark]:
     own = entry.record.stream if entry.kind is Kind.COMMIT else None
     return {
         name: mark if own is not None and own.stream == name else replace(mark, batch=mark.batch - 1)
-        for name, mark in entry.streams.items()
+        for name, mark in entry.state.streams.items()
     }
 
 

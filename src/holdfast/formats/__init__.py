@@ -10,7 +10,7 @@ from holdfast.formats.base import (
     require_all,
 )
 from holdfast.formats.options import nearest
-from holdfast.formats.registry import FORMATS, get_format
+from holdfast.formats.registry import FORMATS, format_of_name, get_format
 
 __all__ = [
     "FORMATS",
@@ -20,6 +20,7 @@ __all__ = [
     "FormatOptions",
     "ParsedOptions",
     "RowFilter",
+    "format_of_name",
     "get_format",
     "nearest",
     "require_all",

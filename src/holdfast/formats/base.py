@@ -138,6 +138,9 @@ class FileFormat(Generic[Opt]):
             null where the file lacks one, cast where it has another type; only rows that meet the filter, whose columns
             are in the schema too. `row_groups` narrows the file to one of the groups that `plan_splits` gave.
         plan_splits: (source, options, bytes) to groups of row groups of about that size; ``[None]``: not splittable.
+        by_position: whether files tell their columns by position only, so that all files need one order.
+        reader_options: options to those that every reader of files written with them has to use, under Spark's names
+            and in one spelling each, defaults included. Files whose reader options are equal can be read together.
     """
 
     name: str
@@ -150,6 +153,8 @@ class FileFormat(Generic[Opt]):
     read_schema: Callable[[BinaryIO, Opt], pa.Schema]
     read_batches: ReadBatches[Opt]
     plan_splits: Callable[[BinaryIO, Opt, int], Sequence[Sequence[int] | None]] = field(default=lambda *_: (None,))
+    by_position: bool = False
+    reader_options: Callable[[Opt], Mapping[str, str]] = field(default=lambda _: {})
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Spark carries settings between processes: a format travels by its name."""

@@ -14,6 +14,7 @@ from holdfast.formats.types import children
 
 __all__ = [
     "batch_of",
+    "conform",
     "finish",
     "leaves",
     "map_children",
@@ -121,13 +122,18 @@ def finish(
     The batch becomes `needed`: reordered, cast, null where it lacks a column; names match exactly, else without regard
     to case as in Spark. Then the filter is applied and what only it looked at is dropped.
     """
-    batch = _conform(batch, needed)
+    batch = conform(batch, needed)
     if row_filter is not None:
         batch = batch.filter(row_filter.expression)
     return batch if len(needed) == len(columns) else batch.select(list(columns))
 
 
-def _conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The batch as `schema`: reordered, cast, null where it lacks a column; names match regardless of case.
+
+    Raises:
+        InvalidRequestError: a value does not fit its column's type.
+    """
     if batch.schema.equals(schema):
         return batch
     exact = {name: index for index, name in enumerate(batch.schema.names)}
@@ -139,8 +145,37 @@ def _conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
             columns.append(pa.nulls(batch.num_rows, field.type))
         else:
             column = batch.column(index)
-            columns.append(column if column.type.equals(field.type) else _cast(column, field))
+            columns.append(column if column.type.equals(field.type) else _cast(_spelled(column, field.type), field))
     return batch_of(columns, schema, batch.num_rows)
+
+
+def _spelled(array: Any, like: pa.DataType) -> Any:
+    """The array with its structs' fields spelled as in `like`: a cast goes by exact names, and fills with nulls."""
+    kind = _spelled_type(array.type, like)
+    return array if kind.equals(array.type) else array.view(kind)
+
+
+def _spelled_type(kind: pa.DataType, like: pa.DataType) -> pa.DataType:
+    if pat.is_struct(kind) and pat.is_struct(like):
+        exact = {field.name for field in children(like)}
+        folded = {field.name.lower(): field for field in children(like)}
+        fields = []
+        for field in children(kind):
+            other = like.field(field.name) if field.name in exact else folded.get(field.name.lower())
+            if other is not None:
+                field = pa.field(other.name, _spelled_type(field.type, other.type), field.nullable, field.metadata)
+            fields.append(field)
+        return pa.struct(fields)
+    if pat.is_map(kind) and pat.is_map(like):
+        key, item = kind.key_field, kind.item_field
+        return pa.map_(
+            key.with_type(_spelled_type(key.type, like.key_type)),
+            item.with_type(_spelled_type(item.type, like.item_type)),
+            kind.keys_sorted,
+        )
+    if pat.is_list(kind) and pat.is_nested(like) and like.num_fields == 1:
+        return pa.list_(kind.value_field.with_type(_spelled_type(kind.value_type, like.field(0).type)))
+    return kind
 
 
 def batch_of(columns: list[Any], schema: pa.Schema, rows: int) -> pa.RecordBatch:

@@ -216,6 +216,16 @@ def _read_batches(
                 yield finish(batch, needed, columns, row_filter)
 
 
+def _reader_options(options: CsvOptions) -> Mapping[str, str]:
+    return {
+        "header": str(options.header).lower(),
+        "sep": options.separator,
+        "quote": options.quote,
+        "escape": options.escape,
+        "nullValue": options.null_value,
+    }
+
+
 _SPARK_TIMES = "cast the column to a string in the pattern you want, with date_format"
 
 CSV = FileFormat(
@@ -241,4 +251,6 @@ CSV = FileFormat(
     open_writer=_open_writer,
     read_schema=_read_schema,
     read_batches=_read_batches,
+    by_position=True,
+    reader_options=_reader_options,
 )

@@ -13,13 +13,20 @@ from holdfast.formats.columns import plain_batch, plain_schema
 from holdfast.formats.files import input_file, output_stream
 from holdfast.formats.options import OptionParser, choice, only
 
-__all__ = ["BLOCK_BYTES", "CODEC_EXTENSIONS", "TEXT_PARSERS", "LineWriter", "read_blocks"]
+__all__ = ["BLOCK_BYTES", "CODEC_EXTENSIONS", "TEXT_PARSERS", "LineWriter", "codec_of_name", "read_blocks"]
 
 BLOCK_BYTES = 8 * 1024 * 1024
 
 # Spark's snappy and lz4 for text are Hadoop's own framings, which nothing else reads: they are not offered.
 _CODECS = {"none": "", "uncompressed": "", "gzip": "gzip", "bzip2": "bz2", "zstd": "zstd"}
 CODEC_EXTENSIONS = {"": "", "gzip": ".gz", "bz2": ".bz2", "zstd": ".zst"}
+
+
+def codec_of_name(path: str) -> str:
+    """The codec that a file's name tells, as Spark goes by it; empty for none."""
+    ending = path[path.rfind(".") :].lower() if "." in path else ""
+    return next((codec for codec, known in CODEC_EXTENSIONS.items() if known and known == ending), "")
+
 
 _UTF8 = only(("utf-8", "utf8"), "files are UTF-8; leave it out")
 _LINE_FEED = only(("\n", "\\n"), "lines end in \\n; leave it out")

@@ -16,10 +16,16 @@ from holdfast.formats.orc import ORC
 from holdfast.formats.parquet import PARQUET
 from holdfast.formats.text import TEXT
 
-__all__ = ["FORMATS", "get_format"]
+__all__ = ["FORMATS", "format_of_name", "get_format"]
 
 FORMATS: Mapping[str, FileFormat[Any]] = {value.name: value for value in (PARQUET, CSV, JSON, ORC, TEXT, ARROW, AVRO)}
 _BY_ALIAS = {alias: value for value in FORMATS.values() for alias in (value.name, *value.aliases)}
+
+
+def format_of_name(path: str) -> FileFormat[Any] | None:
+    """The format that a file's name tells, also behind the ending of a codec; None if it tells none."""
+    words = path.rpartition("/")[2].lower().split(".")[1:]
+    return next((_BY_ALIAS[word] for word in reversed(words) if word in _BY_ALIAS), None)
 
 
 def get_format(name: str) -> FileFormat[Any]:

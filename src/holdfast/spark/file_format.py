@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 
 from holdfast.commit import Snapshot
 from holdfast.errors import InvalidRequestError
-from holdfast.formats import FORMATS, FormatOptions, get_format
+from holdfast.formats import FormatOptions, format_of_name, get_format
 from holdfast.spark.options import ReadOptions, parse_late_format_options
 from holdfast.table import ReadSettings
+from holdfast.table.contract import decode_table
 
 __all__ = ["FormatChoice"]
 
@@ -32,15 +33,14 @@ class FormatChoice:
         Raises:
             InvalidRequestError: nothing tells the format, or an option is not the format's.
         """
-        kept = snapshot.details.get("format")
-        name = options.file_format or (kept if isinstance(kept, str) else _format_of(snapshot))
+        table = None if snapshot.table is None else decode_table(snapshot.table)
+        name = options.file_format or (table.file_format if table is not None else _format_of(snapshot))
         name = get_format(name).name
-        strings: dict[str, str] = {}
-        kept_options = snapshot.details.get("format_options")
-        if name == kept and isinstance(kept_options, dict):
-            strings.update({str(key): str(value) for key, value in kept_options.items()})
-        given = {key.lower(): value for key, value in options.format_options.items()}
-        choice = cls(name, {**strings, **given}, options.time_zone or "UTC")
+        kept = table.reader_options if table is not None and table.file_format == name else {}
+        strings = {key.lower(): value for key, value in kept.items()}
+        strings |= {key.lower(): value for key, value in options.format_options.items()}
+        zone = (table.time_zone if table is not None else "") or options.time_zone or "UTC"
+        choice = cls(name, strings, zone)
         choice.parsed("")
         return choice
 
@@ -66,11 +66,9 @@ class FormatChoice:
 
 
 def _format_of(snapshot: Snapshot) -> str:
-    words = snapshot.files[0].path.rpartition("/")[2].lower().split(".")[1:]
-    for word in reversed(words):
-        for known in FORMATS.values():
-            if word in (known.name, *known.aliases):
-                return known.name
+    known = format_of_name(snapshot.files[0].path)
+    if known is not None:
+        return known.name
     raise InvalidRequestError(
         "the files' names do not tell their format: give the option fileFormat", file=snapshot.files[0].path
     )

@@ -63,6 +63,9 @@ _WRITE_KEYS = (
     "maxRecordsPerFile",
     "targetFileSize",
     "writeId",
+    "writeToken",
+    "mergeSchema",
+    "timeZone",
     *COMMIT_KEYS,
 )
 _JOB_KEYS = (*_STORE_KEYS, "committer", *COMMIT_KEYS)
@@ -109,7 +112,11 @@ class WriteOptions:
         max_records_per_file: exact limit, None for none.
         target_file_size_bytes: a file ends at about this size, None for no limit.
         settings: of the commit.
-        write_id: the caller's own name for the write, kept with the decision; empty for none.
+        write_id: the caller's own name for the write: under it one job is committed, however often it is repeated;
+            empty for none.
+        token: of the call that the write belongs to, which finds its job by it; empty for none.
+        merge_schema: let the rows add columns to the table and widen its types.
+        time_zone: in which directories name timestamps, where the table has none yet; empty: unknown.
     """
 
     store: StoreOptions
@@ -123,6 +130,9 @@ class WriteOptions:
     target_file_size_bytes: int | None = None
     settings: CommitSettings = field(default_factory=CommitSettings)
     write_id: str = ""
+    token: str = ""
+    merge_schema: bool = False
+    time_zone: str = ""
 
     def open(self) -> CommitContext:
         """A context of this process for the write's committer; the caller closes it."""
@@ -220,6 +230,12 @@ def parse_stream_options(options: Mapping[str, str], overwrite: bool) -> StreamO
                 option=option,
                 value=value,
             )
+    if write.write_id:
+        raise InvalidRequestError(
+            "a stream's batches are told apart by their numbers, a write id would let only the first through: use "
+            "streamId",
+            option="writeId",
+        )
     if write.committer != "two_phase":
         raise InvalidRequestError(
             "only two_phase remembers which batches are committed, with another committer a batch that Spark repeats "
@@ -236,18 +252,29 @@ def _parse_write(given: Given, known: Sequence[str], overwrite: bool) -> WriteOp
     parsed = file_format.parse_options(given.rest)
     _refuse_unknown(parsed.unknown, (*known, *file_format.parsers))
     partition_by = given.take("partitionBy", as_columns) or ()
+    committer = get_committer(given.take("committer", str) or "two_phase").name
+    write_id = given.take("writeId", as_name) or ""
+    if write_id and committer != "two_phase":
+        raise InvalidRequestError(
+            "only two_phase remembers which writes are committed: leave writeId out, or the committer",
+            option="writeId",
+            committer=committer,
+        )
     return WriteOptions(
         store=store,
         file_format=file_format.name,
         format_options=parsed.options,
         format_strings={key.lower(): value for key, value in given.rest.items()},
-        committer=get_committer(given.take("committer", str) or "two_phase").name,
+        committer=committer,
         mode=_save_mode(given, overwrite, partition_by),
         partition_by=partition_by,
         max_records_per_file=given.take("maxRecordsPerFile", as_record_limit),
         target_file_size_bytes=given.take("targetFileSize", lambda text: as_size(text, least=1)),
         settings=parse_commit_settings(given),
-        write_id=given.take("writeId", str) or "",
+        write_id=write_id,
+        token=given.take("writeToken", str) or "",
+        merge_schema=given.take("mergeSchema", as_boolean) or False,
+        time_zone=given.take("timeZone", as_name) or "",
     )
 
 

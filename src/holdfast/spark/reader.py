@@ -21,6 +21,7 @@ from holdfast.spark.filters import row_filters
 from holdfast.spark.options import ReadOptions
 from holdfast.spark.types import arrow_schema, spark_schema
 from holdfast.table import DataFile, ReadSplit, StoreFile, TableSchema, plan_splits, read_schema, read_split
+from holdfast.table.contract import decode_table
 from holdfast.table.partition import parse_partition_path
 
 __all__ = ["HoldfastReader", "SplitGroup", "infer_schema"]
@@ -77,17 +78,16 @@ def _chosen(found: StructType, columns: Sequence[str]) -> StructType:
 
 def _snapshot(ctx: CommitContext) -> Snapshot:
     snapshot = read_snapshot(ctx)
-    if not snapshot.files and not snapshot.details:
+    if not snapshot.files and snapshot.table is None:
         raise NotFoundError("there is nothing to read: check the url", url=ctx.url)
     return snapshot
 
 
 def _whole_schema(ctx: CommitContext, options: ReadOptions, snapshot: Snapshot) -> StructType:
     choice = FormatChoice.of(options, snapshot)  # a wrong option shows before the schema is used
-    kept = snapshot.details.get("schema")
-    if isinstance(kept, str):
-        schema = _parse_datatype_json_string(kept)
-        assert isinstance(schema, StructType), "details are written by HoldfastWriter"
+    if snapshot.table is not None:
+        schema = _parse_datatype_json_string(decode_table(snapshot.table).schema_json)
+        assert isinstance(schema, StructType), "a table's schema is a struct"
         return schema
     files = _data_files(snapshot)
     table = read_schema(files, _opener(ctx), choice.settings(files[0].path, options.split_size_bytes))
@@ -133,7 +133,8 @@ class HoldfastReader(DataSourceReader):
                 directories = tuple(parse_partition_path(files[0].path)) if files else ()
                 total = sum(file.size_bytes + _OPEN_COST_BYTES for file in files)
                 goal = min(self._options.split_size_bytes, max(total // _WANTED_TASKS, _LEAST_TASK_BYTES))
-                self._require_zone(directories)
+                if snapshot.table is None or not decode_table(snapshot.table).time_zone:
+                    self._require_zone(directories)
                 splits = self._plan(ctx, files, choice, directories, goal)
             finally:
                 ctx.close()

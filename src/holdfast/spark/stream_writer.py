@@ -23,7 +23,7 @@ from holdfast.commit.stream_jobs import join_batch, plan_batch, settle_batch
 from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.spark.failures import one_sentence
 from holdfast.spark.options import StreamOptions
-from holdfast.spark.table_job import TableJob, opened
+from holdfast.spark.table_job import TableJob
 
 __all__ = ["BatchReport", "HoldfastStreamWriter"]
 
@@ -65,11 +65,11 @@ class HoldfastStreamWriter(DataSourceStreamArrowWriter):
     """
 
     def __init__(self, options: StreamOptions, schema: StructType) -> None:
-        self._table = TableJob.of(options.write, schema)
+        table = TableJob.of(options.write, schema)
         self._stream = options.stream_id
-        with opened(options.write) as ctx:
+        with table.opened() as ctx:
             view = read_log(ctx)
-            self._table.require_same_layout(ctx, view)
+            self._table = table.fitted(ctx, view)
             self._plan = plan_batch(ctx, options.write.mode, self._table.details, view)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> BatchReport:
@@ -88,7 +88,7 @@ class HoldfastStreamWriter(DataSourceStreamArrowWriter):
             first = list(itertools.islice(batches, 1))
             if not first and self._table.options.mode is SaveMode.APPEND:
                 return BatchReport(task, None, None)
-            with opened(self._table.options) as ctx:
+            with self._table.opened() as ctx:
                 job = join_batch(ctx, self._plan, self._batch(context))
                 if job is None:
                     for _ in batches:  # Spark wants its rows taken
@@ -116,7 +116,7 @@ class HoldfastStreamWriter(DataSourceStreamArrowWriter):
         with one_sentence():
             reports = _all_reports(messages)
             jobs = _jobs(reports)
-            with opened(self._table.options) as ctx:
+            with self._table.opened() as ctx:
                 if not jobs:
                     settle_batch(ctx)
                     return
@@ -141,7 +141,7 @@ class HoldfastStreamWriter(DataSourceStreamArrowWriter):
             jobs = _jobs([message for message in messages if isinstance(message, BatchReport)])
             if not jobs:
                 return
-            with opened(self._table.options) as ctx:
+            with self._table.opened() as ctx:
                 for job in jobs:
                     outcome = TWO_PHASE.abort_job(ctx, job)
                     if outcome.committed:

@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.types as pat
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructType, _parse_datatype_json_string
 
-from holdfast.commit import CommitContext, Kind, SaveMode, TaskAttempt
-from holdfast.commit.log import LogView, read_entry
-from holdfast.errors import InvalidRequestError, NotFoundError
+from holdfast.commit import CommitContext, JobRecord, SaveMode, TaskAttempt, get_committer
+from holdfast.commit.log import LogView, read_state
+from holdfast.commit.write_ids import WRITE_ID
+from holdfast.commit.written import TOKEN
+from holdfast.errors import ConflictError, InvalidRequestError
 from holdfast.formats import get_format
+from holdfast.formats.columns import conform
 from holdfast.spark.options import WriteOptions
 from holdfast.spark.types import arrow_schema, nullable
 from holdfast.table import TableWriter, WriteSettings
+from holdfast.table.contract import TableRecord, agree, decode_table
+from holdfast.table.existing import find_existing
 from holdfast.table.partition import resolve_partition_columns
 
-__all__ = ["TableJob", "opened"]
+__all__ = ["TableJob"]
+
+_ADDING = (SaveMode.APPEND, SaveMode.OVERWRITE_PARTITIONS)
+_LOOKED_AT = 1000  # files, before each job of a committer without a log: one page of a listing
 
 
 @dataclass(frozen=True)
@@ -27,13 +36,15 @@ class TableJob:
     """A checked request: plain values, for they travel to the tasks.
 
     Attributes:
-        options: of the write, partition columns spelled as in the schema.
-        schema: of the rows, as Spark hands them over.
-        details: what is kept with the decision, for readers and for the next job.
+        options: of the write, partition columns spelled as in `written`.
+        written: what the files of the job look like: the rows as the destination's table wants them.
+        columns: the same as an Arrow schema; tasks bring every batch into it.
+        details: what is kept with the decision.
     """
 
     options: WriteOptions
-    schema: pa.Schema
+    written: TableRecord
+    columns: pa.Schema
     details: dict[str, object]
 
     @classmethod
@@ -44,77 +55,117 @@ class TableJob:
             InvalidRequestError: the format cannot hold the rows, or a partition column is not there.
         """
         arrow = arrow_schema(schema)
-        _settings(options, arrow).check_schema(arrow)
         options = replace(options, partition_by=resolve_partition_columns(arrow, options.partition_by))
-        details: dict[str, object] = {
-            "schema": nullable(schema).json(),
-            "format": options.file_format,
-            "partition_by": list(options.partition_by),
-        }
-        if options.format_strings:
-            details["format_options"] = dict(options.format_strings)
-        if options.write_id:
-            details["write_id"] = options.write_id
-        return cls(options, arrow, details)
+        _settings(options, "UTC").check_schema(arrow)
+        file_format = get_format(options.file_format)
+        written = TableRecord(
+            fields=json.loads(nullable(schema).json())["fields"],
+            file_format=file_format.name,
+            reader_options=file_format.reader_options(options.format_options),
+            partition_by=options.partition_by,
+            time_zone=options.time_zone if _names_instants(arrow, options.partition_by) else "",
+        )
+        given = {TOKEN: options.token, WRITE_ID: options.write_id}
+        return cls(options, written, arrow, {name: value for name, value in given.items() if value})
 
-    def require_same_layout(self, ctx: CommitContext, view: LogView) -> None:
-        """Files of two formats, or partitioned in two ways, side by side cannot be read as one table.
+    # --- the contract -------------------------------------------------------------------------------------------------
+    def fitted(self, ctx: CommitContext, view: LogView) -> TableJob:
+        """The request as the destination's table wants it: its spelling, order and types.
 
         Raises:
-            InvalidRequestError: says what is there.
+            InvalidRequestError: the rows do not fit the table; says what is there.
         """
-        options = self.options
-        if options.mode not in (SaveMode.APPEND, SaveMode.OVERWRITE_PARTITIONS):
-            return
-        for seq in range(view.head, view.oldest - 1, -1):
-            try:
-                entry = read_entry(ctx, seq)
-            except NotFoundError:
-                return  # trimmed meanwhile: many jobs are writing here, and each of them checks
-            if entry.kind is Kind.COMMIT:
-                break
-        else:
-            return
-        kept = entry.record.details
-        there = kept.get("format"), kept.get("partition_by")
-        if None not in there and there != (options.file_format, list(options.partition_by)):
+        job = self
+        if self.options.mode in _ADDING:
+            state = read_state(ctx, view)
+            known = self._known(ctx, state.table if state is not None else None)
+            if known is not None:
+                job = self._as_in(known)
+        zone_is_known = job.written.time_zone or not _names_instants(job.columns, job.written.partition_by)
+        if not zone_is_known:
             raise InvalidRequestError(
-                "the destination is laid out otherwise: write it the same way, or use mode overwrite",
-                url=ctx.url,
-                format=there[0],
-                partition_by=there[1],
+                "directories name a timestamp in local time: give the option timeZone, or use holdfast.write",
+                partition_by=list(job.written.partition_by),
             )
+        return job
 
+    def _known(self, ctx: CommitContext, table: Mapping[str, object] | None) -> TableRecord | None:
+        if table is not None:
+            return decode_table(table)
+        most = None if get_committer(self.options.committer).leftovers is None else _LOOKED_AT
+        return find_existing(ctx, self.written, self.columns, self.options.format_options, most=most)
+
+    def _as_in(self, known: TableRecord) -> TableJob:
+        zone = known.time_zone or self.written.time_zone
+        given = replace(self.written, time_zone=zone)
+        after = agree(known, given, merge=self.options.merge_schema)
+        names = {str(one["name"]).lower() for one in given.fields}
+        by_position = get_format(known.file_format).by_position
+        partition_by = set(after.partition_by)
+        fields = [
+            one
+            for one in after.fields
+            if str(one["name"]).lower() in names or (by_position and one["name"] not in partition_by)
+        ]
+        written = replace(after, fields=fields)
+        schema = _parse_datatype_json_string(written.schema_json)
+        assert isinstance(schema, StructType), "a table's schema is a struct"
+        options = replace(self.options, partition_by=after.partition_by)
+        columns = arrow_schema(schema)
+        _settings(options, zone).check_schema(columns)
+        return replace(self, options=options, written=written, columns=columns)
+
+    def contract(
+        self, ctx: CommitContext, job: JobRecord, table: Mapping[str, object] | None
+    ) -> Mapping[str, object] | None:
+        """The table once this job is committed; see `holdfast.commit.context.Contract`.
+
+        Raises:
+            ConflictError: another job has changed the table since this one started.
+        """
+        if job.mode not in _ADDING:
+            return self.written.encode()
+        try:
+            known = self._known(ctx, table)
+        except InvalidRequestError as error:
+            raise ConflictError(
+                "somebody has put other files into the destination meanwhile, nothing is committed: look at them",
+                url=ctx.url,
+            ) from error
+        if known is None:
+            return self.written.encode()
+        return agree(known, self.written, merge=self.options.merge_schema, written=True).encode()
+
+    # --- tasks --------------------------------------------------------------------------------------------------------
     def write_rows(self, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt) -> None:
         """Write one partition's rows into hidden files of `attempt`."""
-        first = next(batches, None)
-        schema = self.schema if first is None else first.schema
         # Without any row, one file keeps the schema for plain readers; task 0 is there in every job.
-        settings = _settings(self.options, schema, write_empty_file=attempt.owner.task == 0)
-        table = TableWriter(schema, settings, attempt)
+        settings = _settings(self.options, self.written.time_zone or "UTC", write_empty_file=attempt.owner.task == 0)
+        table = TableWriter(self.columns, settings, attempt)
         try:
-            if first is not None:
-                table.write(first)
             for batch in batches:
-                table.write(batch)
+                table.write(conform(batch, self.columns))
             table.close()
         except BaseException:
             table.abort()
             raise
 
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[CommitContext]:
+        """The destination, for this process and this moment."""
+        ctx = self.options.open()
+        try:
+            yield replace(ctx, contract=self.contract)
+        finally:
+            ctx.close()
 
-@contextlib.contextmanager
-def opened(options: WriteOptions) -> Iterator[CommitContext]:
-    """The destination, for this process and this moment."""
-    ctx = options.open()
-    try:
-        yield ctx
-    finally:
-        ctx.close()
+
+def _names_instants(schema: pa.Schema, partition_by: tuple[str, ...]) -> bool:
+    kinds = [schema.field(name).type for name in partition_by]
+    return any(pat.is_timestamp(kind) and kind.tz is not None for kind in kinds)
 
 
-def _settings(options: WriteOptions, schema: pa.Schema, *, write_empty_file: bool = False) -> WriteSettings:
-    zones = [field.type.tz for field in schema if pat.is_timestamp(field.type) and field.type.tz is not None]
+def _settings(options: WriteOptions, time_zone: str, *, write_empty_file: bool = False) -> WriteSettings:
     return WriteSettings(
         file_format=get_format(options.file_format),
         format_options=options.format_options,
@@ -122,5 +173,5 @@ def _settings(options: WriteOptions, schema: pa.Schema, *, write_empty_file: boo
         max_records_per_file=options.max_records_per_file,
         target_file_size_bytes=options.target_file_size_bytes,
         write_empty_file=write_empty_file and not options.partition_by,
-        time_zone=zones[0] if zones else "UTC",  # Spark labels timestamps with the session's zone
+        time_zone=time_zone,
     )

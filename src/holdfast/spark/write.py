@@ -12,6 +12,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import col
 
 from holdfast.commit import SaveMode
+from holdfast.commit.log import read_log
+from holdfast.commit.records import Written
+from holdfast.commit.write_ids import find_write
 from holdfast.commit.written import find_files, find_written
 from holdfast.errors import HoldfastError, InvalidRequestError
 from holdfast.formats import nearest
@@ -97,24 +100,53 @@ def write(
     columns = (partition_by,) if isinstance(partition_by, str) else tuple(partition_by or ())
     spark_mode, implied = _parse_mode(mode)
     strings = option_strings(options)
-    token = next((strings.pop(key) for key in list(strings) if key.lower() == "writeid"), "") or SystemIds().token()
+    token = next((strings.pop(key) for key in list(strings) if key.lower() == "writetoken"), "") or SystemIds().token()
+    if not any(key.lower() == "timezone" for key in strings):
+        strings["timeZone"] = str(df.sparkSession.conf.get("spark.sql.session.timeZone"))
     given = {
         **strings,
         **implied,
         "path": url,
         "fileFormat": file_format,
         "committer": committer,
-        "writeId": token,
+        "writeToken": token,
         **({"partitionBy": joined_columns(columns)} if columns else {}),
     }
     parsed = parse_write_options(given, overwrite=spark_mode == "overwrite")
     rows = _arrange(df, columns, repartition, sort_within_partitions)
+    earlier = _find_earlier(parsed, url)
+    if earlier is not None:
+        return earlier
     register(df.sparkSession)
     try:
         rows.write.format("holdfast").mode(spark_mode).options(**given).save()
     except (PySparkException, Py4JError) as error:  # the second where a Python process of Spark's died
         return _after_failure(error, parsed, url, token)
     return _find_result(parsed, url, token, ended_well=True)
+
+
+def _find_earlier(options: WriteOptions, url: str) -> WriteResult | None:
+    """What an earlier write with the same write id did; None without a write id, or if it is free."""
+    if not options.write_id:
+        return None
+    ctx = options.open()
+    try:
+        found = find_write(ctx, read_log(ctx), options.write_id)
+    finally:
+        ctx.close()
+    return None if found is None else _result(url, found)
+
+
+def _result(url: str, found: Written) -> WriteResult:
+    totals = found.totals
+    return WriteResult(
+        url=url,
+        job=found.job,
+        files=totals.files,
+        bytes=totals.size_bytes,
+        rows=totals.rows,
+        finished=found.finished,
+    )
 
 
 def _after_failure(error: Exception, options: WriteOptions, url: str, token: str) -> WriteResult:
@@ -165,20 +197,13 @@ def _find_result(options: WriteOptions, url: str, token: str, *, ended_well: boo
     ctx = options.open()
     try:
         found = find_written(ctx, token)
+        if found is None and ended_well and options.write_id:
+            # Another write with the same id was decided while this one ran.
+            found = find_write(ctx, read_log(ctx), options.write_id)
         if found is None and ended_well and options.mode is not SaveMode.IGNORE:
             # No _SUCCESS was wanted, or another job has put its own there.
             found = find_files(ctx, token)
             _log.warning("nobody can say how many rows were written: there is no _SUCCESS of this job any more")
     finally:
         ctx.close()
-    if found is None:
-        return WriteResult(url=url, job=None)
-    totals = found.totals
-    return WriteResult(
-        url=url,
-        job=found.job,
-        files=totals.files,
-        bytes=totals.size_bytes,
-        rows=totals.rows,
-        finished=found.finished,
-    )
+    return WriteResult(url=url, job=None) if found is None else _result(url, found)

@@ -17,10 +17,11 @@ from pyspark.sql.types import StructType
 
 from holdfast.commit import JobRecord, TaskCommit, get_committer
 from holdfast.commit.log import read_log
-from holdfast.commit.written import JobIds
+from holdfast.commit.write_ids import find_write
+from holdfast.commit.written import JobIds, refuse_running
 from holdfast.spark.failures import one_sentence
 from holdfast.spark.options import WriteOptions
-from holdfast.spark.table_job import TableJob, opened
+from holdfast.spark.table_job import TableJob
 
 __all__ = ["HoldfastWriter", "TaskReport"]
 
@@ -45,7 +46,8 @@ class HoldfastWriter(DataSourceArrowWriter):
         schema: of the rows.
 
     Raises:
-        InvalidRequestError: the request cannot be right.
+        InvalidRequestError: the request cannot be right, or does not fit the table that is there.
+        ConflictError: a write with the same write id is running.
         DestinationExistsError: ``ifExists=fail`` and the destination holds data.
         UnsupportedError: the store cannot keep the promise.
 
@@ -53,12 +55,19 @@ class HoldfastWriter(DataSourceArrowWriter):
     """
 
     def __init__(self, options: WriteOptions, schema: StructType) -> None:
-        self._table = TableJob.of(options, schema)
-        with opened(options) as ctx:
-            self._table.require_same_layout(ctx, read_log(ctx))
+        table = TableJob.of(options, schema)
+        with table.opened() as ctx:
+            view = read_log(ctx)
+            self._job: JobRecord | None = None
+            self._table = table
+            if options.write_id:
+                if find_write(ctx, view, options.write_id) is not None:
+                    return
+                refuse_running(ctx, options.write_id)
+            self._table = table.fitted(ctx, view)
             committer = get_committer(options.committer)
-            named = replace(ctx, ids=JobIds(options.write_id, ctx.ids))
-            self._job: JobRecord | None = committer.start_job(named, options.mode, self._table.details)
+            named = replace(ctx, ids=JobIds(options.token, ctx.ids))
+            self._job = committer.start_job(named, options.mode, self._table.details)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskReport:
         """Write one partition to hidden files.
@@ -74,9 +83,8 @@ class HoldfastWriter(DataSourceArrowWriter):
                 return TaskReport(None)
             context = TaskContext.get()
             assert context is not None, "write runs in tasks only"
-            options = self._table.options
-            committer = get_committer(options.committer)
-            with opened(options) as ctx, committer.start_task(ctx, self._job, context.partitionId()) as attempt:
+            committer = get_committer(self._table.options.committer)
+            with self._table.opened() as ctx, committer.start_task(ctx, self._job, context.partitionId()) as attempt:
                 self._table.write_rows(iterator, attempt)
                 return TaskReport(attempt.commit())
 
@@ -86,9 +94,9 @@ class HoldfastWriter(DataSourceArrowWriter):
             if self._job is None:
                 return
             commits = [message.commit if isinstance(message, TaskReport) else None for message in messages]
-            options = self._table.options
-            with opened(options) as ctx:
-                outcome = get_committer(options.committer).commit_job(ctx, self._job, commits, len(messages))
+            with self._table.opened() as ctx:
+                committer = get_committer(self._table.options.committer)
+                outcome = committer.commit_job(ctx, self._job, commits, len(messages))
             if not outcome.finished:
                 _log.warning(outcome.pending_reason)
 
@@ -97,9 +105,8 @@ class HoldfastWriter(DataSourceArrowWriter):
         with one_sentence():
             if self._job is None:
                 return
-            options = self._table.options
-            with opened(options) as ctx:
-                outcome = get_committer(options.committer).abort_job(ctx, self._job)
+            with self._table.opened() as ctx:
+                outcome = get_committer(self._table.options.committer).abort_job(ctx, self._job)
             if outcome.committed:
                 _log.warning("the job was committed before its driver failed; its data is there: job=%s", self._job.job)
             if not outcome.finished:

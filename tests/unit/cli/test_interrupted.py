@@ -30,7 +30,7 @@ def options(request: pytest.FixtureRequest, tmp_path: Path) -> WriteOptions:
         "allowUnsafe": "true",
         "sharedDir": str(tmp_path / "shared"),
         "scratchDir": str(tmp_path / "scratch"),
-        "writeId": MINE,
+        "writeToken": MINE,
     }
     return parse_write_options(given, overwrite=False)
 
@@ -46,7 +46,7 @@ def start(ctx: CommitContext, options: WriteOptions, write_id: str) -> tuple[Job
     """A job with one committed task."""
     committer = COMMITTERS[options.committer]
     named = replace(ctx, ids=JobIds(write_id, ctx.ids))
-    job = committer.start_job(named, SaveMode.APPEND, {"write_id": write_id})
+    job = committer.start_job(named, SaveMode.APPEND, {"token": write_id})
     assert job is not None
     assert job.job.endswith(write_id)
     with committer.start_task(ctx, job, 0) as attempt:
@@ -79,7 +79,7 @@ def test_a_job_without_a_committed_task_is_aborted(
     ctx: CommitContext, options: WriteOptions, capsys: pytest.CaptureFixture[str]
 ) -> None:
     committer = COMMITTERS[options.committer]
-    job = committer.start_job(replace(ctx, ids=JobIds(MINE, ctx.ids)), SaveMode.APPEND, {"write_id": MINE})
+    job = committer.start_job(replace(ctx, ids=JobIds(MINE, ctx.ids)), SaveMode.APPEND, {"token": MINE})
     assert job is not None
     with committer.start_task(ctx, job, 0) as attempt:
         sink = attempt.open(attempt.file_name(".csv"))
@@ -115,6 +115,6 @@ def test_another_job_on_the_destination_goes_on(
 
 def test_a_store_that_is_away_leaves_the_job_to_recover(capsys: pytest.CaptureFixture[str]) -> None:
     keys = {"accessKey": "a", "secretKey": "b", "region": "us-east-1"}
-    given = {"path": "s3://bucket/t", "endpoint": "http://127.0.0.1:9", "writeId": MINE, **keys}
+    given = {"path": "s3://bucket/t", "endpoint": "http://127.0.0.1:9", "writeToken": MINE, **keys}
     end_write(parse_write_options(given, overwrite=False), Output())
     assert "holdfast recover s3://bucket/t" in capsys.readouterr().err.splitlines()[-1]

@@ -28,7 +28,7 @@ from tests.unit.cli.destinations import run
             "knows only the modes append",
         ),
         (["flights.csv", "out", "--option", "manifestSaveAttempts=0"], "not a whole number from 1"),
-        (["flights.csv", "out", "--option", "writeId=a"], "leave writeId out"),
+        (["flights.csv", "out", "--option", "writeId=a", "--committer", "magic"], "only two_phase remembers"),
         (["flights.csv", "memory://x/y"], "memory:// lives in one process"),
     ],
 )

@@ -11,7 +11,7 @@ import pytest
 from holdfast.commit import TWO_PHASE, JobRecord, Kind, LogEntry, SaveMode, StreamBatch
 from holdfast.commit.codec import decode_job
 from holdfast.commit.layout import job_record
-from holdfast.commit.records import StreamMark
+from holdfast.commit.records import LogState, StreamMark
 from holdfast.commit.stream_jobs import join_batch, plan_batch
 from holdfast.commit.streams import advance_streams, dead_batches, is_committed_batch, is_dead
 from holdfast.errors import InvalidRequestError, UnsupportedError
@@ -29,7 +29,7 @@ def job_of(stream: str, batch: int, checkpoint: str) -> JobRecord:
 
 
 def entry_of(kind: Kind, job: JobRecord) -> LogEntry:
-    return LogEntry(seq=9, kind=kind, record=job, token="t", decided_at_s=0.0, streams=MARKS)
+    return LogEntry(seq=9, kind=kind, record=job, token="t", decided_at_s=0.0, state=LogState(streams=MARKS))
 
 
 def test_a_batch_counts_up_to_the_mark() -> None:

@@ -16,7 +16,7 @@ TOKEN = "00000000abcd"
 
 def run(bucket: Bucket, ctx: CommitContext, write_id: str = TOKEN) -> str:
     named = replace(ctx, ids=JobIds(write_id, ctx.ids))
-    job = bucket.value.start_job(named, SaveMode.APPEND, {"write_id": write_id})
+    job = bucket.value.start_job(named, SaveMode.APPEND, {"token": write_id})
     assert job is not None
     bucket.commit(ctx, job, [bucket.run_task(ctx, job, 0, [b"12345", b"678"])])
     return job.job

@@ -113,6 +113,32 @@ def test_extensions(name: str, given: dict[str, str], extension: str) -> None:
     assert file_format.extension(file_format.parse_options(given).options) == extension
 
 
+def test_reader_options_of_csv_are_all_that_changes_what_a_reader_finds() -> None:
+    """In one spelling each, so that two writes can be compared; the codec is in the files' names."""
+    csv = get_format("csv")
+
+    def reader_options(**given: str) -> dict[str, str]:
+        return dict(csv.reader_options(csv.parse_options(given).options))
+
+    assert reader_options() == {"header": "false", "sep": ",", "quote": '"', "escape": "\\", "nullValue": ""}
+    assert reader_options(Header="TRUE", delimiter="\\t", QUOTE="'", escape="'", nullvalue="NULL") == {
+        "header": "true",
+        "sep": "\t",
+        "quote": "'",
+        "escape": "'",
+        "nullValue": "NULL",
+    }
+    assert reader_options(quoteAll="true", compression="gzip") == reader_options()
+    again = csv.parse_options(reader_options(header="true", sep="\\t"))
+    assert (again.unknown, again.options.header, again.options.separator) == ((), True, "\t")
+
+
+@pytest.mark.parametrize("name", sorted(set(FORMATS) - {"csv"}))
+def test_other_formats_need_no_options_to_be_read(name: str) -> None:
+    file_format = get_format(name)
+    assert dict(file_format.reader_options(file_format.default_options)) == {}
+
+
 @pytest.mark.parametrize(
     ("name", "kind", "sentence"),
     [

@@ -116,7 +116,7 @@ def succeed(
             tasks=tasks,
             filenames=tuple(names),
             metrics=measure.metrics(),
-            diagnostics={f"holdfast.{name}": str(job.details[name]) for name in ("write_id",) if name in job.details},
+            diagnostics={f"holdfast.{name}": str(job.details[name]) for name in ("token",) if name in job.details},
             statistics=statistics + measure.statistics(),
         )
         if ctx.settings.hadoop.mark_successful_jobs:

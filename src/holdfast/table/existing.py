@@ -1,0 +1,171 @@
+"""What a directory holds in which no log tells of a table: looked at before the first rows are added to it.
+
+Only what would make the table unreadable counts: another format, another partitioning, columns that do not fit. Types
+in text files are a reader's guess, so there the columns count alone.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from holdfast.commit import CommitContext
+from holdfast.commit.layout import iter_visible
+from holdfast.errors import CorruptDataError, InvalidRequestError
+from holdfast.formats import FORMATS, FileFormat, FormatOptions, format_of_name
+from holdfast.formats.columns import plain_schema
+from holdfast.formats.lines import codec_of_name
+from holdfast.formats.spark_schema import spark_schema_json
+from holdfast.table.contract import TableRecord
+from holdfast.table.partition import parse_partition_path
+from holdfast.table.store_file import StoreFile
+from holdfast.table.values import parse_values
+
+__all__ = ["find_existing"]
+
+_SELF_DESCRIBING = frozenset({"parquet", "orc", "avro", "arrow"})
+_MAGIC = {b"PAR1": "parquet", b"ORC": "orc", b"Obj\x01": "avro", b"ARROW1": "arrow"}
+_LONGEST_MAGIC = max(map(len, _MAGIC))
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    path: str
+    size_bytes: int
+
+
+def find_existing(
+    ctx: CommitContext, given: TableRecord, schema: pa.Schema, options: FormatOptions, *, most: int | None = None
+) -> TableRecord | None:
+    """The table that a plain reader finds at the destination, None if there is no data.
+
+    Args:
+        given: what the rows to add look like.
+        schema: the same as an Arrow schema.
+        options: with which they are written: CSV does not tell its own.
+        most: look at so many files; None for all.
+
+    Raises:
+        InvalidRequestError: what is there is no table, or none that the rows could be added to; says what is there.
+    """
+    files = (_File(path, info.size_bytes) for path, info in iter_visible(ctx.store, ctx.prefix) if info.size_bytes)
+    first = next(files, None)
+    if first is None:
+        return None
+    directories = tuple(parse_partition_path(first.path))
+    values: list[set[str | None]] = [set() for _ in directories]
+    file_format: FileFormat[Any] | None = None
+    for file in itertools.islice(itertools.chain((first,), files), most):
+        found = parse_partition_path(file.path)
+        if tuple(found) != directories:
+            raise InvalidRequestError(
+                "the destination's directories are not partitioned alike: use another destination, or mode overwrite",
+                first=first.path,
+                other=file.path,
+            )
+        for seen, value in zip(values, found.values(), strict=True):
+            seen.add(value)
+        known = format_of_name(file.path)
+        if known is None and file_format is None:
+            known = _sniffed(ctx, file)
+        if known is None and file_format is None:
+            raise InvalidRequestError(
+                "the destination holds files that are no table: use another destination, or mode overwrite",
+                file=file.path,
+            )
+        if known is not None and file_format is not None and known.name != file_format.name:
+            raise InvalidRequestError(
+                "the destination holds files of two formats: use another destination, or mode overwrite",
+                first=first.path,
+                other=file.path,
+            )
+        file_format = file_format or known
+    assert file_format is not None  # the first file gave it, or was refused
+    record = replace(given, file_format=file_format.name, partition_by=directories)
+    if file_format.name != given.file_format or _folded(directories) != _folded(given.partition_by):
+        return record  # the contract says what is there
+    _require_values(values, directories, given, schema)
+    return replace(record, fields=_fields(ctx, first, file_format, options, given))
+
+
+def _folded(names: Sequence[str]) -> list[str]:
+    return [name.lower() for name in names]
+
+
+def _sniffed(ctx: CommitContext, file: _File) -> FileFormat[Any] | None:
+    """The format by the first bytes: Hive gives its files no ending."""
+    start = ctx.store.get(ctx.key(file.path), 0, min(_LONGEST_MAGIC, file.size_bytes))
+    return next((FORMATS[name] for magic, name in _MAGIC.items() if start.startswith(magic)), None)
+
+
+def _require_values(
+    values: Sequence[set[str | None]], directories: Sequence[str], given: TableRecord, schema: pa.Schema
+) -> None:
+    """Every directory has to name a value of its column's type, or nobody could read the table."""
+    folded = {name.lower(): name for name in schema.names}
+    for name, seen in zip(directories, values, strict=True):
+        column = folded.get(name.lower())
+        if column is not None:
+            texts = sorted(value for value in seen if value is not None)
+            parse_values(texts, schema.field(column).type, given.time_zone or "UTC", column)
+
+
+def _fields(
+    ctx: CommitContext, first: _File, file_format: FileFormat[Any], options: FormatOptions, given: TableRecord
+) -> list[Mapping[str, Any]]:
+    """The columns: those of the first file, then the partition columns as the rows have them."""
+    partition_by = set(_folded(given.partition_by))
+    mine = [one for one in given.fields if str(one["name"]).lower() not in partition_by]
+    directories = [one for one in given.fields if str(one["name"]).lower() in partition_by]
+    if file_format.name in _SELF_DESCRIBING:
+        with StoreFile(ctx.store, ctx.key(first.path), first.size_bytes) as source:
+            found = file_format.read_schema(source, options)  # type: ignore[arg-type]  # a raw file serves as well
+        theirs = json.loads(spark_schema_json(plain_schema(found)))["fields"]
+        return [*(one for one in theirs if one["name"].lower() not in partition_by), *directories]
+    if file_format.name == "csv":
+        _require_csv_columns(ctx, first, file_format, options, [str(one["name"]) for one in mine])
+    return [*mine, *directories]
+
+
+def _require_csv_columns(
+    ctx: CommitContext, first: _File, file_format: FileFormat[Any], options: FormatOptions, names: list[str]
+) -> None:
+    """CSV's columns are told by position, and nothing but the first line tells whether there is a header."""
+    plain = replace(options, header=False, codec=codec_of_name(first.path))  # type: ignore[call-arg]  # of CSV
+    with_header = file_format.reader_options(options).get("header") == "true"
+    rows = _first_rows(ctx, first, file_format, plain)
+    line = next(rows, [])
+    found = [("" if one is None else str(one)) for one in line]
+    looks_like_header = _folded(found) == _folded(names)
+    if len(found) != len(names) or looks_like_header != with_header:
+        raise InvalidRequestError(
+            "the CSV files that are there have other columns, or were written with another header or separator: write "
+            "the same, or use mode overwrite",
+            file=first.path,
+            there=found[:20],
+            given=names[:20],
+            header=with_header,
+        )
+
+
+def _first_rows(ctx: CommitContext, first: _File, file_format: FileFormat[Any], options: Any) -> Iterator[list[Any]]:
+    try:
+        with StoreFile(ctx.store, ctx.key(first.path), first.size_bytes) as source:
+            found = file_format.read_schema(source, options)  # type: ignore[arg-type]  # a raw file serves as well
+        texts = pa.schema([(name, pa.string()) for name in found.names])
+        with StoreFile(ctx.store, ctx.key(first.path), first.size_bytes) as source:
+            batches = file_format.read_batches(source, texts, texts.names, None, options, None)  # type: ignore[arg-type]  # likewise
+            for batch in batches:
+                yield from (list(row.values()) for row in batch.slice(0, 1).to_pylist())
+                return
+    except CorruptDataError as error:
+        raise InvalidRequestError(
+            "the CSV files that are there do not parse with the options of this write: write with theirs, or use mode "
+            "overwrite",
+            file=first.path,
+        ) from error

@@ -1,0 +1,178 @@
+"""Which types of a table may follow each other: types as Spark writes them in the JSON of a schema.
+
+``holds(wide, narrow)``: every value of `narrow` is exactly one of `wide`. The integers widen into larger ones, float
+into double, the integers up to 32 bits into double, decimals into decimals with no fewer digits on either side of the
+point, and a column of nulls into anything. Source: the widening that Spark 4's Parquet reader takes (SPARK-40876)
+without any change of a value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["MismatchError", "Rules", "fold", "holds", "merge_fields", "merge_types", "read_exactly", "type_text"]
+
+_INTEGERS = ("byte", "short", "integer", "long")
+_DECIMAL = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
+_TEXT_FORMATS = frozenset({"csv", "json"})
+
+SparkType = Any
+"""A type in the JSON of a Spark schema: a word, or a mapping for arrays, maps and structs."""
+
+
+class MismatchError(Exception):
+    """Two types do not fit; never leaves the table layer.
+
+    Attributes:
+        path: of the column or field.
+        known, given: the types, in words.
+        needs_merge: whether they would fit with ``mergeSchema``.
+    """
+
+    def __init__(self, path: str, known: str, given: str, *, needs_merge: bool = False) -> None:
+        super().__init__(path)
+        self.path = path
+        self.known = known
+        self.given = given
+        self.needs_merge = needs_merge
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What may happen to a table's types.
+
+    Attributes:
+        file_format: name of the format of its files.
+        merge: whether the table may change.
+        written: whether rows stand in files already, rather than being cast before they are written.
+    """
+
+    file_format: str
+    merge: bool
+    written: bool
+
+
+def fold(fields: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    """Fields by name, regardless of case as Spark matches them."""
+    return {str(field["name"]).lower(): field for field in fields}
+
+
+def holds(wide: SparkType, narrow: SparkType) -> bool:
+    """Whether every value of an atomic type `narrow` is exactly a value of `wide`."""
+    if wide == narrow or narrow == "void":
+        return True
+    if isinstance(narrow, str) and narrow in _INTEGERS:
+        if wide in _INTEGERS:
+            return _INTEGERS.index(wide) >= _INTEGERS.index(narrow)
+        return bool(wide == "double" and narrow != "long")
+    if narrow == "float":
+        return bool(wide == "double")
+    if isinstance(wide, str) and isinstance(narrow, str):
+        into, of = _DECIMAL.fullmatch(wide), _DECIMAL.fullmatch(narrow)
+        if into and of:
+            digits, scale = int(into[1]), int(into[2])
+            return scale >= int(of[2]) and digits - scale >= int(of[1]) - int(of[2])
+    return False
+
+
+def read_exactly(file_format: str, wide: SparkType, narrow: SparkType) -> bool:
+    """Whether files of a format that hold an atomic type `narrow` read back exactly as `wide`.
+
+    Text does not tell a float from a double: ``0.1`` of a float column would become another double than 0.1f is.
+    """
+    return holds(wide, narrow) and not (file_format in _TEXT_FORMATS and narrow == "float" and wide != "float")
+
+
+def merge_types(path: str, known: SparkType, given: SparkType, rules: Rules) -> SparkType:
+    """The type of a column once rows of type `given` are added to a table in which it is `known`.
+
+    Args:
+        path: of the column, for the error.
+
+    Raises:
+        MismatchError: they do not fit.
+    """
+    kinds = _kind(known), _kind(given)
+    if kinds[0] != kinds[1]:
+        if given == "void":
+            return known
+        if known == "void" and rules.merge:
+            return given
+        raise MismatchError(path, type_text(known), type_text(given), needs_merge=known == "void")
+    if kinds[0] == "struct":
+        return {"type": "struct", "fields": merge_fields(known["fields"], given["fields"], rules, path)}
+    if kinds[0] == "array":
+        element = merge_types(f"{path}.element", known["elementType"], given["elementType"], rules)
+        return {"type": "array", "elementType": element, "containsNull": True}
+    if kinds[0] == "map":
+        key = merge_types(f"{path}.key", known["keyType"], given["keyType"], rules)
+        value = merge_types(f"{path}.value", known["valueType"], given["valueType"], rules)
+        return {"type": "map", "keyType": key, "valueType": value, "valueContainsNull": True}
+    if known == given:
+        return known
+    fits = read_exactly(rules.file_format, known, given) if rules.written else holds(known, given)
+    if fits:
+        return known
+    widens = read_exactly(rules.file_format, given, known)
+    if widens and rules.merge:
+        return given
+    raise MismatchError(path, type_text(known), type_text(given), needs_merge=widens)
+
+
+def merge_fields(
+    known: Sequence[Mapping[str, Any]], given: Sequence[Mapping[str, Any]], rules: Rules, path: str = ""
+) -> list[dict[str, Any]]:
+    """The fields of a table or struct once rows with the fields `given` are added: those it has, then new ones.
+
+    Raises:
+        MismatchError: a type does not fit, or a field is new and the table may not change.
+    """
+    found = fold(given)
+    fields = []
+    for field in known:
+        other = found.pop(str(field["name"]).lower(), None)
+        where = f"{path}.{field['name']}" if path else str(field["name"])
+        if other is None:
+            fields.append(dict(field))
+            continue
+        if _collations(field) != _collations(other):
+            raise MismatchError(where, _collated(field), _collated(other))
+        fields.append({**field, "type": merge_types(where, field["type"], other["type"], rules)})
+    for other in found.values():
+        where = f"{path}.{other['name']}" if path else str(other["name"])
+        if not rules.merge:
+            raise MismatchError(where, "", type_text(other["type"]), needs_merge=True)
+        fields.append(dict(other))
+    return fields
+
+
+def _kind(kind: SparkType) -> str:
+    """``struct``, ``array``, ``map``, or ``atomic`` (user-defined types too: they are compared as they are)."""
+    found = kind.get("type") if isinstance(kind, dict) else None
+    return str(found) if found in ("struct", "array", "map") else "atomic"
+
+
+def _collations(field: Mapping[str, Any]) -> Any:
+    return (field.get("metadata") or {}).get("__COLLATIONS")
+
+
+def _collated(field: Mapping[str, Any]) -> str:
+    collations = _collations(field)
+    text = type_text(field["type"])
+    return f"{text} collate {', '.join(sorted(map(str, collations.values())))}" if collations else text
+
+
+def type_text(kind: SparkType) -> str:
+    """A type in the words of Spark's DDL, for a person."""
+    if not isinstance(kind, dict):
+        return {"integer": "int", "long": "bigint", "short": "smallint", "byte": "tinyint"}.get(kind, str(kind))
+    if kind.get("type") == "struct":
+        return "struct<" + ",".join(f"{f['name']}:{type_text(f['type'])}" for f in kind["fields"]) + ">"
+    if kind.get("type") == "array":
+        return f"array<{type_text(kind['elementType'])}>"
+    if kind.get("type") == "map":
+        return f"map<{type_text(kind['keyType'])},{type_text(kind['valueType'])}>"
+    return str(kind.get("type"))

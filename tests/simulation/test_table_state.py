@@ -1,0 +1,100 @@
+"""What a table looks like is carried on by every decision: aborts, trims and slow publications lose nothing (C12)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from holdfast.commit import TWO_PHASE, CommitContext, JobRecord, SaveMode, read_snapshot
+from holdfast.commit.log import read_log
+from holdfast.errors import ConflictError, InvalidRequestError
+from holdfast.stores.faulty import SimulatedCrash, crash_at
+from tests.simulation.world import TASKS, World, expected, run_job, run_tasks, start
+
+Table = Mapping[str, object] | None
+
+
+def table_context(ctx: CommitContext, columns: str) -> CommitContext:
+    """A contract in miniature: a table is a text of columns, appended to, and no column comes twice."""
+
+    def contract(ctx: CommitContext, job: JobRecord, table: Table) -> Table:
+        if table is None or job.mode is SaveMode.OVERWRITE:
+            return {"format": "toy", "columns": columns}
+        known = str(table["columns"])
+        if set(known) & set(columns):
+            raise ConflictError("another job changed the table meanwhile: run the job again", there=known)
+        return {**table, "columns": known + columns}
+
+    return replace(ctx, contract=contract)
+
+
+def columns(world: World) -> object:
+    table = read_snapshot(world.context()).table
+    return None if table is None else table["columns"]
+
+
+def test_every_decision_carries_the_table_on() -> None:
+    """300 aborted jobs in a row, and a log that keeps two entries, push nothing out."""
+    world = World("upload")
+    ctx = world.context().with_settings(log_retention_entries=2)
+    run_job(table_context(ctx, "a"), "one")
+    run_job(table_context(ctx, "b"), "two")
+    for _ in range(30):
+        TWO_PHASE.abort_job(ctx, start(ctx))
+    assert read_log(ctx).oldest > 2, "both decisions are trimmed"
+    assert columns(world) == "ab"
+    run_job(table_context(ctx, "c"), "three", SaveMode.OVERWRITE)
+    assert columns(world) == "c"
+
+
+def test_of_two_first_jobs_the_second_meets_the_first_ones_table() -> None:
+    world = World("upload")
+    ctx = table_context(world.context(), "a")
+    first, second = start(ctx), start(ctx)
+    messages = [run_tasks(ctx, job, name) for job, name in ((first, "first"), (second, "second"))]
+    TWO_PHASE.commit_job(ctx, first, messages[0], TASKS)
+    with pytest.raises(ConflictError, match="meanwhile"):
+        TWO_PHASE.commit_job(ctx, second, messages[1], TASKS)
+    TWO_PHASE.abort_job(ctx, second)
+    assert world.contents() == expected("first")
+
+
+def test_a_job_of_files_does_not_add_to_a_table() -> None:
+    world = World("upload")
+    run_job(table_context(world.context(), "a"), "rows")
+    with pytest.raises(InvalidRequestError, match=r"holds a table.*format='toy'"):
+        run_job(world.context(), "files")
+    run_job(world.context(), "files", SaveMode.OVERWRITE)
+    assert columns(world) is None
+
+
+@pytest.mark.parametrize("publication", ["upload", "rename"])
+def test_readers_see_the_table_that_belongs_to_the_files(publication: str) -> None:
+    """At every store call of the second job's commit: its columns are there as soon as its files are, not before."""
+    seen = set()
+    for after in (False, True):
+        for nth in range(1, 200):
+            world = World(publication)
+            retained = world.context().with_settings(log_retention_entries=1)
+            run_job(table_context(retained, "a"), "one")
+            TWO_PHASE.abort_job(retained, start(retained))
+            job = start(retained)
+            messages = run_tasks(retained, job, "two")
+            dying = table_context(world.context(crash_at(nth, after=after)), "b")
+            try:
+                TWO_PHASE.commit_job(dying.with_settings(log_retention_entries=1), job, messages, TASKS)
+            except SimulatedCrash:
+                pass
+            else:
+                assert nth > 10, "the process made no calls: nothing was tested"
+                break
+            TWO_PHASE.abort_job(retained, start(retained))  # an entry behind the one that is not visible yet
+            snapshot = read_snapshot(world.context())
+            contents = sorted(world.store.get(world.context().key(file.path)) for file in snapshot.files)
+            whole = contents == sorted(expected("one") + expected("two"))
+            assert whole or contents == expected("one")
+            assert columns(world) == ("ab" if whole else "a")
+            seen.add(whole)
+    assert seen == {True, False}

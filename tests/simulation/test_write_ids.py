@@ -1,0 +1,168 @@
+"""A write's own name: however often the write is repeated under it, whatever dies, one job is committed (C8)."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+import pytest
+
+from holdfast.commit import TWO_PHASE, CommitContext, JobOutcome, Kind, SaveMode, read_history, recover
+from holdfast.commit.layout import WRITES
+from holdfast.commit.log import read_log
+from holdfast.commit.records import Totals
+from holdfast.commit.write_ids import KEPT_S, WRITE_ID, find_write
+from holdfast.commit.written import QUIET_S, refuse_running
+from holdfast.errors import ConflictError, CorruptDataError, HoldfastError
+from holdfast.stores.base import Overwrite, iter_objects
+from holdfast.stores.faulty import SimulatedCrash, crash_at
+from tests.simulation.world import (
+    HOME,
+    PUBLICATIONS,
+    TASKS,
+    World,
+    assert_settled,
+    expected,
+    interleavings,
+    run_job,
+    run_tasks,
+)
+
+
+def write(ctx: CommitContext, name: str, write_id: str = "nightly", mode: SaveMode = SaveMode.APPEND) -> JobOutcome:
+    """A write from start to end, as the edge does it; `name` tells its content."""
+    found = find_write(ctx, read_log(ctx), write_id)
+    if found is not None:
+        return JobOutcome(job=found.job, committed=False)  # type: ignore[arg-type]  # a text is what is left of the id
+    job = TWO_PHASE.start_job(ctx, mode, {WRITE_ID: write_id})
+    assert job is not None
+    return TWO_PHASE.commit_job(ctx, job, run_tasks(ctx, job, name), TASKS)
+
+
+def committed(world: World) -> list[str]:
+    decisions = read_history(world.context()).decisions
+    return [one.entry.job for one in decisions if one.entry.kind is Kind.COMMIT]
+
+
+@pytest.mark.parametrize("publication", PUBLICATIONS)
+@pytest.mark.parametrize("mode", [SaveMode.APPEND, SaveMode.OVERWRITE])
+def test_again_writes_nothing_and_tells_of_the_first(publication: str, mode: SaveMode) -> None:
+    world = World(publication)
+    first = write(world.context(), "one", mode=mode)
+    again = write(world.context(), "two", mode=mode)
+    assert (first.committed, again.committed, again.job) == (True, False, first.job)
+    found = find_write(world.context(), read_log(world.context()), "nightly")
+    assert found is not None
+    assert (found.job, found.totals.files, found.finished) == (first.job, 2 * TASKS, True)
+    assert_settled(world, expected("one"))
+    other = write(world.context(), "three", "another")
+    assert other.committed
+
+
+@pytest.mark.parametrize("publication", PUBLICATIONS)
+def test_a_write_that_dies_anywhere_is_repeated(publication: str) -> None:
+    """C9: every store call, before and after its effect; then the caller simply tries again, without recovery."""
+    outcomes = set()
+    for after in (False, True):
+        for nth in itertools.count(1):
+            world = World(publication)
+            try:
+                write(world.context(crash_at(nth, after=after)), "one")
+            except SimulatedCrash:
+                before = committed(world)
+                outcomes.add(len(before))
+                write(world.context(), "two")
+                assert len(committed(world)) == 1, "one job a name"
+                recover(world.context())
+                assert_settled(world, expected("one") if before else expected("two"))
+            else:
+                assert nth > 10, "the process made no calls: nothing was tested"
+                break
+    assert outcomes == {0, 1}, "crashes on both sides of the commit point were seen"
+
+
+@pytest.mark.parametrize("publication", PUBLICATIONS)
+def test_two_writes_at_one_time_commit_one_job(publication: str) -> None:
+    """The second one runs as a whole before each store call of the first."""
+
+    def prepare(world: World) -> tuple[Callable[[CommitContext], object], Callable[[], object]]:
+        return lambda ctx: write(ctx, "one"), lambda: write(world.context(), "two")
+
+    seen = set()
+    for world in interleavings(publication, prepare):
+        jobs = committed(world)
+        assert len(jobs) == 1, "one job a name"
+        recover(world.context())
+        contents = world.contents()
+        seen.add(contents[0])
+        assert contents in (expected("one"), expected("two"))
+        assert_settled(world, contents)
+    assert seen == {expected("one")[0], expected("two")[0]}, "each of the two came first somewhere"
+
+
+def test_the_name_outlives_the_log() -> None:
+    world = World("upload")
+    ctx = world.context().with_settings(log_retention_entries=1)
+    first = write(ctx, "one")
+    for number in range(4):
+        run_job(ctx, f"other {number}")
+    assert read_log(ctx).oldest > 1, "the decision is trimmed"
+    assert write(ctx, "two").job == first.job
+    world.clock.sleep(KEPT_S + 60)
+    assert write(ctx, "later", "fresh").committed, "a job with a write id sweeps what is too old"
+    assert len(list(iter_objects(world.store, HOME + WRITES))) == 1
+    assert write(ctx, "three").committed, "documented: names are forgotten in the end"
+
+
+def test_a_write_that_failed_leaves_its_name_free() -> None:
+    world = World("upload")
+    ctx = world.context()
+    job = TWO_PHASE.start_job(ctx, SaveMode.APPEND, {WRITE_ID: "nightly"})
+    assert job is not None
+    with pytest.raises(ConflictError, match=r"is running.*holdfast recover"):
+        refuse_running(ctx, "nightly")
+    refuse_running(ctx, "another")
+    TWO_PHASE.abort_job(ctx, job)
+    refuse_running(ctx, "nightly")
+    assert write(ctx, "one").committed
+
+
+def test_a_job_that_is_quiet_blocks_nobody() -> None:
+    world = World("upload")
+    assert TWO_PHASE.start_job(world.context(), SaveMode.APPEND, {WRITE_ID: "nightly"}) is not None
+    world.clock.sleep(QUIET_S + 1)
+    refuse_running(world.context(), "nightly")
+
+
+def test_a_slow_writer_is_told_of_the_faster_one() -> None:
+    """It drops its own work, and nothing of it is seen."""
+    world = World("rename")
+    ctx = world.context()
+    slow = TWO_PHASE.start_job(ctx, SaveMode.OVERWRITE, {WRITE_ID: "nightly"})
+    assert slow is not None
+    messages = run_tasks(ctx, slow, "slow")
+    fast = write(ctx, "fast")
+    outcome = TWO_PHASE.commit_job(ctx, slow, messages, TASKS)
+    assert (fast.committed, outcome.committed) == (True, False)
+    assert_settled(world, expected("fast"))
+
+
+@pytest.mark.parametrize("data", [b"", b"{}", b'{"format": "holdfast-write/1", "write_id": "other", "job": "x"}'])
+def test_a_record_that_cannot_be_read_stops_the_write(data: bytes) -> None:
+    """What comes from a store is data: never taken for "free", never for "done"."""
+    world = World("upload")
+    write(world.context(), "one")
+    key = next(iter_objects(world.store, HOME + WRITES)).key
+    world.store.put(key, data, Overwrite())
+    with pytest.raises(CorruptDataError) as error:
+        write(world.context(), "two")
+    assert isinstance(error.value, HoldfastError)
+    assert world.contents() == expected("one")
+
+
+def test_totals_are_those_of_the_first() -> None:
+    world = World("upload")
+    write(world.context(), "one")
+    found = find_write(world.context(), read_log(world.context()), "nightly")
+    assert found is not None
+    assert found.totals == Totals(files=4, size_bytes=sum(map(len, expected("one"))), rows=4)

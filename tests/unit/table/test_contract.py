@@ -1,0 +1,229 @@
+"""What an append may change (C12): one rule, over all pairs of types, formats and layouts."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from holdfast.errors import ConflictError, CorruptDataError, InvalidRequestError
+from holdfast.table.contract import TableRecord, agree, decode_table
+from holdfast.table.widening import Rules, holds, merge_types, type_text
+
+
+def field(name: str, kind: Any, **metadata: Any) -> dict[str, Any]:
+    return {"name": name, "type": kind, "nullable": True, "metadata": metadata}
+
+
+def table(*fields: dict[str, Any], file_format: str = "parquet", **layout: Any) -> TableRecord:
+    return TableRecord(fields=list(fields), file_format=file_format, **layout)
+
+
+BASE = table(field("id", "long"), field("name", "string"), field("day", "date"), partition_by=("day",))
+
+
+def columns(found: TableRecord) -> dict[str, str]:
+    return {one["name"]: type_text(one["type"]) for one in found.fields}
+
+
+# --- columns ----------------------------------------------------------------------------------------------------------
+def test_the_same_columns_change_nothing() -> None:
+    assert agree(BASE, BASE, merge=False) == BASE
+    assert agree(BASE, BASE, merge=False, written=True) == BASE
+
+
+def test_order_and_case_of_names_do_not_matter_and_the_table_keeps_its_own() -> None:
+    given = table(field("DAY", "date"), field("Name", "string"), field("ID", "long"), partition_by=("DAY",))
+    assert agree(BASE, given, merge=False) == BASE
+
+
+def test_a_column_may_be_left_out_and_stays() -> None:
+    given = table(field("id", "long"), field("day", "date"), partition_by=("day",))
+    assert agree(BASE, given, merge=False) == BASE
+
+
+def test_a_new_column_needs_merge_and_goes_behind() -> None:
+    given = table(field("new", "double"), field("id", "long"), field("day", "date"), partition_by=("day",))
+    with pytest.raises(InvalidRequestError, match=r"no such column.*mergeSchema=true.*new"):
+        agree(BASE, given, merge=False)
+    assert list(columns(agree(BASE, given, merge=True))) == ["id", "name", "day", "new"]
+
+
+@pytest.mark.parametrize(
+    ("known", "given", "after", "after_with_merge"),
+    [
+        ("long", "integer", "bigint", "bigint"),
+        ("integer", "long", None, "bigint"),
+        ("byte", "short", None, "smallint"),
+        ("double", "float", "double", "double"),
+        ("float", "double", None, "double"),
+        ("integer", "double", None, "double"),
+        ("double", "integer", "double", "double"),
+        ("double", "long", None, None),
+        ("long", "double", None, None),
+        ("float", "integer", None, None),
+        ("decimal(10,2)", "decimal(8,2)", "decimal(10,2)", "decimal(10,2)"),
+        ("decimal(8,2)", "decimal(10,4)", None, "decimal(10,4)"),
+        ("decimal(10,2)", "decimal(10,4)", None, None),
+        ("string", "integer", None, None),
+        ("integer", "string", None, None),
+        ("date", "timestamp", None, None),
+        ("date", "timestamp_ntz", None, None),
+        ("timestamp", "timestamp_ntz", None, None),
+        ("binary", "string", None, None),
+        ("string", "void", "string", "string"),
+        ("void", "string", None, "string"),
+    ],
+)
+@pytest.mark.parametrize("wrap", ["plain", "struct", "array", "map"])
+def test_types(known: str, given: str, after: str | None, after_with_merge: str | None, wrap: str) -> None:
+    def wrapped(kind: str) -> Any:
+        return {
+            "plain": kind,
+            "struct": {"type": "struct", "fields": [field("f", kind)]},
+            "array": {"type": "array", "elementType": kind, "containsNull": True},
+            "map": {"type": "map", "keyType": "string", "valueType": kind, "valueContainsNull": True},
+        }[wrap]
+
+    def shown(kind: str) -> str:
+        return {"plain": kind, "struct": f"struct<f:{kind}>", "array": f"array<{kind}>", "map": f"map<string,{kind}>"}[
+            wrap
+        ]
+
+    for merge, wanted in ((False, after), (True, after_with_merge)):
+        pair = table(field("c", wrapped(known))), table(field("c", wrapped(given)))
+        if wanted is None:
+            with pytest.raises(InvalidRequestError, match="another type in the table"):
+                agree(*pair, merge=merge)
+        else:
+            assert columns(agree(*pair, merge=merge)) == {"c": shown(wanted)}
+
+
+def test_what_is_there_and_what_helps_is_said() -> None:
+    with pytest.raises(InvalidRequestError) as error:
+        agree(BASE, table(field("id", "string"), field("day", "date"), partition_by=("day",)), merge=True)
+    assert "column='id'" in str(error.value) and "there='bigint'" in str(error.value)
+    assert "given='string'" in str(error.value) and "mergeSchema" not in str(error.value)
+
+
+def test_fields_of_structs_are_columns_too() -> None:
+    def of(*fields: dict[str, Any]) -> TableRecord:
+        return table(field("s", {"type": "struct", "fields": list(fields)}))
+
+    known, given = of(field("a", "long"), field("b", "string")), of(field("B", "string"), field("c", "date"))
+    with pytest.raises(InvalidRequestError, match=r"no such column.*s\.c"):
+        agree(known, given, merge=False)
+    assert columns(agree(known, given, merge=True)) == {"s": "struct<a:bigint,b:string,c:date>"}
+
+
+def test_a_collation_is_part_of_the_type() -> None:
+    collated = field("c", "string", __COLLATIONS={"c": "icu.UNICODE_CI"})
+    with pytest.raises(InvalidRequestError, match="another type"):
+        agree(table(field("c", "string")), table(collated), merge=True)
+    assert agree(table(collated), table(collated), merge=False).fields == [collated]
+
+
+def test_holds_is_an_order() -> None:
+    """Reflexive and transitive over all types, so that the order of appends does not matter."""
+    kinds = ["byte", "short", "integer", "long", "float", "double", "decimal(8,2)", "decimal(10,2)", "decimal(10,4)"]
+    kinds += ["string", "date", "void"]
+    assert all(holds(kind, kind) for kind in kinds)
+    for a in kinds:
+        for b in kinds:
+            for c in kinds:
+                if holds(a, b) and holds(b, c):
+                    assert holds(a, c), (a, b, c)
+
+
+# --- text does not tell a float from a double -------------------------------------------------------------------------
+@pytest.mark.parametrize("file_format", ["csv", "json"])
+def test_files_of_floats_are_never_read_as_doubles_from_text(file_format: str) -> None:
+    floats, doubles = (
+        table(field("c", "float"), file_format=file_format),
+        table(field("c", "double"), file_format=file_format),
+    )
+    with pytest.raises(InvalidRequestError, match="another type"):
+        agree(floats, doubles, merge=True)
+    assert agree(doubles, floats, merge=False) == doubles  # cast before they are written
+    with pytest.raises(ConflictError):
+        agree(doubles, floats, merge=True, written=True)
+    rules = Rules(file_format="parquet", merge=True, written=True)
+    assert merge_types("c", "float", "double", rules) == "double"
+
+
+# --- layout -----------------------------------------------------------------------------------------------------------
+def test_another_format_partitioning_or_option_is_refused_with_what_is_there() -> None:
+    with pytest.raises(InvalidRequestError, match=r"another file format.*there='parquet'"):
+        agree(BASE, table(*BASE.fields, file_format="csv", partition_by=("day",)), merge=True)
+    for partition_by in ((), ("name",), ("day", "name"), ("name", "day")):
+        with pytest.raises(InvalidRequestError, match="partitioned otherwise"):
+            agree(BASE, table(*BASE.fields, partition_by=partition_by), merge=True)
+    csv = table(field("a", "long"), file_format="csv", reader_options={"header": "true", "sep": ","})
+    other = table(field("a", "long"), file_format="csv", reader_options={"header": "true", "sep": ";"})
+    with pytest.raises(InvalidRequestError, match=r"another sep.*there=','"):
+        agree(csv, other, merge=True)
+
+
+def test_partition_columns_keep_their_type_and_have_to_be_there() -> None:
+    known = table(field("id", "long"), field("k", "integer"), partition_by=("k",))
+    with pytest.raises(InvalidRequestError, match="a partition column keeps its type"):
+        agree(known, table(field("id", "long"), field("k", "long"), partition_by=("k",)), merge=True)
+    narrow = table(field("id", "long"), field("k", "short"), partition_by=("k",))
+    assert agree(known, narrow, merge=False) == known
+
+
+def test_timestamp_directories_keep_their_zone() -> None:
+    def of(zone: str) -> TableRecord:
+        return table(field("id", "long"), field("t", "timestamp"), partition_by=("t",), time_zone=zone)
+
+    with pytest.raises(InvalidRequestError, match="another time zone"):
+        agree(of("UTC"), of("Asia/Kathmandu"), merge=True)
+    assert agree(of("UTC"), of("UTC"), merge=False) == of("UTC")
+
+
+# --- in the decision --------------------------------------------------------------------------------------------------
+def test_what_another_job_changed_meanwhile_is_a_conflict() -> None:
+    with pytest.raises(ConflictError, match="another job changed the table meanwhile"):
+        agree(BASE, table(*BASE.fields, file_format="csv", partition_by=("day",)), merge=True, written=True)
+
+
+def test_files_by_position_are_the_first_columns_of_the_table() -> None:
+    """Two jobs that each add a column to CSV at one time: the second one's would be read as the first one's."""
+    known = table(field("a", "long"), field("b", "long"), file_format="csv")
+    assert agree(known, table(field("a", "long"), file_format="csv"), merge=False, written=True) == known
+    with pytest.raises(ConflictError):
+        agree(known, table(field("a", "long"), field("c", "long"), file_format="csv"), merge=True, written=True)
+    parquet = agree(
+        table(field("a", "long"), field("b", "long")),
+        table(field("a", "long"), field("c", "long")),
+        merge=True,
+        written=True,
+    )
+    assert list(columns(parquet)) == ["a", "b", "c"]
+
+
+# --- the record -------------------------------------------------------------------------------------------------------
+def test_the_record_survives_the_log() -> None:
+    record = table(
+        *BASE.fields, partition_by=("day",), time_zone="UTC", reader_options={"header": "true"}, file_format="csv"
+    )
+    assert decode_table(json.loads(json.dumps(record.encode()))) == record
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"schema": 1},
+        {"schema": "{"},
+        {"schema": '{"fields": [1]}'},
+        {"schema": "[]"},
+        {"format_options": []},
+        {"partition_by": "day"},
+        {"partition_by": ["nothing"]},
+    ],
+)
+def test_a_record_that_cannot_be_read_is_named_corrupt(change: dict[str, Any]) -> None:
+    """What comes from a store is data."""
+    with pytest.raises(CorruptDataError, match="cannot be read"):
+        decode_table({**BASE.encode(), **change})
