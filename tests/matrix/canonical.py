@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.types as pat
+from pyspark.sql.types import VariantVal
 
 __all__ = ["MARK", "canonical"]
 
@@ -15,29 +17,61 @@ MARK = "\ue000"
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
-def canonical(values: Any) -> list[Any]:
-    """An array's values: text, None, lists, dicts for structs, sorted lists of pairs for maps."""
+def canonical(values: Any, kind: Any = None) -> list[Any]:
+    """An array's values: text, None, lists, dicts for structs, sorted lists of pairs for maps.
+
+    Args:
+        kind: Spark's type, where known: some of its types are structs or numbers in Arrow.
+    """
     if isinstance(values, pa.ChunkedArray):
-        return [value for chunk in values.chunks for value in canonical(chunk)]
+        return [value for chunk in values.chunks for value in canonical(chunk, kind)]
     if isinstance(values, pa.ExtensionArray):
-        return canonical(values.storage)
-    kind = values.type
-    if pat.is_dictionary(kind):
-        return canonical(values.dictionary_decode())
-    if pat.is_struct(kind):
-        children = [canonical(values.field(index)) for index in range(kind.num_fields)]
-        names = [kind.field(index).name for index in range(kind.num_fields)]
+        return canonical(values.storage, kind)
+    arrow = values.type
+    if kind is not None and type(kind).__name__ in _SPARK_ONLY:
+        return _texts(values, _SPARK_ONLY[type(kind).__name__])
+    if pat.is_dictionary(arrow):
+        return canonical(values.dictionary_decode(), kind)
+    if pat.is_struct(arrow):
+        names = [arrow.field(index).name for index in range(arrow.num_fields)]
+        children = [canonical(values.field(name), _child(kind, name)) for name in names]
         rows: list[Any] = [dict(zip(names, row, strict=True)) for row in zip(*children, strict=True)]
         return _with_nulls(values, rows or [{} for _ in range(len(values))])
-    if pat.is_map(kind):
-        entries = [
-            None if not one.is_valid else sorted(zip(canonical(one.values.field(0)), canonical(one.values.field(1)), strict=True), key=repr)
-            for one in values
-        ]
-        return entries
-    if pat.is_nested(kind):
-        return [canonical(one.values) if one.is_valid else None for one in values]
-    return [None if one is None else one for one in _leaves(values, kind)]
+    if pat.is_map(arrow):
+        return [_pairs(one, kind) if one.is_valid else None for one in values]
+    if pat.is_nested(arrow):
+        return [canonical(one.values, _child(kind, "element")) if one.is_valid else None for one in values]
+    return _leaves(values, arrow)
+
+
+def _pairs(entries: Any, kind: Any) -> list[Any]:
+    keys = canonical(entries.values.field(0), _child(kind, "key"))
+    return sorted(zip(keys, canonical(entries.values.field(1), _child(kind, "value")), strict=True), key=repr)
+
+
+def _child(kind: Any, name: str) -> Any:
+    """The type below one of Spark's types."""
+    if kind is None:
+        return None
+    word = type(kind).__name__
+    if word == "StructType":
+        return kind[name].dataType
+    return {
+        "ArrayType": lambda: kind.elementType,
+        "MapType": lambda: kind.keyType if name == "key" else kind.valueType,
+    }.get(word, lambda: None)()
+
+
+def _vector(value: Any) -> str:
+    return "u:[" + ",".join(repr(float(one)) for one in value["values"]) + "]"
+
+
+_SPARK_ONLY: dict[str, Callable[[Any], str]] = {
+    "VariantType": lambda value: "v:" + VariantVal(value["value"], value["metadata"]).toJson(),
+    "YearMonthIntervalType": lambda value: f"m:{value}",
+    "VectorUDT": _vector,
+    "GeometryType": lambda value: "g:" + value["wkb"].hex(),
+}
 
 
 def _with_nulls(values: Any, rows: list[Any]) -> list[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,14 +11,17 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from pyspark.sql.types import StringType, StructField, StructType
 
 import holdfast
 from holdfast.errors import HoldfastError
+from holdfast.spark.options import option_strings
 from holdfast.spark.types import arrow_schema
-from tests.matrix.readers import READERS, Files, Found, spark_found
-from tests.matrix.shapes import Column, expected
+from tests.matrix.in_process import read_table, write_batches
+from tests.matrix.readers import READERS, Files, Found, in_halves, spark_found, table_found
+from tests.matrix.shapes import Column, expected, wide_frame
 
-__all__ = ["DIALECTS", "Cell", "Dialect", "Outcome", "read_by_holdfast", "written_by_holdfast", "written_by_spark"]
+__all__ = ["DIALECTS", "Cell", "Dialect", "Input", "Outcome", "Outcomes", "survey"]
 
 
 @dataclass(frozen=True)
@@ -28,8 +32,9 @@ class Dialect:
         settings: of Spark's session, while Spark writes.
         writing, reading: options, under Spark's names.
         spark: whether stock Spark writes and reads it.
+        ours: whether Holdfast writes it: else it is only another form in which Spark writes.
         typed: whether files keep the types: without, the schema is given to every reader.
-        single: it holds one column, which is called `value`.
+        alone: patterns of kinds, each of which gets a directory of its own.
     """
 
     name: str
@@ -38,21 +43,25 @@ class Dialect:
     writing: Mapping[str, str] = field(default_factory=dict)
     reading: Mapping[str, str] = field(default_factory=dict)
     spark: bool = True
+    ours: bool = True
     typed: bool = True
-    single: bool = False
+    alone: tuple[str, ...] = ()
 
+
+_MICROS = {"spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS"}
+_LINES = {"header": "true", "multiLine": "true"}
+_MANGLED = ("string*", "char", "varchar", "binary")  # a value that breaks its record breaks all columns
 
 DIALECTS: dict[str, Dialect] = {
     one.name: one
     for one in (
-        Dialect("parquet", "parquet", {"spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS"}),
-        Dialect("parquet-int96", "parquet", {"spark.sql.parquet.outputTimestampType": "INT96"}),
+        Dialect("parquet", "parquet", settings=_MICROS),
+        Dialect("parquet-int96", "parquet", settings={"spark.sql.parquet.outputTimestampType": "INT96"}, ours=False),
         Dialect("orc", "orc"),
-        Dialect("csv", "csv", writing={"header": "true"}, reading={"header": "true", "multiLine": "true"}, typed=False),
+        Dialect("csv", "csv", writing={"header": "true"}, reading=_LINES, typed=False, alone=_MANGLED),
         Dialect("json", "json", typed=False),
         Dialect("avro", "avro", spark=False),
         Dialect("arrow", "arrow", spark=False),
-        Dialect("text", "text", single=True),
     )
 }
 
@@ -62,12 +71,10 @@ class Cell:
     """One column on one way.
 
     Attributes:
-        writer, reader: ``holdfast``, ``spark`` or another reader's name.
+        way: ``writer>dialect>reader``; the reader is ``-`` where the write was refused.
     """
 
-    writer: str
-    dialect: str
-    reader: str
+    way: str
     column: Column
 
 
@@ -83,6 +90,7 @@ class Outcome:
 
     @property
     def same(self) -> bool:
+        """Whether what went in came out."""
         return not self.error and self.type == self.wanted_type and list(self.values) == list(self.wanted)
 
 
@@ -90,14 +98,63 @@ Outcomes = dict[Cell, Outcome]
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Input:
+    """A wide table in the two forms in which it is written.
+
+    Attributes:
+        frame: Spark's.
+        batches: as Spark hands it to Python, cut where asked; without the columns that cannot leave Spark.
+        zone: of the session.
+    """
+
+    frame: Any
+    columns: Sequence[Column]
+    rows: int
+    batches: Sequence[Any]
+    zone: str
+
+    @classmethod
+    def of(cls, spark: Any, columns: Sequence[Column], rows: int, batch_rows: int | None = None) -> Input:
+        """Computes the table once."""
+        frame = wide_frame(spark, columns, rows)
+        names = [field.name for field in frame.schema.fields if _leaves_spark(field)]
+        # Not toArrow: it fails where a struct that may be null has fields that may not (Spark 4.3).
+        found = frame.select(*names)._collect_as_arrow()
+        step = batch_rows or max(rows, 1)
+        batches = [batch.slice(start, step) for batch in found for start in range(0, batch.num_rows, step)]
+        return cls(frame, columns, rows, batches, spark.conf.get("spark.sql.session.timeZone"))
+
+
+def _leaves_spark(field: Any) -> bool:
+    try:
+        arrow_schema(StructType([field]))
+        return True
+    except HoldfastError:
+        return False
+
+
 def written_by_holdfast(
-    frame: Any, columns: Sequence[Column], dialect: Dialect, url: str, options: Mapping[str, object]
+    data: Input,
+    columns: Sequence[Column],
+    dialect: Dialect,
+    url: str,
+    options: Mapping[str, object],
+    *,
+    through_spark: bool,
 ) -> dict[Column, str]:
     """Writes what can be written together; columns that are refused are left out, and the reasons returned."""
 
     def write(some: Sequence[Column], place: str) -> None:
-        chosen = frame.select("id", *(column.name for column in some))
-        holdfast.write(chosen, place, file_format=dialect.format, **{**dialect.writing, **options})
+        chosen = data.frame.select("id", *(column.name for column in some))
+        given = {**dialect.writing, **options}
+        if through_spark:
+            holdfast.write(chosen, place, file_format=dialect.format, **given)
+            return
+        strings = {"path": place, "fileFormat": dialect.format, "timeZone": data.zone}
+        names = ["id", *(column.name for column in some)]
+        batches = (batch.select(names) for batch in data.batches)  # later than the check of the schema
+        write_batches([batches], chosen.schema, strings | option_strings(given))
 
     return _write_most(write, columns, url)
 
@@ -163,22 +220,32 @@ def _words(error: Exception) -> str:
 
 # --- reading ----------------------------------------------------------------------------------------------------------
 def read_by_holdfast(
-    spark: Any, frame: Any, columns: Sequence[Column], dialect: Dialect, url: str, own: bool, **options: str
+    spark: Any, data: Input, columns: Sequence[Column], dialect: Dialect, url: str, *, own: bool, reader: str
 ) -> dict[Column, Found]:
-    """What `holdfast.read` finds; files of others that keep no types get the schema."""
+    """What Holdfast finds; files of others that keep no types get the schema.
+
+    Args:
+        own: whether Holdfast wrote them.
+        reader: ``process`` for the Python reader without Spark, else the option of that name.
+    """
     by_name = {column.name: column for column in columns}
-    reader = spark.read.format("holdfast").option("path", url)
-    reader = reader.option("timeZone", spark.conf.get("spark.sql.session.timeZone")).options(**options)
-    if not own:
-        reader = reader.option("fileFormat", dialect.format).options(**dialect.reading)
-        if not dialect.typed:
-            reader = reader.schema(frame.select("id", *by_name).schema)
-    try:
-        found = spark_found(reader.load(), list(by_name))
-    except Exception as error:
-        text = f"{type(error).__name__}: {str(error)[:300]}"
-        found = {name: Found(error=text) for name in by_name}
-    return {by_name[name]: one for name, one in found.items()}
+    options = {"path": url, "timeZone": data.zone, **({} if own else {"fileFormat": dialect.format, **dialect.reading})}
+    schema = None if own or dialect.typed else data.frame.select("id", *by_name).schema
+
+    def read(names: Sequence[str]) -> dict[str, Found]:
+        chosen = None if schema is None else StructType([schema["id"], *(schema[name] for name in names)])
+        given = options if len(names) == len(by_name) else {**options, "columns": ",".join(("id", *names))}
+        if dialect.format == "csv":  # goes by position
+            chosen, given = schema, options
+        elif chosen is not None:
+            given = options
+        if reader == "process":
+            found, table = read_table(given, chosen)
+            return table_found(table, names, found)
+        frame = spark.read.format("holdfast").options(**{**given, "reader": reader})
+        return spark_found((frame if chosen is None else frame.schema(chosen)).load(), names)
+
+    return {by_name[name]: one for name, one in in_halves(list(by_name), read).items()}
 
 
 def read_by_spark(
@@ -187,9 +254,19 @@ def read_by_spark(
     """What stock Spark finds."""
     by_name = {column.name: column for column in columns}
     reader = spark.read.format(dialect.format).options(**dialect.reading)
-    if not dialect.typed:
-        reader = reader.schema(frame.select("id", *by_name).schema)
-    return {by_name[name]: one for name, one in spark_found(reader.load(url), list(by_name)).items()}
+
+    def read(names: Sequence[str]) -> dict[str, Found]:
+        # CSV goes by position, and Spark takes no schema with char(n).
+        chosen = names if dialect.format != "csv" else list(by_name)
+        schema = StructType([_readable(field) for field in frame.select("id", *chosen).schema])
+        return spark_found((reader if dialect.typed else reader.schema(schema)).load(url), names)
+
+    return {by_name[name]: one for name, one in in_halves(list(by_name), read).items()}
+
+
+def _readable(field: Any) -> Any:
+    plain = type(field.dataType).__name__ in ("CharType", "VarcharType", "NullType")
+    return StructField(field.name, StringType()) if plain else field
 
 
 def read_by_others(
@@ -222,3 +299,74 @@ def outcome(frame: Any, column: Column, found: Found, rows: int, *, types: bool)
         return Outcome(error=found.error)
     wanted = frame.schema[column.name].dataType.simpleString() if types else found.type
     return Outcome("", found.type, wanted, found.values, expected(column, rows))
+
+
+# --- all ways ---------------------------------------------------------------------------------------------------------
+def survey(
+    spark: Any,
+    data: Input,
+    dialect: Dialect,
+    place: str,
+    options: Mapping[str, object],
+    *,
+    readers: Sequence[str] = ("process",),
+    through_spark: bool = False,
+) -> Outcomes:
+    """Every column on every way through a dialect.
+
+    Args:
+        place: a directory; made.
+        options: of Holdfast's writes.
+        readers: Holdfast's, see `read_by_holdfast`.
+        through_spark: Holdfast's writes go through Spark's Python workers, else through this process.
+    """
+    found: Outcomes = {}
+    for number, columns in enumerate(_groups(data.columns, dialect)):
+        if dialect.ours:
+            url = f"{place}/{number}-holdfast"
+            refused = written_by_holdfast(data, columns, dialect, url, options, through_spark=through_spark)
+            found |= {Cell(f"holdfast>{dialect.name}>-", one): Outcome(error=text) for one, text in refused.items()}
+            left = [one for one in columns if one not in refused]
+            if left:
+                found |= _read_by_all(spark, data, left, dialect, url, readers, own=True)
+        if dialect.spark:
+            url = f"{place}/{number}-spark"
+            for key, value in dialect.settings.items():
+                spark.conf.set(key, value)
+            refused = written_by_spark(data.frame, columns, dialect, url, {})
+            found |= {Cell(f"spark>{dialect.name}>-", one): Outcome(error=text) for one, text in refused.items()}
+            left = [one for one in columns if one not in refused]
+            if left:
+                found |= _read_by_all(spark, data, left, dialect, url, readers, own=False)
+    return found
+
+
+def _groups(columns: Sequence[Column], dialect: Dialect) -> list[list[Column]]:
+    together: list[Column] = []
+    alone: dict[str, list[Column]] = {}
+    for column in columns:
+        apart = any(fnmatch.fnmatch(column.kind.name, pattern) for pattern in dialect.alone)
+        (alone.setdefault(column.kind.name, []) if apart else together).append(column)
+    return [group for group in (together, *alone.values()) if group]
+
+
+def _read_by_all(
+    spark: Any, data: Input, columns: Sequence[Column], dialect: Dialect, url: str, readers: Sequence[str], *, own: bool
+) -> Outcomes:
+    writer = "holdfast" if own else "spark"
+    found: Outcomes = {}
+
+    def note(reader: str, results: Mapping[Column, Found], *, types: bool) -> None:
+        for column, one in results.items():
+            way = f"{writer}>{dialect.name}>{reader}"
+            found[Cell(way, column)] = outcome(data.frame, column, one, data.rows, types=types)
+
+    for reader in readers:
+        results = read_by_holdfast(spark, data, columns, dialect, url, own=own, reader=reader)
+        note("holdfast" if reader in ("process", "python") else f"holdfast-{reader}", results, types=True)
+    if dialect.spark:
+        note("spark", read_by_spark(spark, data.frame, columns, dialect, url), types=True)
+    if own:
+        for reader, results in read_by_others(data.frame, columns, dialect, url):
+            note(reader, results, types=False)
+    return found

@@ -19,7 +19,7 @@ import pyarrow.parquet
 
 from tests.matrix.canonical import MARK, canonical
 
-__all__ = ["READERS", "Found", "Reader", "spark_found"]
+__all__ = ["READERS", "Files", "Found", "Reader", "in_halves", "spark_found", "table_found"]
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def spark_found(frame: Any, columns: Sequence[str]) -> dict[str, Found]:
     kinds = {field.name: field.dataType for field in frame.schema.fields}
     wanted = [name for name in columns if name in kinds]
     missing = {name: Found(error="the column is not there") for name in columns if name not in kinds}
-    return missing | _in_halves(wanted, functools.partial(_spark_columns, frame, kinds))
+    return missing | in_halves(wanted, functools.partial(_spark_columns, frame, kinds))
 
 
 def _spark_columns(frame: Any, kinds: Mapping[str, Any], names: Sequence[str]) -> dict[str, Found]:
@@ -82,7 +82,7 @@ def _spark_columns(frame: Any, kinds: Mapping[str, Any], names: Sequence[str]) -
     return _table_found(table, names, {name: kinds[name].simpleString() for name in names})
 
 
-def _in_halves(names: Sequence[str], read: Callable[[Sequence[str]], dict[str, Found]]) -> dict[str, Found]:
+def in_halves(names: Sequence[str], read: Callable[[Sequence[str]], dict[str, Found]]) -> dict[str, Found]:
     """The columns read together; where that fails, in halves, down to those that fail alone."""
     if not names:
         return {}
@@ -92,13 +92,31 @@ def _in_halves(names: Sequence[str], read: Callable[[Sequence[str]], dict[str, F
         if len(names) == 1:
             return {names[0]: Found(error=_sentence(error))}
     middle = len(names) // 2
-    return _in_halves(names[:middle], read) | _in_halves(names[middle:], read)
+    return in_halves(names[:middle], read) | in_halves(names[middle:], read)
 
 
 def _sentence(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [""]
     named = [line for line in lines if "Error: " in line and "holdfast" in line]
     return f"{type(error).__name__}: {(named or lines)[-1 if named else 0][:300]}"
+
+
+def table_found(table: Any, names: Sequence[str], schema: Any) -> dict[str, Found]:
+    """What an Arrow table of Spark's rows holds; `schema` is Spark's."""
+    kinds = {field.name: field.dataType for field in schema.fields}
+    if table is None:
+        return {name: Found(kinds[name].simpleString()) for name in names}
+    table = table.take(pa.compute.sort_indices(table["id"])) if "id" in table.column_names else table
+    found = {}
+    for name in names:
+        if name not in kinds:
+            found[name] = Found(error="the column is not there")
+            continue
+        try:
+            found[name] = Found(kinds[name].simpleString(), canonical(table.column(name), kinds[name]))
+        except Exception as error:
+            found[name] = Found(error=_sentence(error))
+    return found
 
 
 def _table_found(table: Any, names: Sequence[str], types: Mapping[str, str] | None = None) -> dict[str, Found]:
@@ -153,7 +171,7 @@ class Reader:
         def some(names: Sequence[str]) -> dict[str, Found]:
             return _table_found(how(files, ["id", *names]), names)
 
-        return _in_halves(files.names, some)
+        return in_halves(files.names, some)
 
 
 def _each(read: Callable[[str, Sequence[str]], Any]) -> Read:
