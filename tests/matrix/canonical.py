@@ -93,7 +93,9 @@ def _leaves(values: Any, kind: Any) -> list[Any]:
         days = values.cast(pa.int32()) if pat.is_date32(kind) else values.cast(pa.int64())
         return _texts(days, lambda value: f"d:{value if pat.is_date32(kind) else value // 86_400_000}")
     if pat.is_timestamp(kind):
-        return _texts(values.cast(pa.int64()), lambda value: f"{'n' if kind.tz is None else 't'}:{_micros(value, kind)}")
+        return _texts(
+            values.cast(pa.int64()), lambda value: f"{'n' if kind.tz is None else 't'}:{_micros(value, kind)}"
+        )
     if pat.is_duration(kind):
         return _texts(values.cast(pa.int64()), lambda value: f"i:{_micros(value, kind)}")
     if pat.is_time(kind):

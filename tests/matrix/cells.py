@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import fnmatch
+import functools
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,12 +17,23 @@ from pyspark.sql.types import StringType, StructField, StructType
 import holdfast
 from holdfast.errors import HoldfastError
 from holdfast.spark.options import option_strings
-from holdfast.spark.types import arrow_schema
+from holdfast.spark.types import arrow_schema, nullable
 from tests.matrix.in_process import read_table, write_batches
 from tests.matrix.readers import READERS, Files, Found, in_halves, spark_found, table_found
 from tests.matrix.shapes import Column, expected, wide_frame
 
-__all__ = ["DIALECTS", "Cell", "Dialect", "Input", "Outcome", "Outcomes", "survey"]
+__all__ = [
+    "DIALECTS",
+    "Cell",
+    "Dialect",
+    "Input",
+    "Outcome",
+    "Outcomes",
+    "outcome",
+    "readable",
+    "survey",
+    "write_most",
+]
 
 
 @dataclass(frozen=True)
@@ -134,46 +146,35 @@ def _leaves_spark(field: Any) -> bool:
         return False
 
 
-def written_by_holdfast(
+Write = Callable[[Sequence[Column], str], None]
+"""Writes some columns to a place."""
+
+
+def _write_ours(
     data: Input,
-    columns: Sequence[Column],
     dialect: Dialect,
-    url: str,
     options: Mapping[str, object],
-    *,
     through_spark: bool,
-) -> dict[Column, str]:
-    """Writes what can be written together; columns that are refused are left out, and the reasons returned."""
-
-    def write(some: Sequence[Column], place: str) -> None:
-        chosen = data.frame.select("id", *(column.name for column in some))
-        given = {**dialect.writing, **options}
-        if through_spark:
-            holdfast.write(chosen, place, file_format=dialect.format, **given)
-            return
-        strings = {"path": place, "fileFormat": dialect.format, "timeZone": data.zone}
-        names = ["id", *(column.name for column in some)]
-        batches = (batch.select(names) for batch in data.batches)  # later than the check of the schema
-        write_batches([batches], chosen.schema, strings | option_strings(given))
-
-    return _write_most(write, columns, url)
+    columns: Sequence[Column],
+    url: str,
+) -> None:
+    names = ["id", *(column.name for column in columns)]
+    chosen = data.frame.select(*names)
+    given = {**dialect.writing, **options}
+    if through_spark:
+        holdfast.write(chosen, url, file_format=dialect.format, **given)
+        return
+    strings = {"path": url, "fileFormat": dialect.format, "timeZone": data.zone}
+    batches = (batch.select(names) for batch in data.batches)  # later than the check of the schema
+    write_batches([batches], chosen.schema, strings | option_strings(given))
 
 
-def written_by_spark(
-    frame: Any, columns: Sequence[Column], dialect: Dialect, url: str, options: Mapping[str, str]
-) -> dict[Column, str]:
-    """The same by stock Spark."""
-
-    def write(some: Sequence[Column], place: str) -> None:
-        chosen = frame.select("id", *(column.name for column in some))
-        chosen.write.format(dialect.format).mode("overwrite").options(**{**dialect.writing, **options}).save(place)
-
-    return _write_most(write, columns, url)
+def _write_theirs(data: Input, dialect: Dialect, columns: Sequence[Column], url: str) -> None:
+    chosen = data.frame.select("id", *(column.name for column in columns))
+    chosen.write.format(dialect.format).mode("overwrite").options(**dialect.writing).save(url)
 
 
-def _write_most(
-    write: Callable[[Sequence[Column], str], None], columns: Sequence[Column], url: str
-) -> dict[Column, str]:
+def write_most(write: Write, columns: Sequence[Column], url: str) -> dict[Column, str]:
     """Writes all columns but those that cannot be, whose reasons are returned.
 
     A refusal that names its column costs one more try; for others the column is looked for in halves, elsewhere.
@@ -199,13 +200,11 @@ def _blamed(error: Exception, columns: Sequence[Column]) -> dict[Column, str]:
     return {blamed[0]: _words(error)} if len(blamed) == 1 else {}
 
 
-def _search(
-    write: Callable[[Sequence[Column], str], None], columns: Sequence[Column], url: str
-) -> dict[Column, str]:
+def _search(write: Write, columns: Sequence[Column], url: str) -> dict[Column, str]:
     try:
         write(columns, url)
         return {}
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  # whatever it is, it is what becomes of the column
         if len(columns) == 1:
             return {columns[0]: _words(error)}
     finally:
@@ -242,15 +241,17 @@ def read_by_holdfast(
         if reader == "process":
             found, table = read_table(given, chosen)
             return table_found(table, names, found)
-        frame = spark.read.format("holdfast").options(**{**given, "reader": reader})
-        return spark_found((frame if chosen is None else frame.schema(chosen)).load(), names)
+        if chosen is None:
+            named = {"columns": ("id", *names)} if "columns" in given else {}
+            file_format = {} if own else {"file_format": dialect.format}
+            return spark_found(holdfast.read(spark, url, reader=reader, **named, **file_format), names)
+        assert reader == "python", "Spark's own reader gets its schema from the log only"
+        return spark_found(spark.read.format("holdfast").options(**given).schema(chosen).load(), names)
 
     return {by_name[name]: one for name, one in in_halves(list(by_name), read).items()}
 
 
-def read_by_spark(
-    spark: Any, frame: Any, columns: Sequence[Column], dialect: Dialect, url: str
-) -> dict[Column, Found]:
+def read_by_spark(spark: Any, frame: Any, columns: Sequence[Column], dialect: Dialect, url: str) -> dict[Column, Found]:
     """What stock Spark finds."""
     by_name = {column.name: column for column in columns}
     reader = spark.read.format(dialect.format).options(**dialect.reading)
@@ -258,13 +259,13 @@ def read_by_spark(
     def read(names: Sequence[str]) -> dict[str, Found]:
         # CSV goes by position, and Spark takes no schema with char(n).
         chosen = names if dialect.format != "csv" else list(by_name)
-        schema = StructType([_readable(field) for field in frame.select("id", *chosen).schema])
+        schema = StructType([readable(field) for field in frame.select("id", *chosen).schema])
         return spark_found((reader if dialect.typed else reader.schema(schema)).load(url), names)
 
     return {by_name[name]: one for name, one in in_halves(list(by_name), read).items()}
 
 
-def _readable(field: Any) -> Any:
+def readable(field: Any) -> Any:
     plain = type(field.dataType).__name__ in ("CharType", "VarcharType", "NullType")
     return StructField(field.name, StringType()) if plain else field
 
@@ -277,7 +278,7 @@ def read_by_others(
     fields = []
     for name in ("id", *by_name):
         try:
-            fields.append(arrow_schema(frame.select(name).schema).field(0))
+            fields.append(arrow_schema(nullable(frame.select(name).schema)).field(0))
         except HoldfastError:
             continue  # Arrow has no such type
     files = Files(_data_files(url), pa.schema(fields), list(by_name))
@@ -309,6 +310,7 @@ def survey(
     place: str,
     options: Mapping[str, object],
     *,
+    expected: Callable[[str, Column], Hashable | None],
     readers: Sequence[str] = ("process",),
     through_spark: bool = False,
 ) -> Outcomes:
@@ -317,28 +319,40 @@ def survey(
     Args:
         place: a directory; made.
         options: of Holdfast's writes.
+        expected: what to expect to be refused on a way that ends in ``-``, by the declaration that says so. Such
+            columns are tried alone: where trying is dear (another process), one for each declaration.
         readers: Holdfast's, see `read_by_holdfast`.
         through_spark: Holdfast's writes go through Spark's Python workers, else through this process.
     """
     found: Outcomes = {}
+
+    def both(writer: str, columns: list[Column], url: str, write: Write, *, dear: bool) -> None:
+        way = f"{writer}>{dialect.name}>-"
+        apart = {column: expected(way, column) for column in columns}
+        together = [column for column in columns if apart[column] is None]
+        refused = write_most(write, together, url)
+        for column in _representatives(apart) if dear else [one for one in columns if apart[one] is not None]:
+            refused[column] = write_most(write, [column], url + "-alone").get(column, "")
+        found.update({Cell(way, one): Outcome(error=text) for one, text in refused.items()})
+        left = [one for one in together if one not in refused]
+        if left:
+            found.update(_read_by_all(spark, data, left, dialect, url, readers, own=writer == "holdfast"))
+
     for number, columns in enumerate(_groups(data.columns, dialect)):
         if dialect.ours:
-            url = f"{place}/{number}-holdfast"
-            refused = written_by_holdfast(data, columns, dialect, url, options, through_spark=through_spark)
-            found |= {Cell(f"holdfast>{dialect.name}>-", one): Outcome(error=text) for one, text in refused.items()}
-            left = [one for one in columns if one not in refused]
-            if left:
-                found |= _read_by_all(spark, data, left, dialect, url, readers, own=True)
+            write = functools.partial(_write_ours, data, dialect, options, through_spark)
+            both("holdfast", columns, f"{place}/{number}-holdfast", write, dear=through_spark)
         if dialect.spark:
-            url = f"{place}/{number}-spark"
             for key, value in dialect.settings.items():
                 spark.conf.set(key, value)
-            refused = written_by_spark(data.frame, columns, dialect, url, {})
-            found |= {Cell(f"spark>{dialect.name}>-", one): Outcome(error=text) for one, text in refused.items()}
-            left = [one for one in columns if one not in refused]
-            if left:
-                found |= _read_by_all(spark, data, left, dialect, url, readers, own=False)
+            both(
+                "spark", columns, f"{place}/{number}-spark", functools.partial(_write_theirs, data, dialect), dear=True
+            )
     return found
+
+
+def _representatives(apart: Mapping[Column, Hashable | None]) -> list[Column]:
+    return list({declared: column for column, declared in apart.items() if declared is not None}.values())
 
 
 def _groups(columns: Sequence[Column], dialect: Dialect) -> list[list[Column]]:

@@ -24,7 +24,7 @@ class Kind:
         title: in the docs.
         type: what Spark calls it (`simpleString`).
         values: pairs of SQL and canonical text.
-        nested: False: tried as a column and in a struct only (it differs little from another kind that is tried in all).
+        nested: False: tried as a column and in a struct only (it differs little from a kind that is tried in all).
         key: whether Spark allows it as a map's key.
         partition: whether Spark allows it as a partition column.
     """
@@ -97,7 +97,24 @@ _NUMBERS = (
 
 
 # --- text and bytes ---------------------------------------------------------------------------------------------------
-_PLAIN = ("a", " a b ", "null", "NULL", "é", "🎈", "\u2028", "\ufeffx", "a\u0301", "#x", "1", "true", "-", "{}", "%2F", "a=b/c")
+_PLAIN = (
+    "a",
+    " a b ",
+    "null",
+    "NULL",
+    "é",
+    "🎈",
+    "\u2028",
+    "\ufeffx",
+    "a\u0301",
+    "#x",
+    "1",
+    "true",
+    "-",
+    "{}",
+    "%2F",
+    "a=b/c",
+)
 _MARKED = ('"', 'say "hi"', "'", "\\", "c:\\temp\\new", "ends\\", '\\"', "a,b", ";", "a\tb", '""', '",')
 _BROKEN = ("a\nb", "a\rb", "a\r\nb", "\n", "\r")
 
@@ -166,7 +183,13 @@ def _locals(*texts: str) -> tuple[tuple[str, str], ...]:
     return tuple((f"timestamp_ntz'{text.replace('T', ' ')}'", f"n:{_micros(text)}") for text in texts)
 
 
-_EARLY = ("0001-01-01T00:00:00", "1000-02-28T12:00:00", "1500-03-01T00:00:00.000001", "1582-10-04T23:59:59", "1582-10-10T00:00:00")
+_EARLY = (
+    "0001-01-01T00:00:00",
+    "1000-02-28T12:00:00",
+    "1500-03-01T00:00:00.000001",
+    "1582-10-04T23:59:59",
+    "1582-10-10T00:00:00",
+)
 _USUAL = (
     "1970-01-01T00:00:00",
     "2026-07-02T03:04:05.000006",
@@ -178,22 +201,58 @@ _USUAL = (
     "1900-01-01T00:00:00",
     "2261-12-31T23:59:59.999999",
 )
-_FRACTIONS = ("1969-12-31T23:59:59.999999", "1969-12-31T23:59:59.500000", "1960-01-01T00:00:00.000001", "1899-12-31T12:34:56.789")
-_OLD = ("1582-10-15T00:00:00", "1677-09-20T00:00:00", "1677-09-22T00:00:00", "1800-01-01T00:00:00", "1883-11-18T17:00:00")
+_FRACTIONS = (
+    "1969-12-31T23:59:59.999999",
+    "1969-12-31T23:59:59.500000",
+    "1960-01-01T00:00:00.000001",
+    "1899-12-31T12:34:56.789",
+)
+_OLD = (
+    "1582-10-15T00:00:00",
+    "1677-09-20T00:00:00",
+    "1677-09-22T00:00:00",
+    "1800-01-01T00:00:00",
+    "1883-11-18T17:00:00",
+)
 _LATE = ("2262-04-12T00:00:00", "9999-12-31T23:59:59.999999", "2500-01-01T00:00:00")
 _LOCAL_ONLY = ("2026-03-08T02:30:00", "2026-11-01T01:30:00")  # no such hour, and twice such an hour, in New York
 
 _TIMES = (
-    Kind(name="date", title="date", type="date", values=_days("1582-10-15", "1899-12-31", "1969-12-31", "1970-01-01", "2026-02-28", "2262-04-12", "9999-12-31")),
-    Kind(name="date_early", title="date before 1582-10-15", type="date", values=_days("0001-01-01", "1500-02-28", "1582-10-04", "1582-10-05", "1582-10-14")),
-    Kind(name="date_late", title="date outside of years 1 to 9999", type="date", values=_days(2_932_897, 106_751_000, -719_163)),
+    Kind(
+        name="date",
+        title="date",
+        type="date",
+        values=_days("1582-10-15", "1899-12-31", "1969-12-31", "1970-01-01", "2026-02-28", "2262-04-12", "9999-12-31"),
+    ),
+    Kind(
+        name="date_early",
+        title="date before 1582-10-15",
+        type="date",
+        values=_days("0001-01-01", "1500-02-28", "1582-10-04", "1582-10-05", "1582-10-14"),
+    ),
+    Kind(
+        name="date_late",
+        title="date outside of years 1 to 9999",
+        type="date",
+        values=_days(2_932_897, 106_751_000, -719_163),
+    ),
     Kind(name="instant", title="timestamp", type="timestamp", values=_instants(*_USUAL)),
     Kind(name="instant_old", title="timestamp before 1900", type="timestamp", values=_instants(*_OLD)),
-    Kind(name="instant_fraction", title="timestamp before 1970 with a fraction", type="timestamp", values=_instants(*_FRACTIONS)),
+    Kind(
+        name="instant_fraction",
+        title="timestamp before 1970 with a fraction",
+        type="timestamp",
+        values=_instants(*_FRACTIONS),
+    ),
     Kind(name="instant_early", title="timestamp before 1582-10-15", type="timestamp", values=_instants(*_EARLY)),
     Kind(name="instant_late", title="timestamp after 2262", type="timestamp", values=_instants(*_LATE)),
     Kind(name="local", title="timestamp_ntz", type="timestamp_ntz", values=_locals(*_USUAL, *_FRACTIONS, *_LOCAL_ONLY)),
-    Kind(name="local_far", title="timestamp_ntz before 1900 or after 2262", type="timestamp_ntz", values=_locals(*_EARLY, *_OLD, *_LATE)),
+    Kind(
+        name="local_far",
+        title="timestamp_ntz before 1900 or after 2262",
+        type="timestamp_ntz",
+        values=_locals(*_EARLY, *_OLD, *_LATE),
+    ),
     Kind(
         name="time",
         title="time(6)",

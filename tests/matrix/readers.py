@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import glob
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -37,13 +34,17 @@ class Found:
 
 # --- Spark ------------------------------------------------------------------------------------------------------------
 def shown(sql: str, kind: Any, depth: int = 0) -> str | None:
-    """SQL for a value of a type with all that Arrow does not have as marked text; None if there is nothing of the sort."""
+    """SQL for a value with all that Arrow does not have as marked text; None if there is nothing of the sort."""
     word = kind.simpleString()
     name = type(kind).__name__
     if name == "YearMonthIntervalType":
         return f"concat('{MARK}m:', cast(cast(cast({sql} as interval month) as int) as string))"
     if name in ("CalendarIntervalType", "VariantType", "GeometryType"):
-        text = {"C": f"'c:', cast({sql} as string)", "V": f"'v:', to_json({sql})", "G": f"'g:', lower(hex(st_asbinary({sql})))"}
+        text = {
+            "C": f"'c:', cast({sql} as string)",
+            "V": f"'v:', to_json({sql})",
+            "G": f"'g:', lower(hex(st_asbinary({sql})))",
+        }
         return f"concat('{MARK}', {text[name[0]]})"
     if name in ("CharType", "VarcharType"):
         return f"cast({sql} as string)"
@@ -53,7 +54,9 @@ def shown(sql: str, kind: Any, depth: int = 0) -> str | None:
         parts = [(one.name, shown(f"{sql}.`{one.name}`", one.dataType, depth), f"{sql}.`{one.name}`") for one in kind]
         if all(part is None for _, part, _ in parts):
             return None
-        return f"if({sql} is null, null, named_struct({', '.join(f'{n!r}, {part or same}' for n, part, same in parts)}))"
+        return (
+            f"if({sql} is null, null, named_struct({', '.join(f'{n!r}, {part or same}' for n, part, same in parts)}))"
+        )
     if name == "ArrayType":
         part = shown(f"x{depth}", kind.elementType, depth + 1)
         return part and f"transform({sql}, x{depth} -> {part})"
@@ -88,7 +91,7 @@ def in_halves(names: Sequence[str], read: Callable[[Sequence[str]], dict[str, Fo
         return {}
     try:
         return read(names)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  # whatever it is, it is what the reader makes of the column
         if len(names) == 1:
             return {names[0]: Found(error=_sentence(error))}
     middle = len(names) // 2
@@ -114,7 +117,7 @@ def table_found(table: Any, names: Sequence[str], schema: Any) -> dict[str, Foun
             continue
         try:
             found[name] = Found(kinds[name].simpleString(), canonical(table.column(name), kinds[name]))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  # whatever it is, it is what the reader makes of the column
             found[name] = Found(error=_sentence(error))
     return found
 
@@ -127,7 +130,7 @@ def _table_found(table: Any, names: Sequence[str], types: Mapping[str, str] | No
         try:
             column = table.column(name)
             found[name] = Found((types or {}).get(name, str(column.type)), canonical(column))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  # whatever it is, it is what the reader makes of the column
             found[name] = Found(error=_sentence(error))
     return found
 
@@ -190,8 +193,11 @@ def _pyarrow_csv(files: Files, names: Sequence[str]) -> Any:
     options = {
         "parse_options": pa.csv.ParseOptions(escape_char="\\", double_quote=False, newlines_in_values=True),
         "convert_options": pa.csv.ConvertOptions(
-            column_types=_typed(files, names), include_columns=list(names), strings_can_be_null=True,
-            quoted_strings_can_be_null=False, null_values=[""],
+            column_types=_typed(files, names),
+            include_columns=list(names),
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+            null_values=[""],
         ),
     }
     return pa.concat_tables([pa.csv.read_csv(path, **options) for path in files.paths])
@@ -214,7 +220,16 @@ def _pandas(read: Callable[[Any, str, Sequence[str]], Any]) -> Read:
 
 
 def _pandas_csv(pd: Any, path: str, names: Sequence[str]) -> Any:
-    return pd.read_csv(path, usecols=list(names), escapechar="\\", doublequote=False, dtype_backend="pyarrow", dtype="string[pyarrow]", keep_default_na=False, na_values=[""])
+    return pd.read_csv(
+        path,
+        usecols=list(names),
+        escapechar="\\",
+        doublequote=False,
+        dtype_backend="pyarrow",
+        dtype="string[pyarrow]",
+        keep_default_na=False,
+        na_values=[""],
+    )
 
 
 def _duckdb(function: str) -> Read:
@@ -272,7 +287,9 @@ READERS: tuple[Reader, ...] = (
                 lambda pd, path, names: pd.read_parquet(path, columns=list(names), dtype_backend="pyarrow")
             ),
             "orc": _pandas(lambda pd, path, names: pd.read_orc(path, columns=list(names), dtype_backend="pyarrow")),
-            "arrow": _pandas(lambda pd, path, names: pd.read_feather(path, columns=list(names), dtype_backend="pyarrow")),
+            "arrow": _pandas(
+                lambda pd, path, names: pd.read_feather(path, columns=list(names), dtype_backend="pyarrow")
+            ),
             "csv": _NO_TYPES,
             "json": _NO_TYPES,
             "avro": _NO_AVRO,
@@ -300,5 +317,8 @@ READERS: tuple[Reader, ...] = (
             "avro": _polars(lambda pl, path, names: pl.read_avro(path, columns=list(names))),
         },
     ),
-    Reader("fastavro", {"avro": _fastavro, **{name: "reads Avro only" for name in ("parquet", "orc", "arrow", "csv", "json")}}),
+    Reader(
+        "fastavro",
+        {"avro": _fastavro, **dict.fromkeys(("parquet", "orc", "arrow", "csv", "json"), "reads Avro only")},
+    ),
 )

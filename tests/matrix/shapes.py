@@ -1,4 +1,4 @@
-"""Null patterns and nestings: columns of a wide table as SQL over its base columns, and what has to be found in them."""
+"""Null patterns and nestings: columns of a wide table as SQL over base columns, and what has to be found in them."""
 
 from __future__ import annotations
 
@@ -72,30 +72,30 @@ NESTINGS: dict[str, Nesting] = {
             "plain",
             "column",
             lambda leaf, key, p: leaf,
-            lambda leaf, key, inner, outer, id: leaf,
+            lambda leaf, key, inner, outer, row: leaf,
             ("none", "some", "all", "first", "last"),
         ),
         Nesting(
             "struct",
             "struct",
             lambda leaf, key, p: _or_null(p.outer, f"named_struct('v', {leaf}, 'w', id)"),
-            lambda leaf, key, inner, outer, id: None if outer else {"v": leaf, "w": str(id)},
+            lambda leaf, key, inner, outer, row: None if outer else {"v": leaf, "w": str(row)},
             ("none", "some", "outer", "mixed"),
         ),
         Nesting(
             "struct2",
             "struct in a struct",
             lambda leaf, key, p: _or_null(
-                p.outer, f"named_struct('s', {_or_null(p.inner, f'named_struct(' + repr('v') + f', {leaf})')})"
+                p.outer, f"named_struct('s', {_or_null(p.inner, 'named_struct(' + repr('v') + f', {leaf})')})"
             ),
-            lambda leaf, key, inner, outer, id: None if outer else {"s": None if inner else {"v": leaf}},
+            lambda leaf, key, inner, outer, row: None if outer else {"s": None if inner else {"v": leaf}},
             ("none", "inner", "outer", "mixed"),
         ),
         Nesting(
             "array",
             "array",
             lambda leaf, key, p: _or_null(p.outer, f"slice(array({leaf}, {key}, {leaf}), 1, id % 4)"),
-            lambda leaf, key, inner, outer, id: None if outer else [leaf, key, leaf][: id % 4],
+            lambda leaf, key, inner, outer, row: None if outer else [leaf, key, leaf][: row % 4],
             ("none", "some", "mixed"),
         ),
         Nesting(
@@ -104,16 +104,16 @@ NESTINGS: dict[str, Nesting] = {
             lambda leaf, key, p: _or_null(
                 p.outer, f"map_filter(map('a', {leaf}, 'b\"', {key}), (k, v) -> k = 'a' or id % 3 = 0)"
             ),
-            lambda leaf, key, inner, outer, id: None
-            if outer
-            else [("s:a", leaf)] + ([('s:b"', key)] if id % 3 == 0 else []),
+            lambda leaf, key, inner, outer, row: (
+                None if outer else [("s:a", leaf)] + ([('s:b"', key)] if row % 3 == 0 else [])
+            ),
             ("none", "some", "mixed"),
         ),
         Nesting(
             "map_key",
             "map's key",
             lambda leaf, key, p: _or_null(p.outer, f"map({key}, id)"),
-            lambda leaf, key, inner, outer, id: None if outer else [("0.0" if key == "-0.0" else key, str(id))],
+            lambda leaf, key, inner, outer, row: None if outer else [("0.0" if key == "-0.0" else key, str(row))],
             ("none", "outer"),
         ),
         Nesting(
@@ -121,12 +121,12 @@ NESTINGS: dict[str, Nesting] = {
             "array of structs",
             lambda leaf, key, p: _or_null(
                 p.outer,
-                f"slice(array({_or_null(p.inner, f'named_struct(' + repr('v') + f', {leaf})')}, "
+                f"slice(array({_or_null(p.inner, 'named_struct(' + repr('v') + f', {leaf})')}, "
                 f"named_struct('v', {key})), 1, id % 3)",
             ),
-            lambda leaf, key, inner, outer, id: None
-            if outer
-            else [None if inner else {"v": leaf}, {"v": key}][: id % 3],
+            lambda leaf, key, inner, outer, row: (
+                None if outer else [None if inner else {"v": leaf}, {"v": key}][: row % 3]
+            ),
             ("none", "mixed"),
         ),
     )
@@ -163,19 +163,20 @@ def columns_of(kinds: Iterable[Kind] = KINDS, cells: dict[str, Sequence[str]] | 
     return found
 
 
-def _holds(condition: str, id: int, last: int) -> bool:
+def _holds(condition: str, row: int, last: int) -> bool:
     words = condition.replace(" = ", " == ").replace("false", "False")
-    return bool(eval(words, {"id": id, "last": last}))
+    return bool(eval(words, {"id": row, "last": last}))
 
 
 def expected(column: Column, rows: int) -> list[Any]:
     """What has to be found, in the order of `id`."""
     found = []
-    for id in range(rows):
-        text = column.kind.values[id % len(column.kind.values)][1]
+    for row in range(rows):
+        text = column.kind.values[row % len(column.kind.values)][1]
         key: Any = {"null": None}.get(text, text)
-        nulls = [_holds(one, id, rows - 1) for one in (column.pattern.leaf, column.pattern.inner, column.pattern.outer)]
-        found.append(column.nesting.make(None if nulls[0] else key, key, nulls[1], nulls[2], id))
+        pattern = column.pattern
+        nulls = [_holds(one, row, rows - 1) for one in (pattern.leaf, pattern.inner, pattern.outer)]
+        found.append(column.nesting.make(None if nulls[0] else key, key, nulls[1], nulls[2], row))
     return found
 
 

@@ -81,7 +81,9 @@ def jobs(draw: Any, most: int = 6) -> list[Job]:
     for _ in range(draw(st.integers(2, most))):
         odd = draw(st.integers(0, 9))
         if odd == 0:
-            file_format = draw(st.sampled_from([one for one in FORMATS if one != "csv" and not ("s" in types and one == "csv")]))
+            file_format = draw(
+                st.sampled_from([one for one in FORMATS if one != "csv" and not ("s" in types and one == "csv")])
+            )
             options = ()
         layout = tuple(reversed(partition_by)) if odd == 1 else partition_by[1:] if odd == 2 else partition_by
         if odd == 3 and file_format == "csv":

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
-__all__ = ["Job", "RefusedError", "Table", "after", "ddl", "json_type", "shown"]
+__all__ = ["Job", "RefusedError", "Table", "after", "ddl", "json_type", "plain", "shown"]
 
 Type = Any
 Fields = tuple[tuple[str, Type], ...]
@@ -162,6 +162,18 @@ def shown(row: Mapping[str, Any]) -> str:
         return str(value) if isinstance(value, Decimal) else value
 
     return repr(text({name.lower(): value for name, value in row.items()}))
+
+
+def plain(value: Any, kind: Type) -> Any:
+    """A value as Arrow gives it in the model's form: maps come as lists of pairs, and names count folded."""
+    if value is None or isinstance(kind, str):
+        return value
+    if kind[0] == "struct":
+        types = _folded(kind[1])
+        return {name.lower(): plain(one, types[name.lower()]) for name, one in value.items()}
+    if kind[0] == "array":
+        return [plain(one, kind[1]) for one in value]
+    return {key: plain(one, kind[1]) for key, one in value}
 
 
 # --- types in Spark's words -------------------------------------------------------------------------------------------
