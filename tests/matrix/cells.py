@@ -232,11 +232,10 @@ def read_by_holdfast(
     schema = None if own or dialect.typed else data.frame.select("id", *by_name).schema
 
     def read(names: Sequence[str]) -> dict[str, Found]:
-        chosen = None if schema is None else StructType([schema["id"], *(schema[name] for name in names)])
-        given = options if len(names) == len(by_name) else {**options, "columns": ",".join(("id", *names))}
-        if dialect.format == "csv":  # goes by position
-            chosen, given = schema, options
-        elif chosen is not None:
+        chosen, given = None, {**options, "columns": ",".join(("id", *names))}
+        if schema is not None:
+            chosen, given = _narrowed(schema, names, by_position=dialect.format == "csv"), options
+        elif len(names) == len(by_name):
             given = options
         if reader == "process":
             found, table = read_table(given, chosen)
@@ -249,6 +248,14 @@ def read_by_holdfast(
         return spark_found(spark.read.format("holdfast").options(**given).schema(chosen).load(), names)
 
     return {by_name[name]: one for name, one in in_halves(list(by_name), read).items()}
+
+
+def _narrowed(schema: Any, names: Sequence[str], *, by_position: bool) -> Any:
+    """The schema for a part of the columns; where they go by position the others are text, which fits any value."""
+    wanted = {"id", *names}
+    if not by_position:
+        return StructType([field for field in schema if field.name in wanted])
+    return StructType([field if field.name in wanted else StructField(field.name, StringType()) for field in schema])
 
 
 def read_by_spark(spark: Any, frame: Any, columns: Sequence[Column], dialect: Dialect, url: str) -> dict[Column, Found]:

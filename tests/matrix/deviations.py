@@ -6,6 +6,7 @@ A deviation that is declared here and does not occur fails the test, and so does
 
 from __future__ import annotations
 
+import base64
 import fnmatch
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -161,10 +162,6 @@ def _number(text: str) -> str:
     return text.partition(":")[2]
 
 
-def _no_zone(text: str) -> str:
-    return text.replace("t:", "n:", 1) if text.startswith("t:") else text
-
-
 def _variant(value: Any) -> Any:
     if isinstance(value, dict) and set(value) == {"value", "metadata"} and None not in value.values():
         value, metadata = (bytes.fromhex(value[name][2:]) for name in ("value", "metadata"))
@@ -176,6 +173,53 @@ def _vector(value: Any) -> Any:
     if isinstance(value, dict) and set(value) == {"type", "size", "indices", "values"}:
         return f"u:[{','.join(value['values'])}]"
     return value
+
+
+def _no_empty(text: str) -> str | None:
+    return None if text == "s:" else text
+
+
+def _trimmed(text: str) -> str:
+    # Of java.lang.String.trim: everything up to the blank.
+    return "s:" + text[2:].strip("".join(map(chr, range(0x21)))) if text.startswith("s:") else text
+
+
+def _trimmed_or_null(text: str) -> str | None:
+    return _no_empty(_trimmed(text))
+
+
+def _hex_text(text: str) -> str:
+    parts = [text[at : at + 2].upper() for at in range(2, len(text), 2)]
+    return "x:" + f"[{' '.join(parts)}]".encode().hex()
+
+
+def _base64(text: str) -> str:
+    return "x:" + base64.b64encode(bytes.fromhex(text[2:])).hex() if text.startswith("x:") else text
+
+
+def _moved(text: str, move: Callable[[int], int]) -> str:
+    word, _, number = text.partition(":")
+    return f"{word}:{move(int(number))}" if word in ("t", "n", "d", "i") else text
+
+
+def _millis(text: str) -> str:
+    return _moved(text, lambda number: number // 1000 * 1000)
+
+
+def _no_sign(text: str) -> str:
+    return _moved(text, lambda number: -number if -1_000_000 < number < 0 else number)
+
+
+def _after_epoch(text: str) -> str:
+    return _moved(text, lambda number: number + 1_000_000 if -1_000_000 < number < 0 else number)
+
+
+def _no_gap(text: str) -> str:
+    return _moved(text, lambda day: -141_427 if -141_437 <= day < -141_427 else day)
+
+
+def _variant_null(text: str) -> str:
+    return text
 
 
 # --- the table --------------------------------------------------------------------------------------------------------
@@ -214,38 +258,190 @@ _WRITTEN = (
     ),
 )
 
+
+def _held(dialects: tuple[str, ...], kinds: tuple[str, ...], words: str, why: str) -> Deviation:
+    return Deviation(tuple(f"holdfast>{one}>-" for one in dialects), kinds, Fails(words), why)
+
+
+_CUT = "Spark's writer cuts them to milliseconds unless timestampFormat says otherwise"
+_STRUCT = Reads("the struct below the type", seen=_vector, type=_VECTOR)
+_NO_INTERVAL = "PySpark has no Arrow type for it: `reader=native`, or read it as a string"
+_INSTANTS = ("instant*", "local*")
+_DEEP = ("struct*", "array*", "map*")
+
 _PARQUET = (
     _spark_refuses("parquet*", ("calendar",)),
     Deviation(
         _by("holdfast", "parquet", "DuckDB"),
         _DAYS,
         Reads("the number of microseconds", _number),
-        "Parquet has no such type",
+        "Parquet has no such type; pyarrow's own schema in the file tells pyarrow, pandas and polars",
     ),
     Deviation(
         _by("holdfast", "parquet", *_OTHERS),
         ("variant",),
         Reads("its two parts as a struct", seen=_variant),
-        "they know no VARIANT",
+        "no VARIANT",
     ),
-    Deviation(
-        _by("holdfast", "parquet", *_OTHERS),
-        ("udt",),
-        Reads("the struct below the type", seen=_vector),
-        "they do not know the type",
-    ),
-    Deviation(
-        _by("spark", "parquet*", "holdfast"),
-        ("udt",),
-        Reads("the struct below the type", seen=_vector, type=_VECTOR),
-        "the type's class is not loaded",
-    ),
+    Deviation(_by("holdfast", "parquet", *_OTHERS), ("udt",), _STRUCT, "they do not know the type"),
+    Deviation(_by("spark", "parquet*", "holdfast"), ("udt",), _STRUCT, "the type's class is not loaded"),
     Deviation(
         _by("spark", "parquet*", "holdfast"),
         (*_CHAR, *_MONTHS, "geometry"),
         Fails("leave it out with the option columns"),
-        "PySpark has no Arrow type for it; `reader=native` reads it",
+        "PySpark has no Arrow type for it: `reader=native` reads it",
     ),
 )
 
-DEVIATIONS: tuple[Deviation, ...] = (*_WRITTEN, *_PARQUET)
+_ORC = (
+    _spark_refuses("orc", ("calendar", "geometry", "variant", "void")),
+    _held(("orc",), ("string_ci",), "ORC keeps no collation", "ORC keeps no collation"),
+    _held(("orc",), ("time",), "ORC has no time of day", "cast it to a string"),
+    _held(("orc",), ("udt",), "keeps only the type below", "take its parts"),
+    _held(("orc",), ("variant",), "ORC has no VARIANT", "store to_json(column)"),
+    _held(("orc",), ("void",), "an ORC column has a type", "cast it to the type that it will have"),
+    Deviation(
+        _by("holdfast", "orc", "-"),
+        ("date_early",),
+        Fails("which Java's calendar leaves out", by_value=True),
+        "Java's ORC reader takes old dates for Julian ones, and has none from 1582-10-05 to 1582-10-14",
+    ),
+    Deviation(
+        _by("holdfast", "orc", "-"),
+        ("instant_early", "instant_old"),
+        Fails("ORC cannot hold instants before 1900", by_value=True),
+        "Java's ORC reader shifts them by what the session's zone was then",
+    ),
+    Deviation(
+        _by("holdfast", "orc", "pyarrow", "pandas"), _DAYS, Reads("the number of microseconds", _number), "no such type"
+    ),
+    Deviation(
+        _by("holdfast", "orc", "pyarrow", "pandas"),
+        ("local*",),
+        Reads("the number of microseconds", _number),
+        "stored as Spark stores it, as a number with Spark's type beside it",
+    ),
+    Deviation(
+        _by("holdfast", "orc", "pyarrow", "pandas"),
+        ("instant_late",),
+        Fails("out of range for nanosecond", by_value=True),
+        "they count ORC's instants in nanoseconds",
+    ),
+    Deviation(
+        _by("holdfast", "orc", "spark"),
+        (*tuple(one for one in (*_DAYS,) if one != "days*"), "days", "days_hours", "days_minutes"),
+        Reads("interval day to second", type="interval day to second"),
+        "the fields of the interval are not kept",
+    ),
+    Deviation(_by("spark", "orc", "holdfast", "spark"), _CHAR, Reads("string", type="string"), "Spark's files say so"),
+    Deviation(
+        _by("spark", "orc", "holdfast", "spark"),
+        ("string_ci",),
+        Reads("string", type="string"),
+        "Spark's ORC files keep no collation",
+    ),
+    Deviation(_by("spark", "orc", "holdfast", "spark"), ("udt",), _STRUCT, "Spark's files keep no more"),
+    Deviation(
+        _by("spark", "orc", "holdfast", "spark"),
+        ("date_early",),
+        Reads("1582-10-15 for 1582-10-05 to 1582-10-14", _no_gap),
+        "Spark writes ORC in Java's calendar, which leaves them out",
+    ),
+    Deviation(
+        _by("spark", "orc", "holdfast", "spark"),
+        ("instant_fraction",),
+        Reads("a second later in the last second before 1970", _after_epoch),
+        "Java's ORC writer",
+    ),
+    Deviation(
+        _by("spark", "orc", "holdfast"),
+        ("days", "days_*s", "hours*", "minutes*", "seconds"),
+        Reads("bigint", _number, type="bigint"),
+        "?",
+    ),
+    Deviation(_by("spark", "orc", "holdfast"), _MONTHS, Reads("int", _number, type="int"), "?"),
+    Deviation(_by("spark", "orc", "holdfast"), ("time",), Reads("bigint", _number, type="bigint"), "?"),
+)
+
+_CSV = (
+    Deviation(
+        _by("holdfast", "csv", "-"), ("*",), Fails("csv cannot hold this type"), "CSV has no nested values", _DEEP
+    ),
+    _spark_refuses("csv", ("*",), _DEEP),
+    _spark_refuses("csv", ("calendar", "geometry", "udt", "variant", "void")),
+    _held(("csv",), ("binary",), "CSV has text only", "store base64(column)"),
+    _held(("csv",), ("udt", "variant"), "csv cannot hold this type", "take its parts; store to_json(column)"),
+    _held(("csv", "json"), _DAYS, "has no length of time", "cast it to a string"),
+    _held(("csv", "json"), ("time",), "has no time of day", "cast it to a string"),
+    Deviation(
+        _by("holdfast", "csv", "spark"),
+        ("string_empty",),
+        Reads("null", _no_empty),
+        'Spark\'s CSV reader takes "" for null',
+    ),
+    Deviation(_by("*", "csv", "spark"), ("void",), Reads("string", type="string"), "Spark's CSV reader has no void"),
+    Deviation(_by("spark", "csv", "spark"), ("binary",), Reads("the text [FF 00]", _hex_text), "Spark's writer"),
+    Deviation(
+        _by("spark", "csv", "holdfast"),
+        ("binary",),
+        Fails("has no values"),
+        "Spark writes text that Spark does not read back",
+    ),
+    Deviation(_by("spark", "csv", "holdfast"), _MONTHS, Fails("no year-month interval to Python"), _NO_INTERVAL),
+    Deviation(_by("spark", "csv", "holdfast"), _CHAR, Fails("cannot leave Spark"), "read it as a string"),
+    Deviation(
+        _by("spark", "csv", "spark"), _CHAR, Reads("trimmed", _trimmed_or_null, type="string"), "Spark's writer trims"
+    ),
+    Deviation(
+        _by("spark", "csv", "spark"), ("seconds",), Reads("without a sign below a second", _no_sign), "Spark's parser"
+    ),
+    Deviation(_by("spark", "csv", "spark", "holdfast"), _INSTANTS, Reads("whole milliseconds", _millis), _CUT),
+    Deviation(
+        _by("spark", "csv", "holdfast", "spark"), ("string",), Reads("trimmed", _trimmed), "Spark's writer trims"
+    ),
+    Deviation(
+        _by("spark", "csv", "spark"),
+        ("string_empty", "string_lines", "string_zero"),
+        Reads("null for nothing but blanks", _trimmed_or_null),
+        'Spark\'s writer trims, its reader takes "" for null',
+    ),
+    Deviation(
+        _by("spark", "csv", "holdfast"),
+        ("string_lines", "string_zero"),
+        Reads('"" for nothing but blanks', _trimmed),
+        "Spark's writer trims",
+    ),
+)
+
+_JSON = (
+    _spark_refuses("json", ("calendar", "geometry")),
+    _held(("json",), ("variant",), "JSON keeps no types", "store to_json(column)"),
+    Deviation(_by("holdfast", "json", "pyarrow"), ("binary",), Reads("base64", _base64), "JSON has text only"),
+    Deviation(
+        _by("holdfast", "json", "pyarrow"),
+        ("date*", "float", "double"),
+        Fails("changed from number to string", by_value=True),
+        "pyarrow's reader takes no text for a date, nor for NaN and infinity",
+    ),
+    Deviation(_by("holdfast", "json", "pyarrow"), ("udt",), _STRUCT, "it does not know the type"),
+    Deviation(_by("*", "json", "spark"), ("void",), Reads("string", type="string"), "Spark's JSON reader has no void"),
+    Deviation(_by("spark", "json", "spark", "holdfast"), _INSTANTS, Reads("whole milliseconds", _millis), _CUT),
+    Deviation(
+        _by("spark", "json", "spark"), _CHAR, Reads("string", type="string"), "Spark's JSON reader has no char(n)"
+    ),
+    Deviation(
+        _by("spark", "json", "spark"), ("seconds",), Reads("without a sign below a second", _no_sign), "Spark's parser"
+    ),
+    Deviation(_by("spark", "json", "holdfast"), _CHAR, Fails("cannot leave Spark"), "read it as a string"),
+    Deviation(_by("spark", "json", "holdfast"), _MONTHS, Fails("no year-month interval to Python"), _NO_INTERVAL),
+    Deviation(_by("spark", "json", "holdfast"), (*_DAYS, "time", "variant"), Fails("not of the column's type"), "?"),
+    Deviation(
+        _by("spark", "json", "spark"),
+        ("variant",),
+        Reads("null inside arrays as VARIANT's null", _variant_null),
+        "?",
+        ("array*", "map*"),
+    ),
+)
+
+DEVIATIONS: tuple[Deviation, ...] = (*_WRITTEN, *_PARQUET, *_ORC, *_CSV, *_JSON)
