@@ -29,6 +29,7 @@ __all__ = [
     "Input",
     "Outcome",
     "Outcomes",
+    "narrowed",
     "outcome",
     "readable",
     "survey",
@@ -72,7 +73,7 @@ DIALECTS: dict[str, Dialect] = {
         Dialect("orc", "orc"),
         Dialect("csv", "csv", writing={"header": "true"}, reading=_LINES, typed=False, alone=_MANGLED),
         Dialect("json", "json", typed=False),
-        Dialect("avro", "avro", spark=False),
+        Dialect("avro", "avro", spark=False, alone=("date_*", "instant_*")),
         Dialect("arrow", "arrow", spark=False),
     )
 }
@@ -234,7 +235,7 @@ def read_by_holdfast(
     def read(names: Sequence[str]) -> dict[str, Found]:
         chosen, given = None, {**options, "columns": ",".join(("id", *names))}
         if schema is not None:
-            chosen, given = _narrowed(schema, names, by_position=dialect.format == "csv"), options
+            chosen, given = narrowed(schema, names, by_position=dialect.format == "csv"), options
         elif len(names) == len(by_name):
             given = options
         if reader == "process":
@@ -250,7 +251,7 @@ def read_by_holdfast(
     return {by_name[name]: one for name, one in in_halves(list(by_name), read).items()}
 
 
-def _narrowed(schema: Any, names: Sequence[str], *, by_position: bool) -> Any:
+def narrowed(schema: Any, names: Sequence[str], *, by_position: bool) -> Any:
     """The schema for a part of the columns; where they go by position the others are text, which fits any value."""
     wanted = {"id", *names}
     if not by_position:

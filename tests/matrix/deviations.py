@@ -218,13 +218,18 @@ def _no_gap(text: str) -> str:
     return _moved(text, lambda day: -141_427 if -141_437 <= day < -141_427 else day)
 
 
-def _variant_null(text: str) -> str:
-    return text
+def _null_to_none(text: str) -> str | None:
+    return None if text == "v:null" else text
+
+
+def _null_variant(value: Any) -> Any:
+    return [None if one == "v:null" else one for one in value] if isinstance(value, list) else value
 
 
 # --- the table --------------------------------------------------------------------------------------------------------
 _MONTHS = ("years*", "months")
 _DAYS = ("days*", "hours*", "minutes*", "seconds")
+_DAY_FIELDS = ("days", "days_hours", "days_minutes", "hours*", "minutes*", "seconds")  # all but day to second
 _CHAR = ("char", "varchar")
 _OTHERS = ("pyarrow", "pandas", "DuckDB", "polars", "fastavro")
 _VECTOR = "struct<type:tinyint,size:int,indices:array<int>,values:array<double>>"
@@ -250,6 +255,7 @@ _WRITTEN = (
     Deviation(
         ("holdfast>*>-",), _CHAR, Fails("cannot leave Spark"), "PySpark has no Arrow type for it: cast to string"
     ),
+    Deviation(_by("holdfast", "csv", "-"), ("*",), Fails("cannot hold"), "CSV has no nested values", _DEEP),
     Deviation(
         ("holdfast>*>-",),
         ("geometry",),
@@ -266,7 +272,7 @@ def _held(dialects: tuple[str, ...], kinds: tuple[str, ...], words: str, why: st
 _CUT = "Spark's writer cuts them to milliseconds unless timestampFormat says otherwise"
 _STRUCT = Reads("the struct below the type", seen=_vector, type=_VECTOR)
 _NO_INTERVAL = "PySpark has no Arrow type for it: `reader=native`, or read it as a string"
-_INSTANTS = ("instant*", "local*")
+_INSTANTS = ("instant", "instant_[efl]*", "local*")
 _DEEP = ("struct*", "array*", "map*")
 
 _PARQUET = (
@@ -329,7 +335,7 @@ _ORC = (
     ),
     Deviation(
         _by("holdfast", "orc", "spark"),
-        (*tuple(one for one in (*_DAYS,) if one != "days*"), "days", "days_hours", "days_minutes"),
+        _DAY_FIELDS,
         Reads("interval day to second", type="interval day to second"),
         "the fields of the interval are not kept",
     ),
@@ -355,12 +361,16 @@ _ORC = (
     ),
     Deviation(
         _by("spark", "orc", "holdfast"),
-        ("days", "days_*s", "hours*", "minutes*", "seconds"),
-        Reads("bigint", _number, type="bigint"),
-        "?",
+        (*_DAY_FIELDS, "time"),
+        Reads("the number that is stored", _number, type="bigint"),
+        "of Spark's types beside the columns only timestamp_ntz and interval day to second are known",
     ),
-    Deviation(_by("spark", "orc", "holdfast"), _MONTHS, Reads("int", _number, type="int"), "?"),
-    Deviation(_by("spark", "orc", "holdfast"), ("time",), Reads("bigint", _number, type="bigint"), "?"),
+    Deviation(
+        _by("spark", "orc", "holdfast"),
+        _MONTHS,
+        Reads("the number of months", _number, type="int"),
+        "PySpark has no Arrow type for it: `reader=native` reads it",
+    ),
 )
 
 _CSV = (
@@ -434,14 +444,84 @@ _JSON = (
     ),
     Deviation(_by("spark", "json", "holdfast"), _CHAR, Fails("cannot leave Spark"), "read it as a string"),
     Deviation(_by("spark", "json", "holdfast"), _MONTHS, Fails("no year-month interval to Python"), _NO_INTERVAL),
-    Deviation(_by("spark", "json", "holdfast"), (*_DAYS, "time", "variant"), Fails("not of the column's type"), "?"),
+    Deviation(
+        _by("spark", "json", "holdfast"),
+        (*_DAYS, "time", "variant"),
+        Fails("not of the column's type"),
+        "not read: read it as a string",
+    ),
     Deviation(
         _by("spark", "json", "spark"),
         ("variant",),
-        Reads("null inside arrays as VARIANT's null", _variant_null),
-        "?",
+        Reads("VARIANT's null for null", _null_to_none, seen=_null_variant),
+        "Spark's reader",
         ("array*", "map*"),
     ),
 )
 
-DEVIATIONS: tuple[Deviation, ...] = (*_WRITTEN, *_PARQUET, *_ORC, *_CSV, *_JSON)
+_AVRO = (
+    _held(("avro",), _DAYS, "Avro has no length of time", "cast it to a string"),
+    _held(("avro",), ("string_ci",), "Avro keeps no collation", "cast to string collate UTF8_BINARY"),
+    _held(("avro",), ("time",), "Spark has no times in Avro", "cast it to a string"),
+    _held(("avro",), ("udt",), "keeps only the type below", "take its parts"),
+    _held(("avro",), ("variant",), "Avro has no VARIANT", "store to_json(column)"),
+    Deviation(_by("holdfast", "avro", "-"), ("*",), Fails("string"), "Avro's maps have strings for keys", ("map_key",)),
+)
+
+_ARROW = (
+    Deviation(
+        _by("holdfast", "arrow", *_OTHERS),
+        ("variant",),
+        Reads("its two parts as a struct", seen=_variant),
+        "no VARIANT",
+    ),
+    Deviation(_by("holdfast", "arrow", *_OTHERS), ("udt",), _STRUCT, "they do not know the type"),
+)
+
+_PARTITIONS = (
+    Deviation(_by("holdfast", "partitions", "-"), ("string_ci",), Fails("by plain strings only"), "so does Spark"),
+    Deviation(_by("spark", "partitions", "-"), ("string_ci",), Fails("INVALID_PARTITION_COLUMN"), "Spark refuses it"),
+    Deviation(
+        _by("holdfast", "partitions", "-"),
+        ("string_empty",),
+        Fails("cannot tell an empty string from null"),
+        "Spark's directories do not tell it from null",
+    ),
+    Deviation(_by("spark", "partitions", "*"), ("string_empty",), Reads("null", _no_empty), "Spark's directories"),
+    Deviation(
+        _by("spark", "partitions", "-"), ("string_zero", "binary"), Fails("parquet"), "no file system takes the name"
+    ),
+    Deviation(
+        _by("holdfast", "partitions", "-"),
+        ("binary",),
+        Fails("a directory name cannot hold"),
+        "partition by hex(column)",
+    ),
+    Deviation(
+        _by("holdfast", "partitions", "-"),
+        (*_DAYS, "time"),
+        Fails("a directory name cannot hold"),
+        "the name would not say which fields it has; Spark cannot read a time back: cast to a string",
+    ),
+    Deviation(
+        _by("spark", "partitions", "*"),
+        _CHAR,
+        Reads("string", type="string"),
+        "read with the schema of Spark's own table",
+    ),
+    Deviation(
+        _by("spark", "partitions", "holdfast"),
+        (*_DAYS, "time"),
+        Fails("a partition directory's value"),
+        "not read: read it as a string",
+    ),
+    Deviation(_by("spark", "partitions", "holdfast"), _MONTHS, Fails("no year-month interval"), _NO_INTERVAL),
+    Deviation(
+        _by("spark", "partitions", "spark"),
+        ("seconds",),
+        Reads("without a sign below a second", _no_sign),
+        "Spark's parser",
+    ),
+)
+
+DEVIATIONS: tuple[Deviation, ...] = (*_WRITTEN, *_PARQUET, *_ORC, *_CSV, *_JSON, *_AVRO, *_ARROW, *_PARTITIONS)

@@ -8,7 +8,7 @@ from typing import Any
 
 from pyspark.sql.types import StructType
 
-from tests.matrix.cells import Cell, Input, Outcome, Outcomes, outcome, readable, write_most
+from tests.matrix.cells import Cell, Input, Outcome, Outcomes, narrowed, outcome, readable, write_most
 from tests.matrix.in_process import read_table, write_batches
 from tests.matrix.kinds import KINDS
 from tests.matrix.readers import Found, in_halves, spark_found, table_found
@@ -63,7 +63,7 @@ def _read(spark: Any, data: Input, columns: Sequence[Column], url: str, writer: 
     options = {"path": url, "timeZone": data.zone}
 
     def ours(names: Sequence[str]) -> dict[str, Found]:
-        chosen, table = read_table(options, None if writer == "holdfast" else schema)
+        chosen, table = read_table(options, None if writer == "holdfast" else narrowed(schema, names, by_position=True))
         return table_found(table, names, chosen)
 
     def theirs(names: Sequence[str]) -> dict[str, Found]:

@@ -214,7 +214,7 @@ def _pandas(read: Callable[[Any, str, Sequence[str]], Any]) -> Read:
         import pandas as pd
 
         frame = pd.concat([read(pd, path, names) for path in files.paths], ignore_index=True)
-        return pa.Table.from_pandas(frame[list(names)], preserve_index=False)
+        return pa.table({name: frame[name].array.__arrow_array__() for name in names})
 
     return whole
 
@@ -311,7 +311,7 @@ READERS: tuple[Reader, ...] = (
         {
             "parquet": _polars(lambda pl, path, names: pl.read_parquet(path, columns=list(names))),
             "orc": "has no ORC reader",
-            "arrow": _polars(lambda pl, path, names: pl.read_ipc(path, columns=list(names), memory_map=False)),
+            "arrow": _polars(lambda pl, path, names: pl.read_ipc(path, columns=list(names))),
             "csv": "has no escape character in its CSV reader",
             "json": _NO_TYPES,
             "avro": "has an Avro reader that panics on types that it does not know",
