@@ -227,6 +227,7 @@ def _null_variant(value: Any) -> Any:
 
 
 # --- the table --------------------------------------------------------------------------------------------------------
+_DEEP = ("struct*", "array*", "map*")
 _MONTHS = ("years*", "months")
 _DAYS = ("days*", "hours*", "minutes*", "seconds")
 _DAY_FIELDS = ("days", "days_hours", "days_minutes", "hours*", "minutes*", "seconds")  # all but day to second
@@ -273,7 +274,6 @@ _CUT = "Spark's writer cuts them to milliseconds unless timestampFormat says oth
 _STRUCT = Reads("the struct below the type", seen=_vector, type=_VECTOR)
 _NO_INTERVAL = "PySpark has no Arrow type for it: `reader=native`, or read it as a string"
 _INSTANTS = ("instant", "instant_[efl]*", "local*")
-_DEEP = ("struct*", "array*", "map*")
 
 _PARQUET = (
     _spark_refuses("parquet*", ("calendar",)),
