@@ -60,7 +60,8 @@ def test_avro_refuses_what_its_python_reader_cannot_take_back(kind: pa.DataType,
     number = 2_932_897 * day if late else -719_162 * day - 1
     schema = pa.schema([("s", pa.struct([("at", kind)]))])
     numbers = pa.array([0, number], pa.int32() if day == 1 else pa.int64())
-    rows = pa.record_batch([pa.StructArray.from_arrays([numbers.cast(kind)], fields=list(schema.field("s").type))], schema)
+    structs = pa.StructArray.from_arrays([numbers.cast(kind)], fields=list(schema.field("s").type))
+    rows = pa.record_batch([structs], schema)
     avro = get_format("avro")
     writer = avro.open_writer(io.BytesIO(), schema, avro.default_options)
     with pytest.raises(InvalidRequestError, match=r"years 1 to 9999: .*s\.at"):
