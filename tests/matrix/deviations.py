@@ -273,7 +273,7 @@ def _held(dialects: tuple[str, ...], kinds: tuple[str, ...], words: str, why: st
 _CUT = "Spark's writer cuts them to milliseconds unless timestampFormat says otherwise"
 _STRUCT = Reads("the struct below the type", seen=_vector, type=_VECTOR)
 _NO_INTERVAL = "PySpark has no Arrow type for it: `reader=native`, or read it as a string"
-_INSTANTS = ("instant", "instant_[efl]*", "local*")
+_INSTANTS = ("instant", "instant_bc", "instant_early", "instant_f*", "instant_late", "local*")  # some with micros
 
 _PARQUET = (
     _spark_refuses("parquet*", ("calendar",)),
@@ -314,9 +314,15 @@ _ORC = (
     ),
     Deviation(
         _by("holdfast", "orc", "-"),
-        ("instant_early", "instant_old"),
+        ("instant_early", "instant_old", "instant_bc"),
         Fails("ORC cannot hold instants before 1900", by_value=True),
         "Java's ORC reader shifts them by what the session's zone was then",
+    ),
+    Deviation(
+        _by("holdfast", "orc", "-"),
+        ("instant_fraction",),
+        Fails("the last second before 1970", by_value=True),
+        "the format takes them for fractions of the first second after it",
     ),
     Deviation(
         _by("holdfast", "orc", "pyarrow", "pandas"), _DAYS, Reads("the number of microseconds", _number), "no such type"
@@ -329,7 +335,7 @@ _ORC = (
     ),
     Deviation(
         _by("holdfast", "orc", "pyarrow", "pandas"),
-        ("instant_late",),
+        ("instant_late", "instant_far"),
         Fails("out of range for nanosecond", by_value=True),
         "they count ORC's instants in nanoseconds",
     ),
@@ -396,6 +402,9 @@ _CSV = (
         ("binary",),
         Fails("has no values"),
         "Spark writes text that Spark does not read back",
+    ),
+    Deviation(
+        _by("spark", "csv", "holdfast"), (*_DAYS, "time"), Fails("has no values"), "not read: read it as a string"
     ),
     Deviation(_by("spark", "csv", "holdfast"), _MONTHS, Fails("no year-month interval to Python"), _NO_INTERVAL),
     Deviation(_by("spark", "csv", "holdfast"), _CHAR, Fails("cannot leave Spark"), "read it as a string"),

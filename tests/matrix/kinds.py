@@ -12,7 +12,7 @@ import struct
 from dataclasses import dataclass
 from decimal import Decimal
 
-__all__ = ["KINDS", "Kind"]
+__all__ = ["GROUPS", "KINDS", "Kind"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -233,9 +233,15 @@ _TIMES = (
     Kind(name="date_bc", title="date before year 1", type="date", values=_days(-719_163, -719_527)),
     Kind(
         name="instant_far",
-        title="timestamp before year 1 or after 9999",
+        title="timestamp after 9999",
         type="timestamp",
-        values=_instants(253_402_300_800_000_000, -62_135_596_800_000_001, 8_210_266_876_799_123_456),
+        values=_instants(253_402_300_800_000_000, 8_210_266_876_799_123_456),
+    ),
+    Kind(
+        name="instant_bc",
+        title="timestamp before year 1",
+        type="timestamp",
+        values=_instants(-62_135_596_800_000_001, -62_150_000_000_000_000),
     ),
     Kind(name="instant", title="timestamp", type="timestamp", values=_instants(*_USUAL)),
     Kind(name="instant_old", title="timestamp before 1900", type="timestamp", values=_instants(*_OLD)),
@@ -379,3 +385,12 @@ _OTHERS = (
 )
 
 KINDS: tuple[Kind, ...] = (*_NUMBERS, *_TEXTS, *_TIMES, *_INTERVALS, *_OTHERS)
+
+_DAY_FIELDS = tuple(one.name for one in _INTERVALS if one.values[0][1].startswith("i:") and one.name != "days_seconds")
+GROUPS = {
+    "intervals of days to seconds": ("days_seconds", *_DAY_FIELDS),
+    "intervals of other fields between day and second": _DAY_FIELDS,
+    "intervals of years and months": tuple(one.name for one in _INTERVALS if one.values[0][1].startswith("m:")),
+    "char(n), varchar(n)": ("char", "varchar"),
+}
+"""Kinds that are told as one where all of them behave alike."""
