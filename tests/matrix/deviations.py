@@ -442,6 +442,18 @@ _JSON = (
         Fails("changed from number to string", by_value=True),
         "pyarrow's reader takes no text for a date, nor for NaN and infinity",
     ),
+    Deviation(
+        _by("holdfast", "csv", "pyarrow"),
+        ("date_late", "instant_far"),
+        Fails("conversion error", by_value=True),
+        "pyarrow's reader knows years of four digits",
+    ),
+    Deviation(
+        _by("holdfast", "json", "pyarrow"),
+        ("instant_far",),
+        Fails("couldn't parse", by_value=True),
+        "pyarrow's reader knows years of four digits",
+    ),
     Deviation(_by("holdfast", "json", "pyarrow"), ("udt",), _STRUCT, "it does not know the type"),
     Deviation(_by("*", "json", "spark"), ("void",), Reads("string", type="string"), "Spark's JSON reader has no void"),
     Deviation(_by("spark", "json", "spark", "holdfast"), _INSTANTS, Reads("whole milliseconds", _millis), _CUT),
@@ -469,6 +481,12 @@ _JSON = (
 )
 
 _AVRO = (
+    Deviation(
+        _by("holdfast", "avro", "-"),
+        ("date_late", "date_bc", "instant_far", "instant_bc"),
+        Fails("knows the years 1 to 9999", by_value=True),
+        "fastavro makes Python's dates of them",
+    ),
     _held(("avro",), _DAYS, "Avro has no length of time", "cast it to a string"),
     _held(("avro",), ("string_ci",), "Avro keeps no collation", "cast to string collate UTF8_BINARY"),
     _held(("avro",), ("time",), "Spark has no times in Avro", "cast it to a string"),
@@ -478,6 +496,13 @@ _AVRO = (
 )
 
 _ARROW = (
+    Deviation(
+        _by("holdfast", "arrow", "pandas"),
+        ("*",),
+        Fails("cannot be viewed as non-nullable", by_value=True),
+        "pandas takes a NOT NULL field below a null for an error",
+        ("struct",),
+    ),
     Deviation(
         _by("holdfast", "arrow", *_OTHERS),
         ("variant",),

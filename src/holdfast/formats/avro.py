@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from holdfast.errors import CorruptDataError, InvalidRequestError, UnsupportedError
 from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, RowFilter
-from holdfast.formats.columns import batch_of, finish, leaves, map_children, needed_schema, plain_batch, plain_schema
+from holdfast.formats.columns import batch_of, finish, map_children, needed_schema, plain_batch, plain_schema
 from holdfast.formats.options import choice, text
 from holdfast.formats.types import check_types, children, is_string
+from holdfast.formats.years import check_years
 
 __all__ = ["AVRO", "AvroOptions"]
 
@@ -159,26 +159,6 @@ def _with_maps(kind: pa.DataType) -> Callable[[Any], Any]:
     return lambda values: None if values is None else [element(value) for value in values]
 
 
-_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # 0001-01-01 and 9999-12-31
-_DAY_MICROS = 86_400_000_000
-
-
-def _check_years(batch: pa.RecordBatch) -> None:
-    """Avro holds any year, but fastavro makes Python's dates of them: one that it has not spoils the file."""
-    for field, column in zip(batch.schema, batch.columns, strict=True):
-        for path, leaf in leaves(field.name, column):
-            if not (pat.is_date32(leaf.type) or pat.is_timestamp(leaf.type)):
-                continue
-            day = 1 if pat.is_date32(leaf.type) else _DAY_MICROS
-            bounds = pc.min_max(leaf.cast(pa.int32() if day == 1 else pa.int64())).as_py()
-            if bounds["min"] is not None and not (
-                bounds["min"] >= _FIRST_DAY * day and bounds["max"] < (_LAST_DAY + 1) * day
-            ):
-                raise InvalidRequestError(
-                    "Avro's Python reader knows the years 1 to 9999: use parquet, or another value", column=path
-                )
-
-
 class _AvroWriter:
     def __init__(self, sink: ByteSink, schema: pa.Schema, options: AvroOptions) -> None:
         fastavro = _fastavro()
@@ -201,8 +181,8 @@ class _AvroWriter:
         return self._buffered
 
     def write(self, batch: pa.RecordBatch) -> None:
+        check_years("Avro's Python reader", batch)
         plain = plain_batch(batch, self._plain)
-        _check_years(plain)
         for row in pa.Table.from_batches([plain]).cast(self._numeric).to_pylist():
             self._writer.write({name: self._changes[name](value) for name, value in row.items()})
         self._buffered = min(self._buffered + plain.nbytes, _SYNC_BYTES)
