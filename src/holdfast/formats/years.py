@@ -1,4 +1,4 @@
-"""Years that Python has: 1 to 9999. Spark's dates and timestamps go further, as most formats do; readers in Python do not."""
+"""The years that Python has, 1 to 9999: Spark's dates and timestamps go further, as most formats do."""
 
 from __future__ import annotations
 
