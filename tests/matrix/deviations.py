@@ -300,6 +300,12 @@ _PARQUET = (
 )
 
 _ORC = (
+    Deviation(
+        _by("holdfast", "orc", "-"),
+        ("date_bc",),
+        Fails("before the year 1", by_value=True),
+        "Spark's ORC reader takes them for years after it",
+    ),
     _spark_refuses("orc", ("calendar", "geometry", "variant", "void")),
     _held(("orc",), ("string_ci",), "ORC keeps no collation", "ORC keeps no collation"),
     _held(("orc",), ("time",), "ORC has no time of day", "cast it to a string"),
@@ -433,6 +439,7 @@ _CSV = (
 )
 
 _JSON = (
+    Deviation(_by("spark", "json", "spark"), _CHAR, Fails("AS_STRING"), "Spark's reader takes no such schema", _DEEP),
     _spark_refuses("json", ("calendar", "geometry")),
     _held(("json",), ("variant",), "JSON keeps no types", "store to_json(column)"),
     Deviation(_by("holdfast", "json", "pyarrow"), ("binary",), Reads("base64", _base64), "JSON has text only"),
@@ -496,13 +503,6 @@ _AVRO = (
 )
 
 _ARROW = (
-    Deviation(
-        _by("holdfast", "arrow", "pandas"),
-        ("*",),
-        Fails("cannot be viewed as non-nullable", by_value=True),
-        "pandas takes a NOT NULL field below a null for an error",
-        ("struct",),
-    ),
     Deviation(
         _by("holdfast", "arrow", *_OTHERS),
         ("variant",),

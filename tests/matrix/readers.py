@@ -287,9 +287,7 @@ READERS: tuple[Reader, ...] = (
                 lambda pd, path, names: pd.read_parquet(path, columns=list(names), dtype_backend="pyarrow")
             ),
             "orc": _pandas(lambda pd, path, names: pd.read_orc(path, columns=list(names), dtype_backend="pyarrow")),
-            "arrow": _pandas(
-                lambda pd, path, names: pd.read_feather(path, columns=list(names), dtype_backend="pyarrow")
-            ),
+            "arrow": "takes a NOT NULL field below a null for an error in Arrow files (so read them with pyarrow)",
             "csv": _NO_TYPES,
             "json": _NO_TYPES,
             "avro": _NO_AVRO,
