@@ -6,10 +6,12 @@ import contextlib
 import dataclasses
 import itertools
 import json
+import os
 import pickle
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -142,6 +144,50 @@ def test_neighbours_while_a_job_runs(place: Place) -> None:
         assert contents(other) == expected("near")
         close(other)
     close(ctx)
+
+
+@pytest.mark.s3
+def test_directory_markers(moto: S3Options) -> None:
+    """Keys that S3 consoles, s3fs and S3A leave are no data, the destination's own and those of the log included."""
+    ctx = open_context(f"s3://{BUCKET}/marked/table", s3=moto, threads=8)
+    for folder in (
+        "",
+        "day=0/",
+        "day=9/",
+        "_holdfast/",
+        "_holdfast/log/",
+        "_holdfast/jobs/",
+        "_temporary/",
+        "day=0_$folder$",
+    ):
+        ctx.store.put(ctx.key(folder), b"")
+    run_job(ctx, "old", SaveMode.FAIL)
+    job = start(ctx, SaveMode.OVERWRITE)
+    for folder in (f"_holdfast/jobs/{job.job}/", f"_holdfast/jobs/{job.job}/attempts/"):
+        ctx.store.put(ctx.key(folder), b"")
+    assert TWO_PHASE.commit_job(ctx, job, run_tasks(ctx, job, "new"), TASKS).finished
+    assert sorted(ctx.store.get(ctx.key(file.path)) for file in read_snapshot(ctx).files) == expected("new")
+    assert verify(ctx).verified and recover(ctx).clean and pending(ctx) == []
+    assert [info.key for info in iter_objects(ctx.store, ctx.key("_holdfast/jobs/"))] == []
+    close(ctx)
+
+
+@pytest.mark.parametrize("linked", ["day=1", "_holdfast"])
+def test_a_part_of_the_destination_on_another_file_system(tmp_path: Path, linked: str) -> None:
+    """A link leads there: files are copied and then renamed, and overwritten like any others."""
+    memory = Path("/dev/shm")  # the one other file system that every Linux has
+    if not memory.is_dir() or memory.stat().st_dev == tmp_path.stat().st_dev:
+        pytest.skip("there is no second file system to link to")
+    with tempfile.TemporaryDirectory(dir=memory) as elsewhere:
+        (tmp_path / "table").mkdir()
+        (tmp_path / "table" / linked).symlink_to(elsewhere)
+        ctx = open_context(str(tmp_path / "table"))
+        run_job(ctx, "old")
+        assert contents(ctx) == expected("old")
+        run_job(ctx, "new", SaveMode.OVERWRITE)
+        assert contents(ctx) == expected("new") and verify(ctx).verified
+        assert len(os.listdir(elsewhere)) == (1 if linked == "_holdfast" else TASKS), "the log alone, or a file a task"
+        close(ctx)
 
 
 @pytest.mark.s3

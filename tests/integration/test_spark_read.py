@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import functools
 import math
 from collections.abc import Iterator
 from decimal import Decimal
@@ -22,6 +23,7 @@ from holdfast.commit.committers import TWO_PHASE
 from holdfast.errors import InvalidRequestError, NotFoundError
 from tests.integration.spark_session import visible
 
+read = functools.partial(holdfast.read, reader="python")  # Spark's own reader has tests of its own
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.filterwarnings("ignore"),  # PySpark's own imports warn; the subject here is the files
@@ -65,7 +67,7 @@ def test_every_type_comes_back(spark: SparkSession, tmp_path: Path, name: str) -
     ddl, rows = (NESTED, NESTED_ROWS) if name not in ("csv", "json") else (FLAT, FLAT_ROWS)
     df = holdable(spark.createDataFrame(rows, ddl), name)
     holdfast.write(df, target, file_format=name, header=True if name == "csv" else None)
-    found = holdfast.read(spark, target)
+    found = read(spark, target)
     assert found.schema == df.schema
     assert by_id(found) == by_id(df)
 
@@ -90,19 +92,19 @@ def test_a_codec_is_told_by_the_file_name(spark: SparkSession, tmp_path: Path, n
     df = spark.range(50).selectExpr("concat('line ', id) as value")
     holdfast.write(df, str(tmp_path / "t"), file_format=name, compression=codec)
     holdfast.write(df, str(tmp_path / "t"), file_format=name)
-    assert sorted(holdfast.read(spark, str(tmp_path / "t")).collect()) == sorted(df.union(df).collect())
+    assert sorted(read(spark, str(tmp_path / "t")).collect()) == sorted(df.union(df).collect())
 
 
 def test_options_of_the_write_serve_the_read(spark: SparkSession, tmp_path: Path) -> None:
     df = spark.createDataFrame([(1, "a;b"), (2, None)], "id long, s string")
     holdfast.write(df, str(tmp_path / "t"), file_format="csv", header=True, sep=";")
-    assert by_id(holdfast.read(spark, str(tmp_path / "t"))) == by_id(df)
+    assert by_id(read(spark, str(tmp_path / "t"))) == by_id(df)
 
 
 def test_directories_of_others_are_read(spark: SparkSession, tmp_path: Path) -> None:
     df = spark.range(100).selectExpr("id", "cast(id % 3 as int) as k", "cast(id % 2 as string) as s")
     df.write.partitionBy("k", "s").parquet(str(tmp_path / "t"))
-    found = holdfast.read(spark, str(tmp_path / "t"))
+    found = read(spark, str(tmp_path / "t"))
     assert found.dtypes == [("id", "bigint"), ("k", "int"), ("s", "int")]  # as Spark infers from directories
     assert [(row["id"], row["k"]) for row in by_id(found)] == [(i, i % 3) for i in range(100)]
 
@@ -116,13 +118,13 @@ def table(spark: SparkSession, tmp_path: Path) -> str:
 
 
 def test_columns_are_chosen(spark: SparkSession, table: str) -> None:
-    found = holdfast.read(spark, table, columns=["v", "id"])
+    found = read(spark, table, columns=["v", "id"])
     assert found.columns == ["v", "id"]
     assert by_id(found)[7] == ("v7", 7)
     assert spark.read.schema("v string").format("holdfast").load(table).count() == 1000
     assert spark.read.schema("v string, nope int").format("holdfast").load(table).filter("nope is null").count() == 1000
     with pytest.raises(InvalidRequestError, match="did you mean v"):
-        holdfast.read(spark, table, columns=["vv"])
+        read(spark, table, columns=["vv"])
 
 
 @pytest.mark.parametrize(
@@ -138,7 +140,7 @@ def test_columns_are_chosen(spark: SparkSession, table: str) -> None:
 def test_conditions_mean_what_sql_means(
     spark: SparkSession, table: str, filters: list[tuple[str, str, object]], condition: str
 ) -> None:
-    found = holdfast.read(spark, table, filters=filters)
+    found = read(spark, table, filters=filters)
     assert by_id(found) == by_id(spark.read.parquet(table).filter(condition).select(*found.columns))
 
 
@@ -147,14 +149,14 @@ def test_conditions_spare_files(spark: SparkSession, table: str) -> None:
     for path in visible(table):
         if not path.startswith("k=3/"):
             (Path(table) / path).write_bytes(b"not Parquet")
-    assert holdfast.read(spark, table, filters=[("k", "=", 3)]).count() == 200
+    assert read(spark, table, filters=[("k", "=", 3)]).count() == 200
 
 
 def test_one_frame_is_queried_twice_with_other_conditions(spark: SparkSession, table: str) -> None:
     """Spark's pushdown into Python sources would give the second query the first one's rows."""
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     try:
-        found = holdfast.read(spark, table)
+        found = read(spark, table)
         assert [found.filter("id < 10").count(), found.count(), found.filter("k = 2").count()] == [10, 1000, 200]
     finally:
         spark.conf.unset("spark.sql.python.filterPushdown.enabled")
@@ -184,7 +186,7 @@ def pushdown(spark: SparkSession) -> Iterator[None]:
     ],
 )
 def test_pushdown_that_was_asked_for_means_what_sql_means(spark: SparkSession, table: str, condition: str) -> None:
-    found = holdfast.read(spark, table, push_filters=True).filter(condition)
+    found = read(spark, table, push_filters=True).filter(condition)
     assert by_id(found) == by_id(spark.read.parquet(table).filter(condition).select(*found.columns))
 
 
@@ -193,13 +195,13 @@ def test_pushdown_spares_files(spark: SparkSession, table: str) -> None:
     for path in visible(table):
         if not path.startswith("k=3/"):
             (Path(table) / path).write_bytes(b"not Parquet")
-    assert holdfast.read(spark, table, push_filters=True).filter("k = 3").count() == 200
+    assert read(spark, table, push_filters=True).filter("k = 3").count() == 200
 
 
 @pytest.mark.usefixtures("pushdown")
 def test_the_flaw_that_keeps_pushdown_off(spark: SparkSession, table: str) -> None:
     """When this fails, Spark plans each query anew: make pushFilters the default for that version (decision 20)."""
-    found = holdfast.read(spark, table, push_filters=True)
+    found = read(spark, table, push_filters=True)
     assert [found.count(), found.filter("k = 2").count(), found.count()] == [1000, 200, 200]
 
 
@@ -215,12 +217,12 @@ def test_the_flaw_that_keeps_pushdown_off(spark: SparkSession, table: str) -> No
 )
 def test_a_wrong_read_is_refused(spark: SparkSession, table: str, options: dict[str, Any], sentence: str) -> None:
     with pytest.raises(InvalidRequestError, match=sentence):
-        holdfast.read(spark, table, **options)
+        read(spark, table, **options)
 
 
 def test_nothing_to_read(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match="there is nothing to read"):
-        holdfast.read(spark, str(tmp_path / "none"))
+        read(spark, str(tmp_path / "none"))
     with pytest.raises(PySparkException) as caught:
         spark.read.format("holdfast").load(str(tmp_path / "none"))
     assert len(str(caught.value).strip().splitlines()) == 2  # ours, and Spark's SQLSTATE
@@ -237,15 +239,15 @@ def test_a_job_under_way_is_not_seen(spark: SparkSession, table: str) -> None:
             path = f"k=0/{attempt.file_name('.parquet')}"
             attempt.open(path).write((Path(table) / visible(table)[0]).read_bytes())
             attempt.commit()
-        assert holdfast.read(spark, table).count() == 1000
+        assert read(spark, table).count() == 1000
         TWO_PHASE.abort_job(ctx, record)
     finally:
         ctx.store.close()
-    assert holdfast.read(spark, table).count() == 1000
+    assert read(spark, table).count() == 1000
 
 
 def test_many_small_files_share_a_task(spark: SparkSession, tmp_path: Path) -> None:
     df = spark.range(0, 100, 1, 1)
     holdfast.write(df, str(tmp_path / "t"), max_records_per_file=5)
-    found = holdfast.read(spark, str(tmp_path / "t"))
+    found = read(spark, str(tmp_path / "t"))
     assert (len(visible(tmp_path / "t")), found.rdd.getNumPartitions(), found.count()) == (20, 3, 100)

@@ -224,7 +224,7 @@ def test_a_known_stream_with_a_new_checkpoint(stream: Stream) -> None:
 def test_another_layout_is_refused(stream: Stream) -> None:
     stream.feed()
     holdfast.write(stream.spark.range(3).selectExpr("id", "cast(0 as int) k"), stream.url, partition_by="k")
-    assert "the destination is laid out otherwise" in failure(stream.start())
+    assert "the table is partitioned otherwise" in failure(stream.start())
 
 
 # --- failures ---------------------------------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ from tests.simulation.world import (
     TASKS,
     At,
     World,
+    allow_nesting,
     assert_settled,
     expected,
     interleavings,
@@ -383,8 +384,9 @@ def test_uploads_removed_by_a_foreign_hand() -> None:
 
 
 @pytest.mark.parametrize("publication", PUBLICATIONS)
-def test_job_in_a_destination_above_another(publication: str) -> None:
+def test_job_in_a_destination_above_another(publication: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """C7: jobs, aborts and recovery in ``out put/dataset1/`` while one of ``out put/`` writes there."""
+    allow_nesting(monkeypatch)
     parent = "out put/"
 
     def prepare(world: World) -> tuple[Callable[[CommitContext], object], Callable[[], object]]:
@@ -412,8 +414,9 @@ def test_job_in_a_destination_above_another(publication: str) -> None:
 
 
 @pytest.mark.parametrize("publication", PUBLICATIONS)
-def test_job_in_a_destination_below_another(publication: str) -> None:
+def test_job_in_a_destination_below_another(publication: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """C7: jobs, aborts and recovery in ``out put/`` while one runs below it: its uploads survive."""
+    allow_nesting(monkeypatch)
     parent = "out put/"
 
     def prepare(world: World) -> tuple[Callable[[CommitContext], object], Callable[[], object]]:

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+import pytest
+
 from holdfast.commit import (
     TWO_PHASE,
     CommitContext,
@@ -76,6 +78,12 @@ class At:
             self.fired = True
             self._action()
         return proceed()
+
+
+def allow_nesting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Destinations lie inside each other, as older data may: each job still has to leave the others alone (C7)."""
+    monkeypatch.setattr("holdfast.commit.job.refuse_nested", lambda ctx, **_options: None)
+    monkeypatch.setattr("holdfast.commit.replacement.refuse_inner", lambda ctx, folder: None)
 
 
 class SmallPages(InterceptedStore):

@@ -17,7 +17,7 @@ def require_anything(ctx: CommitContext) -> None:
         NotFoundError: check the url.
         InvalidRequestError: the destination is a file.
     """
-    if next(iter_objects(ctx.store, ctx.prefix, page_size=1), None) is not None:
+    if next(iter_objects(ctx.store, ctx.prefix, page_size=2), None) is not None:
         return
     if ctx.store.capabilities.multipart is not None and any(iter_uploads(multipart(ctx.store), ctx.prefix)):
         return

@@ -18,7 +18,7 @@ from holdfast.errors import InvalidRequestError
 from holdfast.formats import RowFilter, nearest
 from holdfast.spark.file_format import FormatChoice
 from holdfast.spark.options import parse_read_options
-from holdfast.table import DataFile, StoreFile, TableSchema, plan_splits, read_schema, read_split
+from holdfast.table import DataFile, StoreFile, TableSchema, first_with_rows, plan_splits, read_schema, read_split
 
 __all__ = ["FoundRows", "as_text", "as_value", "first_rows"]
 
@@ -62,7 +62,8 @@ def first_rows(
     given = {"path": ctx.url, **({"fileFormat": file_format} if file_format else {})}
     choice = FormatChoice.of(parse_read_options(given), snapshot)
     files = [DataFile(file.path, file.size_bytes) for file in snapshot.files]
-    table = read_schema(files, _opener(ctx), choice.settings(files[0].path, _SPLIT_BYTES))
+    first = first_with_rows(files)
+    table = read_schema(files, _opener(ctx), choice.settings(first.path if first else "", _SPLIT_BYTES))
     names = table.schema.names if columns is None else [_column(name, table.schema) for name in columns]
     filters = [_condition(text, table.schema) for text in conditions]
     batches = []

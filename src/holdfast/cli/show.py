@@ -105,7 +105,7 @@ def _load(where: str, reach: Reach) -> tuple[str, bytes]:
                 return key, ctx.store.get(key)
             except NotFoundError as error:
                 missing: HoldfastError = error
-        saved = next(iter_objects(ctx.store, ctx.key("summary-"), page_size=1), None)
+        saved = next(iter_objects(ctx.store, ctx.key("summary-"), page_size=2), None)
         if saved is not None:
             name = saved.key.rpartition("/")[2]
             raise NotFoundError(f"this is a directory of reports: name one of its files, such as {name}", url=ctx.url)

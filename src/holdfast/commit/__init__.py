@@ -19,7 +19,7 @@ from holdfast.commit.records import (
 )
 from holdfast.commit.recovery import recover
 from holdfast.commit.recovery_report import RecoveredJob, RecoveryReport
-from holdfast.commit.snapshot import Snapshot, VisibleFile, read_snapshot
+from holdfast.commit.snapshot import Instant, Snapshot, VisibleFile, read_instant, read_snapshot
 from holdfast.commit.task import TaskAttempt
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "Decision",
     "HadoopSettings",
     "History",
+    "Instant",
     "JobId",
     "JobOutcome",
     "JobRecord",
@@ -53,6 +54,7 @@ __all__ = [
     "get_committer",
     "open_context",
     "read_history",
+    "read_instant",
     "read_snapshot",
     "recover",
     "verify",

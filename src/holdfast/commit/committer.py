@@ -146,7 +146,8 @@ class Committer:
 
         Raises:
             UnsupportedError: the committer does not fit the store; says why, and which ones would.
-            InvalidRequestError: the committer has no such mode, or the destination is a file.
+            InvalidRequestError: the committer has no such mode, or the destination is a file, or lies inside another
+                one or around one.
             DestinationExistsError: mode ``fail`` and the destination holds data.
         """
         self.require_fit(ctx, mode)

@@ -27,6 +27,7 @@ __all__ = [
     "create_record",
     "files_only",
     "silent",
+    "table_in_the_way",
 ]
 
 Progress = Callable[[str, int, int], None]
@@ -50,13 +51,18 @@ def files_only(ctx: CommitContext, job: JobRecord, table: Mapping[str, object] |
         InvalidRequestError: it would add to one; readers of the table could not tell its files apart.
     """
     if table is not None and job.mode in (SaveMode.APPEND, SaveMode.OVERWRITE_PARTITIONS):
-        raise InvalidRequestError(
-            "the destination holds a table, and files of any kind would make it unreadable: write them elsewhere, add "
-            "rows with holdfast.write, or use mode overwrite",
-            url=ctx.url,
-            format=table.get("format"),
-        )
+        raise table_in_the_way(ctx, table)
     return None
+
+
+def table_in_the_way(ctx: CommitContext, table: Mapping[str, object]) -> InvalidRequestError:
+    """The refusal of a job of files that would add to a table."""
+    return InvalidRequestError(
+        "the destination holds a table, and files of any kind would make it unreadable: write them elsewhere, add rows "
+        "with holdfast.write, or replace the table with mode overwrite of committer two_phase",
+        url=ctx.url,
+        format=table.get("format"),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +110,8 @@ class CommitSettings:
         finish_attempts: how often the work after a decision is tried before it is left to the next job.
         allow_unfenced: accept a store without conditional writes. Two drivers of one job, or two jobs at the same
             moment, may then both believe that they decided.
+        check_nesting: look for destinations above and below before a job starts, and before a first job is decided.
+            Off only where nothing can be there, as in worlds of the checker, whose histories it would multiply.
         allow_unsafe: run committers that are here for comparison, and classic ones on stores that do not meet their
             needs.
         scratch_dir: directory of each machine where `staging-*` keeps a task's files; empty for the system's own.
@@ -121,6 +129,7 @@ class CommitSettings:
     conflict_attempts: int = 100
     finish_attempts: int = 4
     allow_unfenced: bool = False
+    check_nesting: bool = True
     allow_unsafe: bool = False
     scratch_dir: str = ""
     shared_dir: str = ""
@@ -157,6 +166,8 @@ class CommitContext:
         shared: directory that all machines of a job share, for `staging-*`.
         reports: where reports go besides ``_SUCCESS``.
         contract: what the decision asks before a job may change the destination's table.
+        partition: the directory in which a job of this kind puts the rows of a directory that is there: others name the
+            same partition otherwise, such as ``month=01`` for ``month=1``.
     """
 
     store: ObjectStore
@@ -171,6 +182,7 @@ class CommitContext:
     settings: CommitSettings = field(default_factory=CommitSettings)
     progress: Progress = silent
     contract: Contract = files_only
+    partition: Callable[[str], str] = str
 
     def __post_init__(self) -> None:
         # C7: "dataset1" must never reach into "dataset10".

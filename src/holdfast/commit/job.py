@@ -19,6 +19,7 @@ from holdfast.commit.ids import new_job_id
 from holdfast.commit.log import LogView, append_entry, find_decision, read_log, read_state, trim_log
 from holdfast.commit.manifests import ManifestCache, Prepared, check_messages, prepare_job, store_refs
 from holdfast.commit.measure import Measure
+from holdfast.commit.nesting import is_first, refuse_nested
 from holdfast.commit.publication import PUBLICATIONS, choose_publication
 from holdfast.commit.records import JobOutcome, JobRecord, Kind, LogEntry, LogState, SaveMode, TaskCommit, Totals
 from holdfast.commit.replacement import is_to_be_skipped, plan_replaced, refuse_file
@@ -52,7 +53,7 @@ def start_job(ctx: CommitContext, committer: str, mode: SaveMode, details: Mappi
 
     Raises:
         DestinationExistsError: mode ``fail`` and the destination holds data.
-        InvalidRequestError: the destination is a file.
+        InvalidRequestError: the destination is a file, or lies inside another one or around one.
         UnsupportedError: the store cannot keep the promise; says what is missing.
 
     Crash: at most a ``job.json``; `recover` removes it.
@@ -76,6 +77,7 @@ def describe_job(
     publication = choose_publication(ctx.store)
     view = view or read_log(ctx)
     refuse_file(ctx)
+    refuse_nested(ctx, first=is_first(ctx, view))
     if is_to_be_skipped(ctx, mode):
         return None
     return JobRecord(
@@ -193,6 +195,7 @@ def _decide(
     """
     token = ctx.ids.token()
     refs = store_refs(ctx, job, prepared, token)
+    refuse_nested(ctx, first=is_first(ctx, view), deciding=True)
     for attempt in range(ctx.settings.conflict_attempts):
         finish_earlier(ctx, view)
         state = read_state(ctx, view)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from holdfast.commit.ids import AttemptId, JobId, file_owner, is_job_id
 from holdfast.stores.base import ObjectInfo, ObjectStore, iter_objects
@@ -20,6 +20,7 @@ __all__ = [
     "intents",
     "is_hidden",
     "is_safe_path",
+    "iter_keys_below",
     "iter_visible",
     "job_dir",
     "job_of",
@@ -130,22 +131,42 @@ def is_safe_path(path: str) -> bool:
     return all(segment not in ("", ".", "..") for segment in segments) and "\0" not in path and not is_hidden(path)
 
 
-def iter_visible(store: ObjectStore, prefix: str) -> Iterator[tuple[str, ObjectInfo]]:
+def iter_visible(
+    store: ObjectStore, prefix: str, on_inner: Callable[[str], None] | None = None
+) -> Iterator[tuple[str, ObjectInfo]]:
     """Every object that a plain reader of the destination sees, as (relative path, info), without listing our own.
+
+    A key that ends in ``/`` is a directory's to a plain reader, also where it holds bytes.
 
     Args:
         prefix: key prefix of the destination, empty or ending in ``/``.
+        on_inner: told the folder of a destination inside this one, when the listing comes to a visible decision in its
+            log, unless a plain reader skips the folder.
     """
+    for info in _iter_below(store, prefix):
+        path = info.key[len(prefix) :]
+        if not is_hidden(path):
+            if path and not path.endswith("/"):
+                yield path, info
+        elif on_inner is not None and path.endswith(".visible"):
+            folder, found, _record = path.partition(LOG)
+            if found and folder.endswith("/") and not is_hidden(folder.rstrip("/")):
+                on_inner(prefix + folder)
+
+
+def iter_keys_below(store: ObjectStore, prefix: str) -> Iterator[str]:
+    """Every key below the destination, hidden ones too, without listing our own."""
+    return (info.key for info in _iter_below(store, prefix))
+
+
+def _iter_below(store: ObjectStore, prefix: str) -> Iterator[ObjectInfo]:
     ours = prefix + HOME
     for info in iter_objects(store, prefix):
         if info.key.startswith(ours):
             break
-        if not is_hidden(path := info.key[len(prefix) :]) and path:
-            yield path, info
+        yield info
     else:
         return
     # Our own folder may be large: go on behind it. Its names are "jobs", "log" and "writes", and "~" comes after all; a
     # name inside the folder is right under either order of listings (see ObjectStore.list_page).
-    for info in iter_objects(store, prefix, start_after=f"{ours}~"):
-        if not is_hidden(path := info.key[len(prefix) :]):
-            yield path, info
+    yield from iter_objects(store, prefix, start_after=f"{ours}~")

@@ -7,12 +7,14 @@ destination give the result of running one after the other in log order.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from holdfast.commit import layout
 from holdfast.commit.codec import decode_replaced, digest, encode_replaced
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import file_owner
 from holdfast.commit.manifests import Prepared
+from holdfast.commit.nesting import refuse_inner
 from holdfast.commit.records import JobRecord, ListRef, LogEntry, Replaced, SaveMode
 from holdfast.errors import CorruptDataError, DestinationExistsError, InvalidRequestError, NotFoundError
 from holdfast.stores.base import batched_keys
@@ -55,11 +57,11 @@ def is_to_be_skipped(ctx: CommitContext, mode: SaveMode) -> bool:
     return True
 
 
-def _scope(job: JobRecord, prepared: Prepared) -> Callable[[str], bool]:
+def _scope(ctx: CommitContext, job: JobRecord, prepared: Prepared) -> Callable[[str], bool]:
     if job.mode is SaveMode.OVERWRITE:
         return lambda path: True
     if job.mode is SaveMode.OVERWRITE_PARTITIONS:
-        return lambda path: path.rpartition("/")[0] in prepared.partitions
+        return lambda path: ctx.partition(path.rpartition("/")[0]) in prepared.partitions
     return lambda path: False
 
 
@@ -75,15 +77,15 @@ def plan_replaced(
 
     Raises:
         DestinationExistsError: the job adds a file under a name that is taken.
-        InvalidRequestError: a name would be a file and a directory at once.
+        InvalidRequestError: a name would be a file and a directory at once, or another destination lies inside.
     """
     if job.mode not in (SaveMode.OVERWRITE, SaveMode.OVERWRITE_PARTITIONS) and not prepared.chosen:
         return None, {}
-    in_scope = _scope(job, prepared)
+    in_scope = _scope(ctx, job, prepared)
     directories = _directories(prepared)
     files: list[Replaced] = []
     by_job: dict[str, tuple[int, int]] = {}
-    for path, info in layout.iter_visible(ctx.store, ctx.prefix):
+    for path, info in layout.iter_visible(ctx.store, ctx.prefix, partial(refuse_inner, ctx)):
         owner = file_owner(path)
         _refuse_clash(path, prepared, directories)
         if path in prepared.chosen:

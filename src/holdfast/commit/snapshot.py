@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from holdfast.commit import layout
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import JobId, file_owner
 from holdfast.commit.log import LogView, read_entry, read_log
 from holdfast.commit.manifests import iter_manifests, load_refs
+from holdfast.commit.nesting import refuse_inner
 from holdfast.commit.records import Kind, LogEntry
 from holdfast.commit.replacement import load_replaced
 from holdfast.errors import NotFoundError, UnavailableError
 
-__all__ = ["Snapshot", "VisibleFile", "read_snapshot"]
+__all__ = ["Instant", "Snapshot", "VisibleFile", "read_instant", "read_snapshot"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,44 @@ class Snapshot:
     table: Mapping[str, object] | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instant:
+    """What the log says at one moment. Two that are equal stand for one state of the destination's files.
+
+    Attributes:
+        head: newest decision, 0 if Holdfast never wrote here.
+        waiting: decisions whose files are not all visible, or whose replaced files may still be there.
+        table: as in `Snapshot`.
+    """
+
+    head: int
+    waiting: frozenset[int]
+    table: Mapping[str, object] | None
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether a plain listing shows whole jobs only, for as long as nothing new is decided."""
+        return not self.waiting
+
+
+def read_instant(ctx: CommitContext, attempts: int = 50) -> Instant:
+    """What the log says now; for who lists the files with another tool, and looks again afterwards.
+
+    Raises:
+        UnavailableError: jobs are decided faster than the log can be read. Repeat.
+        CorruptDataError: a log record cannot be read.
+    """
+    for _ in range(attempts):
+        view = read_log(ctx)
+        try:
+            unfinished = [read_entry(ctx, seq) for seq in view.unfinished]
+            waiting = frozenset(entry.seq for entry in unfinished if entry.kind is Kind.COMMIT)
+            return Instant(head=view.head, waiting=waiting, table=_table(ctx, view, unfinished))
+        except NotFoundError:
+            continue  # an entry was trimmed under our eyes: the log has moved
+    raise UnavailableError("jobs are decided faster than the log is read: read again", url=ctx.url)
+
+
 @dataclass(frozen=True, slots=True)
 class _Rule:
     hidden_jobs: frozenset[JobId]
@@ -55,6 +95,7 @@ def read_snapshot(ctx: CommitContext, attempts: int = 50) -> Snapshot:
     Raises:
         UnavailableError: jobs are decided faster than the destination can be listed. Repeat.
         CorruptDataError: a log record cannot be read.
+        InvalidRequestError: another destination lies inside this one.
     """
     for _ in range(attempts):
         view = read_log(ctx)  # outside: what is not found here is the bucket
@@ -63,7 +104,7 @@ def read_snapshot(ctx: CommitContext, attempts: int = 50) -> Snapshot:
             rule = _visibility(ctx, view, unfinished)
             files = tuple(
                 VisibleFile(path, info.size_bytes)
-                for path, info in layout.iter_visible(ctx.store, ctx.prefix)
+                for path, info in layout.iter_visible(ctx.store, ctx.prefix, partial(refuse_inner, ctx))
                 if path not in rule.hidden_paths and not _is_of(path, rule.hidden_jobs)
             )
             if _instant(read_log(ctx)) == _instant(view):

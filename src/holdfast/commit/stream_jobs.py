@@ -53,7 +53,7 @@ def plan_batch(
         view: the log, if the caller has just read it.
 
     Raises:
-        InvalidRequestError: another mode, or the destination is a file.
+        InvalidRequestError: another mode, or the destination is a file, or lies inside another one or around one.
         UnsupportedError: the store cannot keep the promise; says what is missing.
     """
     if mode not in (SaveMode.APPEND, SaveMode.OVERWRITE):

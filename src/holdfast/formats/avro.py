@@ -15,7 +15,15 @@ import pyarrow.types as pat
 
 from holdfast.errors import CorruptDataError, InvalidRequestError, UnsupportedError
 from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, RowFilter
-from holdfast.formats.columns import batch_of, finish, map_children, needed_schema, plain_batch, plain_schema
+from holdfast.formats.columns import (
+    batch_of,
+    cast_column,
+    finish,
+    map_children,
+    needed_schema,
+    plain_batch,
+    plain_schema,
+)
 from holdfast.formats.options import choice, text
 from holdfast.formats.types import check_types, children, is_string
 from holdfast.formats.years import check_years
@@ -183,7 +191,11 @@ class _AvroWriter:
     def write(self, batch: pa.RecordBatch) -> None:
         check_years("Avro's Python reader", batch)
         plain = plain_batch(batch, self._plain)
-        for row in pa.Table.from_batches([plain]).cast(self._numeric).to_pylist():
+        columns = [
+            column if column.type.equals(field.type) else cast_column(column, field)
+            for column, field in zip(plain.columns, self._numeric, strict=True)
+        ]
+        for row in batch_of(columns, self._numeric, plain.num_rows).to_pylist():
             self._writer.write({name: self._changes[name](value) for name, value in row.items()})
         self._buffered = min(self._buffered + plain.nbytes, _SYNC_BYTES)
 

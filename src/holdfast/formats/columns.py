@@ -14,6 +14,7 @@ from holdfast.formats.types import children
 
 __all__ = [
     "batch_of",
+    "cast_column",
     "conform",
     "finish",
     "leaves",
@@ -28,8 +29,9 @@ def leaves(path: str, array: Any) -> Iterator[tuple[str, Any]]:
     """The leaf columns below a column, named as in Parquet, with their values."""
     kind = array.type
     if pat.is_map(kind):
-        yield from leaves(f"{path}.key_value.{kind.key_field.name}", array.keys)
-        yield from leaves(f"{path}.key_value.{kind.item_field.name}", array.items)
+        entries = array.cast(pa.list_(kind.field(0))).flatten()  # `keys` would be those of rows before and after, too
+        yield from leaves(f"{path}.key_value.{kind.key_field.name}", entries.field(0))
+        yield from leaves(f"{path}.key_value.{kind.item_field.name}", entries.field(1))
     elif pat.is_list(kind) or pat.is_large_list(kind):
         yield from leaves(f"{path}.list.element", array.flatten())
     elif pat.is_struct(kind):
@@ -54,8 +56,8 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
 
 def map_children(kind: pa.DataType, change: Callable[[pa.Field], pa.Field]) -> pa.DataType:
     """A nested type with each field right below it changed; lists of fixed size become plain lists."""
-    if pat.is_map(kind):
-        return pa.map_(change(kind.key_field), change(kind.item_field))
+    if pat.is_map(kind):  # keys are never null
+        return pa.map_(change(kind.key_field).with_nullable(False), change(kind.item_field))
     if pat.is_large_list(kind):
         return pa.large_list(change(kind.value_field))
     if pat.is_fixed_size_list(kind) or pat.is_list(kind):
@@ -88,22 +90,42 @@ def plain_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
             "a batch has other columns than its file: pass batches of one schema", columns=batch.schema.names
         )
     columns = [
-        column if column.type.equals(field.type) else _cast(column, field)
+        column if column.type.equals(field.type) else cast_column(column, field)
         for column, field in zip(batch.columns, schema, strict=True)
     ]
     return batch_of(columns, schema, batch.num_rows)
 
 
-def _cast(column: Any, field: pa.Field) -> Any:
+def cast_column(column: Any, field: pa.Field) -> Any:
     """The column in the field's type; a value that does not fit is an error, never a null or a rounded value."""
     try:
-        return column.cast(field.type)
+        if not pat.is_nested(field.type):
+            return column.cast(field.type)
+        # Arrow will not cast what is nullable into what is not, not even where there is no null.
+        return _labelled(column.cast(map_children(field.type, _nullable)), field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise InvalidRequestError(
             "a value does not fit the column's type: cast or round the column first",
             column=field.name,
             type=str(field.type),
         ) from error
+
+
+def _nullable(field: pa.Field) -> pa.Field:
+    return pa.field(field.name, map_children(field.type, _nullable))
+
+
+def _labelled(array: Any, kind: pa.DataType) -> Any:
+    """The array in a type that differs in names and nullability of its nested fields alone."""
+    if array.type.equals(kind):
+        return array
+    if array.offset:
+        array = pa.concat_arrays([array])
+    own, below = 2, [array.values] if pat.is_list(kind) or pat.is_map(kind) or pat.is_large_list(kind) else []
+    if pat.is_struct(kind):
+        own, below = 1, [array.field(index) for index in range(kind.num_fields)]
+    fields = [_labelled(child, field.type) for child, field in zip(below, children(kind), strict=True)]
+    return pa.Array.from_buffers(kind, len(array), array.buffers()[:own], children=fields)
 
 
 def needed_schema(schema: pa.Schema, columns: Sequence[str], row_filter: RowFilter | None) -> pa.Schema:
@@ -145,7 +167,9 @@ def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
             columns.append(pa.nulls(batch.num_rows, field.type))
         else:
             column = batch.column(index)
-            columns.append(column if column.type.equals(field.type) else _cast(_spelled(column, field.type), field))
+            if not column.type.equals(field.type):
+                column = cast_column(_spelled(column, field.type), field)
+            columns.append(column)
     return batch_of(columns, schema, batch.num_rows)
 
 

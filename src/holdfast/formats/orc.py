@@ -1,8 +1,11 @@
 """ORC through pyarrow.
 
 Local timestamps and intervals are stored as Spark stores them: whole microseconds with Spark's type as an attribute.
-pyarrow writes instants before 1970 with a fraction of a second, and reads instants outside of 1677-2262, wrongly;
-Java's ORC reader takes dates before 1582 for Julian ones. Such values are refused rather than changed.
+What pyarrow would change on the way is put right around it: nested nulls (`orc_arrays`), fractions of a second before
+1970 and the calendar of dates (`orc_output`), instants of any year and zone when reading (`orc_instants`). Refused are
+instants before 1900, because Spark's reader moves them by what its own time zone's clock was off by then (unless told
+that readers are in UTC), fractions of the last second before 1970, which the format takes for those of the first second
+after it, and the ten days that the Julian calendar was behind in 1582.
 
 Memory: rows are collected into batches of about 64 Ki before they go to the encoder, which holds one stripe (64 MiB).
 """
@@ -16,15 +19,16 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.orc as pa_orc
 import pyarrow.types as pat
 
-from holdfast.errors import CorruptDataError, InvalidRequestError
+from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, RowFilter
 from holdfast.formats.buffer import BatchBuffer
-from holdfast.formats.columns import finish, leaves, map_children, needed_schema, plain_batch, plain_schema
-from holdfast.formats.files import input_file, output_stream
+from holdfast.formats.columns import conform, finish, leaves, map_children, needed_schema, plain_batch, plain_schema
 from holdfast.formats.options import choice
+from holdfast.formats.orc_arrays import NTZ, SPARK_TYPE, holds, split_instants, stored_table
+from holdfast.formats.orc_instants import open_orc
+from holdfast.formats.orc_output import OrcOutput
 from holdfast.formats.types import check_types
 
 __all__ = ["ORC", "OrcOptions"]
@@ -39,9 +43,12 @@ class OrcOptions(FormatOptions):
 
     Attributes:
         compression: codec as pyarrow names it; zstd is Spark 4's default.
+        old_instants: what becomes of instants before 1900: ``refuse``, or ``utc`` for readers whose JVM is in UTC.
+            Spark's ORC reader moves them in other time zones.
     """
 
     compression: str = "zstd"
+    old_instants: str = "refuse"
 
 
 _CODECS = {
@@ -55,70 +62,99 @@ _CODECS = {
 
 
 # --- types ------------------------------------------------------------------------------------------------------------
-_SPARK_TYPE = b"spark.sql.catalyst.type"
-_NTZ, _INTERVAL = b"timestamp_ntz", b"interval day to second"
-
-
-def _stored_field(field: pa.Field) -> pa.Field:
-    """The field as it is stored: ORC has no local timestamps as Spark understands them, and no intervals."""
-    kind = field.type
-    if pat.is_timestamp(kind) and kind.tz is None:
-        return pa.field(field.name, pa.int64(), field.nullable, {_SPARK_TYPE: _NTZ})
-    if pat.is_duration(kind):
-        return pa.field(field.name, pa.int64(), field.nullable, {_SPARK_TYPE: _INTERVAL})
-    return pa.field(field.name, map_children(kind, _stored_field), field.nullable)
-
-
 def _logical_field(field: pa.Field) -> pa.Field:
-    """The inverse of `_stored_field`."""
-    spark_type = (field.metadata or {}).get(_SPARK_TYPE)
-    if spark_type == _NTZ:
-        return pa.field(field.name, pa.timestamp("us"), field.nullable)
-    if spark_type == _INTERVAL:
-        return pa.field(field.name, pa.duration("us"), field.nullable)
-    return pa.field(field.name, map_children(field.type, _logical_field), field.nullable)
+    """The inverse of `stored_field`, for files of Spark too."""
+    spark_type = (field.metadata or {}).get(SPARK_TYPE, b"")
+    if spark_type == NTZ:
+        kind = pa.timestamp("us")
+    elif spark_type.startswith((b"interval year", b"interval month")):
+        raise UnsupportedError(
+            "year-month intervals of ORC files cannot be read here: read them with spark.read.orc", column=field.name
+        )
+    elif spark_type.startswith(b"interval "):
+        kind = pa.duration("us")
+    elif spark_type.startswith(b"time("):
+        kind = pa.time64("ns")
+    elif pat.is_timestamp(field.type):
+        kind = pa.timestamp("us", "UTC")
+    else:
+        kind = map_children(field.type, _logical_field)
+    return pa.field(field.name, kind, field.nullable)
 
 
-_GREGORIAN = datetime.date(1582, 10, 15)
-_FIRST, _LAST = datetime.datetime(1677, 9, 22), datetime.datetime(2262, 4, 11)
+_GREGORIAN, _LOST_FROM = datetime.date(1582, 10, 15), datetime.date(1582, 10, 5)
+_FIRST_US = -2_208_988_800_000_000  # 1900-01-01
+_GREGORIAN_US, _LOST_FROM_US = -12_219_292_800_000_000, -12_220_156_800_000_000
+_LOST_US = (-999_000, -1)  # the second before 1970, from its first millisecond on
 
 
-def _check_values(table: pa.Table) -> None:
-    for field, column in zip(table.schema, table.columns, strict=True):
-        for chunk in column.chunks:
-            for path, leaf in leaves(field.name, chunk):
-                if pat.is_timestamp(leaf.type) and leaf.type.tz is not None:
-                    _check_instants(path, leaf)
-                elif pat.is_date(leaf.type) and pc.any(pc.less(leaf, _GREGORIAN)).as_py():
-                    raise InvalidRequestError("ORC cannot hold dates before 1582-10-15: use parquet", column=path)
+def _lost_days(path: str) -> InvalidRequestError:
+    return InvalidRequestError(
+        "ORC cannot hold 1582-10-05 to 1582-10-14, which Java's calendar leaves out: use parquet", column=path
+    )
 
 
-def _check_instants(path: str, leaf: Any) -> None:
-    bounds = pc.min_max(leaf.cast(pa.timestamp("us"))).as_py()
-    if bounds["min"] is None:
-        return
-    if bounds["min"] < _FIRST or bounds["max"] > _LAST:
-        raise InvalidRequestError("ORC cannot hold instants outside of 1677-2262: use parquet", column=path)
-    if bounds["min"] < datetime.datetime(1970, 1, 1):
-        micros = leaf.cast(pa.int64())
-        early = pc.filter(micros, pc.less(micros, 0))
-        whole = pc.equal(pc.multiply(pc.divide(early, 1_000_000), 1_000_000), early)
-        if not pc.all(whole).as_py():
+def _is_counted(kind: pa.DataType) -> bool:
+    return bool(pat.is_timestamp(kind) or pat.is_date(kind))
+
+
+@dataclass(slots=True)
+class _Needs:
+    """What the values written so far ask of a file."""
+
+    holds_old_instants: bool
+    proleptic: bool = False
+    split: bool = False
+
+    def look_at(self, table: pa.Table) -> None:
+        """Note what a stored table needs; a value that no reader would give back is refused."""
+        for field, column in zip(table.schema, table.columns, strict=True):
+            for chunk in column.chunks if holds(field.type, _is_counted) else []:
+                for path, leaf in leaves(field.name, chunk):
+                    if pat.is_timestamp(leaf.type):
+                        self._look_at_instants(path, leaf.cast(pa.int64()))
+                    elif pat.is_date(leaf.type):
+                        self._look_at_dates(path, leaf)
+
+    def _look_at_dates(self, path: str, dates: Any) -> None:
+        old = pc.filter(dates, pc.less(dates, _GREGORIAN))
+        self.proleptic = self.proleptic or len(old) > 0
+        if pc.any(pc.greater_equal(old, _LOST_FROM)).as_py():
+            raise _lost_days(path)
+
+    def _look_at_instants(self, path: str, micros: Any) -> None:
+        least = pc.min(micros).as_py()
+        if least is None or least >= 0:
+            return
+        if least < _FIRST_US and not self.holds_old_instants:
             raise InvalidRequestError(
-                "ORC cannot hold fractions of a second before 1970: use parquet, or truncate the column", column=path
+                "ORC cannot hold instants before 1900 for readers in every time zone: use parquet, or oldInstants=utc",
+                column=path,
             )
+        early = pc.filter(micros, pc.less(micros, 0))
+        if least < _GREGORIAN_US:
+            self.proleptic = True
+            lost = pc.and_(pc.greater_equal(early, _LOST_FROM_US), pc.less(early, _GREGORIAN_US))
+            if pc.any(lost).as_py():
+                raise _lost_days(path)
+        first, last = _LOST_US
+        if pc.any(pc.and_(pc.greater_equal(early, first), pc.less_equal(early, last))).as_py():
+            raise InvalidRequestError(
+                "ORC cannot hold fractions of the last second before 1970: use parquet, or truncate the column",
+                column=path,
+            )
+        whole = pc.equal(pc.multiply(pc.divide(early, 1_000_000), 1_000_000), early)
+        self.split = self.split or not pc.all(whole).as_py()
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
 class _OrcWriter:
     def __init__(self, sink: ByteSink, schema: pa.Schema, options: OrcOptions) -> None:
         self._plain = plain_schema(schema)
-        self._stored = pa.schema([_stored_field(field) for field in self._plain])
         self._buffer = BatchBuffer(self._plain)
         self._stripe_bytes = 0  # decoded bytes given to the encoder since it can last have ended a stripe
-        self._writer = pa_orc.ORCWriter(
-            output_stream(sink), compression=options.compression, stripe_size=_STRIPE_BYTES, file_version="0.12"
-        )
+        self._output = OrcOutput(sink, options.compression, _STRIPE_BYTES)
+        self._needs = _Needs(options.old_instants == "utc")
         self._empty = True
 
     @property
@@ -127,32 +163,31 @@ class _OrcWriter:
 
     def write(self, batch: pa.RecordBatch) -> None:
         self._buffer.add(plain_batch(batch, self._plain))
-        if self._buffer.rows >= _WRITE_ROWS:
+        # A stripe that has to be split is written whole, so it is given more rows.
+        enough = self._buffer.bytes >= _STRIPE_BYTES if self._needs.split else self._buffer.rows >= _WRITE_ROWS
+        if enough:
             self._flush()
 
     def close(self) -> None:
         if self._buffer.rows or self._empty:
             self._flush()
-        self._writer.close()
+        self._output.close(self._needs.proleptic)
 
     def _flush(self) -> None:
-        self._stripe_bytes = (self._stripe_bytes + self._buffer.bytes) % _STRIPE_BYTES
-        table = self._buffer.take()
-        _check_values(table)
-        self._writer.write(table.cast(self._stored))
+        added = self._stripe_bytes + self._buffer.bytes
+        table = stored_table(self._buffer.take())
+        self._needs.look_at(table)
+        if self._needs.split:
+            self._output.write_split(*split_instants(table))
+        else:
+            self._output.write(table)
+        self._stripe_bytes = 0 if self._needs.split else added % _STRIPE_BYTES
         self._empty = False
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
-def _open_file(source: BinaryIO) -> Any:
-    try:
-        return pa_orc.ORCFile(input_file(source))
-    except (pa.ArrowInvalid, OSError) as error:
-        raise CorruptDataError("not an ORC file: check what was put there and when") from error
-
-
 def _read_schema(source: BinaryIO, options: OrcOptions) -> pa.Schema:
-    return plain_schema(pa.schema([_logical_field(field) for field in _open_file(source).schema]))
+    return plain_schema(pa.schema([_logical_field(field) for field in open_orc(source).schema]))
 
 
 def _read_batches(
@@ -163,12 +198,13 @@ def _read_batches(
     options: OrcOptions,
     row_groups: Sequence[int] | None,
 ) -> Iterator[pa.RecordBatch]:
-    file = _open_file(source)
+    rows = open_orc(source)
     needed = needed_schema(schema, columns, row_filter)
     wanted = {name.lower() for name in needed.names}
-    found = [name for name in file.schema.names if name.lower() in wanted] or file.schema.names[:1]
-    for stripe in range(file.nstripes):
-        yield finish(file.read_stripe(stripe, columns=found), needed, columns, row_filter)
+    found = [name for name in rows.names if name.lower() in wanted] or rows.names[:1]
+    logical = pa.schema([_logical_field(rows.schema.field(name)) for name in found])
+    for stripe in range(rows.stripes):
+        yield finish(conform(rows.read_stripe(stripe, found), logical), needed, columns, row_filter)
 
 
 def _check_schema(schema: pa.Schema) -> None:
@@ -184,6 +220,7 @@ ORC = FileFormat(
         "compression": choice("compression", _CODECS),
         "codec": choice("compression", _CODECS),
         "orc.compress": choice("compression", _CODECS),
+        "oldinstants": choice("old_instants", {"refuse": "refuse", "utc": "utc"}),
     },
     extension=lambda options: ".orc" if options.compression == "uncompressed" else f".{options.compression}.orc",
     check_schema=_check_schema,

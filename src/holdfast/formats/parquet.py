@@ -19,15 +19,17 @@ import pyarrow.types as pat
 from holdfast.errors import CorruptDataError, InvalidRequestError
 from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, RowFilter
 from holdfast.formats.buffer import BatchBuffer
-from holdfast.formats.columns import finish, leaves, needed_schema, plain_batch, plain_schema
+from holdfast.formats.columns import finish, leaves, map_children, needed_schema, plain_batch, plain_schema
 from holdfast.formats.files import input_file, output_stream
 from holdfast.formats.options import boolean, choice, integer
-from holdfast.formats.spark_schema import spark_schema_json
+from holdfast.formats.spark_schema import recognized_schema, spark_schema_json
 from holdfast.formats.types import check_types
+from holdfast.formats.variant import refuse_shredded
 
 __all__ = ["PARQUET", "ParquetOptions"]
 
 _MIB = 1024 * 1024
+_SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
 _READ_ROWS = 64 * 1024
 
 
@@ -119,9 +121,26 @@ def _repeats(leaf: Any) -> bool:
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
+def _with_nulls(schema: pa.Schema) -> pa.Schema:
+    """The schema with null allowed below structs that may be null.
+
+    Spark hands over nulls below a null struct also where a field is NOT NULL, and pyarrow takes them for wrong ones.
+    """
+    return pa.schema([field.with_type(_with_nulls_below(field.type, field.nullable)) for field in schema])
+
+
+def _with_nulls_below(kind: pa.DataType, nullable: bool) -> pa.DataType:
+    def below(field: pa.Field) -> pa.Field:
+        nulls = field.nullable or (nullable and pat.is_struct(kind))
+        return pa.field(field.name, _with_nulls_below(field.type, nulls), nulls)
+
+    return map_children(kind, below)
+
+
 class _ParquetWriter:
     def __init__(self, sink: ByteSink, schema: pa.Schema, options: ParquetOptions) -> None:
-        self._plain = plain_schema(schema)
+        self._plain = _with_nulls(plain_schema(schema))
+        self._spark_json = spark_schema_json(schema)
         self._options = options
         self._buffer = BatchBuffer(self._plain)
         self._stream = output_stream(sink)
@@ -177,8 +196,8 @@ class _ParquetWriter:
             data_page_size=options.page_bytes,
             write_batch_size=16 * 1024,  # the default of 1,024 values a call costs five per cent
         )
-        # Spark's reader takes types that Parquet lacks (intervals) from this record.
-        writer.add_key_value_metadata({"org.apache.spark.sql.parquet.row.metadata": spark_schema_json(self._plain)})
+        # Spark's reader takes from this record what Parquet lacks: intervals, VARIANT, collations, user-defined types.
+        writer.add_key_value_metadata({_SPARK_SCHEMA: self._spark_json})
         return writer
 
 
@@ -191,7 +210,8 @@ def _open_file(source: BinaryIO) -> Any:
 
 
 def _read_schema(source: BinaryIO, options: ParquetOptions) -> pa.Schema:
-    return _open_file(source).schema_arrow.remove_metadata()
+    file = _open_file(source)
+    return recognized_schema(file.schema_arrow.remove_metadata(), (file.metadata.metadata or {}).get(_SPARK_SCHEMA))
 
 
 def _read_batches(
@@ -204,6 +224,7 @@ def _read_batches(
 ) -> Iterator[pa.RecordBatch]:
     file = _open_file(source)
     needed = needed_schema(schema, columns, row_filter)
+    refuse_shredded(needed, file.schema_arrow)
     groups = list(range(file.metadata.num_row_groups)) if row_groups is None else list(row_groups)
     if row_filter is not None:
         groups = _prune(source, file.schema_arrow, needed, row_filter, groups)

@@ -190,7 +190,7 @@ class MagicFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec ships
         """Entries of files and directories down to `depth`; directories may come more than once."""
         _where, store = self._store(where.path(where.key))
         prefix = f"{where.key}/" if where.key else ""
-        for found in iter_objects(store, prefix):
+        for found in iter_objects(store, prefix, markers=True):
             names = found.key[len(prefix) :].split("/")
             for level in range(1, len(names)):
                 if depth is None or level <= depth:
@@ -281,7 +281,7 @@ class MagicFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec ships
             if self.info(one)["type"] == "file":
                 self.rm_file(one)
             elif recursive:
-                for keys in batched_keys(found.key for found in iter_objects(ctx.store, f"{where.key}/")):
+                for keys in batched_keys(found.key for found in iter_objects(ctx.store, f"{where.key}/", markers=True)):
                     _take_back(ctx, keys)
                     ctx.store.delete_many(keys)
             else:

@@ -9,7 +9,7 @@ from holdfast.commit import Snapshot
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import FormatOptions, format_of_name, get_format
 from holdfast.spark.options import ReadOptions, parse_late_format_options
-from holdfast.table import ReadSettings
+from holdfast.table import ReadSettings, first_with_rows
 from holdfast.table.contract import decode_table
 
 __all__ = ["FormatChoice"]
@@ -66,9 +66,11 @@ class FormatChoice:
 
 
 def _format_of(snapshot: Snapshot) -> str:
-    known = format_of_name(snapshot.files[0].path)
+    first = first_with_rows(snapshot.files)
+    assert first is not None  # a snapshot without files has a table, or there is nothing to read
+    known = format_of_name(first.path)
     if known is not None:
         return known.name
     raise InvalidRequestError(
-        "the files' names do not tell their format: give the option fileFormat", file=snapshot.files[0].path
+        "the files' names do not tell their format: give the option fileFormat", file=first.path
     )

@@ -19,7 +19,7 @@ import pyarrow.types as pat
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import RowFilter, nearest
 
-__all__ = ["Condition", "conditions_text", "parse_conditions", "row_filters"]
+__all__ = ["Condition", "conditions_text", "parse_conditions", "row_filters", "typed_values"]
 
 _OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = {
     "=": lambda field, value: field == value,
@@ -85,14 +85,18 @@ def row_filters(conditions: Sequence[Condition], schema: pa.Schema) -> list[RowF
             )
         kind = schema.field(one.column).type
         values = one.value if isinstance(one.value, tuple) else (one.value,)
-        typed = _typed(values, kind, one)
+        typed = typed_values(values, kind, one)
         expression = _OPERATORS[one.operator](pc.field(one.column), typed if one.operator == "in" else typed[0])
         found.append(RowFilter(expression, frozenset((one.column,))))
     return found
 
 
-def _typed(values: Sequence[object], kind: pa.DataType, condition: Condition) -> Any:
-    """The values as an array of the column's type; text stands for dates, timestamps and decimals."""
+def typed_values(values: Sequence[object], kind: pa.DataType, condition: Condition) -> Any:
+    """The values as an array of the column's type; text stands for dates, timestamps and decimals.
+
+    Raises:
+        InvalidRequestError: a value is not of the type.
+    """
     texts = [value if isinstance(value, str) else json.dumps(value) for value in values]
     quoted = [isinstance(value, str) for value in values]
     takes_text = pat.is_string(kind) or pat.is_temporal(kind) or pat.is_decimal(kind)

@@ -12,6 +12,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from holdfast.commit import CommitContext, Committer, JobOutcome, JobRecord, SaveMode, get_committer
+from holdfast.commit.context import table_in_the_way
+from holdfast.commit.log import read_log, read_state
 from holdfast.errors import HoldfastError, InvalidRequestError, UnsupportedError
 from holdfast.formats import nearest
 from holdfast.spark.options import JobOptions, option_strings, parse_job_options
@@ -110,8 +112,21 @@ class Job:
         if self._record is not None:
             raise InvalidRequestError("a job is entered once: call holdfast.job again")
         with self._opened() as ctx:
+            self._require_no_table(ctx)
             self._record = self._committer.start_job(ctx, self._mode)
         return self
+
+    def _require_no_table(self, ctx: CommitContext) -> None:
+        """Files are not added to a table; and only the log can say that a table is one no longer.
+
+        Raises:
+            InvalidRequestError: the destination holds a table.
+        """
+        state = read_state(ctx, read_log(ctx))
+        if state is None or state.table is None:
+            return
+        if self._mode not in (SaveMode.OVERWRITE, SaveMode.FAIL) or self._committer.leftovers is not None:
+            raise table_in_the_way(ctx, state.table)
 
     def attempt(self, function: Callable[..., Any]) -> Callable[[Iterable[Any]], Iterator[Any]]:
         """Wrap ``function(task, rows)`` so that each run of it by Spark is an attempt at a task of this job.

@@ -70,7 +70,7 @@ _WRITE_KEYS = (
 )
 _JOB_KEYS = (*_STORE_KEYS, "committer", *COMMIT_KEYS)
 _STREAM_KEYS = (*_WRITE_KEYS, "streamId", "checkpointLocation", "queryName")
-_READ_KEYS = (*_STORE_KEYS, "fileFormat", "columns", "filters", "pushFilters", "splitSize", "timeZone")
+_READ_KEYS = (*_STORE_KEYS, "fileFormat", "columns", "filters", "pushFilters", "splitSize", "timeZone", "reader")
 
 
 # --- values -----------------------------------------------------------------------------------------------------------
@@ -183,6 +183,7 @@ class ReadOptions:
         conditions: only rows that meet all of them.
         time_zone: in which partition directories name timestamps: the session's when they were written. None: unknown.
         push_filters: let Spark narrow the scan by a query's own conditions; only for a DataFrame that is used once.
+        reader: ``native`` for Spark's own, ``python``, or ``auto`` for Spark's own where that reads the same.
         split_size_bytes: a task reads about this much; 128 MiB is Spark's own ``spark.sql.files.maxPartitionBytes``.
     """
 
@@ -193,6 +194,7 @@ class ReadOptions:
     conditions: tuple[Condition, ...] = ()
     time_zone: str | None = None
     push_filters: bool = False
+    reader: str = "auto"
     split_size_bytes: int = 128 * MIB
 
 
@@ -313,6 +315,7 @@ def parse_read_options(options: Mapping[str, str]) -> ReadOptions:
         conditions=given.take("filters", parse_conditions) or (),
         push_filters=given.take("pushFilters", as_boolean) or False,
         time_zone=given.take("timeZone", str),
+        reader=given.take("reader", lambda text: as_choice(text, ("auto", "native", "python"))) or "auto",
         split_size_bytes=given.take("splitSize", lambda text: as_size(text, least=1)) or 128 * MIB,
     )
 

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from holdfast.spark.failures import typed_again
 from holdfast.spark.filters import conditions_text
+from holdfast.spark.native import native_frame
 from holdfast.spark.options import joined_columns, option_strings, parse_read_options
 from holdfast.spark.session import register
 
@@ -47,7 +48,11 @@ def read(
         **({"columns": joined_columns(columns)} if columns is not None else {}),
         **({"filters": conditions_text(filters)} if filters else {}),
     }
-    parse_read_options(given)
+    options_given = parse_read_options(given)
+    if options_given.reader != "python":
+        frame = native_frame(spark, options_given)
+        if frame is not None:
+            return frame
     register(spark)
     try:
         return spark.read.format("holdfast").options(**given).load()

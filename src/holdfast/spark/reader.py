@@ -20,7 +20,16 @@ from holdfast.spark.file_format import FormatChoice
 from holdfast.spark.filters import row_filters
 from holdfast.spark.options import ReadOptions
 from holdfast.spark.types import arrow_schema, spark_schema
-from holdfast.table import DataFile, ReadSplit, StoreFile, TableSchema, plan_splits, read_schema, read_split
+from holdfast.table import (
+    DataFile,
+    ReadSplit,
+    StoreFile,
+    TableSchema,
+    first_with_rows,
+    plan_splits,
+    read_schema,
+    read_split,
+)
 from holdfast.table.contract import decode_table
 from holdfast.table.partition import parse_partition_path
 
@@ -90,7 +99,9 @@ def _whole_schema(ctx: CommitContext, options: ReadOptions, snapshot: Snapshot) 
         assert isinstance(schema, StructType), "a table's schema is a struct"
         return schema
     files = _data_files(snapshot)
-    table = read_schema(files, _opener(ctx), choice.settings(files[0].path, options.split_size_bytes))
+    first = first_with_rows(files)
+    path = "" if first is None else first.path
+    table = read_schema(files, _opener(ctx), choice.settings(path, options.split_size_bytes))
     return spark_schema(table.schema)
 
 
@@ -128,7 +139,7 @@ class HoldfastReader(DataSourceReader):
             ctx = self._options.store.open()
             try:
                 snapshot = _snapshot(ctx)
-                files = _data_files(snapshot)
+                files = [file for file in _data_files(snapshot) if file.size_bytes]
                 choice = FormatChoice.of(self._options, snapshot)
                 directories = tuple(parse_partition_path(files[0].path)) if files else ()
                 total = sum(file.size_bytes + _OPEN_COST_BYTES for file in files)

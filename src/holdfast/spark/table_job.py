@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -19,11 +20,11 @@ from holdfast.errors import ConflictError, InvalidRequestError
 from holdfast.formats import get_format
 from holdfast.formats.columns import conform
 from holdfast.spark.options import WriteOptions
-from holdfast.spark.types import arrow_schema, nullable
+from holdfast.spark.types import described_schema, nullable
 from holdfast.table import TableWriter, WriteSettings
 from holdfast.table.contract import TableRecord, agree, decode_table
 from holdfast.table.existing import find_existing
-from holdfast.table.partition import resolve_partition_columns
+from holdfast.table.partition import canonical_directory, resolve_partition_columns
 
 __all__ = ["TableJob"]
 
@@ -54,7 +55,7 @@ class TableJob:
         Raises:
             InvalidRequestError: the format cannot hold the rows, or a partition column is not there.
         """
-        arrow = arrow_schema(schema)
+        arrow = described_schema(schema)
         options = replace(options, partition_by=resolve_partition_columns(arrow, options.partition_by))
         _settings(options, "UTC").check_schema(arrow)
         file_format = get_format(options.file_format)
@@ -76,11 +77,14 @@ class TableJob:
             InvalidRequestError: the rows do not fit the table; says what is there.
         """
         job = self
+        state = read_state(ctx, view)
+        table = state.table if state is not None else None
         if self.options.mode in _ADDING:
-            state = read_state(ctx, view)
-            known = self._known(ctx, state.table if state is not None else None)
+            known = self._known(ctx, table)
             if known is not None:
                 job = self._as_in(known)
+        if not self._keeps_a_log:
+            self._require_unchanged(ctx, table)
         zone_is_known = job.written.time_zone or not _names_instants(job.columns, job.written.partition_by)
         if not zone_is_known:
             raise InvalidRequestError(
@@ -89,10 +93,30 @@ class TableJob:
             )
         return job
 
+    @property
+    def _keeps_a_log(self) -> bool:
+        return get_committer(self.options.committer).leftovers is None
+
+    def _require_unchanged(self, ctx: CommitContext, table: Mapping[str, object] | None) -> None:
+        """A committer without a log cannot tell readers of a change to a table that a log describes."""
+        if table is None:
+            return
+        known = decode_table(table)
+        try:
+            same = agree(known, self.written, merge=self.options.merge_schema) == known
+        except InvalidRequestError:
+            same = False
+        if not same:
+            raise InvalidRequestError(
+                "the destination's log describes another table, and this committer keeps no log: use two_phase",
+                url=ctx.url,
+                committer=self.options.committer,
+            )
+
     def _known(self, ctx: CommitContext, table: Mapping[str, object] | None) -> TableRecord | None:
         if table is not None:
             return decode_table(table)
-        most = None if get_committer(self.options.committer).leftovers is None else _LOOKED_AT
+        most = None if self._keeps_a_log else _LOOKED_AT
         return find_existing(ctx, self.written, self.columns, self.options.format_options, most=most)
 
     def _as_in(self, known: TableRecord) -> TableJob:
@@ -111,7 +135,7 @@ class TableJob:
         schema = _parse_datatype_json_string(written.schema_json)
         assert isinstance(schema, StructType), "a table's schema is a struct"
         options = replace(self.options, partition_by=after.partition_by)
-        columns = arrow_schema(schema)
+        columns = described_schema(schema)
         _settings(options, zone).check_schema(columns)
         return replace(self, options=options, written=written, columns=columns)
 
@@ -150,12 +174,15 @@ class TableJob:
             table.abort()
             raise
 
+    def _partition(self, directory: str) -> str:
+        return canonical_directory(directory, self.columns, self.written.time_zone or "UTC")
+
     @contextlib.contextmanager
     def opened(self) -> Iterator[CommitContext]:
         """The destination, for this process and this moment."""
         ctx = self.options.open()
         try:
-            yield replace(ctx, contract=self.contract)
+            yield replace(ctx, contract=self.contract, partition=functools.cache(self._partition))
         finally:
             ctx.close()
 

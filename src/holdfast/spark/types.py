@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from typing import Any
 
 import pyarrow as pa
@@ -10,8 +11,10 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from holdfast.errors import InvalidRequestError
+from holdfast.formats.spark_fields import beyond_arrow, describe, spark_field
+from holdfast.formats.types import UNREACHABLE
 
-__all__ = ["arrow_schema", "nullable", "spark_schema"]
+__all__ = ["arrow_schema", "described_schema", "nullable", "spark_schema"]
 
 # PySpark 4.3 asks for the zone, 4.1 for a flag whose default means the same.
 _UTC: dict[str, Any] = {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_schema).parameters else {}
@@ -29,11 +32,30 @@ def arrow_schema(schema: StructType) -> pa.Schema:
             fields.append(to_arrow_schema(StructType([field]), **_UTC).field(0))
         except Exception as error:
             raise InvalidRequestError(
-                "a column's type cannot leave Spark: cast it first",
+                f"a column's type cannot leave Spark: {_reason(field.dataType)}",
                 column=field.name,
                 type=field.dataType.simpleString(),
             ) from error
     return pa.schema(fields)
+
+
+def _reason(kind: DataType) -> str:
+    parts = kind.simpleString()
+    if re.search(r"interval (year|month)", parts):
+        return UNREACHABLE["interval year to month"]
+    if re.search(r"interval(?! (day|hour|minute|second))", parts):
+        return UNREACHABLE["interval"]
+    return "cast it first"
+
+
+def described_schema(schema: StructType) -> pa.Schema:
+    """The same with what Arrow cannot say of the columns, for writers: `holdfast.formats.spark_fields`.
+
+    Raises:
+        InvalidRequestError: a type has no counterpart in Arrow.
+    """
+    described = zip(arrow_schema(schema), schema.fields, strict=True)
+    return pa.schema([describe(field, spark.jsonValue()) for field, spark in described])
 
 
 def spark_schema(schema: pa.Schema) -> StructType:
@@ -45,7 +67,8 @@ def spark_schema(schema: pa.Schema) -> StructType:
     fields: list[StructField] = []
     for field in schema:
         try:
-            fields.extend(from_arrow_schema(pa.schema([field.remove_metadata()])).fields)
+            known = _known_field(field)
+            fields.append(known or from_arrow_schema(pa.schema([field.remove_metadata()])).fields[0])
         except Exception as error:
             raise InvalidRequestError(
                 "Spark has no type for a column of the files: leave it out with the option columns",
@@ -54,6 +77,22 @@ def spark_schema(schema: pa.Schema) -> StructType:
             ) from error
     found = nullable(StructType(fields))
     assert isinstance(found, StructType)
+    return found
+
+
+def _known_field(field: pa.Field) -> StructField | None:
+    """The field as Spark noted it in the file, if that is the type that the file has, user-defined types left out.
+
+    A user-defined type names Python code to import: no file of unknown origin chooses that.
+    """
+    spark = spark_field(field)
+    if spark is None or "user-defined" in beyond_arrow(field):
+        return None
+    found = StructField.fromJson(dict(spark))
+    there = from_arrow_schema(pa.schema([field.remove_metadata()]))
+    expected = from_arrow_schema(arrow_schema(StructType([found])))
+    if nullable(there.fields[0].dataType) != nullable(expected.fields[0].dataType):
+        raise ValueError("the file holds another type than Spark noted")
     return found
 
 

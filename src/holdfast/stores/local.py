@@ -37,6 +37,7 @@ from holdfast.stores.base import (
     UploadPage,
     check_move,
 )
+from holdfast.stores.local_links import append
 from holdfast.stores.local_tree import LocalTree, etag_of, os_errors
 from holdfast.stores.local_walk import walk_objects, walk_pending
 
@@ -48,8 +49,6 @@ _LIMITS = MultipartLimits(min_part_size_bytes=1, max_parts=100_000)
 _WRITE_BUFFER_BYTES = 1024 * 1024
 _WRITEBACK_BYTES = 16 * 1024 * 1024
 _CAN_ADVISE = hasattr(os, "posix_fadvise")  # Linux; elsewhere the sync at the end does it all
-_COPY_BYTES = 1 << 30
-_COPY_RANGE_REFUSED = (errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM)
 
 
 class LocalStore:
@@ -226,7 +225,7 @@ class LocalStore:
             with open(joined, "xb", buffering=0) as target:
                 for path in paths:
                     with open(path, "rb", buffering=0) as part_file:
-                        _append(part_file.fileno(), target.fileno())
+                        append(part_file.fileno(), target.fileno())
                 self._tree.sync(target.fileno())
         except OSError:
             with contextlib.suppress(OSError):
@@ -292,7 +291,7 @@ class _LocalFile:
     def append(self, source: int) -> None:
         """Append all of an open file."""
         with os_errors(self._key):
-            _append(source, self._file.fileno())
+            append(source, self._file.fileno())
 
     def close(self) -> None:
         if self._file.closed:
@@ -334,19 +333,6 @@ def _reading(key: str) -> Iterator[None]:
             yield
         except (NotADirectoryError, IsADirectoryError) as error:
             raise NotFoundError("no such file: check the key", key=key) from error
-
-
-def _append(source: int, target: int) -> None:
-    """Copy the rest of one open file to another inside the kernel, or through it where that is not possible."""
-    copied = 1
-    try:
-        while copied:
-            copied = os.copy_file_range(source, target, _COPY_BYTES)
-    except (AttributeError, OSError) as error:
-        if isinstance(error, OSError) and error.errno not in _COPY_RANGE_REFUSED:
-            raise
-        with open(source, "rb", closefd=False) as content, open(target, "wb", closefd=False) as file:
-            shutil.copyfileobj(content, file, _WRITE_BUFFER_BYTES)
 
 
 def _remove_upload(directory: str) -> None:

@@ -28,6 +28,7 @@ from holdfast.errors import (
     UnsupportedError,
 )
 from holdfast.stores.base import Create, PutMode, Update, check_key
+from holdfast.stores.local_links import append, open_source, passes_back
 
 __all__ = ["HIDDEN_PREFIX", "LocalTree", "etag_of", "hidden_name", "os_errors", "parse_hidden"]
 
@@ -212,18 +213,57 @@ class LocalTree:
         os.unlink(source)
 
     def move(self, source: str, target: str) -> None:
-        """Rename one file to a key, atomically and durably, replacing what is there."""
-        self._move(self.path(source), self.path(target), os.path.isfile, os.replace, source, target)
+        """Rename one file to a key, atomically and durably, replacing what is there.
+
+        A directory of the target may be a link to another file system: there the file appears as atomically, and is
+        gone from its old place right after.
+        """
+        try:
+            self._move(self.path(source), self.path(target), os.path.isfile, os.replace, source, target)
+        except OSError as error:
+            if error.errno != errno.EXDEV:
+                raise
+            self._move_by_copy(source, target)
+
+    def _move_by_copy(self, source: str, target: str) -> None:
+        """Who moves the same file at the same moment waits, and finds it gone: it is published once.
+
+        Crash: the file is at one place or at both, and a hidden one beside the target, which the next try takes away.
+        """
+        from_path, to_path = self.path(source), self.path(target)
+        content = open_source(from_path, source)
+        try:
+            status = os.fstat(content)
+            hidden_id = f"file-{status.st_ino:x}"
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self.hidden_path(target, hidden_id))
+            descriptor, hidden = self.open_hidden(target, hidden_id)
+            try:
+                with open(descriptor, "wb") as file:
+                    append(content, file.fileno())
+                    os.utime(file.fileno(), ns=(status.st_atime_ns, status.st_mtime_ns))
+                    self.sync(file.fileno())
+                with self._locked_directory(os.path.dirname(to_path)) as directory:
+                    os.replace(hidden, to_path)
+                    self._sync_published(directory, target)
+            except OSError:
+                with contextlib.suppress(OSError):
+                    os.unlink(hidden)  # a full disk needs the room
+                raise
+            os.unlink(from_path)
+            self._sync_path(os.path.dirname(from_path))
+        finally:
+            os.close(content)
 
     def move_directory(self, source: str, target: str) -> None:
         """Rename a directory that holds anything to a key that is free, atomically and durably.
 
         Raises:
-            InvalidRequestError: a symbolic link in a key leads out of the tree.
+            InvalidRequestError: what would be moved is a symbolic link, or behind one that leads out of the tree.
         """
         from_path, to_path = self.directory_path(source), self.directory_path(target)
-        self._refuse_leaving(from_path, source)
-        self._refuse_leaving(to_path, target)
+        if self._is_outside(os.path.dirname(from_path)) or os.path.islink(from_path):
+            raise InvalidRequestError("a symbolic link is no part of the tree: work on what it points to", key=source)
         try:
             self._move(from_path, to_path, _holds_anything, _rename_to_free, source, target)
         except FileExistsError as error:
@@ -293,11 +333,15 @@ class LocalTree:
     def remove(self, key: str) -> None:
         """Remove a key's file and the directories that this empties; one that is missing is no error.
 
+        Where a link leads out of the tree, the file behind it goes, for listings show it; of a file that is a link,
+        the link.
+
         Raises:
-            InvalidRequestError: a symbolic link in the key leads out of the tree.
+            InvalidRequestError: a symbolic link in the key leads back up, where listings do not go.
         """
         path = self.path(key)
-        self._refuse_leaving(path, key)
+        if passes_back(path):
+            raise InvalidRequestError("a symbolic link leads back up: work on what it points to", key=key)
         try:
             with self._locked_directory(os.path.dirname(path)) as directory:
                 if stat.S_ISDIR(os.lstat(path).st_mode):
@@ -308,14 +352,18 @@ class LocalTree:
             return
         self.prune(os.path.dirname(path))
 
-    def _refuse_leaving(self, path: str, key: str) -> None:
+    def _is_outside(self, directory: str) -> bool:
+        """Whether a symbolic link leads out of the tree on the way to `directory`, or out of what is kept of it."""
+        key = os.path.relpath(directory, self.root)
         boundary = os.path.join(self.root, self.keep) if f"{key}/".startswith(f"{self.keep}/") else self.root
-        real, real_boundary = os.path.realpath(os.path.dirname(path)), os.path.realpath(boundary)
-        if os.path.commonpath([real, real_boundary]) != real_boundary:
-            raise InvalidRequestError("a symbolic link leads out of the tree: work on what it points to", key=key)
+        real, real_boundary = os.path.realpath(directory), os.path.realpath(boundary)
+        return os.path.commonpath([real, real_boundary]) != real_boundary
 
     def prune(self, directory: str) -> None:
-        """Remove a directory and those above it as long as they are empty, up to what is kept."""
+        """Remove a directory and those above it as long as they are empty, up to what is kept.
+
+        A symbolic link stays, and so does what it leads to.
+        """
         kept = os.path.join(self.root, self.keep).rstrip("/") + "/"
         while directory.startswith(kept):
             try:
@@ -328,9 +376,7 @@ class LocalTree:
 
 
 def _holds_anything(directory: str) -> bool:
-    """Whether this is a directory (no link to one: listings do not follow those) with an entry."""
-    if os.path.islink(directory):
-        return False
+    """Whether this is a directory with an entry."""
     try:
         with os.scandir(directory) as entries:
             return next(entries, None) is not None
@@ -340,6 +386,8 @@ def _holds_anything(directory: str) -> bool:
 
 def _rename_to_free(source: str, target: str) -> None:
     """Rename a directory; `FileExistsError` where a file, or a directory that holds anything, has the name."""
+    if os.path.islink(target) and os.path.isdir(target) and not _holds_anything(target):
+        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), target)  # free, but only for single files
     try:
         os.rename(source, target)
     except OSError as error:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Iterator
 
 from holdfast.stores.base import ObjectInfo, UploadInfo
+from holdfast.stores.local_links import is_behind_link, leads_back
 from holdfast.stores.local_tree import HIDDEN_PREFIX, etag_of, parse_hidden
 
 __all__ = ["walk_objects", "walk_pending"]
@@ -15,15 +17,16 @@ __all__ = ["walk_objects", "walk_pending"]
 def walk_objects(root: str, prefix: str, start_after: str) -> Iterator[ObjectInfo]:
     """Files whose key starts with `prefix` and is greater than `start_after`, in UTF-8 byte order of keys.
 
-    Only directories that can hold such a key are read. Symbolic links to directories are not followed: they may lead
-    in circles. Names that are not UTF-8 are no keys and are left out.
+    Only directories that can hold such a key are read. Symbolic links to directories are followed, unless they lead
+    back to a directory above. Links to nowhere, pipes, sockets and devices are left out, as are names that are not
+    UTF-8, which are no keys.
     """
     yield from _walk(root, prefix.rpartition("/")[0], prefix, start_after)
 
 
-def _walk(root: str, directory: str, prefix: str, start_after: str) -> Iterator[ObjectInfo]:
+def _walk(root: str, directory: str, prefix: str, start_after: str, linked: bool = False) -> Iterator[ObjectInfo]:
     base = f"{directory}/" if directory else ""
-    for name, is_directory in _entries(os.path.join(root, directory)):
+    for name, is_directory, is_link in _entries(os.path.join(root, directory)):
         key = base + name  # a directory's name ends in '/', which puts 'a-b' before 'a/b' as key order wants it
         if not is_directory:
             if key > start_after and key.startswith(prefix):
@@ -31,21 +34,35 @@ def _walk(root: str, directory: str, prefix: str, start_after: str) -> Iterator[
                 if info is not None:
                     yield info
         elif (key.startswith(prefix) or prefix.startswith(key)) and (key > start_after or start_after.startswith(key)):
-            yield from _walk(root, key[:-1], prefix, start_after)
+            # Behind a link any directory may be one of those above, not only one that is a link itself.
+            if not ((linked or is_link) and leads_back(os.path.join(root, key[:-1]))):
+                yield from _walk(root, key[:-1], prefix, start_after, linked or is_link)
 
 
-def _entries(path: str) -> list[tuple[str, bool]]:
-    """The names in a directory, in order; those of directories end in ``/``. None if it is gone or a file."""
+def _entries(path: str) -> list[tuple[str, bool, bool]]:
+    """The names in a directory, in order, and whether each is a directory, and a link; nothing if it is gone or a file.
+
+    Names of directories end in ``/``.
+    """
     try:
         with os.scandir(path) as entries:
             found = [
-                (f"{entry.name}/", True) if entry.is_dir(follow_symlinks=False) else (entry.name, False)
+                (f"{entry.name}/", True, entry.is_symlink()) if _is_directory(entry) else (entry.name, False, False)
                 for entry in entries
                 if not entry.name.startswith(HIDDEN_PREFIX) and _is_utf8(entry.name)
             ]
     except (FileNotFoundError, NotADirectoryError):
         return []
     return sorted(found)
+
+
+def _is_directory(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError as error:
+        if error.errno == errno.ELOOP:  # a link to itself
+            return False
+        raise
 
 
 def _is_utf8(name: str) -> bool:
@@ -65,7 +82,7 @@ def _described(root: str, key: str) -> ObjectInfo | None:
 def walk_pending(root: str, prefix: str) -> Iterator[UploadInfo]:
     """Uploads and unfinished files below `prefix`, those that dead processes left included. In no order."""
     directory = prefix.rpartition("/")[0]
-    for path, directories, files in os.walk(os.path.join(root, directory)):
+    for path, directories, files in os.walk(os.path.join(root, directory), followlinks=True):
         base = os.path.relpath(path, root)
         base = "" if base == "." else f"{base}/"
         for entry in (*directories, *files):
@@ -76,4 +93,12 @@ def walk_pending(root: str, prefix: str) -> Iterator[UploadInfo]:
                 except FileNotFoundError:
                     continue  # finished since
                 yield UploadInfo(base + hidden[1], hidden[0], status.st_mtime)
-        directories[:] = [name for name in directories if not name.startswith(HIDDEN_PREFIX)]
+        directories[:] = [
+            name
+            for name in directories
+            if not name.startswith(HIDDEN_PREFIX) and not _leads_back_by_link(os.path.join(path, name))
+        ]
+
+
+def _leads_back_by_link(path: str) -> bool:
+    return (os.path.islink(path) or is_behind_link(path)) and leads_back(path)

@@ -1,7 +1,7 @@
 """Urls of destinations, parsed once, at the edge.
 
     s3://bucket/key    s3a://, s3n://      an S3 bucket; the key is taken literally, as Spark users write it
-    file:///path       file:/path, path    a directory of this machine, absolute or relative
+    file:///path       file:/path, path    a directory of this machine, absolute or relative; links are resolved
     memory://name/key                      a store of this process, for tests
 
 Worked composition::
@@ -106,7 +106,10 @@ def _open_path(path: str, given: str) -> Destination:
     if "\0" in path or not path:
         raise InvalidRequestError("this cannot be a path: give another", url=given)
     absolute = os.path.abspath(os.path.expanduser(path))
-    prefix = absolute.strip("/")
+    if os.path.islink(absolute) and not os.path.exists(absolute):
+        raise InvalidRequestError("the path is a link to nowhere: make the directory that it names", url=given)
+    # One directory, one name: what lies above it is then what lies above it, not above a link to it.
+    prefix = os.path.realpath(absolute).strip("/")
     return Destination(LocalStore("/", keep=prefix), prefix, f"file:///{prefix}")
 
 

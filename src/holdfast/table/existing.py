@@ -18,7 +18,6 @@ from holdfast.commit import CommitContext
 from holdfast.commit.layout import iter_visible
 from holdfast.errors import CorruptDataError, InvalidRequestError
 from holdfast.formats import FORMATS, FileFormat, FormatOptions, format_of_name
-from holdfast.formats.columns import plain_schema
 from holdfast.formats.lines import codec_of_name
 from holdfast.formats.spark_schema import spark_schema_json
 from holdfast.table.contract import TableRecord
@@ -125,7 +124,7 @@ def _fields(
     if file_format.name in _SELF_DESCRIBING:
         with StoreFile(ctx.store, ctx.key(first.path), first.size_bytes) as source:
             found = file_format.read_schema(source, options)  # type: ignore[arg-type]  # a raw file serves as well
-        theirs = json.loads(spark_schema_json(plain_schema(found)))["fields"]
+        theirs = json.loads(spark_schema_json(found))["fields"]
         return [*(one for one in theirs if one["name"].lower() not in partition_by), *directories]
     if file_format.name == "csv":
         _require_csv_columns(ctx, first, file_format, options, [str(one["name"]) for one in mine])

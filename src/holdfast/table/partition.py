@@ -17,15 +17,17 @@ import pyarrow.types as pat
 
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import nearest
-from holdfast.formats.types import is_string
-from holdfast.table.values import partition_texts
+from holdfast.formats.types import check_names, kind_of
+from holdfast.table.values import parse_values, partition_texts
 
 __all__ = [
     "NULL_PARTITION",
+    "PARTITION_REASONS",
     "PartitionSplitter",
+    "canonical_directory",
     "escape_name",
     "parse_partition_path",
-    "partition_values",
+    "raw_partition_values",
     "resolve_partition_columns",
     "segment",
     "unescape_name",
@@ -51,12 +53,23 @@ def unescape_name(escaped: str) -> str:
 
 
 def segment(column: str, value: str | None) -> str:
-    """One directory name, ``column=value``; null and the empty string share a name, as in Spark.
+    """One directory name, ``column=value``.
 
     Raises:
-        InvalidRequestError: the name is longer than file systems allow.
+        InvalidRequestError: the name is longer than file systems allow, or it is that of null: Spark's writer turns the
+            empty string into null without a word.
     """
-    name = f"{escape_name(column)}={escape_name(value) if value else NULL_PARTITION}"
+    if value == "":
+        raise InvalidRequestError(
+            "a partition directory cannot tell an empty string from null: write null or another text", column=column
+        )
+    if value == NULL_PARTITION:
+        raise InvalidRequestError(
+            "a partition directory of this name stands for null: write null or another text",
+            column=column,
+            value=value,
+        )
+    name = f"{escape_name(column)}={NULL_PARTITION if value is None else escape_name(value)}"
     try:
         size = len(name.encode())
     except UnicodeEncodeError:
@@ -70,16 +83,41 @@ def segment(column: str, value: str | None) -> str:
     return name
 
 
+def canonical_directory(directory: str, schema: pa.Schema, time_zone: str) -> str:
+    """The directory in which a writer of `schema` puts the rows of one that others have named.
+
+    Others write ``month=01``, escape more characters, or have another Java that shows a double with more digits: one
+    partition, whatever its directory is called. A directory that names no value of the schema is its own.
+    """
+    folded = {name.lower(): name for name in schema.names}
+    segments = []
+    for column, text in parse_partition_path(f"{directory}/").items():
+        name = folded.get(column.lower())
+        if name is None:
+            return directory
+        try:
+            values = parse_values([text], schema.field(name).type, time_zone, name)
+            segments.append(segment(name, partition_texts(values, time_zone, name)[0]))
+        except InvalidRequestError:
+            return directory
+    return "/".join(segments) if segments else directory
+
+
 def parse_partition_path(path: str) -> dict[str, str | None]:
     """The columns and values in a file's path, outermost first; None where the value is null.
 
     Segments without ``=`` and the file's own name do not count.
     """
+    found = _raw_path(path).items()
+    return {column: None if value is None else unescape_name(value) for column, value in found}
+
+
+def _raw_path(path: str) -> dict[str, str | None]:
     values: dict[str, str | None] = {}
     for directory in path.split("/")[:-1]:
         column, equals, value = directory.partition("=")
         if equals and column:
-            values[unescape_name(column)] = None if value == NULL_PARTITION else unescape_name(value)
+            values[unescape_name(column)] = None if value == NULL_PARTITION else value
     return values
 
 
@@ -90,6 +128,8 @@ def resolve_partition_columns(schema: pa.Schema, partition_by: Sequence[str]) ->
         InvalidRequestError: a column is missing (the nearest are offered), named twice, of a type that no directory
             name can hold, or hidden by its name; or nothing but partition columns would be left.
     """
+    if partition_by:
+        check_names(schema)
     exact = set(schema.names)
     folded = {name.lower(): name for name in schema.names}
     resolved: list[str] = []
@@ -108,23 +148,30 @@ def resolve_partition_columns(schema: pa.Schema, partition_by: Sequence[str]) ->
     return tuple(resolved)
 
 
+# Kinds that no directory names, and why; shown in the error and in the docs' table.
+PARTITION_REASONS: Mapping[str, str] = {
+    "binary": "Spark reads other bytes back than it names: partition by hex(column) or base64(column)",
+    "time": "Spark cannot read a time back from a directory: cast the column to a string",
+    "interval": "a directory's name does not say which fields an interval has: cast the column to a string",
+    "interval of other fields": "a directory's name does not say which fields an interval has: cast it to a string",
+    "time of nanoseconds": "Spark cannot read a time back from a directory: cast the column to a string",
+    "collated string": "Spark partitions by plain strings only: cast the column to string collate UTF8_BINARY",
+    "list": "Spark partitions by single values only: partition by an element of it",
+    "map": "Spark partitions by single values only: partition by a value of it",
+    "struct": "Spark partitions by single values only: partition by a field of it",
+    "user-defined": "Spark partitions by single values only: partition by a part of it",
+    "variant": "Spark partitions by single values only: partition by variant_get(column, …)",
+    "geometry": "Spark partitions by single values only: partition by another column",
+    "geography": "Spark partitions by single values only: partition by another column",
+}
+
+
 def _check_partition_field(field: pa.Field) -> None:
-    kind = field.type.value_type if pat.is_dictionary(field.type) else field.type
-    allowed = (
-        pat.is_boolean(kind)
-        or pat.is_signed_integer(kind)
-        or pat.is_floating(kind)
-        or pat.is_decimal(kind)
-        or pat.is_date32(kind)
-        or pat.is_timestamp(kind)
-        or pat.is_null(kind)
-        or is_string(kind)
-    )
-    if not allowed:
+    kind = kind_of(field)
+    if kind is None or kind in PARTITION_REASONS:
+        reason = PARTITION_REASONS.get(kind or "", "partition by a number, string, date or timestamp")
         raise InvalidRequestError(
-            "a directory name cannot hold this type: partition by a number, string, date or timestamp",
-            column=field.name,
-            type=str(field.type),
+            f"a directory name cannot hold this type: {reason}", column=field.name, type=str(field.type)
         )
     if not field.name:
         raise InvalidRequestError("a column without a name cannot name a directory: rename it", column=field.name)
@@ -190,12 +237,12 @@ class PartitionSplitter:
             plain = column.cast(column.type.value_type)
             encoded = pc.dictionary_encode(plain, null_encoding="encode")
             dictionary, indices = encoded.dictionary, encoded.indices
-        names = [segment(name, text) for text in partition_texts(dictionary, self._time_zone)]
+        names = [segment(name, text) for text in partition_texts(dictionary, self._time_zone, name)]
         return _Codes(_merge_equal(indices, names), names)
 
 
 def _merge_equal(indices: Any, names: Sequence[str]) -> Any:
-    """Codes of equal names made equal: null and the empty string live in one directory."""
+    """Codes of equal names made equal: every NaN lives in one directory, whatever it carries."""
     first: dict[str, int] = {}
     mapping = [first.setdefault(name, code) for code, name in enumerate(names)]
     if len(first) == len(names):
@@ -217,13 +264,15 @@ def _directory(columns: Sequence[_Codes], row: int) -> str:
     return "/".join(codes.names[codes.indices[row].as_py()] for codes in columns)
 
 
-def partition_values(path: str, columns: Sequence[str]) -> Mapping[str, str | None]:
-    """The values of `columns` in a file's path.
+def raw_partition_values(path: str, columns: Sequence[str]) -> Mapping[str, str | None]:
+    """The values of `columns` in a file's path, escaped as they stand there; None for null.
+
+    Spark takes an escaped digit for text when it infers a type.
 
     Raises:
         InvalidRequestError: the path lacks one of them.
     """
-    found = parse_partition_path(path)
+    found = _raw_path(path)
     missing = [name for name in columns if name not in found]
     if missing:
         raise InvalidRequestError(

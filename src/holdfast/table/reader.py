@@ -14,16 +14,18 @@ Worked composition::
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Protocol, TypeVar
 
 import pyarrow as pa
 
-from holdfast.errors import InvalidRequestError
+from holdfast.errors import HoldfastError, InvalidRequestError
 from holdfast.formats import FileFormat, FormatOptions, RowFilter, nearest, require_all
-from holdfast.table.partition import parse_partition_path, partition_values
-from holdfast.table.values import infer_type, parse_values
+from holdfast.table.inference import infer_type
+from holdfast.table.partition import parse_partition_path, raw_partition_values
+from holdfast.table.values import parse_values
 
 __all__ = [
     "DataFile",
@@ -31,6 +33,7 @@ __all__ = [
     "ReadSettings",
     "ReadSplit",
     "TableSchema",
+    "first_with_rows",
     "given_schema",
     "plan_splits",
     "read_schema",
@@ -105,21 +108,50 @@ class ReadSplit:
     row_groups: tuple[int, ...] | None = None
 
 
+# --- empty files ------------------------------------------------------------------------------------------------------
+# Spark never opens a file without bytes, whatever its format; its directory counts when partition columns are inferred.
+class _Sized(Protocol):
+    @property
+    def size_bytes(self) -> int: ...
+
+
+File = TypeVar("File", bound=_Sized)
+
+
+def first_with_rows(files: Sequence[File]) -> File | None:
+    """The file that speaks for all: the first that has bytes, the first of all if none has, None without a file."""
+    return next((file for file in files if file.size_bytes), files[0] if files else None)
+
+
+def _schema_of_nothing(settings: ReadSettings) -> pa.Schema:
+    try:
+        found = settings.file_format.read_schema(io.BytesIO(), settings.options)  # text has one whatever it holds
+    except HoldfastError:
+        found = pa.schema([])
+    if not found.names:
+        raise InvalidRequestError("every file is empty, so that none tells the schema: give a schema or check the url")
+    return found
+
+
 # --- schema -----------------------------------------------------------------------------------------------------------
 def read_schema(files: Sequence[DataFile], open_file: OpenFile, settings: ReadSettings) -> TableSchema:
     """The schema of the first file that has bytes, then the partition columns with types inferred as Spark does.
 
     Raises:
-        InvalidRequestError: there is no file, or files are partitioned differently.
+        InvalidRequestError: there is no file, no file has bytes, or files are partitioned differently.
         CorruptDataError: the file is not of the format.
     """
-    if not files:
+    first = first_with_rows(files)
+    if first is None:
         raise InvalidRequestError("there is no file to take the schema from: give a schema or check the url")
-    partition_by = tuple(parse_partition_path(files[0].path))
-    values = [partition_values(file.path, partition_by) for file in files]
-    first = next((file for file in files if file.size_bytes), files[0])
-    with open_file(first.path, first.size_bytes) as source:
-        found = settings.file_format.read_schema(source, settings.options)
+    partition_by = tuple(parse_partition_path(first.path))
+    directories = [file.path for file in files if file.size_bytes or parse_partition_path(file.path)]
+    values = [raw_partition_values(path, partition_by) for path in directories]
+    if first.size_bytes:
+        with open_file(first.path, first.size_bytes) as source:
+            found = settings.file_format.read_schema(source, settings.options)
+    else:
+        found = _schema_of_nothing(settings)
     folded = {name.lower() for name in partition_by}
     fields = [field for field in found if field.name.lower() not in folded]
     fields += [pa.field(name, infer_type([row[name] for row in values])) for name in partition_by]
@@ -134,7 +166,8 @@ def given_schema(schema: pa.Schema, files: Sequence[DataFile]) -> TableSchema:
     """
     partition_by: list[str] = []
     folded = {name.lower(): name for name in schema.names}
-    for name in parse_partition_path(files[0].path) if files else ():
+    first = first_with_rows(files)
+    for name in parse_partition_path(first.path) if first is not None else ():
         if name.lower() not in folded:
             raise InvalidRequestError(
                 f"the schema lacks a partition column: add it ({nearest(name, schema.names)})", column=name
@@ -151,12 +184,12 @@ def plan_splits(
     settings: ReadSettings,
     filters: Sequence[RowFilter] = (),
 ) -> list[ReadSplit]:
-    """The pieces to read, without those that partition directories rule out.
+    """The pieces to read, without empty files and those that partition directories rule out.
 
     Only files larger than `ReadSettings.split_bytes` are opened.
     """
     splits: list[ReadSplit] = []
-    for file in _prune(files, schema, settings, filters):
+    for file in _prune([file for file in files if file.size_bytes], schema, settings, filters):
         if file.size_bytes <= settings.split_bytes:
             splits.append(ReadSplit(file))
             continue

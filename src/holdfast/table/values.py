@@ -1,37 +1,63 @@
-"""Partition values as text, as Spark casts them to a string, and back."""
+"""Partition values as text, as Spark casts them to a string, and back.
+
+Texts of others are read as Spark reads them: ``05`` is 5, ``1e3`` a decimal, ``2026-1-2`` a date if the schema says so.
+"""
 
 from __future__ import annotations
 
-import datetime
 import decimal
 import re
+import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from holdfast.errors import InvalidRequestError
+from holdfast.formats.types import is_string
+from holdfast.table.civil import date_text, parse_date, parse_time, time_text
+from holdfast.table.zones import Zone, find_zone
 
-__all__ = ["infer_type", "java_float", "parse_values", "partition_texts"]
+__all__ = ["java_float", "parse_float", "parse_values", "partition_texts"]
 
 _SPECIAL_FLOATS = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 
 # --- to text ----------------------------------------------------------------------------------------------------------
-def partition_texts(values: Any, time_zone: str) -> list[str | None]:
-    """Text for each value of an array (a dictionary of distinct values: this runs per value, not per row)."""
+def partition_texts(values: Any, time_zone: str, column: str = "") -> list[str | None]:
+    """Text for each value of an array (a dictionary of distinct values: this runs per value, not per row).
+
+    Guarantee: `parse_values` gives the values back, bit for bit (but for what NaN carries).
+
+    Args:
+        values: of a type that `partition.resolve_partition_columns` lets through.
+        time_zone: in which instants become local times.
+        column: for the error.
+
+    Raises:
+        InvalidRequestError: a value has no text of its own, so it cannot be told from another.
+    """
     kind = values.type
     if pat.is_null(kind):
         return [None] * len(values)
     if pat.is_timestamp(kind):
-        return _each(_timestamp_texts(values, time_zone), _trim_fraction)
+        micros = _micros(values, column)
+        if kind.tz is None:
+            return _each(micros, time_text)
+        zone = find_zone(time_zone)
+        return _each(micros, lambda instant: _instant_text(instant, zone, time_zone, column))
+    if pat.is_date32(kind):
+        return _each(values.cast(pa.int32()), date_text)
     if pat.is_floating(kind):
-        return _each(values.cast(pa.string()), java_float)
+        single = not pat.is_float64(kind)
+        return _each(values.cast(pa.string()), lambda text: java_float(text, single=single))
     if pat.is_decimal(kind):
         return _each(values, lambda number: format(number, "f"))
-    texts: list[str | None] = values.cast(pa.string()).to_pylist()
+    try:
+        texts: list[str | None] = values.cast(pa.string()).to_pylist()
+    except UnicodeDecodeError:
+        raise InvalidRequestError("a partition value is not valid unicode: clean it", column=column) from None
     return texts
 
 
@@ -39,30 +65,47 @@ def _each(values: Any, function: Callable[[Any], str]) -> list[str | None]:
     return [None if value is None else function(value) for value in values.to_pylist()]
 
 
-def _timestamp_texts(values: Any, time_zone: str) -> Any:
-    micros = values.cast(pa.timestamp("us", values.type.tz))
-    if micros.type.tz is not None:
-        if time_zone in ("UTC", "Etc/UTC", "GMT", "Z"):
-            micros = micros.cast(pa.timestamp("us"))
-        else:
-            try:
-                micros = pc.local_timestamp(micros.cast(pa.timestamp("us", time_zone)))
-            except pa.ArrowInvalid as error:
-                raise InvalidRequestError(
-                    "no such time zone: set the session's time zone to a region such as Europe/Berlin", zone=time_zone
-                ) from error
-    return micros.cast(pa.string())
+def _micros(values: Any, column: str) -> Any:
+    try:
+        return values.cast(pa.timestamp("us", values.type.tz)).cast(pa.int64())
+    except pa.ArrowInvalid as error:
+        raise InvalidRequestError(
+            "a partition value has digits beyond the microsecond: round the column", column=column
+        ) from error
 
 
-def _trim_fraction(text: str) -> str:
-    return text.rstrip("0").rstrip(".")
+def _instant_text(instant: int, zone: Zone, time_zone: str, column: str) -> str:
+    local = zone.local(instant)
+    if zone.instant(local) != instant:
+        raise InvalidRequestError(
+            "a directory's name cannot tell an instant from the one before it at which the clocks showed the same: "
+            "partition by a date or by a timestamp_ntz, or set the session's time zone to UTC",
+            column=column,
+            value=f"{time_text(instant)} UTC",
+            zone=time_zone,
+        )
+    return time_text(local)
 
 
-def java_float(text: str) -> str:
-    """A float's shortest digits in the layout of Java's ``Double.toString``, which Spark shows."""
+def java_float(text: str, *, single: bool = False) -> str:
+    """A float's shortest digits in the layout of Java's ``Double.toString``, which Spark shows.
+
+    Java before 19 has more digits than needed for some values; they name the same value.
+
+    Args:
+        text: the shortest digits that give the value back.
+        single: whether the value has 32 bits.
+    """
     if text in _SPECIAL_FLOATS:
         return _SPECIAL_FLOATS[text]
-    sign, digits, exponent = decimal.Decimal(text).as_tuple()
+    number = decimal.Decimal(text)
+    if len(number.as_tuple().digits) == 1 and number:
+        # Java takes the nearest number of two digits where one digit would do: 4.9E-324, not 5.0E-324.
+        exact = float(text)
+        if single:
+            exact = struct.unpack("f", struct.pack("f", exact))[0]
+        number = decimal.Context(prec=2).create_decimal_from_float(exact)
+    sign, digits, exponent = number.as_tuple()
     shown = "".join(map(str, digits)).rstrip("0") or "0"
     assert isinstance(exponent, int)
     point = len(digits) + exponent  # the value is 0.<shown> times ten to this power
@@ -78,21 +121,24 @@ def java_float(text: str) -> str:
 
 # --- from text --------------------------------------------------------------------------------------------------------
 def parse_values(texts: Sequence[str | None], kind: pa.DataType, time_zone: str, column: str) -> Any:
-    """An array of the type from texts as `partition_texts` makes them.
+    """An array of the type from texts as `partition_texts` makes them, or as other writers do.
+
+    Args:
+        texts: values of directories, unescaped; None for null.
+        kind: the column's type.
+        time_zone: in which directories name instants.
+        column: for the error.
 
     Raises:
         InvalidRequestError: a directory's value is no value of the type.
     """
+    parse, storage = _parser(kind, time_zone)
+    found = [None if text is None else parse(text) for text in texts]
     try:
-        if pat.is_timestamp(kind) and kind.tz is not None:
-            local = pa.array(texts, pa.string()).cast(pa.timestamp("us"))
-            zone = "UTC" if time_zone in ("Etc/UTC", "GMT", "Z") else time_zone
-            return pc.assume_timezone(local, zone, ambiguous="earliest", nonexistent="earliest").cast(kind)
-        if pat.is_decimal(kind):
-            numbers = [None if text is None else decimal.Decimal(text) for text in texts]
-            return pa.array(numbers, kind)
-        return pa.array(texts, pa.string()).cast(kind)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, decimal.InvalidOperation) as error:
+        if any(value is None and text is not None for value, text in zip(found, texts, strict=True)):
+            raise pa.ArrowInvalid("a text that the type does not have")
+        return pa.array(found, storage).cast(kind)
+    except (pa.ArrowException, OverflowError) as error:
         raise InvalidRequestError(
             "a partition directory's value is not of the column's type: give the right schema",
             column=column,
@@ -100,50 +146,65 @@ def parse_values(texts: Sequence[str | None], kind: pa.DataType, time_zone: str,
         ) from error
 
 
+def _parser(kind: pa.DataType, time_zone: str) -> tuple[Callable[[str], Any], pa.DataType]:
+    """A function from a text to a value, None if there is none, and the type of these values."""
+    if is_string(kind):
+        return (lambda text: text), kind
+    if pat.is_boolean(kind):
+        return (lambda text: {"true": True, "false": False}.get(text.lower())), kind
+    if pat.is_signed_integer(kind):
+        return (lambda text: int(text) if _INTEGER.fullmatch(text) else None), kind
+    if pat.is_floating(kind):
+        return parse_float, kind
+    if pat.is_decimal(kind):
+        return (lambda text: decimal.Decimal(text) if _DECIMAL.fullmatch(text) else None), kind
+    if pat.is_date32(kind):
+        return parse_date, pa.int32()
+    if pat.is_timestamp(kind):
+        if kind.tz is None:
+            return _parse_local, pa.timestamp("us")
+        return (lambda text: _parse_instant(text, time_zone)), pa.timestamp("us", kind.tz)
+    return (lambda text: None), kind
+
+
+# Java's parsers take the digits of all scripts for integers and decimals, ASCII's only for floats.
 _INTEGER = re.compile(r"[+-]?\d+")
-_FLOAT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|NaN|[+-]?Infinity")
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
-_TIMESTAMP = re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2}(\.\d{1,6})?")
+_DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_FLOAT = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[fFdD]?")
+_HEX_FLOAT = re.compile(r"([+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+)[fFdD]?")
+_FLOAT_WORD = re.compile(r"[+-]?(?:NaN|Infinity)")
+_BLANKS = "".join(map(chr, range(0x21)))
 
 
-def infer_type(texts: Sequence[str | None]) -> pa.DataType:
-    """The type that Spark would infer for a partition column: the narrowest that fits all values, else string."""
-    kinds = {_infer_one(text) for text in texts if text is not None}
-    if not kinds:
-        return pa.string()
-    order = ("int", "long", "decimal", "double")
-    if kinds <= set(order):
-        widest = max(kinds, key=order.index)
-        if widest == "decimal":
-            return pa.decimal128(38, 0)
-        return {"int": pa.int32(), "long": pa.int64(), "double": pa.float64()}[widest]
-    if kinds == {"date"}:
-        return pa.date32()
-    if kinds <= {"date", "timestamp"}:
-        return pa.timestamp("us", "UTC")
-    return pa.string()
-
-
-def _infer_one(text: str) -> str:
-    if _INTEGER.fullmatch(text):
-        number = int(text)
-        if -(2**31) <= number < 2**31:
-            return "int"
-        if -(2**63) <= number < 2**63:
-            return "long"
-        return "decimal" if len(text.lstrip("+-")) <= 38 else "double"
-    if _FLOAT.fullmatch(text):
-        return "double"
-    if _DATE.fullmatch(text) and _is_date(text):
-        return "date"
-    if _TIMESTAMP.fullmatch(text) and _is_date(text[:10]):
-        return "timestamp"
-    return "string"
-
-
-def _is_date(text: str) -> bool:
+def parse_float(text: str) -> float | None:
+    """What Java's ``Double.parseDouble`` makes of a text; None where it throws."""
+    text = text.strip(_BLANKS)
+    if _FLOAT_WORD.fullmatch(text):
+        return float(text)
+    found = _FLOAT.fullmatch(text)
+    if found:
+        return float(found[1])
+    found = _HEX_FLOAT.fullmatch(text)
+    if not found:
+        return None
     try:
-        datetime.date.fromisoformat(text)
-    except ValueError:
-        return False
-    return True
+        return float.fromhex(found[1])
+    except OverflowError:
+        return float("-inf" if text.startswith("-") else "inf")
+
+
+def _parse_local(text: str) -> int | None:
+    found = parse_time(text)
+    return None if found is None or found.zone else found.micros
+
+
+def _parse_instant(text: str, time_zone: str) -> int | None:
+    found = parse_time(text)
+    if found is None:
+        return None
+    try:
+        return find_zone(found.zone or time_zone).instant(found.micros)
+    except InvalidRequestError:
+        if found.zone:
+            return None  # no zone at all: the text is none of the type
+        raise

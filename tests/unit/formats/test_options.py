@@ -142,10 +142,18 @@ def test_other_formats_need_no_options_to_be_read(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "kind", "sentence"),
     [
-        ("csv", pa.list_(pa.int64()), "csv cannot hold this type: use arrow or avro or json or orc or parquet"),
+        (
+            "csv",
+            pa.list_(pa.int64()),
+            "store to_json(column) or use arrow or use avro or use json or use orc or use parquet",
+        ),
         ("csv", pa.binary(), "csv cannot hold this type"),
         ("csv", pa.map_(pa.string(), pa.int64()), "csv cannot hold this type"),
-        ("json", pa.duration("us"), "json cannot hold this type: use arrow or orc or parquet"),
+        (
+            "json",
+            pa.duration("us"),
+            "json cannot hold this type, JSON has no length of time: cast the column to a string or use arrow",
+        ),
         ("avro", pa.duration("us"), "avro cannot hold this type"),
         ("orc", pa.null(), "orc cannot hold this type"),
         ("text", pa.int64(), "text cannot hold this type"),

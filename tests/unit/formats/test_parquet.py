@@ -222,3 +222,12 @@ def test_columns_are_encoded_as_their_first_values_suggest() -> None:
     assert file.read(use_threads=False).combine_chunks().to_batches()[0].equals(batch)
     zstd = pq.ParquetFile(io.BytesIO(write([batch], compression="zstd"))).metadata.row_group(0)
     assert {zstd.column(index).compression for index in range(zstd.num_columns)} == {"ZSTD"}
+
+
+def test_nulls_below_a_null_struct_are_no_values_of_a_field_without_nulls() -> None:
+    """Spark hands such columns over, and VARIANT is one: pyarrow alone refuses them."""
+    kind = pa.struct([pa.field("x", pa.int32(), nullable=False), pa.field("s", pa.struct([("y", pa.string())]), False)])
+    below = [pa.array([1, None], pa.int32()), pa.array([{"y": "a"}, None], kind.field("s").type)]
+    column = pa.Array.from_buffers(kind, 2, [pa.py_buffer(b"\x01")], children=below)
+    data = write([pa.record_batch([column], pa.schema([("c", kind)]))])
+    assert pq.read_table(io.BytesIO(data))["c"].to_pylist() == [{"x": 1, "s": {"y": "a"}}, None]

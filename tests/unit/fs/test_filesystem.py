@@ -55,6 +55,20 @@ def test_listing(fs: MagicFileSystem, root: str) -> None:
         fs.ls(f"{root}/none")
 
 
+def test_directory_markers(fs: MagicFileSystem, root: str) -> None:
+    """What consoles make: a directory, never a file, and gone with it."""
+    store = memory_store(root.removeprefix("memory:"))
+    for key in ("dir/", "dir/sub/", "empty/", "empty/below/"):
+        store.put(key, b"")
+    assert fs.ls(root, detail=False) == [f"{root}/a", f"{root}/dir", f"{root}/dirt", f"{root}/empty"]
+    assert fs.find(root) == [f"{root}/a", f"{root}/dir/b", f"{root}/dir/sub/c", f"{root}/dir/sub/d", f"{root}/dirt/e"]
+    assert fs.info(f"{root}/empty")["type"] == "directory" and fs.ls(f"{root}/empty/below") == []
+    for directory in ("dir", "empty"):
+        fs.rm(f"{root}/{directory}", recursive=True)
+        assert not fs.exists(f"{root}/{directory}")
+    assert fs.find(root) == [f"{root}/a", f"{root}/dirt/e"]
+
+
 def test_looking(fs: MagicFileSystem, root: str) -> None:
     assert fs.info(f"{root}/a")["type"] == "file" and fs.info(f"{root}/dir")["type"] == "directory"
     assert fs.info(root)["type"] == "directory"

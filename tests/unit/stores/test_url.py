@@ -69,6 +69,20 @@ def test_the_directory_of_a_destination_is_kept(tmp_path: Path) -> None:
     assert list((tmp_path / "t").iterdir()) == []
 
 
+def test_links_on_the_way_are_resolved(tmp_path: Path) -> None:
+    """One directory has one name: what is above it is not above a link to it."""
+    (tmp_path / "real/month=1").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "real/month=1")
+    assert open_destination(str(tmp_path / "link")).url == f"file://{tmp_path}/real/month=1"
+    assert open_destination(str(tmp_path / "link/new")).prefix == f"{tmp_path}/real/month=1/new".strip("/")
+
+
+def test_a_link_to_nowhere_is_no_destination(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(InvalidRequestError, match="a link to nowhere"):
+        open_destination(str(tmp_path / "link"))
+
+
 def test_memory() -> None:
     destination = open_destination("memory://test-url/a/b/")
     assert destination.store is memory_store("test-url") is open_destination("memory://test-url").store

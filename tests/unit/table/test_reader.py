@@ -193,3 +193,54 @@ def test_an_unknown_column_is_refused_with_the_nearest() -> None:
     schema = read_schema(files.listing(), files.open, PARQUET)
     with pytest.raises(InvalidRequestError, match="did you mean month"):
         rows(files, schema, ["mnth"])
+
+
+# --- empty files ------------------------------------------------------------------------------------------------------
+ONE = pa.record_batch({"value": pa.array(["a", "b"])})
+FORMATS_WITH_FOOTERS = ("parquet", "orc", "avro", "arrow")
+
+
+@pytest.mark.parametrize("name", [*FORMATS_WITH_FOOTERS, "csv", "json", "text"])
+def test_empty_files_are_not_opened(name: str) -> None:
+    """As Spark, in every format; the first file may be one, at the root of partitions, too."""
+    settings = ReadSettings(file_format=get_format(name))
+    files = Files()
+    files.data["a-marker"] = b""
+    files.data["m=1/a"] = b""
+    files.add("m=1/part", ONE, name)
+    files.data["m=2/z"] = b""
+    schema = read_schema(files.listing(), files.open, settings)
+    assert schema.schema.names[-1:] == ["m"] and schema.schema.field("m").type == pa.int32()
+    found = rows(files, schema, schema.schema.names, settings=settings)
+    assert [list(row.values()) for row in found] == [["a", 1], ["b", 1]]
+    assert set(files.opened) == {"m=1/part"}
+    assert given_schema(schema.schema, files.listing()).partition_by == ("m",)
+
+
+def test_directories_of_empty_files_count() -> None:
+    """As in Spark: the directory says what the column's type is, and has to fit the others."""
+    files = Files()
+    files.add("m=1/part", ONE)
+    files.data["m=x/part"] = b""
+    assert read_schema(files.listing(), files.open, PARQUET).schema.field("m").type == pa.string()
+    files.data["k=2/part"] = b""
+    with pytest.raises(InvalidRequestError, match="partitioned differently"):
+        read_schema(files.listing(), files.open, PARQUET)
+
+
+@pytest.mark.parametrize("name", [*FORMATS_WITH_FOOTERS, "csv", "json"])
+def test_nothing_but_empty_files_tells_no_schema(name: str) -> None:
+    settings = ReadSettings(file_format=get_format(name))
+    files = Files()
+    files.data.update({"a": b"", "b": b""})
+    with pytest.raises(InvalidRequestError, match=r"every file is empty.*give a schema"):
+        read_schema(files.listing(), files.open, settings)
+    assert rows(files, TableSchema(ONE.schema), ["value"], settings=settings) == []
+    assert files.opened == []
+
+
+def test_empty_text_files_have_the_schema_of_all_text_files() -> None:
+    settings = ReadSettings(file_format=get_format("text"))
+    files = Files()
+    files.data["a"] = b""
+    assert read_schema(files.listing(), files.open, settings).schema.names == ["value"]

@@ -60,7 +60,9 @@ LATER_S = START_S + 7200.0
 QUIET_S = 3600.0
 
 
-_SETTINGS = CommitSettings(part_size_bytes=1 << 20, allow_unsafe=True, conflict_attempts=6, finish_attempts=2)
+_SETTINGS = CommitSettings(
+    part_size_bytes=1 << 20, allow_unsafe=True, conflict_attempts=6, finish_attempts=2, check_nesting=False
+)
 
 
 @dataclass(frozen=True, slots=True)

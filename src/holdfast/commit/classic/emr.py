@@ -118,7 +118,7 @@ def _has_magic_below(ctx: CommitContext, job: JobId, uploads: list[UploadInfo]) 
 
     def is_magic_home(folder: str) -> bool:
         try:
-            return next(iter_objects(ctx.store, f"{folder}{MAGIC_JOB_PREFIX}{job}/", page_size=1), None) is not None
+            return next(iter_objects(ctx.store, f"{folder}{MAGIC_JOB_PREFIX}{job}/", page_size=2), None) is not None
         except AccessDeniedError:
             if folder.startswith(ctx.prefix):
                 raise

@@ -8,6 +8,7 @@ from holdfast.commit import layout
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import FileOwner, JobId, new_job_id
 from holdfast.commit.measure import Measure
+from holdfast.commit.nesting import refuse_nested
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, JobReport, SaveMode, TaskCommit, Totals
 from holdfast.commit.replacement import is_to_be_skipped, refuse_file
 from holdfast.commit.statistics import NO_STATISTICS, Statistics
@@ -38,9 +39,11 @@ def new_job(ctx: CommitContext, committer: str, mode: SaveMode, details: Mapping
 
     Raises:
         DestinationExistsError: mode ``fail`` and the destination holds data.
-        InvalidRequestError: the destination is a file.
+        InvalidRequestError: the destination is a file, or lies inside another one or around one.
     """
     refuse_file(ctx)
+    if ctx.settings.check_nesting:
+        refuse_nested(ctx, first=mode in _DELETING or not _was_written(ctx))
     if is_to_be_skipped(ctx, mode):
         return None
     ctx.store.delete(ctx.key(layout.SUCCESS))
@@ -53,6 +56,18 @@ def new_job(ctx: CommitContext, committer: str, mode: SaveMode, details: Mapping
         started_at_s=round(ctx.clock.now_s(), 3),
         details=details,
     )
+
+
+_DELETING = (SaveMode.OVERWRITE, SaveMode.OVERWRITE_PARTITIONS)
+"""Modes that delete what they find: whatever the log and ``_SUCCESS`` say, nobody else's rows are to be among it."""
+
+
+def _was_written(ctx: CommitContext) -> bool:
+    """Whether a job of ours has ended here: then it has looked for destinations inside this one."""
+    try:
+        return bool(read_success(ctx))
+    except CorruptDataError:
+        return False
 
 
 def start_over(ctx: CommitContext, committer: str, mode: SaveMode, details: Mapping[str, object]) -> JobRecord | None:

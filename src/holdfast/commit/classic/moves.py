@@ -45,8 +45,8 @@ def file_info(ctx: CommitContext, path: str) -> ObjectInfo | None:
 
 def is_dir(ctx: CommitContext, path: str) -> bool:
     """Whether there is a file below `path`."""
-    prefix = ctx.key(f"{path}/")
-    return any(info.key.startswith(prefix) for info in ctx.store.list_page(prefix, max_keys=1).objects)
+    # Two, for the first may be the directory's own marker.
+    return next(iter_objects(ctx.store, ctx.key(f"{path}/"), page_size=2), None) is not None
 
 
 def list_files(ctx: CommitContext, path: str) -> Iterator[tuple[str, ObjectInfo]]:
@@ -145,7 +145,7 @@ def delete_dir(ctx: CommitContext, path: str, *, unfinished: bool = True) -> Non
         HoldfastError: some could not be deleted; those before are gone.
     """
     prefix = ctx.key(f"{path}/")
-    for batch in batched_keys(info.key for info in iter_objects(ctx.store, prefix)):
+    for batch in batched_keys(info.key for info in iter_objects(ctx.store, prefix, markers=True)):
         ctx.store.delete_many(batch)
     if unfinished and ctx.store.capabilities.multipart is not None:
         store = multipart(ctx.store)

@@ -12,6 +12,7 @@ __all__ = [
     "batched_keys",
     "check_key",
     "check_move",
+    "is_marker",
     "iter_objects",
     "iter_uploads",
     "multipart",
@@ -33,8 +34,24 @@ def rename(store: ObjectStore) -> RenameStore:
     return store  # type: ignore[return-value]  # the capability is the promise; wrappers implement every method
 
 
-def iter_objects(store: ObjectStore, prefix: str, start_after: str = "", page_size: int = 1000) -> Iterator[ObjectInfo]:
+def is_marker(info: ObjectInfo) -> bool:
+    """Whether an object only says that there is a directory, as S3 consoles, s3fs, S3A (``x/``) and s3n make them.
+
+    Such an object is never data. One of these names that holds bytes is no marker.
+    """
+    return info.size_bytes == 0 and info.key.endswith(_MARKERS)
+
+
+_MARKERS = ("/", "_$folder$")
+
+
+def iter_objects(
+    store: ObjectStore, prefix: str, start_after: str = "", page_size: int = 1000, *, markers: bool = False
+) -> Iterator[ObjectInfo]:
     """Every object whose key starts with `prefix`, page by page, in the order that `ObjectStore.list_page` describes.
+
+    Args:
+        markers: show directory markers, too: for whoever deletes a directory, or shows what is in a store.
 
     Raises:
         CorruptDataError: the server gave the same token twice, so that the walk would not end.
@@ -43,7 +60,7 @@ def iter_objects(store: ObjectStore, prefix: str, start_after: str = "", page_si
     seen: set[str] = set()
     while True:
         page = store.list_page(prefix, start_after, page_size, token)
-        yield from (info for info in page.objects if info.key.startswith(prefix))
+        yield from (info for info in page.objects if info.key.startswith(prefix) and (markers or not is_marker(info)))
         token = page.next_token
         if token is None:
             return

@@ -75,7 +75,7 @@ class ObjectStore(Protocol):
     def list_page(
         self, prefix: str, start_after: str = "", max_keys: int = 1000, token: str | None = None
     ) -> ObjectPage:
-        """List objects whose key starts with `prefix`: use `iter_objects`.
+        """List objects whose key starts with `prefix`, directory markers among them: use `iter_objects`.
 
         Guarantee: within a directory, in ascending UTF-8 byte order of names. So are whole keys on S3 itself, but
         SeaweedFS shows all of ``a/`` before ``a-b``: nothing may rest on the order across directories.

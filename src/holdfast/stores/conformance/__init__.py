@@ -40,7 +40,7 @@ def checks_for(capabilities: Capabilities) -> list[Check]:
     if limits is None or limits.min_part_size_bytes <= 1:
         left_out.add("check_small_part")  # there is no part below the limit
     if capabilities.rename:
-        left_out.add("check_object_beside_directory")  # there a key is one or the other
+        left_out |= {"check_object_beside_directory", "check_directory_markers"}  # there a key is one or the other
     if capabilities.rename_dir:
         left_out.add("check_rename_dir_unsupported")
     if limits is None:

@@ -64,7 +64,7 @@ class Subject:
 
     def listed(self, relative: str = "") -> list[str]:
         """The keys below the prefix, relative to it and sorted: servers order directories differently."""
-        infos = iter_objects(self.store, self.key(relative))
+        infos = iter_objects(self.store, self.key(relative), markers=True)
         return sorted(info.key[len(self.prefix) + 1 :] for info in infos)
 
     def part_bytes(self, letter: bytes = b"p") -> bytes:

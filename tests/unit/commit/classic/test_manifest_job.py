@@ -355,7 +355,8 @@ def test_manifest_that_is_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     commits = run_tasks(bucket, ctx, job, "new")
     with pytest.raises(CorruptDataError, match="too long"):
         bucket.commit(ctx, job, commits)
-    assert recorded.count(Operation.GET) == 0
+    read = [call.key for call in recorded.calls if call.operation is Operation.GET]
+    assert read == [HOME + "_SUCCESS"], "whether the job is the first one"
 
 
 def test_two_tasks_with_one_target() -> None:

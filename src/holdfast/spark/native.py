@@ -1,0 +1,203 @@
+"""A snapshot through Spark's own reader: its speed, its dialects and its types, and whole jobs only, as ever.
+
+Spark lists the destination when the DataFrame is made and keeps that listing for it. Two looks at the decision log
+around that moment tell whether the listing is a snapshot: no decision waited to become visible, and none was made in
+between. If one waits, Spark gets the files of a snapshot by name instead of the directory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import reduce
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql.functions import col, isnan, lit
+from pyspark.sql.types import DataType, DoubleType, FloatType, StructType, _parse_datatype_json_string
+
+from holdfast.commit import CommitContext, Instant, Snapshot, VisibleFile, read_instant, read_snapshot
+from holdfast.commit.layout import iter_visible
+from holdfast.errors import InvalidRequestError, NotFoundError, UnavailableError, UnsupportedError
+from holdfast.formats import nearest
+from holdfast.spark.file_format import FormatChoice
+from holdfast.spark.filters import Condition, row_filters, typed_values
+from holdfast.spark.hadoop_path import hadoop_path
+from holdfast.spark.options import ReadOptions
+from holdfast.spark.reader import infer_schema
+from holdfast.spark.types import arrow_schema
+from holdfast.table.contract import decode_table
+
+__all__ = ["native_frame"]
+
+_ATTEMPTS = 20
+_FORMATS = ("parquet", "orc", "csv", "json", "text")  # what stock Spark reads without another package
+_SELF_DESCRIBING = ("parquet", "orc")
+# What Spark's CSV parser puts where there is nothing between two separators. With the default, the empty string, it
+# could not tell a null from an empty string; this is no character of any text.
+_NOTHING = "\uffff"
+
+
+def native_frame(spark: SparkSession, options: ReadOptions) -> DataFrame | None:
+    """A DataFrame of Spark's own reader over the snapshot, or None where the Python reader has to do it.
+
+    Guarantee: the same rows and schema as through the Python reader.
+
+    Raises:
+        NotFoundError: nothing is there.
+        UnsupportedError: ``reader=native`` was asked for, and cannot be; says why.
+    """
+    ctx = options.store.open()
+    try:
+        for _ in range(_ATTEMPTS):
+            instant = read_instant(ctx)
+            snapshot = _nearly(ctx, instant) if instant.is_settled else read_snapshot(ctx)
+            choice = FormatChoice.of(options, snapshot)
+            path, refusal = _place(spark, ctx, options, choice, instant)
+            if path is None:
+                if options.reader == "native":
+                    raise UnsupportedError(f"Spark's own reader cannot do this: {refusal}", url=ctx.url)
+                return None
+            paths = [path] if instant.is_settled else [f"{path}/{file.path}" for file in snapshot.files]
+            frame = _load(spark, options, snapshot, choice, path, paths)
+            if not instant.is_settled or read_instant(ctx) == instant:
+                return _narrowed(frame, options, _order(snapshot, frame))
+        raise UnavailableError("jobs are decided faster than the destination is listed: read again", url=ctx.url)
+    finally:
+        ctx.close()
+
+
+def _nearly(ctx: CommitContext, instant: Instant) -> Snapshot:
+    """The snapshot with its first file alone, which tells the format: the listing is Spark's work.
+
+    Raises:
+        NotFoundError: nothing is there.
+    """
+    found = (VisibleFile(path, info.size_bytes) for path, info in iter_visible(ctx.store, ctx.prefix))
+    first = next(found, None)
+    if first is None and instant.table is None:
+        raise NotFoundError("there is nothing to read: check the url", url=ctx.url)
+    return Snapshot(head=instant.head, files=() if first is None else (first,), table=instant.table)
+
+
+def _place(
+    spark: SparkSession, ctx: CommitContext, options: ReadOptions, choice: FormatChoice, instant: Instant
+) -> tuple[str | None, str]:
+    """Where Spark finds the destination; or None, and why it is left to the Python reader."""
+    if choice.name not in _FORMATS:
+        return None, f"stock Spark has no {choice.name}"
+    if choice.name == "csv" and choice.option_strings.get("nullvalue"):
+        return None, "Spark cannot tell a null from a text that looks like nullValue"
+    if options.push_filters or options.split_size_bytes != ReadOptions(store=options.store).split_size_bytes:
+        return None, "pushFilters and splitSize are options of the Python reader"
+    return hadoop_path(spark, ctx, options.store, instant.head)
+
+
+# --- the frame --------------------------------------------------------------------------------------------------------
+def _load(
+    spark: SparkSession,
+    options: ReadOptions,
+    snapshot: Snapshot,
+    choice: FormatChoice,
+    path: str,
+    paths: Sequence[str],
+) -> DataFrame:
+    reader = spark.read.format(choice.name).options(**_spark_options(snapshot, choice, options))
+    schema = _schema(options, snapshot, choice)
+    if schema is not None:
+        reader = reader.schema(schema)
+    try:
+        return reader.option("basePath", path).load(list(paths))
+    except AnalysisException as error:
+        if error.getCondition() in ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA"):
+            raise NotFoundError("there is nothing to read: check the url", url=options.store.url) from error
+        raise
+
+
+def _schema(options: ReadOptions, snapshot: Snapshot, choice: FormatChoice) -> StructType | None:
+    """The columns: those of the table; of files that tell theirs Spark's guess, of text files ours."""
+    if snapshot.table is not None:
+        schema = _parse_datatype_json_string(decode_table(snapshot.table).schema_json)
+        assert isinstance(schema, StructType), "a table's schema is a struct"
+        return schema
+    return None if choice.name in _SELF_DESCRIBING else infer_schema(replace(options, columns=None, conditions=()))
+
+
+def _spark_options(snapshot: Snapshot, choice: FormatChoice, options: ReadOptions) -> dict[str, str]:
+    """Options for Spark's reader, so that it reads what the Python reader reads."""
+    given = dict(choice.option_strings)
+    given["__globPaths__"] = "false"  # a path is a path, whatever characters it holds
+    zone = decode_table(snapshot.table).time_zone if snapshot.table is not None else ""
+    if zone or options.time_zone:
+        given["timeZone"] = zone or str(options.time_zone)
+    if choice.name == "csv":
+        given["multiLine"] = "true"
+        given["nullValue"] = _NOTHING
+        given.pop("nullvalue", None)
+        if snapshot.table is not None:
+            given["lineSep"] = "\n"  # else Spark guesses it from the first one, which may stand inside quotes
+    if choice.name == "text" and snapshot.table is not None:
+        given["lineSep"] = "\n"
+    if choice.name == "parquet" and snapshot.table is not None:
+        given["datetimeRebaseMode"] = "CORRECTED"  # ours are never rebased, whatever the session expects of others
+    return given
+
+
+def _order(snapshot: Snapshot, frame: DataFrame) -> list[str]:
+    """The columns as the table has them: Spark's file sources put partition columns last."""
+    if snapshot.table is None:
+        return frame.columns
+    return [str(one["name"]) for one in decode_table(snapshot.table).fields]
+
+
+def _narrowed(frame: DataFrame, options: ReadOptions, names: Sequence[str]) -> DataFrame:
+    """The columns and rows that were asked for."""
+    if options.columns is not None:
+        folded = {name.lower(): name for name in names}
+        for name in options.columns:
+            if name.lower() not in folded:
+                raise InvalidRequestError(f"no such column: {nearest(name, names)}", column=name)
+        names = [folded[name.lower()] for name in options.columns]
+    chosen = frame.select([_column(name) for name in names])
+    if not options.conditions:
+        return chosen
+    arrow = arrow_schema(chosen.schema)
+    row_filters(options.conditions, arrow)  # says what is wrong with a condition
+    types = {field.name: field.dataType for field in chosen.schema.fields}
+    met = [_condition(one, types[one.column], arrow.field(one.column).type) for one in options.conditions]
+    return chosen.filter(reduce(Column.__and__, met))
+
+
+def _column(name: str) -> Column:
+    return col("`" + name.replace("`", "``") + "`")
+
+
+def _condition(condition: Condition, kind: DataType, arrow: object) -> Column:
+    """The condition as the Python reader takes it: neither null nor NaN meets it, but NaN meets ``!=``."""
+    values = condition.value if isinstance(condition.value, tuple) else (condition.value,)
+    literals = [_literal(value, kind) for value in typed_values(values, arrow, condition).to_pylist()]
+    column = _column(condition.column)
+    if condition.operator == "in":
+        met = column.isin(*literals)
+    else:
+        met = {
+            "=": column == literals[0],
+            "!=": column != literals[0],
+            "<": column < literals[0],
+            "<=": column <= literals[0],
+            ">": column > literals[0],
+            ">=": column >= literals[0],
+        }[condition.operator]
+    if isinstance(kind, FloatType | DoubleType) and condition.operator != "!=":
+        met = met & ~isnan(column)
+    return met
+
+
+def _literal(value: object, kind: DataType) -> Column:
+    """A value as Spark's; times and decimals as text with their zone, for the session's zone shall not count."""
+    plain = value if isinstance(value, bool | int | float | str | bytes) else _iso(value)
+    return lit(plain).cast(kind)
+
+
+def _iso(value: object) -> str:
+    return value.isoformat() if hasattr(value, "isoformat") else str(value)

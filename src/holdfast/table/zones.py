@@ -1,0 +1,119 @@
+"""Instants and local times of a zone, converted as Java does, for every year that a timestamp can have.
+
+Arrow's own conversion knows no summer time after 2037, and Python's no years after 9999: zone rules repeat with the
+calendar every 400 years, so a late instant is looked up where both know it.
+"""
+
+from __future__ import annotations
+
+import datetime
+import functools
+import re
+import zoneinfo
+
+from holdfast.errors import InvalidRequestError
+from holdfast.table.civil import DAY_MICROS
+
+__all__ = ["Zone", "find_zone"]
+
+_EPOCH = datetime.datetime(1970, 1, 1)
+_CYCLE_MICROS = 146_097 * DAY_MICROS
+_MICROSECOND = datetime.timedelta(microseconds=1)
+# Before the first, every zone has its local mean time; from the second on, only the rules that repeat are in force.
+_FIRST = (datetime.datetime(1800, 1, 1) - _EPOCH) // _MICROSECOND
+_LAST = (datetime.datetime(2400, 1, 1) - _EPOCH) // _MICROSECOND
+
+
+class Zone:
+    """One time zone.
+
+    Args:
+        rules: from a local time or an instant to the offset.
+    """
+
+    def __init__(self, rules: datetime.tzinfo) -> None:
+        self._rules = rules
+
+    def local(self, instant: int) -> int:
+        """What the zone's clocks show; microseconds since 1970-01-01, UTC."""
+        utc = _known(instant).replace(tzinfo=datetime.timezone.utc)
+        offset = utc.astimezone(self._rules).utcoffset()
+        assert offset is not None, "rules with an offset for every instant"
+        return instant + offset // _MICROSECOND
+
+    def instant(self, local: int) -> int:
+        """When the zone's clocks show it.
+
+        Where they show it twice the earlier instant, where they skip it as long after the skipped hour's beginning:
+        Java's choice, and so Spark's.
+        """
+        offset = _known(local).replace(tzinfo=self._rules).utcoffset()
+        assert offset is not None, "rules with an offset for every local time"
+        return local - offset // _MICROSECOND
+
+
+def _known(micros: int) -> datetime.datetime:
+    """A moment with the same offset that Python can name."""
+    if micros >= _LAST:
+        micros = _LAST + (micros - _LAST) % _CYCLE_MICROS
+    return _EPOCH + datetime.timedelta(microseconds=max(micros, _FIRST))
+
+
+_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])([0-9]{1,2})(?::?([0-9]{2})(?::?([0-9]{2}))?)?")
+# java.time.ZoneId.SHORT_IDS, which Spark accepts.
+_SHORT = {
+    "ACT": "Australia/Darwin",
+    "AET": "Australia/Sydney",
+    "AGT": "America/Argentina/Buenos_Aires",
+    "ART": "Africa/Cairo",
+    "AST": "America/Anchorage",
+    "BET": "America/Sao_Paulo",
+    "BST": "Asia/Dhaka",
+    "CAT": "Africa/Harare",
+    "CNT": "America/St_Johns",
+    "CST": "America/Chicago",
+    "CTT": "Asia/Shanghai",
+    "EAT": "Africa/Addis_Ababa",
+    "ECT": "Europe/Paris",
+    "EST": "-05:00",
+    "HST": "-10:00",
+    "IET": "America/Indiana/Indianapolis",
+    "IST": "Asia/Kolkata",
+    "JST": "Asia/Tokyo",
+    "MIT": "Pacific/Apia",
+    "MST": "-07:00",
+    "NET": "Asia/Yerevan",
+    "NST": "Pacific/Auckland",
+    "PLT": "Asia/Karachi",
+    "PNT": "America/Phoenix",
+    "PRT": "America/Puerto_Rico",
+    "PST": "America/Los_Angeles",
+    "SST": "Pacific/Guadalcanal",
+    "VST": "Asia/Ho_Chi_Minh",
+}
+
+
+@functools.lru_cache(maxsize=64)
+def find_zone(name: str) -> Zone:
+    """The zone that Spark knows under a name: a region, an offset, or one of Java's short names.
+
+    Raises:
+        InvalidRequestError: there is none.
+    """
+    name = _SHORT.get(name, name)
+    if name in ("UTC", "GMT", "UT", "Z", "Etc/UTC"):  # without any zone data
+        return Zone(datetime.timezone.utc)
+    offset = _OFFSET.fullmatch(name)
+    if offset is not None:
+        hours, minutes, seconds = (int(part or 0) for part in offset.group(2, 3, 4))
+        length = datetime.timedelta(hours=hours, minutes=minutes, seconds=seconds)
+        if minutes < 60 and seconds < 60 and length <= datetime.timedelta(hours=18):
+            return Zone(datetime.timezone(-length if offset[1] == "-" else length))
+    else:
+        try:
+            return Zone(zoneinfo.ZoneInfo(name))
+        except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+            pass
+    raise InvalidRequestError(
+        "no such time zone: set the session's time zone to a region such as Europe/Berlin", zone=name
+    )

@@ -1,0 +1,187 @@
+"""`holdfast.read` through Spark's own reader: whole jobs only, and the same rows as through the Python reader."""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import holdfast
+from holdfast.commit import TWO_PHASE, SaveMode
+from holdfast.commit.log import read_log
+from holdfast.errors import InvalidRequestError, NotFoundError, UnsupportedError
+from holdfast.spark.options import parse_write_options
+from holdfast.spark.table_job import TableJob
+from holdfast.stores.faulty import Faulty, SimulatedCrash, crash_at
+from holdfast.stores.intercept import InterceptedStore
+
+pytestmark = pytest.mark.spark
+
+READERS = ["native", "python"]
+UTC = datetime.timezone.utc
+
+
+def rows(frame: Any) -> list[str]:
+    """As text, in which NaN is equal to itself and -0.0 is not 0.0."""
+    return sorted(repr(tuple(row)) for row in frame.collect())
+
+
+def is_native(frame: Any) -> bool:
+    return "FileScan" in frame._jdf.queryExecution().toString()
+
+
+def dying_overwrite(frame: Any, url: str, nth: int) -> bool:
+    """An overwrite whose driver dies at the nth store call of its commit; whether it got through instead."""
+    table = TableJob.of(parse_write_options({"path": url, "partitionBy": "k"}, overwrite=True), frame.schema)
+    with table.opened() as ctx:
+        table = table.fitted(ctx, read_log(ctx))
+        job = TWO_PHASE.start_job(ctx, SaveMode.OVERWRITE, table.details)
+        assert job is not None
+        with TWO_PHASE.start_task(ctx, job, 0) as attempt:
+            table.write_rows(iter(frame.toArrow().to_batches()), attempt)
+            commit = attempt.commit()
+        dying = replace(ctx, store=InterceptedStore(ctx.store, Faulty(crash_at(nth, after=True))))
+        try:
+            TWO_PHASE.commit_job(dying, job, [commit], 1)
+        except SimulatedCrash:
+            return False
+    return True
+
+
+def test_a_job_is_seen_whole_or_not_at_all_at_every_call_of_its_commit(spark: Any, tmp_path: Path) -> None:
+    """C4: whatever a plain listing shows between the decision and its end."""
+    old, new = spark.range(2).selectExpr("id", "id as k"), spark.range(10, 13).selectExpr("id", "id % 2 as k")
+    seen = []
+    mixed = 0
+    for nth in itertools.count(1):
+        url = str(tmp_path / f"t{nth}")
+        holdfast.write(old, url, partition_by="k")
+        ended = dying_overwrite(new, url, nth)
+        found = holdfast.read(spark, url, reader="native")
+        assert is_native(found)
+        assert rows(found) in (rows(old), rows(new))
+        seen.append(rows(found) == rows(new))
+        mixed += spark.read.parquet(url).count() not in (2, 3)
+        if ended:
+            break
+    assert seen == sorted(seen), "once it is there, it stays"
+    assert not seen[0] and seen[-1]
+    assert mixed, "a plain reader did see half a job: the test can fail"
+
+
+def test_a_frame_keeps_its_snapshot(spark: Any, tmp_path: Path) -> None:
+    url = str(tmp_path / "t")
+    holdfast.write(spark.range(3), url)
+    before = holdfast.read(spark, url)
+    holdfast.write(spark.range(4), url)
+    assert (before.count(), holdfast.read(spark, url).count()) == (3, 7)
+
+
+@pytest.mark.parametrize("name", ["plain", "a b%20c", "x{1,2}", "st*r[a]?", "ü#+=&", "back\\slash"])
+def test_a_path_is_a_path(spark: Any, tmp_path: Path, name: str) -> None:
+    """Spark takes paths for patterns unless it is told otherwise."""
+    url = str(tmp_path / name)
+    holdfast.write(spark.range(4).selectExpr("id", "concat('p{*} %', id % 2) as k"), url, partition_by="k")
+    (tmp_path / "x1").mkdir(exist_ok=True)
+    native, python = (holdfast.read(spark, url, reader=reader) for reader in READERS)
+    assert rows(native) == rows(python) and native.count() == 4
+    assert native.schema == python.schema
+
+
+CONDITIONS: list[tuple[str, str, object]] = [
+    ("f", "=", 1.5),
+    ("f", "!=", 1.5),
+    ("f", ">", 1.0),
+    ("f", "<=", 1.5),
+    ("f", "in", [1.5, 2.5]),
+    ("n", "!=", 1),
+    ("n", "in", [1, 2]),
+    ("s", "=", "b"),
+    ("s", ">=", "b"),
+    ("d", "<", datetime.date(2026, 1, 2)),
+    ("t", "=", datetime.datetime(2026, 1, 1, 8, tzinfo=UTC)),
+    ("t", ">", "2026-01-01 07:59:59"),
+    ("l", "=", "2026-01-01 00:00:00"),
+    ("p", "=", Decimal("1.10")),
+    ("b", "=", True),
+    ("k", "=", 1),
+]
+
+
+def test_columns_and_conditions_mean_the_same(spark: Any, tmp_path: Path) -> None:
+    """Null and NaN never meet a condition, but NaN is unequal; instants do not depend on the session's zone."""
+    url = str(tmp_path / "t")
+    frame = spark.sql(
+        "select * from values "
+        "(1, 1.5D, 'a', date '2026-01-01', timestamp '2026-01-01 00:00:00', timestamp_ntz '2026-01-01 00:00:00', "
+        "1.10BD, true, 1), "
+        "(2, double('NaN'), 'b', date '2026-01-02', timestamp '2026-01-02 00:00:00', "
+        "timestamp_ntz '2026-01-02 00:00:00', 2.20BD, false, 1), "
+        "(null, null, null, null, null, null, null, null, 2), "
+        "(4, double('Infinity'), '', date '0001-01-01', timestamp '1969-12-31 23:59:59.5', "
+        "timestamp_ntz '9999-12-31 23:59:59', 0.00BD, true, 2) as v(n, f, s, d, t, l, p, b, k)"
+    )
+    holdfast.write(frame, url, partition_by="k")
+    for condition in CONDITIONS:
+        found = [rows(holdfast.read(spark, url, reader=reader, filters=[condition])) for reader in READERS]
+        assert found[0] == found[1], condition
+        assert len(found[0]) < 4, condition
+    for reader in READERS:
+        some = holdfast.read(spark, url, reader=reader, columns=["k", "S"], filters=[("k", "=", 1)])
+        assert rows(some) == ["(1, 'a')", "(1, 'b')"]
+        with pytest.raises(InvalidRequestError, match=r"no such column.*did you mean"):
+            holdfast.read(spark, url, reader=reader, columns=["kk"])
+        with pytest.raises(InvalidRequestError, match="conditions speak of columns that are read"):
+            holdfast.read(spark, url, reader=reader, columns=["s"], filters=[("k", "=", 1)])
+
+
+def test_the_table_keeps_the_zone_of_its_directories(spark: Any, tmp_path: Path) -> None:
+    """Written in Los Angeles, read and added to in Kathmandu: the same instants, the same directories."""
+    url = str(tmp_path / "t")
+    frame = spark.sql("select 1L as id, timestamp '2026-01-01 08:00:00Z' as t")
+    holdfast.write(frame, url, partition_by="t")
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "Asia/Kathmandu")
+    try:
+        holdfast.write(spark.sql("select 2L as id, timestamp '2026-01-01 08:00:00Z' as t"), url, partition_by="t")
+        for reader in READERS:
+            found = holdfast.read(spark, url, reader=reader).selectExpr("unix_seconds(t)").distinct().collect()
+            assert [row[0] for row in found] == [1767254400]
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", zone)
+    assert len([path for path in Path(url).iterdir() if path.name.startswith("t=")]) == 1
+
+
+def test_what_cannot_be_native_is_python_or_refused(spark: Any, tmp_path: Path) -> None:
+    url = str(tmp_path / "t")
+    holdfast.write(spark.sql("select 'NULL' as s union all select null"), url, file_format="csv", nullValue="NULL")
+    assert rows(holdfast.read(spark, url)) == ["('NULL',)", "(None,)"]
+    with pytest.raises(UnsupportedError, match="Spark's own reader cannot do this"):
+        holdfast.read(spark, url, reader="native")
+    arrow = str(tmp_path / "arrow")
+    holdfast.write(spark.range(2), arrow, file_format="arrow")
+    assert not is_native(holdfast.read(spark, arrow)) and holdfast.read(spark, arrow).count() == 2
+    with pytest.raises(UnsupportedError, match="no arrow"):
+        holdfast.read(spark, arrow, reader="native")
+    for reader in ("auto", *READERS):
+        with pytest.raises(NotFoundError, match="nothing to read"):
+            holdfast.read(spark, str(tmp_path / "missing"), reader=reader)
+        (tmp_path / "empty").mkdir(exist_ok=True)
+        with pytest.raises(NotFoundError, match="nothing to read"):
+            holdfast.read(spark, str(tmp_path / "empty"), reader=reader)
+    with pytest.raises(InvalidRequestError, match="no such choice"):
+        holdfast.read(spark, arrow, reader="nativ")
+
+
+def test_an_emptied_table_has_its_columns(spark: Any, tmp_path: Path) -> None:
+    url = str(tmp_path / "t")
+    holdfast.write(spark.range(3).selectExpr("id", "id % 2 as k"), url, partition_by="k")
+    holdfast.write(spark.range(0).selectExpr("id", "id % 2 as k"), url, partition_by="k", mode="overwrite")
+    for reader in READERS:
+        found = holdfast.read(spark, url, reader=reader)
+        assert (found.columns, found.count()) == (["id", "k"], 0)

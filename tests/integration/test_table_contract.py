@@ -1,0 +1,205 @@
+"""What an append may change, through `holdfast.write`, `holdfast.read` and stock Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import holdfast
+from holdfast.commit import TWO_PHASE, CommitContext, SaveMode, open_context, read_history
+from holdfast.errors import ConflictError, InvalidRequestError
+from tests.integration.spark_session import assert_clean, visible
+
+pytestmark = pytest.mark.spark
+
+READERS = ["native", "python"]
+
+
+def rows(frame: Any) -> list[tuple[Any, ...]]:
+    return sorted((tuple(row) for row in frame.collect()), key=repr)
+
+
+def abort_jobs(url: str, count: int) -> None:
+    ctx: CommitContext = open_context(url)
+    try:
+        for _ in range(count):
+            job = TWO_PHASE.start_job(ctx.with_settings(log_retention_entries=1), SaveMode.APPEND)
+            assert job is not None
+            TWO_PHASE.abort_job(ctx.with_settings(log_retention_entries=1), job)
+    finally:
+        ctx.close()
+
+
+def test_a_narrow_append_hides_nothing(spark: Any, tmp_path: Path) -> None:
+    """Readers see the union of the columns, with nulls; the columns keep the table's order, spelling and types."""
+    url = str(tmp_path / "t")
+    holdfast.write(spark.sql("select 1L as id, 'a' as name, 1.5D as price, 1 as part"), url, partition_by="part")
+    holdfast.write(spark.sql("select 2 as ID, 1 as part"), url, partition_by="part")
+    abort_jobs(url, 3)  # push both decisions out of a log that keeps one
+    holdfast.write(spark.sql("select 2 as part, cast(2.5 as float) as Price, 3L as id"), url, partition_by="part")
+    wanted = sorted([(1, "a", 1.5, 1), (2, None, None, 1), (3, None, 2.5, 2)], key=repr)
+    for reader in READERS:
+        found = holdfast.read(spark, url, reader=reader)
+        assert found.schema.simpleString() == "struct<id:bigint,name:string,price:double,part:int>"
+        assert rows(found) == wanted
+    stock = spark.read.schema("id long, name string, price double, part int").parquet(url)
+    assert rows(stock) == wanted
+    assert_clean(url)
+
+
+def test_merge_schema_widens_and_adds(spark: Any, tmp_path: Path) -> None:
+    url = str(tmp_path / "t")
+    holdfast.write(spark.sql("select 1 as id, named_struct('a', 1) as s, cast(0.1 as float) as f"), url)
+    wider = spark.sql("select 3000000000L as id, named_struct('a', 2L, 'b', 'x') as s, 0.1D as f, array(1) as more")
+    with pytest.raises(InvalidRequestError, match=r"another type in the table.*mergeSchema=true.*there='int'"):
+        holdfast.write(wider, url)
+    holdfast.write(wider, url, merge_schema=True)
+    for reader in READERS:
+        found = holdfast.read(spark, url, reader=reader)
+        assert found.schema.simpleString() == ("struct<id:bigint,s:struct<a:bigint,b:string>,f:double,more:array<int>>")
+        narrow, wide = sorted(found.collect(), key=lambda row: row.id)
+        assert (narrow.id, narrow.s, narrow.more) == (1, (1, None), None)
+        assert narrow.f == pytest.approx(0.1, abs=1e-8) and narrow.f != 0.1, "the float that was written, widened"
+        assert (wide.id, wide.s, wide.f, wide.more) == (3000000000, (2, "x"), 0.1, [1])
+    assert_clean(url)
+
+
+REFUSED = [
+    ({"file_format": "csv"}, {"file_format": "json"}, "another file format"),
+    ({}, {"partition_by": "k"}, "partitioned otherwise"),
+    ({"partition_by": "k"}, {}, "partitioned otherwise"),
+    ({"file_format": "csv"}, {"file_format": "csv", "header": True}, "another header"),
+    ({"file_format": "csv", "header": True}, {"file_format": "csv", "header": True, "sep": ";"}, "another sep"),
+]
+
+
+@pytest.mark.parametrize(("first", "second", "sentence"), REFUSED)
+def test_another_layout_is_refused_with_what_is_there(
+    spark: Any, tmp_path: Path, first: dict[str, Any], second: dict[str, Any], sentence: str
+) -> None:
+    url = str(tmp_path / "t")
+    frame = spark.range(4).selectExpr("id", "id % 2 as k")
+    holdfast.write(frame, url, **first)
+    before = visible(url)
+    for mode in ("append", *(["overwrite-partitions"] if "partition_by" in second else [])):
+        with pytest.raises(InvalidRequestError, match=sentence):
+            holdfast.write(frame, url, mode=mode, **second)
+    assert visible(url) == before
+    assert_clean(url)
+    holdfast.write(frame, url, mode="overwrite", **second)
+    assert rows(holdfast.read(spark, url)) == rows(frame.select(*holdfast.read(spark, url).columns))
+
+
+def test_csv_columns_are_written_in_the_tables_order(spark: Any, tmp_path: Path) -> None:
+    """Stock Spark goes by position, whatever the header says."""
+    url = str(tmp_path / "t")
+    holdfast.write(spark.sql("select 'a1' as a, 'b1' as b"), url, file_format="csv", header=True)
+    holdfast.write(spark.sql("select 'b2' as b, 'a2' as a"), url, file_format="csv", header=True)
+    holdfast.write(spark.sql("select '' as b"), url, file_format="csv", header=True)
+    holdfast.write(spark.sql("select 'c4' as c"), url, file_format="csv", header=True, mergeSchema=True)
+    wanted = sorted([("a1", "b1", None), ("a2", "b2", None), (None, "", None), (None, None, "c4")], key=repr)
+    for reader in READERS:
+        assert rows(holdfast.read(spark, url, reader=reader)) == wanted
+    stock = spark.read.schema("a string, b string, c string").csv(url, header=True, multiLine=True, nullValue="\uffff")
+    assert rows(stock) == wanted
+
+
+@pytest.mark.parametrize(
+    ("write", "options", "sentence"),
+    [
+        (lambda frame, url: frame.write.csv(url, header=True), {}, "another file format"),
+        (lambda frame, url: frame.write.partitionBy("k").parquet(url), {}, "partitioned otherwise"),
+        (lambda frame, url: frame.write.parquet(url), {"partition_by": "k"}, "partitioned otherwise"),
+        (lambda frame, url: frame.write.csv(url, header=True), {"file_format": "csv"}, "another header"),
+        (lambda frame, url: frame.write.csv(url), {"file_format": "csv", "header": True}, "another header"),
+        (lambda frame, url: frame.write.csv(url), {"file_format": "csv", "sep": ";"}, "separator"),
+        (lambda frame, url: frame.selectExpr("'x' as id", "k").write.parquet(url), {}, "another type"),
+        (lambda frame, url: frame.selectExpr("id").write.parquet(url), {}, "no such column"),
+    ],
+)
+def test_a_directory_of_others_is_looked_at_before_the_first_write(
+    spark: Any, tmp_path: Path, write: Any, options: dict[str, Any], sentence: str
+) -> None:
+    url = str(tmp_path / "t")
+    frame = spark.range(4).selectExpr("id", "id % 2 as k")
+    write(frame, url)
+    before = visible(url)
+    with pytest.raises(InvalidRequestError, match=sentence):
+        holdfast.write(frame, url, **options)
+    assert visible(url) == before
+
+
+def test_a_directory_of_others_that_fits_is_added_to(spark: Any, tmp_path: Path) -> None:
+    """Stock Spark's files and ours are one table afterwards, for both readers and stock Spark."""
+    frame = spark.range(4).selectExpr("id", "timestamp '1500-01-01 00:00:00' as t", "id % 2 as k")
+    for name, first, options in (
+        ("parquet", lambda url: frame.write.partitionBy("k").parquet(url), {"partition_by": "k"}),
+        ("csv", lambda url: frame.write.csv(url, header=True), {"file_format": "csv", "header": True}),
+        ("json", lambda url: frame.write.json(url), {"file_format": "json"}),
+    ):
+        url = str(tmp_path / name)
+        first(url)
+        holdfast.write(frame.selectExpr("id + 10 as id", "t", "k"), url, **options)
+        both = rows(frame.union(frame.selectExpr("id + 10 as id", "t", "k")))
+        for reader in READERS:
+            found = holdfast.read(spark, url, reader=reader).select("id", "t", "k")
+            assert rows(found) == both, (name, reader)
+
+
+def test_files_of_a_job_are_no_table(spark: Any, tmp_path: Path) -> None:
+    (tmp_path / "t").mkdir()
+    (tmp_path / "t" / "model.bin").write_bytes(b"weights")
+    with pytest.raises(InvalidRequestError, match="files that are no table"):
+        holdfast.write(spark.range(1), str(tmp_path / "t"))
+
+
+def test_two_first_jobs_with_two_layouts(spark: Any, tmp_path: Path) -> None:
+    """The second one starts before the first is decided: its decision asks again."""
+    url = str(tmp_path / "t")
+    frame = spark.range(4).selectExpr("id", "id % 2 as k")
+    from holdfast.spark.options import parse_write_options
+    from holdfast.spark.table_job import TableJob
+
+    late = TableJob.of(parse_write_options({"path": url, "partitionBy": "k"}, overwrite=False), frame.schema)
+    with late.opened() as ctx:
+        from holdfast.commit.log import read_log
+
+        late = late.fitted(ctx, read_log(ctx))
+        job = TWO_PHASE.start_job(ctx, SaveMode.APPEND, late.details)
+        assert job is not None
+        with TWO_PHASE.start_task(ctx, job, 0) as attempt:
+            late.write_rows(iter(frame.toArrow().to_batches()), attempt)
+            commit = attempt.commit()
+    holdfast.write(frame, url)
+    with late.opened() as ctx:
+        with pytest.raises(ConflictError, match="another job changed the table meanwhile"):
+            TWO_PHASE.commit_job(ctx, job, [commit], 1)
+        TWO_PHASE.abort_job(ctx, job)
+    assert rows(holdfast.read(spark, url)) == rows(frame)
+    assert_clean(url)
+
+
+def test_a_write_id_is_an_idempotency_key(spark: Any, tmp_path: Path) -> None:
+    url = str(tmp_path / "t")
+    first = holdfast.write(spark.range(3), url, write_id="2026-11-21/flights")
+    again = holdfast.write(spark.range(99), url, write_id="2026-11-21/flights", mode="overwrite", file_format="csv")
+    assert again == first and first.rows == 3
+    spark.range(99).write.format("holdfast").mode("append").option("writeId", "2026-11-21/flights").save(url)
+    assert holdfast.read(spark, url).count() == 3
+    broken = spark.range(3).selectExpr("if(id = 2, raise_error('boom'), id) as id")
+    with pytest.raises(Exception, match="boom"):
+        holdfast.write(broken, url, write_id="second")
+    assert holdfast.write(spark.range(4), url, write_id="second").rows == 4, "a failed write leaves its name free"
+    ctx = open_context(url)
+    try:
+        job = TWO_PHASE.start_job(ctx, SaveMode.APPEND, {"write_id": "third"})
+        with pytest.raises(ConflictError, match="is running"):
+            holdfast.write(spark.range(5), url, write_id="third")
+        assert job is not None
+        TWO_PHASE.abort_job(ctx, job)
+        assert len([one for one in read_history(ctx).decisions if one.entry.kind.value == "commit"]) == 2
+    finally:
+        ctx.close()
+    assert_clean(url)

@@ -1,0 +1,184 @@
+"""Texts of partition values, Spark's and those of others. The expectations are what stock Spark 4.3 and Java gave."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from holdfast.errors import InvalidRequestError
+from holdfast.table.civil import DAY_MICROS, time_text
+from holdfast.table.values import parse_values, partition_texts
+
+INSTANT = pa.timestamp("us", "UTC")
+LOCAL = pa.timestamp("us")
+NEW_YORK = "America/New_York"
+
+
+def micros(text: str) -> int:
+    """A time of the years that Arrow parses, as a number."""
+    value: int = pa.array([text]).cast(LOCAL).cast(pa.int64())[0].as_py()
+    return value
+
+
+@pytest.mark.parametrize(
+    ("days", "shown"),
+    [
+        (18262, "2020-01-01"),
+        (2932897, "+10000-01-01"),
+        (-719162, "0001-01-01"),
+        (-719528, "0000-01-01"),
+        (-719831, "-0001-03-04"),
+        (-141428, "1582-10-14"),
+        (2**31 - 1, "+5881580-07-11"),
+        (-(2**31), "-5877641-06-23"),
+    ],
+)
+def test_dates_look_as_in_spark(days: int, shown: str) -> None:
+    values = pa.array([days], pa.int32()).cast(pa.date32())
+    assert partition_texts(values, "UTC") == [shown]
+    assert parse_values([shown], pa.date32(), "UTC", "d").cast(pa.int32()).to_pylist() == [days]
+
+
+@pytest.mark.parametrize(
+    ("instant", "zone", "shown"),
+    [
+        ("2020-11-01 05:30:00", NEW_YORK, "2020-11-01 01:30:00"),
+        ("2020-03-08 07:30:00", NEW_YORK, "2020-03-08 03:30:00"),
+        ("2050-07-01 12:00:00", NEW_YORK, "2050-07-01 08:00:00"),  # summer time does not end in 2037
+        ("1700-01-01 12:00:00", NEW_YORK, "1700-01-01 07:03:58"),  # local mean time has seconds
+        ("1970-01-01 00:00:00.000001", "UTC", "1970-01-01 00:00:00.000001"),
+        ("2020-01-01 00:00:00.100", "+05:30", "2020-01-01 05:30:00.1"),
+        ("2020-07-01 00:00:00", "PST", "2020-06-30 17:00:00"),
+        ("2020-07-01 00:00:00", "EST", "2020-06-30 19:00:00"),
+        ("2020-07-01 00:00:00", "GMT+2", "2020-07-01 02:00:00"),
+        ("2020-07-01 00:00:00", "-3:30", "2020-06-30 20:30:00"),
+    ],
+)
+def test_instants_look_as_in_spark(instant: str, zone: str, shown: str) -> None:
+    values = pa.array([micros(instant)], INSTANT)
+    assert partition_texts(values, zone) == [shown]
+    assert parse_values([shown], INSTANT, zone, "at").equals(values)
+
+
+def test_instants_far_away_have_a_year_with_a_sign() -> None:
+    for text in ("+10000-01-01 00:00:00", "-0001-01-01 00:00:00", "+123456-07-01 10:20:30.12"):
+        for zone in ("UTC", NEW_YORK):
+            values = parse_values([text], INSTANT, zone, "at")
+            assert partition_texts(values, zone) == [text]
+    [late] = parse_values(["+123456-07-01 00:00:00"], INSTANT, NEW_YORK, "at").cast(pa.int64()).to_pylist()
+    assert time_text(late) == "+123456-07-01 04:00:00"  # summer time, as in every year
+
+
+def test_the_second_of_two_equal_local_times_is_refused() -> None:
+    """facts: its directory's name reads back as the first, an hour earlier."""
+    values = pa.array([micros("2020-11-01 06:30:00")], INSTANT)
+    with pytest.raises(InvalidRequestError, match="cannot tell an instant") as raised:
+        partition_texts(values, NEW_YORK, "at")
+    assert "column='at'" in str(raised.value)
+    assert partition_texts(values, "UTC") == ["2020-11-01 06:30:00"]
+
+
+def test_a_local_time_that_the_clocks_skip_is_read_as_java_does() -> None:
+    [found] = parse_values(["2020-03-08 02:30:00"], INSTANT, NEW_YORK, "at").cast(pa.int64()).to_pylist()
+    assert found == micros("2020-03-08 07:30:00")
+
+
+OTHERS = [
+    # seen in Spark with a schema that names the type
+    (INSTANT, "2020-06-01T12", "2020-06-01 12:00:00"),
+    (INSTANT, "2020-06-01 12:30", "2020-06-01 12:30:00"),
+    (INSTANT, "2020-06-1 1:3:1.5", "2020-06-01 01:03:01.5"),
+    (INSTANT, "2020-06-01T12:30:15.1234567", "2020-06-01 12:30:15.123456"),
+    (INSTANT, "2020-06-01T12:30:15+02:00", "2020-06-01 06:30:15"),
+    (INSTANT, "2020-06-01T12:30:15Z", "2020-06-01 08:30:15"),
+    (INSTANT, "2020-06-01T12:30:15-7", "2020-06-01 15:30:15"),
+    (INSTANT, "2020-06-01T12:30:15 UTC", "2020-06-01 08:30:15"),
+    (INSTANT, "2020-06-01T12:30:15America/Los_Angeles", "2020-06-01 15:30:15"),
+    (INSTANT, "2020-06-01 12:30:15 Europe/Berlin", "2020-06-01 06:30:15"),
+    (INSTANT, " 2020-06-01 12:30:15 ", "2020-06-01 12:30:15"),
+    (INSTANT, "2020-06", "2020-06-01 00:00:00"),
+    (INSTANT, "-2020-6-1", "-2020-06-01 00:00:00"),
+    (LOCAL, "2020-03-08 02:30:00", "2020-03-08 02:30:00"),
+    (LOCAL, "+294247-01-10 04:00:54.775807", "+294247-01-10 04:00:54.775807"),
+    (pa.date32(), "2020-1-1", "2020-01-01"),
+    (pa.date32(), "2020", "2020-01-01"),
+    (pa.date32(), "2020-01-01 ", "2020-01-01"),
+    (pa.date32(), "10000-01-01", "+10000-01-01"),
+    (pa.bool_(), "TRUE", "true"),
+    (pa.int8(), "05", "5"),
+    (pa.int64(), "+5", "5"),
+    (pa.int32(), "-0", "0"),
+    (pa.float64(), " 5", "5.0"),
+    (pa.float64(), "1d", "1.0"),
+    (pa.float64(), "0x1p3", "8.0"),
+    (pa.float64(), "1e1000", "Infinity"),
+    (pa.float64(), "4.9E-324", "4.9E-324"),
+    (pa.float64(), "1.9999999999999998E23", "2.0E23"),  # Java 17's name of it
+    (pa.float64(), "-0.0", "-0.0"),
+    (pa.float32(), "1.4E-45", "1.4E-45"),
+    (pa.decimal128(38, 0), "1e37", "1" + "0" * 37),
+    (pa.string(), " 5", " 5"),
+]
+
+
+@pytest.mark.parametrize(("kind", "text", "shown"), OTHERS)
+def test_texts_of_others_are_read_as_in_spark(kind: pa.DataType, text: str, shown: str) -> None:
+    assert partition_texts(parse_values([text], kind, NEW_YORK, "c"), NEW_YORK) == [shown]
+
+
+def test_decimals_of_others_are_read_right() -> None:
+    """Where Spark itself takes ``5`` for 0.05."""
+    assert parse_values(["5", "1e3", None], pa.decimal128(10, 2), "UTC", "c").to_pylist() == [
+        Decimal(5),
+        Decimal(1000),
+        None,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        (pa.int8(), "2020"),  # Spark: -28
+        (pa.int32(), "1.0"),
+        (pa.int64(), "9" * 20),
+        (pa.decimal128(10, 2), "1e-3"),  # Spark: 0.01
+        (pa.decimal128(10, 2), "NaN"),
+        (pa.float64(), "nan"),
+        (pa.float64(), "5L"),
+        (pa.bool_(), "1"),
+        (pa.date32(), "2020-02-30"),
+        (pa.date32(), "2020-06-01 12:30:15"),  # Spark drops the time
+        (INSTANT, "2020-06-01T"),
+        (INSTANT, "2020-06-01 garbage"),
+        (INSTANT, "2020-06-01  12:30:15"),
+        (INSTANT, "2020-12-31 24:00:00"),
+        (INSTANT, "+294247-01-10 04:00:54.775807"),  # that late in New York is after the last instant
+        (LOCAL, "2020-06-01T12:30:15Z"),  # Spark drops the zone
+        (pa.binary(), "a"),
+    ],
+)
+def test_texts_that_are_no_value_are_refused(kind: pa.DataType, text: str) -> None:
+    with pytest.raises(InvalidRequestError, match="not of the column's type"):
+        parse_values([text], kind, NEW_YORK, "c")
+
+
+def test_every_double_name_of_java_17_names_the_double() -> None:
+    """Seen on Java 17, which has more digits than needed: another name, the same value."""
+    names = {2e23: "1.9999999999999998E23", 2.26797932753915e17: "2.26797932753915008E17", 1e-323: "9.9E-324"}
+    for value, name in names.items():
+        assert parse_values(
+            [name, *partition_texts(pa.array([value]), "UTC")], pa.float64(), "UTC", "f"
+        ).to_pylist() == [
+            value,
+            value,
+        ]
+
+
+def test_nanoseconds_are_refused_before_they_are_cut_off() -> None:
+    values: Any = pa.array([1], pa.timestamp("ns"))
+    with pytest.raises(InvalidRequestError, match="beyond the microsecond"):
+        partition_texts(values, "UTC")
+    assert partition_texts(pa.array([DAY_MICROS * 1000], pa.timestamp("ns")), "UTC") == ["1970-01-02 00:00:00"]
