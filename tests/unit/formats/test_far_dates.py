@@ -76,5 +76,5 @@ def test_orc_refuses_dates_that_its_java_reader_takes_for_others() -> None:
     schema = pa.schema([("day", pa.date32())])
     writer = orc.open_writer(io.BytesIO(), schema, orc.default_options)
     writer.write(pa.record_batch([days], schema))
-    with pytest.raises(InvalidRequestError, match="before the year 1, .*day"):
+    with pytest.raises(InvalidRequestError, match=r"before the year 1, .*day"):
         writer.close()
