@@ -70,7 +70,8 @@ def test_few_and_many_rows(session: Any, tmp_path: Path, dialect: str, rows: int
     session.conf.set("spark.sql.session.timeZone", "America/New_York")
     data = Input.of(session, columns_of(cells=SAMPLE), rows)
     found = survey(session, data, DIALECTS[dialect], str(tmp_path), {"max_records_per_file": 500}, expected=refused_by)
-    assert [line for line in judge(found) if rows > 1 or "does not occur" not in line] == []
+    few = rows <= 1  # too few for every deviation to show
+    assert [line for line in judge(found) if not (few and "declared, but does not occur" in line)] == []
 
 
 @pytest.mark.slow

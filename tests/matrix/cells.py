@@ -291,7 +291,7 @@ def read_by_others(
         except HoldfastError:
             continue  # Arrow has no such type
     files = Files(_data_files(url), pa.schema(fields), list(by_name))
-    for reader in READERS:
+    for reader in READERS if files.paths else ():  # an empty text file has no bytes
         if callable(reader.formats[dialect.format]):
             found = reader.read(dialect.format, files)
             yield reader.name, {by_name[name]: one for name, one in found.items()}
@@ -339,6 +339,7 @@ def survey(
         through_spark: Holdfast's writes go through Spark's Python workers, else through this process.
     """
     found: Outcomes = {}
+    spark.conf.set("spark.sql.session.timeZone", data.zone)
 
     def both(writer: str, columns: list[Column], url: str, write: Write, *, dear: bool) -> None:
         way = f"{writer}>{dialect.name}>-"

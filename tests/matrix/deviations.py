@@ -110,7 +110,8 @@ def judge(found: dict[Cell, Outcome]) -> Iterator[str]:
 
 def _fits(how: Fails | Reads, cell: Cell, outcome: Outcome) -> bool:
     if isinstance(how, Fails):
-        spared = how.by_value and outcome.same
+        nothing = not cell.way.endswith(">-") and not any(map(_has_leaf, outcome.wanted))
+        spared = outcome.same and (how.by_value or nothing)
         return spared or how.words in outcome.error != ""
     if outcome.error:
         return False
@@ -120,6 +121,15 @@ def _fits(how: Fails | Reads, cell: Cell, outcome: Outcome) -> bool:
     if how.type and plain and _speaks_spark(cell):
         return found == wanted and outcome.type == how.type
     return found == wanted and (bool(how.type) or outcome.type == outcome.wanted_type)
+
+
+def _has_leaf(value: Any) -> bool:
+    """Whether there is anything in it but nulls (the number beside a value in a struct does not count)."""
+    if isinstance(value, dict):
+        return any(_has_leaf(one) for name, one in value.items() if name != "w")
+    if isinstance(value, list):
+        return any(_has_leaf(part) for one in value for part in (one if isinstance(one, tuple) else (one,)))
+    return value is not None
 
 
 def _seen(how: Callable[[Any], Any], value: Any) -> Any:
