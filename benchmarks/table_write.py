@@ -13,21 +13,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks.measure import Result, Say, run_in_turn
 from benchmarks.null_sources import ArrowOnly, EncodeOnly
+from benchmarks.read_tables import FLAT
 from holdfast.spark.session import register
 
 __all__ = ["measure_write"]
 
 _ROOT = Path(__file__).resolve().parents[1]
-
-# Two longs, a random double, a string of 1,000 values, one of 100,000, a date.
-_COLUMNS = (
-    "id",
-    "pmod(xxhash64(id), 1000000000000) AS amount",
-    "rand(7) AS score",
-    "concat('product-', pmod(xxhash64(id, 1), 1000)) AS product",
-    "concat('customer-', pmod(xxhash64(id, 2), 100000)) AS customer",
-    "date_add(DATE'2013-01-01', CAST(pmod(id, 3650) AS INT)) AS day",
-)
 
 
 def measure_write(rows: int, rounds: int, say: Say, *, breakdown: bool = False, folder: Path | None = None) -> Result:
@@ -70,7 +61,7 @@ def _open_session(home: Path) -> SparkSession:
 
 
 def _measure(spark: SparkSession, home: Path, rows: int, rounds: int, say: Say, breakdown: bool) -> Result:
-    frame = spark.range(0, rows, 1, 2).selectExpr(*_COLUMNS)
+    frame = spark.range(0, rows, 1, 2).selectExpr(*FLAT)
     writers = {
         "holdfast": lambda path: frame.write.format("holdfast").mode("append").save(path),
         "spark": lambda path: frame.write.mode("append").option("compression", "snappy").parquet(path),
@@ -87,7 +78,7 @@ def _measure(spark: SparkSession, home: Path, rows: int, rounds: int, say: Say, 
         details.update(_break_down(frame, rounds, say))
     result = Result(
         benchmark="write",
-        title=f"write {rows:,} rows x {len(_COLUMNS)} columns, Parquet, snappy, local disk, local[2]",
+        title=f"write {rows:,} rows x {len(FLAT)} columns, Parquet, snappy, local disk, local[2]",
         figure=0.0,
         figure_name="of the time of Spark's own writer",
         target=0.75,

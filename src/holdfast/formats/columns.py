@@ -206,4 +206,4 @@ def batch_of(columns: list[Any], schema: pa.Schema, rows: int) -> pa.RecordBatch
     """A batch of columns; without columns it still has `rows` rows (a count over a file)."""
     if columns:
         return pa.RecordBatch.from_arrays(columns, schema=schema)
-    return pa.RecordBatch.from_struct_array(pa.array([{}] * rows, pa.struct([])))
+    return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), rows, [None]))

@@ -12,25 +12,22 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pyarrow.types as pat
 
-from holdfast.errors import CorruptDataError, InvalidRequestError
+from holdfast.errors import InvalidRequestError
 from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, RowFilter
 from holdfast.formats.buffer import BatchBuffer
-from holdfast.formats.columns import finish, leaves, map_children, needed_schema, plain_batch, plain_schema
-from holdfast.formats.files import input_file, output_stream
+from holdfast.formats.columns import leaves, map_children, plain_batch, plain_schema
+from holdfast.formats.files import output_stream
 from holdfast.formats.options import boolean, choice, integer
-from holdfast.formats.spark_schema import recognized_schema, spark_schema_json
+from holdfast.formats.parquet_reader import SparkFile
+from holdfast.formats.spark_schema import SPARK_SCHEMA_KEY, spark_schema_json
 from holdfast.formats.types import check_types
-from holdfast.formats.variant import refuse_shredded
 
 __all__ = ["PARQUET", "ParquetOptions"]
 
 _MIB = 1024 * 1024
-_SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
-_READ_ROWS = 64 * 1024
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,21 +194,13 @@ class _ParquetWriter:
             write_batch_size=16 * 1024,  # the default of 1,024 values a call costs five per cent
         )
         # Spark's reader takes from this record what Parquet lacks: intervals, VARIANT, collations, user-defined types.
-        writer.add_key_value_metadata({_SPARK_SCHEMA: self._spark_json})
+        writer.add_key_value_metadata({SPARK_SCHEMA_KEY: self._spark_json})
         return writer
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
-def _open_file(source: BinaryIO) -> Any:
-    try:
-        return pq.ParquetFile(input_file(source), pre_buffer=False)
-    except pa.ArrowInvalid as error:
-        raise CorruptDataError("not a Parquet file: check what was put there and when") from error
-
-
 def _read_schema(source: BinaryIO, options: ParquetOptions) -> pa.Schema:
-    file = _open_file(source)
-    return recognized_schema(file.schema_arrow.remove_metadata(), (file.metadata.metadata or {}).get(_SPARK_SCHEMA))
+    return SparkFile(source).schema
 
 
 def _read_batches(
@@ -222,36 +211,11 @@ def _read_batches(
     options: ParquetOptions,
     row_groups: Sequence[int] | None,
 ) -> Iterator[pa.RecordBatch]:
-    file = _open_file(source)
-    needed = needed_schema(schema, columns, row_filter)
-    refuse_shredded(needed, file.schema_arrow)
-    groups = list(range(file.metadata.num_row_groups)) if row_groups is None else list(row_groups)
-    if row_filter is not None:
-        groups = _prune(source, file.schema_arrow, needed, row_filter, groups)
-    if not groups:
-        return
-    wanted = {name.lower() for name in needed.names}
-    found = [name for name in file.schema_arrow.names if name.lower() in wanted]
-    for batch in file.iter_batches(_READ_ROWS, row_groups=groups, columns=found, use_threads=False):
-        yield finish(batch, needed, columns, row_filter)
-
-
-def _prune(
-    source: BinaryIO, physical: pa.Schema, schema: pa.Schema, row_filter: RowFilter, groups: list[int]
-) -> list[int]:
-    """Row groups whose statistics do not rule the filter out."""
-    for name in row_filter.columns:
-        index = physical.get_field_index(name)
-        # The filter speaks of the requested types; statistics speak of the file's.
-        if index < 0 or not physical.field(index).type.equals(schema.field(name).type):
-            return groups
-    fragment = ds.ParquetFileFormat().make_fragment(input_file(source), row_groups=groups)
-    kept = fragment.subset(filter=row_filter.expression, schema=physical)
-    return [group.id for group in kept.row_groups]
+    return SparkFile(source).batches(schema, columns, row_filter, row_groups)
 
 
 def _plan_splits(source: BinaryIO, options: ParquetOptions, split_bytes: int) -> list[list[int] | None]:
-    metadata = _open_file(source).metadata
+    metadata = SparkFile(source).metadata
     splits: list[list[int] | None] = []
     current: list[int] = []
     size = 0

@@ -19,7 +19,10 @@ from holdfast.formats.spark_fields import describe, spark_field
 from holdfast.formats.types import children, is_string, special_struct
 from holdfast.formats.variant import VARIANT
 
-__all__ = ["recognized_schema", "spark_schema_json"]
+__all__ = ["SPARK_SCHEMA_KEY", "recognized_schema", "spark_schema_json"]
+
+SPARK_SCHEMA_KEY = b"org.apache.spark.sql.parquet.row.metadata"
+"""Under this key of a Parquet footer Spark keeps the schema in its own words."""
 
 _SIMPLE = {
     pa.null(): "void",

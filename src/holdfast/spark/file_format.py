@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from holdfast.commit import Snapshot
@@ -52,6 +52,18 @@ class FormatChoice:
             split_bytes=max(split_bytes, 1),
             time_zone=self.time_zone,
         )
+
+    def settings_of(self, split_bytes: int) -> Callable[[str], ReadSettings]:
+        """`settings` as a function of the path alone, which looks only at what tells files of a format apart."""
+        known: dict[str, ReadSettings] = {}
+
+        def settings(path: str) -> ReadSettings:
+            ending = path[path.rfind(".") :].lower() if self.name in _STREAM_FORMATS else ""
+            if ending not in known:
+                known[ending] = self.settings(path, split_bytes)
+            return known[ending]
+
+        return settings
 
     def parsed(self, path: str) -> FormatOptions:
         """The options for the file at `path`: for text files the name tells the codec, as in Spark."""

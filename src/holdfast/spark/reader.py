@@ -28,7 +28,7 @@ from holdfast.table import (
     first_with_rows,
     plan_splits,
     read_schema,
-    read_split,
+    read_splits,
 )
 from holdfast.table.contract import decode_table
 from holdfast.table.partition import parse_partition_path
@@ -102,7 +102,14 @@ def _whole_schema(ctx: CommitContext, options: ReadOptions, snapshot: Snapshot) 
     first = first_with_rows(files)
     path = "" if first is None else first.path
     table = read_schema(files, _opener(ctx), choice.settings(path, options.split_size_bytes))
-    return spark_schema(table.schema)
+    return spark_schema(_wanted(table.schema, options.columns))
+
+
+def _wanted(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
+    """Without the columns that nobody asked for: Spark may have no type for them."""
+    names = {name.lower() for name in columns or ()}
+    wanted = [field for field in schema if field.name.lower() in names]
+    return pa.schema(wanted) if columns is not None and len(wanted) == len(names) else schema
 
 
 def _data_files(snapshot: Snapshot) -> list[DataFile]:
@@ -189,10 +196,11 @@ class HoldfastReader(DataSourceReader):
         with one_sentence():
             ctx = self._options.store.open()
             try:
-                for split in partition.splits:
-                    settings = partition.choice.settings(split.file.path, self._options.split_size_bytes)
-                    for batch in read_split(split, _opener(ctx), table, settings, self._schema.names, self._filters):
-                        yield _labelled(batch, self._schema)
+                settings_of = partition.choice.settings_of(self._options.split_size_bytes)
+                for batch in read_splits(
+                    partition.splits, _opener(ctx), table, settings_of, self._schema.names, self._filters
+                ):
+                    yield _labelled(batch, self._schema)
             finally:
                 ctx.close()
 
@@ -225,7 +233,7 @@ def _packed(splits: Sequence[tuple[ReadSplit, int]], goal_bytes: int) -> Iterato
 
 def _labelled(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """The same columns under Spark's own schema: its nullability and metadata are part of what it compares."""
-    if batch.schema.equals(schema, check_metadata=True):
+    if not len(schema) or batch.schema.equals(schema, check_metadata=True):
         return batch
     columns = [
         column if column.type.equals(field.type) else column.cast(field.type)

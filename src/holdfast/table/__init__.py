@@ -12,6 +12,7 @@ from holdfast.table.reader import (
     plan_splits,
     read_schema,
     read_split,
+    read_splits,
 )
 from holdfast.table.store_file import StoreFile
 from holdfast.table.writer import TableWriter, WriteCounts, WriteSettings
@@ -33,4 +34,5 @@ __all__ = [
     "plan_splits",
     "read_schema",
     "read_split",
+    "read_splits",
 ]

@@ -15,7 +15,7 @@ Worked composition::
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Protocol, TypeVar
 
@@ -38,6 +38,7 @@ __all__ = [
     "plan_splits",
     "read_schema",
     "read_split",
+    "read_splits",
 ]
 
 _MIB = 1024 * 1024
@@ -250,25 +251,46 @@ def read_split(
         InvalidRequestError: a column is not in the schema, or a value does not fit its type.
         CorruptDataError: the file is not of the format.
     """
+    return read_splits((split,), open_file, schema, lambda _: settings, columns, filters)
+
+
+def read_splits(
+    splits: Iterable[ReadSplit],
+    open_file: OpenFile,
+    schema: TableSchema,
+    settings_of: Callable[[str], ReadSettings],
+    columns: Sequence[str],
+    filters: Sequence[RowFilter] = (),
+) -> Iterator[pa.RecordBatch]:
+    """The same for many splits, one after the other: with small files, what is found out once counts.
+
+    Args:
+        settings_of: how the file at a path is read.
+    """
+    names = set(schema.schema.names)
     for name in columns:
-        if name not in schema.schema.names:
+        if name not in names:
             raise InvalidRequestError(f"no such column: {nearest(name, schema.schema.names)}", column=name)
-    data_names = set(schema.data_schema.names)
+    data_schema = schema.data_schema
+    data_names = set(data_schema.names)
     early = require_all([one for one in filters if one.columns and one.columns <= data_names])
     late = require_all([one for one in filters if not (one.columns and one.columns <= data_names)])
     wanted = list(columns) + sorted(late.columns - set(columns) if late else ())
     from_file = [name for name in wanted if name in data_names]
-    constants = _constants(split.file, schema, settings)
-    with open_file(split.file.path, split.file.size_bytes) as source:
-        for batch in settings.file_format.read_batches(
-            source, schema.data_schema, from_file, early, settings.options, split.row_groups
-        ):
-            if batch.num_rows:
-                whole = _append_constants(batch, wanted, constants, schema.schema)
-                if late is not None:
-                    whole = whole.filter(late.expression).select(list(columns))
-                if whole.num_rows:
-                    yield whole
+    whole_schema = pa.schema([schema.schema.field(name) for name in wanted])
+    for split in splits:
+        settings = settings_of(split.file.path)
+        constants = _constants(split.file, schema, settings)
+        with open_file(split.file.path, split.file.size_bytes) as source:
+            for batch in settings.file_format.read_batches(
+                source, data_schema, from_file, early, settings.options, split.row_groups
+            ):
+                if batch.num_rows:
+                    whole = _append_constants(batch, whole_schema, constants)
+                    if late is not None:
+                        whole = whole.filter(late.expression).select(list(columns))
+                    if whole.num_rows:
+                        yield whole
 
 
 def _constants(file: DataFile, schema: TableSchema, settings: ReadSettings) -> dict[str, Any]:
@@ -280,10 +302,10 @@ def _constants(file: DataFile, schema: TableSchema, settings: ReadSettings) -> d
     }
 
 
-def _append_constants(
-    batch: pa.RecordBatch, names: Sequence[str], constants: dict[str, Any], schema: pa.Schema
-) -> pa.RecordBatch:
-    if not constants or not any(name in constants for name in names):
+def _append_constants(batch: pa.RecordBatch, schema: pa.Schema, constants: dict[str, Any]) -> pa.RecordBatch:
+    if not any(name in constants for name in schema.names):
         return batch
-    arrays = [pa.repeat(constants[name][0], batch.num_rows) if name in constants else batch[name] for name in names]
-    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([schema.field(name) for name in names]))
+    arrays = [
+        pa.repeat(constants[name][0], batch.num_rows) if name in constants else batch[name] for name in schema.names
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

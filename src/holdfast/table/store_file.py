@@ -14,7 +14,8 @@ class StoreFile(io.RawIOBase):
     """A read-only file over `ObjectStore.get`.
 
     Guarantee: at most `read_ahead_bytes` are kept. A small read fetches that many bytes in one request and serves the
-    next ones; a larger read is one request for just its bytes, so a column chunk costs one round trip.
+    next ones, in a file that is no larger all of them; a larger read is one request for just its bytes, so a column
+    chunk costs one round trip.
 
     Args:
         store: the store; it stays open when the file is closed.
@@ -76,9 +77,11 @@ class StoreFile(io.RawIOBase):
             return self._window[offset : offset + length]
         if length >= self._read_ahead:
             return self._get(start, length)
-        self._window = self._get(start, min(self._read_ahead, self._size - start))
-        self._window_start = start
-        return self._window[:length]
+        # A footer is asked for before the rest: of a small file one request brings both.
+        self._window_start = 0 if self._size <= self._read_ahead else start
+        self._window = self._get(self._window_start, min(self._read_ahead, self._size - self._window_start))
+        offset = start - self._window_start
+        return self._window[offset : offset + length]
 
     def _get(self, start: int, length: int) -> bytes:
         data = self._store.get(self._key, start, length)

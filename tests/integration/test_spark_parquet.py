@@ -1,0 +1,200 @@
+"""Parquet of stock Spark and of others through `holdfast.read`, against `spark.read` of the same files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+pytest.importorskip("pyspark.sql")
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+import holdfast
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore"),  # PySpark's own imports warn; the subject here is the files
+]
+
+ZONES = ["UTC", "America/New_York", "Asia/Kolkata"]
+# The ends of the years that have four digits, before our era, around the calendars' parting, 1900 and today; odd ones.
+MICROS = [
+    -99_999_999_999_000_000,
+    -62_135_596_800_000_000,
+    -58_999_999_999_999_993,
+    -30_000_000_000_123_456,
+    -12_219_292_800_000_001,
+    -12_219_292_800_000_000,
+    -12_219_200_000_000_000,
+    -2_717_640_000_000_000,
+    -2_208_988_800_000_001,
+    -1_500_000_000_000_000,
+    -1,
+    0,
+    1_000_000_001_000_001,
+    253_402_300_799_999_999,
+]
+COLUMNS = [
+    "m AS id",
+    "ts",
+    "day",
+    "struct(ts AS a, array(day) AS b) AS s",
+    "array(ts, null) AS l",
+    "map('k', ts) AS p",
+    "CAST(null AS timestamp) AS gap",
+]
+PROBE = [
+    "id", "unix_micros(ts)", "unix_date(day)", "unix_micros(s.a)", "unix_date(s.b[0])", "unix_micros(l[0])",
+    "l[1] IS NULL", "unix_micros(p['k'])", "gap",
+]  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def settings(spark: SparkSession) -> Iterator[None]:
+    """What a test sets is gone afterwards."""
+    before = {key: spark.conf.get(key) for key in ("spark.sql.session.timeZone",)}
+    yield
+    for key, value in before.items():
+        spark.conf.set(key, str(value))
+    for name in ("datetimeRebaseModeInWrite", "int96RebaseModeInWrite", "outputTimestampType", "writeLegacyFormat"):
+        spark.conf.unset(f"spark.sql.parquet.{name}")
+
+
+def _frame(spark: SparkSession) -> DataFrame:
+    rows = ", ".join(f"({micros}L)" for micros in MICROS)
+    days = "date_from_unix_date(CAST(floor(m / 86400000000) AS int)) AS day"
+    return spark.sql(f"SELECT m, timestamp_micros(m) AS ts, {days} FROM VALUES {rows} AS t(m)").selectExpr(*COLUMNS)
+
+
+def _write(spark: SparkSession, target: Path, zone: str, calendar: str, kind: str) -> None:
+    spark.conf.set("spark.sql.session.timeZone", zone)
+    spark.conf.set("spark.sql.parquet.datetimeRebaseModeInWrite", calendar)
+    spark.conf.set("spark.sql.parquet.int96RebaseModeInWrite", calendar)
+    spark.conf.set("spark.sql.parquet.outputTimestampType", kind)
+    _frame(spark).coalesce(1).write.mode("append").parquet(str(target))
+
+
+def _same(spark: SparkSession, target: Path, probe: list[str] | None = None) -> None:
+    stock, ours = spark.read.parquet(str(target)), holdfast.read(spark, str(target))
+    assert ours.schema == stock.schema
+    assert _rows(ours, probe) == _rows(stock, probe)
+
+
+def _rows(frame: DataFrame, probe: list[str] | None) -> list[Any]:
+    # As JSON, not as Python's values: those end at the years 1 and 9999.
+    text = f"to_json(struct({', '.join(probe) if probe else '*'}), map('ignoreNullFields', 'false')) AS text"
+    return sorted(row.text for row in frame.selectExpr(text).collect())
+
+
+@pytest.mark.parametrize("reading", ZONES)
+def test_instants_and_dates_are_spark_s_own(spark: SparkSession, tmp_path: Path, reading: str) -> None:
+    """Files of both calendars, three types and two zones side by side in one table; read in a third zone."""
+    for calendar in ("LEGACY", "CORRECTED"):
+        for kind in ("INT96", "TIMESTAMP_MICROS", "TIMESTAMP_MILLIS"):
+            _write(spark, tmp_path / "t", "America/Los_Angeles", calendar, kind)
+    _write(spark, tmp_path / "t", "Europe/Amsterdam", "LEGACY", "INT96")
+    spark.conf.set("spark.sql.session.timeZone", reading)
+    _same(spark, tmp_path / "t", PROBE)
+
+
+def test_an_append_to_spark_s_own_files_keeps_them_readable(spark: SparkSession, tmp_path: Path) -> None:
+    _write(spark, tmp_path / "t", "America/New_York", "CORRECTED", "INT96")
+    holdfast.write(_frame(spark), str(tmp_path / "t"))
+    assert holdfast.read(spark, str(tmp_path / "t")).count() == 2 * len(MICROS)
+    _same(spark, tmp_path / "t", PROBE)
+
+
+def test_conditions_on_int96_and_old_calendars_find_their_rows(spark: SparkSession, tmp_path: Path) -> None:
+    _write(spark, tmp_path / "t", "America/New_York", "LEGACY", "INT96")
+    found = holdfast.read(spark, str(tmp_path / "t"), filters=[("day", "<", "1500-01-01")])
+    expected = spark.read.parquet(str(tmp_path / "t")).filter("day < DATE'1500-01-01'")
+    assert found.count() == expected.count() > 0
+
+
+def test_spark_s_older_layout_of_lists_maps_and_decimals(spark: SparkSession, tmp_path: Path) -> None:
+    spark.conf.set("spark.sql.parquet.writeLegacyFormat", "true")
+    frame = spark.sql(
+        "SELECT array(1, 2) AS a, array(CAST(null AS int)) AS b, map('k', array(struct(1 AS q))) AS m, "
+        "CAST(1.5 AS decimal(9,2)) AS d, CAST(-2.5 AS decimal(18,2)) AS e, CAST(2.5 AS decimal(30,2)) AS f"
+    )
+    frame.write.parquet(str(tmp_path / "t"))
+    _same(spark, tmp_path / "t")
+
+
+_LAYOUTS = {
+    "two levels": "optional group x (LIST) { repeated int32 element; }",
+    "a group called array": "optional group x (LIST) { repeated group array { optional int32 a; } }",
+    "bag": "optional group x (LIST) { repeated group bag { optional int32 array_element; } }",
+    "repeated": "repeated int32 x;",
+    "map": "optional group x (MAP_KEY_VALUE) { repeated group map { required binary k (UTF8); optional int32 v; } }",
+    "words": "optional binary x (ENUM); optional binary y (JSON); optional binary z (BSON);",
+    "integers": "optional int32 x (INT_8); optional int32 y (UINT_8); optional int32 z (UINT_32);",
+    "decimals": "optional int32 x (DECIMAL(7,2)); optional binary y (DECIMAL(20,3));",
+}
+
+
+def _fill(group: Any, layout: str, binary: Any) -> None:
+    if layout == "repeated":
+        group.append("x", 1).append("x", 2)
+    elif layout == "two levels":
+        group.addGroup("x").append("element", 1).append("element", 2)
+    elif layout == "a group called array":
+        group.addGroup("x").addGroup("array").append("a", 1)
+    elif layout == "bag":
+        group.addGroup("x").addGroup("bag").append("array_element", 1)
+    elif layout == "map":
+        group.addGroup("x").addGroup("map").append("k", "key").append("v", 1)
+    elif layout == "words":
+        group.append("x", "A").append("y", "{}").append("z", binary.fromConstantByteArray(b"\x05\x00"))
+    elif layout == "integers":
+        group.append("x", -1).append("y", 200).append("z", -1)
+    else:
+        group.append("x", -150).append("y", binary.fromConstantByteArray(b"\xff\x00"))
+
+
+def test_layouts_of_older_writers(spark: SparkSession, tmp_path: Path) -> None:
+    """Written by parquet-java's own example writer, which takes a schema as it is told."""
+    java: Any = spark.sparkContext._jvm
+    for layout, columns in _LAYOUTS.items():
+        target = tmp_path / layout.replace(" ", "-")
+        schema = java.org.apache.parquet.schema.MessageTypeParser.parseMessageType(f"message m {{ {columns} }}")
+        path = java.org.apache.hadoop.fs.Path(str(target / "part-0.parquet"))
+        writer = java.org.apache.parquet.hadoop.example.ExampleParquetWriter.builder(path).withType(schema).build()
+        groups = java.org.apache.parquet.example.data.simple.SimpleGroupFactory(schema)
+        full = groups.newGroup()
+        _fill(full, layout, java.org.apache.parquet.io.api.Binary)
+        writer.write(full)
+        writer.write(groups.newGroup())
+        writer.close()
+        _same(spark, target)
+
+
+def test_types_of_arrow_s_writers(spark: SparkSession, tmp_path: Path) -> None:
+    table = pa.table(
+        {
+            "u8": pa.array([255, None], pa.uint8()),
+            "u64": pa.array([2**64 - 1, None], pa.uint64()),
+            "words": pa.array(["a", None], pa.large_string()),
+            "category": pa.array(["a", None]).dictionary_encode(),
+            "views": pa.array([[1, 2], None], pa.list_view(pa.uint16())),
+            "gap": pa.array([5, None], pa.duration("us")),
+            "nothing": pa.nulls(2),
+            "ms": pa.array([-1, None], pa.timestamp("ms", "Europe/Berlin")),
+            "local": pa.array([-1, None], pa.timestamp("us")),
+            "fixed": pa.array([b"ab", None], pa.binary(2)),
+        }
+    )
+    (tmp_path / "t").mkdir()
+    pq.write_table(table, tmp_path / "t" / "part-0.parquet")
+    _same(spark, tmp_path / "t")
+
+
+def test_rows_are_counted_without_reading_columns(spark: SparkSession, tmp_path: Path) -> None:
+    holdfast.write(spark.range(100_000), str(tmp_path / "t"))
+    assert spark.read.schema(StructType([])).format("holdfast").load(str(tmp_path / "t")).count() == 100_000

@@ -1,0 +1,54 @@
+"""The read benchmark runs at toy size and leaves the fields that docs/benchmarks.md names. No time is asserted."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks import read_path
+from benchmarks.cpu_time import CpuMeter
+from benchmarks.read_tables import READS
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="CPU seconds of other processes are read from /proc")
+def test_cpu_seconds_count_processes_that_have_ended() -> None:
+    meter = CpuMeter()
+    before = meter.seconds()
+    used = subprocess.run(
+        [sys.executable, "-c", "import os\nwhile sum(os.times()[:2]) < 0.2: pass"], check=True, env=dict(os.environ)
+    )
+    assert used.returncode == 0
+    assert meter.seconds() - before >= 0.2
+    assert CpuMeter(root=2**22 + 1).seconds() == 0, "nobody has that number"
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("start", ["warm", pytest.param("cold", marks=pytest.mark.slow)])
+def test_the_command_reads_every_table_with_both_readers(tmp_path: Path, start: str) -> None:
+    """In a process of its own, as it is run by hand: it opens and stops a Spark session."""
+    every, results = tmp_path / "every.json", tmp_path / "results"
+    sizes = ["--rows", "200", "--partitions", "3", "--files", "4", "--rounds", "1", "--start", start]
+    where = ["--folder", str(tmp_path), "--results", str(results), "--json", str(every)]
+    only = [word for name in READS if start == "warm" or name == "read-one" for word in ("--only", name)]
+    command = [sys.executable, read_path.__file__, *sizes, *where, *only]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(every.read_text())
+    assert [one["benchmark"] for one in found] == [f"{name}-python-{start}" for name in only[1::2]]
+    for one in found:
+        assert one["seconds"].keys() == {"holdfast", "spark"}
+        assert one["settings"]["rows"] == 200
+        assert {"holdfast, median wall s", "spark, median wall s"} <= set(one["details"])
+        assert (results / f"{one['benchmark']}.json").exists()
+    assert {path.name for path in tmp_path.iterdir()} == {"every.json", "results"}, "tables are removed"
+
+
+def test_an_unknown_benchmark_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        read_path.main(["--only", "writing"])
+    assert "read-partitions" in capsys.readouterr().err
