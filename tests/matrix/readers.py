@@ -46,8 +46,8 @@ def shown(sql: str, kind: Any, depth: int = 0) -> str | None:
             "G": f"'g:', lower(hex(st_asbinary({sql})))",
         }
         return f"concat('{MARK}', {text[name[0]]})"
-    if name in ("CharType", "VarcharType"):
-        return f"cast({sql} as string)"
+    if name in ("CharType", "VarcharType") or (name == "NullType" and depth):
+        return f"cast({sql} as string)"  # nulls in arrays become wrong Arrow arrays (Spark 4.3)
     if name.endswith("UDT"):
         return f"concat('{MARK}u:', cast({sql} as string))"
     if word.startswith("struct") and name == "StructType":
