@@ -31,6 +31,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--start", choices=("warm", "cold"), default="warm", help="cold: each time a new application")
     parser.add_argument("--clock", choices=("cpu", "wall"), default="cpu", help="what the figure counts (%(default)s)")
     parser.add_argument("--rounds", type=_positive, default=5, help="rounds that count (%(default)s)")
+    parser.add_argument("--warm-ups", type=int, default=3, help="rounds before, in a warm session (%(default)s)")
     parser.add_argument("--rows", type=_positive, default=4_000_000, help="rows of the table (%(default)s)")
     parser.add_argument("--partitions", type=_positive, default=2_000, help="partition directories (%(default)s)")
     parser.add_argument("--files", type=_positive, default=2_000, help="of the benchmark files (%(default)s)")
@@ -58,6 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         cold=arguments.start == "cold",
         clock=arguments.clock,
         rounds=arguments.rounds,
+        warm_ups=arguments.warm_ups,
         rows=arguments.rows,
         partitions=arguments.partitions,
         files=arguments.files,

@@ -40,6 +40,7 @@ class ReadRun:
         cold: each read in a new application, whose first one it is.
         clock: what the figure counts: ``cpu`` seconds of all processes, or ``wall`` seconds.
         rounds: those that count.
+        warm_ups: those before them, in a warm session; both sides share a JVM whose compiler goes on improving.
         rows: see `TableSizes`, like `partitions` and `files`.
         folder: where tables are written; None for the machine's folder for temporary files.
     """
@@ -48,6 +49,7 @@ class ReadRun:
     cold: bool
     clock: str
     rounds: int
+    warm_ups: int
     rows: int
     partitions: int
     files: int
@@ -109,7 +111,7 @@ def _frame(spark: SparkSession, contender: str, url: str, read: Read, path: str)
 def _reader_option(path: str) -> dict[str, str]:
     """The option that chooses the reader, where this version has it."""
     try:
-        parse_read_options({"path": "/", "reader": path})
+        parse_read_options({"path": "/", "fileFormat": "parquet", "reader": path})
     except InvalidRequestError:
         if path != "python":
             raise
@@ -146,7 +148,7 @@ def _measure_warm(spark: SparkSession, name: str, home: Path, run: ReadRun, say:
     def contender(who: str) -> Callable[[], _Taken]:
         return lambda: _take(spark, who, url, read, run.path, meter)
 
-    return _result(name, run, say, {who: contender(who) for who in ("holdfast", "spark")}, warm_ups=3)
+    return _result(name, run, say, {who: contender(who) for who in ("holdfast", "spark")}, run.warm_ups)
 
 
 def _measure_cold(name: str, home: Path, run: ReadRun, say: Say) -> Result:
@@ -161,7 +163,7 @@ def _measure_cold(name: str, home: Path, run: ReadRun, say: Say) -> Result:
 
         return take
 
-    return _result(name, run, say, {who: contender(who) for who in ("holdfast", "spark")}, warm_ups=0)
+    return _result(name, run, say, {who: contender(who) for who in ("holdfast", "spark")}, 0)
 
 
 def _result(

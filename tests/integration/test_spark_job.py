@@ -211,6 +211,72 @@ def test_a_partition_that_is_computed_twice_counts_once(rows: DataFrame, tmp_pat
     assert_clean(target)
 
 
+def save_ids(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """A file for each partition that names its rows: what is mixed has rows twice, or lacks some."""
+    ids: list[int] = []
+    for batch in batches:
+        ids += batch.column("id").to_pylist()
+        yield batch
+    with task.open(f"{task.partition}.txt") as file:
+        file.write(" ".join(map(str, ids)).encode())
+
+
+def ids_in(target: Path) -> list[int]:
+    return sorted(int(word) for data in contents(target).values() for word in data.split())
+
+
+@pytest.mark.parametrize("committer", ["two_phase", "file-v1"])
+@pytest.mark.parametrize("coalesced", [(False, True), (True, False)])
+def test_actions_in_different_partitions_are_not_mixed(
+    spark: SparkSession, tmp_path: Path, coalesced: tuple[bool, bool], committer: str
+) -> None:
+    """Spark plans the second action anew and takes other partitions: one of the two counts, wholly."""
+    target = tmp_path / "t"
+    options: dict[str, Any] = {} if committer == "two_phase" else {"committer": committer, "allow_unsafe": True}
+    counts: list[int] = []
+
+    def run() -> None:
+        spark.conf.set("spark.sql.shuffle.partitions", "5")
+        with holdfast.job(spark, str(target), **options) as job:
+            saved = spark.range(100).repartition("id").mapInArrow(job.attempt(save_ids), "id long")
+            for enabled in coalesced:
+                spark.conf.set("spark.sql.adaptive.coalescePartitions.enabled", str(enabled).lower())
+                spark.conf.set("spark.sql.adaptive.enabled", str(enabled).lower())
+                by_stage = saved.selectExpr("id", "spark_partition_id() as p").collect()
+                counts.append(len({row.p for row in by_stage}))
+
+    try:
+        if committer == "file-v1" and not coalesced[0]:
+            with pytest.raises(InvalidRequestError, match="use committer two_phase"):
+                run()
+            assert visible(target) == []
+        else:
+            run()
+            assert ids_in(target) == [*range(100)]
+            assert len(visible(target)) == max(counts)
+    finally:
+        for name in ("adaptive.coalescePartitions.enabled", "adaptive.enabled", "shuffle.partitions"):
+            spark.conf.unset(f"spark.sql.{name}")
+    assert counts[0] != counts[1], "Spark had a reason to mix"
+
+
+def test_unions_count_and_rows_by_and_by_do_not(rows: DataFrame, tmp_path: Path) -> None:
+    """In a union the stage has more tasks than the function; toLocalIterator has a stage for every partition."""
+    target = tmp_path / "t"
+    with holdfast.job(rows.sparkSession, str(target)) as job:
+        saved = rows.mapInArrow(job.attempt(save_ids), rows.schema)
+        assert saved.union(rows).orderBy("id").count() == 2 * ROWS
+        assert len(rows.union(saved.limit(0)).collect()) == ROWS
+    assert ids_in(target) == [*range(ROWS)]
+    other = tmp_path / "u"
+    with (
+        pytest.raises(InvalidRequestError, match="let one action take all rows"),
+        holdfast.job(rows.sparkSession, str(other)) as job,
+    ):
+        assert len([*rows.mapInArrow(job.attempt(save_ids), rows.schema).toLocalIterator()]) == ROWS
+    assert visible(other) == []
+
+
 def test_each_data_set_counts(spark: SparkSession, tmp_path: Path) -> None:
     """One function for two data sets, and two functions in one stage."""
     target = tmp_path / "t"

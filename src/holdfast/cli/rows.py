@@ -59,7 +59,7 @@ def first_rows(
         if not snapshot.head:
             require_anything(ctx)
         return FoundRows(pa.table({}), False, 0)
-    given = {"path": ctx.url, **({"fileFormat": file_format} if file_format else {})}
+    given = {"path": ctx.url, "timeZone": "UTC", **({"fileFormat": file_format} if file_format else {})}
     choice = FormatChoice.of(parse_read_options(given), snapshot)
     files = [DataFile(file.path, file.size_bytes) for file in snapshot.files]
     first = first_with_rows(files)

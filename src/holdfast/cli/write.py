@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -40,17 +41,16 @@ docs/spark.md, e.g. maxRecordsPerFile=100000 or targetFileSize=256m."""
 @click.argument("input_path", metavar="INPUT")
 @click.argument("url")
 @click.option("--input-format", type=click.Choice(_INPUT_FORMATS), help="Format of INPUT, if its name does not tell.")
-@click.option("--format", "file_format", default="parquet", show_default=True, help="Format of the files to write.")
+@click.option("--format", "file_format", show_default="parquet", help="Format of the files to write.")
 @click.option("--partition-by", metavar="A,B,…", help="Columns that become directories, outermost first.")
 @click.option(
     "--mode",
     type=click.Choice(_MODES),
-    default="append",
-    show_default=True,
+    show_default="append",
     help="What becomes of data that is there.",
 )
 @click.option("--option", "options", multiple=True, metavar="KEY=VALUE", help="Option of the write; repeatable.")
-@click.option("--committer", default="two_phase", show_default=True, help="Commit protocol; see holdfast committers.")
+@click.option("--committer", show_default="two_phase", help="Commit protocol; see holdfast committers.")
 @click.option("--master", metavar="URL", help="Spark master.  [default: all cores of this machine]")
 @on_store
 @reports
@@ -58,30 +58,30 @@ def write(
     input_path: str,
     url: str,
     input_format: str | None,
-    file_format: str,
+    file_format: str | None,
     partition_by: str | None,
-    mode: str,
+    mode: str | None,
     options: tuple[str, ...],
-    committer: str,
+    committer: str | None,
     master: str | None,
     reach: Reach,
     out: Output,
 ) -> None:
     """Write INPUT to URL with Spark, all of it or nothing."""
     known_format = input_format or _format_of(input_path)
-    given: dict[str, Any] = dict(_option(text) for text in options)
-    columns = [name.strip() for name in partition_by.split(",")] if partition_by else None
-    if reach.endpoint_url:
-        given.setdefault("endpoint", reach.endpoint_url)
-    if reach.region:
-        given.setdefault("region", reach.region)
-    from holdfast.seams import SystemIds
-
-    given["write_token"] = SystemIds().token()
-    parsed = _check(url, given, columns, file_format, committer, mode)
-    request = {"mode": mode, "partition_by": columns, "file_format": file_format, "committer": committer, **given}
+    said: list[tuple[str, str, str | None]] = [  # option, its value, and how the user named it
+        ("path", "URL", url),
+        ("fileFormat", "--format", file_format),
+        ("partitionBy", "--partition-by", partition_by),
+        ("committer", "--committer", committer),
+        ("endpoint", "--endpoint-url", reach.endpoint_url),
+        ("region", "--region", reach.region),
+        *((name, f"--option {name}", value) for name, value in map(_option, options)),
+    ]
+    parsed, strings = _check(said, mode)
+    request = {"mode": mode, **strings}
     try:
-        result = _write_with_spark(input_path, known_format, url, request, master, out)
+        result = _write_with_spark(input_path, known_format, request, master, out)
     except (KeyboardInterrupt, SystemExit):
         from holdfast.cli.interrupted import end_write
 
@@ -98,7 +98,7 @@ def write(
         }
     )
     if result.job is None:
-        out.say(f"nothing written: {url} holds data and the mode is {mode}")
+        out.say(f"nothing written: {url} holds data and the mode is {parsed.mode.value}")
     else:
         rows = f"{counted(result.rows, 'row')} in " if result.rows or not result.files else ""
         out.say(f"committed: {rows}{counted(result.files, 'file')}, {size(result.bytes)}, job {result.job}")
@@ -106,27 +106,29 @@ def write(
         out.note(f"the clean-up after the commit is pending: holdfast recover {url}")
 
 
-def _check(
-    url: str, options: dict[str, Any], columns: list[str] | None, file_format: str, committer: str, mode: str
-) -> WriteOptions:
-    """The request, parsed. Refuses what cannot be right before Spark starts: that takes several seconds."""
-    from holdfast.commit import SaveMode, get_committer
-    from holdfast.spark.options import joined_columns, option_strings, parse_write_options
+def _check(said: Sequence[tuple[str, str, str | None]], mode: str | None) -> tuple[WriteOptions, dict[str, str]]:
+    """The request, parsed, and its options. Refuses what cannot be right before Spark starts: that takes seconds."""
+    from holdfast.commit import get_committer
+    from holdfast.seams import SystemIds
+    from holdfast.spark.option_values import Saying
+    from holdfast.spark.options import parse_write_options
+    from holdfast.spark.said import say_mode, settled
 
-    strings = {**option_strings(options), "path": url, "fileFormat": file_format, "committer": committer}
-    if columns:
-        strings["partitionBy"] = joined_columns(columns)
-    parsed = parse_write_options(strings, overwrite=False)
+    overwrite, sayings = say_mode(mode, "--mode")
+    sayings += [Saying.of(name, text, spelled) for name, spelled, text in said if text is not None]
+    sayings = [one for one in sayings if one.name != "writetoken"]
+    sayings.append(Saying.of("writeToken", SystemIds().token(), "writeToken"))
+    parsed = parse_write_options(sayings, overwrite)
     ctx = parsed.open()
     try:
-        get_committer(committer).require_fit(ctx, SaveMode(mode))
+        get_committer(parsed.committer).require_fit(ctx, parsed.mode)
     finally:
         ctx.close()
-    return parsed
+    return parsed, settled(sayings)
 
 
 def _write_with_spark(
-    input_path: str, input_format: str, url: str, request: dict[str, Any], master: str | None, out: Output
+    input_path: str, input_format: str, request: dict[str, Any], master: str | None, out: Output
 ) -> WriteResult:
     from holdfast.cli.session import spark_session
     from holdfast.spark.write import write as write_rows
@@ -134,8 +136,8 @@ def _write_with_spark(
     with out.waiting("starting Spark") as stage, spark_session("holdfast write", master, debug=out.debug) as spark:
         stage(f"reading {input_path}")
         rows = _load(spark, input_path, input_format)
-        stage(f"writing {url}")
-        return write_rows(rows, url, **request)
+        stage(f"writing {request['path']}")
+        return write_rows(rows, request["path"], **request)
 
 
 def _format_of(path: str) -> str:

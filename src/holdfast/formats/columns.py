@@ -176,7 +176,7 @@ def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 def _spelled(array: Any, like: pa.DataType) -> Any:
     """The array with its structs' fields spelled as in `like`: a cast goes by exact names, and fills with nulls."""
     kind = _spelled_type(array.type, like)
-    return array if kind.equals(array.type) else array.view(kind)
+    return _labelled(array, kind)
 
 
 def _spelled_type(kind: pa.DataType, like: pa.DataType) -> pa.DataType:

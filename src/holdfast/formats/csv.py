@@ -1,17 +1,16 @@
 """CSV as Spark writes and reads it.
 
 Written: null as nothing, the empty string as ``""``; a value is quoted if it holds the separator, a quote, the escape
-character, a line end, a leading or trailing blank, or looks like a null. Inside quotes the escape character stands
-before a quote and before itself: this is what both Spark's parser and pyarrow's take back exactly. A value with a line
-end needs ``multiLine`` in Spark's reader.
+character, a line end, a leading or trailing blank, or is empty. Inside quotes the escape character stands before a
+quote and before itself. A value with a line end needs ``multiLine`` in Spark's reader.
 
-Read: blocks of whole records, so memory is bounded by `lines.BLOCK_BYTES` and the longest record. The escape character
-works outside quotes too, where Spark's reader takes it literally.
+Read: the records of `csv_dialect`, which are those of Spark's parser, and the values of `spark_text`. Columns are found
+by the names in the header if there is one, else by position. A record with fewer values than columns ends in nulls; one
+with more is refused.
 """
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,13 +22,20 @@ import pyarrow.csv as pa_csv
 
 from holdfast.errors import CorruptDataError, InvalidRequestError
 from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, RowFilter
-from holdfast.formats.columns import finish, needed_schema, plain_schema
-from holdfast.formats.lines import CODEC_EXTENSIONS, TEXT_PARSERS, LineWriter, read_blocks
-from holdfast.formats.options import boolean, only, single_character, text
+from holdfast.formats.columns import batch_of, finish, needed_schema
+from holdfast.formats.csv_dialect import Dialect, Plain, Record, Records, read_records, tokens
+from holdfast.formats.csv_schema import column_type, safe_names
+from holdfast.formats.lines import CODEC_EXTENSIONS, TEXT_PARSERS, LineWriter
+from holdfast.formats.options import boolean, choice, only, single_character, text
 from holdfast.formats.render import scalar_text, text_bytes
+from holdfast.formats.spark_text import parse_texts
 from holdfast.formats.types import check_types, is_string
 
 __all__ = ["CSV", "CsvOptions"]
+
+_SAMPLE_BYTES = 4 * 1024 * 1024
+_NO_VALUE = "\ufdd0"  # given to Spark for nullValue: then nothing at all is null, and the empty string is not
+_ROW_BYTES = 64  # what a record that was taken apart counts for in the sample
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,8 +45,10 @@ class CsvOptions(FormatOptions):
     Attributes:
         header: the first line names the columns.
         separator, quote, escape: one ASCII character each.
-        null_value: text of a null.
+        null_value: text of a null, besides nothing at all. A reader takes it for null also within quotes, as Spark's.
         quote_all: quote every value that is not null.
+        line_end: read lines that end in this; empty for what the first line of a file ends in.
+        time_zone: in which a text without a zone is read as an instant; empty if that is not known.
         codec: pyarrow codec of the whole file, empty for none.
     """
 
@@ -50,14 +58,25 @@ class CsvOptions(FormatOptions):
     escape: str = "\\"
     null_value: str = ""
     quote_all: bool = False
+    line_end: str = ""
+    time_zone: str = ""
     codec: str = ""
+
+
+def _dialect(options: CsvOptions, line_end: str = "\n") -> Dialect:
+    """Raises `InvalidRequestError` if the characters cannot be told apart."""
+    if options.separator in (options.quote, options.escape):
+        raise InvalidRequestError(
+            "sep is also the quote or the escape character: choose another", sep=options.separator
+        )
+    return Dialect(options.separator, options.quote, options.escape, line_end)
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
 def _must_quote(options: CsvOptions) -> str:
     """A pattern of the texts that need quotes."""
     special = re.escape(options.separator + options.quote + options.escape)
-    return rf"[{special}\r\n]|^[\s#]|\s$|^$"
+    return rf"[{special}\r\n]|^[\s#\x{{FEFF}}]|\s$|^$"
 
 
 def _quoted(texts: Any, options: CsvOptions) -> Any:
@@ -67,32 +86,75 @@ def _quoted(texts: Any, options: CsvOptions) -> Any:
     return pc.binary_join_element_wise(options.quote, escaped, options.quote, "")
 
 
-def _string_cells(texts: Any, options: CsvOptions) -> Any:
+def _quoted_where_needed(texts: Any, options: CsvOptions) -> Any:
     if options.quote_all:
         return _quoted(texts, options)
-    special = pc.or_(pc.match_substring_regex(texts, _must_quote(options)), pc.equal(texts, options.null_value))
+    special = pc.match_substring_regex(texts, _must_quote(options))
     if not pc.any(special).as_py():
         return texts
     return pc.if_else(special, _quoted(texts, options), texts)
 
 
-def _cells(column: Any, options: CsvOptions) -> Any:
+_IN_NUMBERS = frozenset("0123456789+-.:eETZNaInfitrulsy ")
+
+
+def _cells(column: Any, options: CsvOptions, name: str, alone: bool) -> Any:
     texts = scalar_text(column)
-    if is_string(column.type) or options.quote_all or options.separator not in ",;\t|":
-        texts = _string_cells(texts, options)
-    return pc.fill_null(texts, options.null_value)
+    _refuse_lost(texts, options, name)
+    special = {options.separator, options.quote, options.escape}
+    if is_string(column.type) or options.quote_all or special & _IN_NUMBERS:
+        texts = _quoted_where_needed(texts, options)
+    null = options.null_value
+    if alone and not null and texts.null_count:  # a blank line is no record to any reader
+        if is_string(column.type):
+            raise InvalidRequestError(
+                "a CSV file of one column cannot tell null from an empty string: give the option nullValue", column=name
+            )
+        null = options.quote * 2
+    return pc.fill_null(texts, null)
+
+
+def _refuse_lost(texts: Any, options: CsvOptions, name: str) -> None:
+    """Values that Spark's reader gives back as something else."""
+    if pc.any(pc.equal(texts, options.null_value or _NO_VALUE)).as_py():
+        raise InvalidRequestError(
+            "a value is the same as nullValue and would be read as null: choose another nullValue", column=name
+        )
+    if options.quote == options.escape and pc.any(pc.match_substring(texts, "\0")).as_py():
+        raise InvalidRequestError(
+            "a value holds NUL, which Spark drops where quotes are doubled: leave the option escape out", column=name
+        )
 
 
 def _open_writer(sink: ByteSink, schema: pa.Schema, options: CsvOptions) -> LineWriter:
-    def render(batch: pa.RecordBatch) -> Any:
-        cells = [_cells(column, options) for column in batch.columns]
-        return text_bytes(_lines(cells, options))
-
+    _dialect(options)
+    if set(options.null_value) & {options.separator, options.quote, options.escape, "\r", "\n"}:
+        raise InvalidRequestError("nullValue holds a character that needs quotes: choose another")
+    alone = len(schema) == 1
     header = b""
     if options.header:
-        names = [_string_cells(pa.array([name], pa.string()), options) for name in schema.names]
-        header = bytes(text_bytes(_lines(names, options)))
+        names = [_quoted_where_needed(pa.array([name], pa.string()), options) for name in schema.names]
+        header = _starting_plainly(bytes(text_bytes(_lines(names, options))))
+    begun = bool(header)
+
+    def render(batch: pa.RecordBatch) -> Any:
+        nonlocal begun
+        cells = [
+            _cells(column, options, name, alone) for name, column in zip(batch.schema.names, batch.columns, strict=True)
+        ]
+        data = text_bytes(_lines(cells, options))
+        if not begun and len(data):
+            begun = True
+            return _starting_plainly(bytes(data))
+        return data
+
     return LineWriter(sink, schema, options.codec, render, header)
+
+
+def _starting_plainly(data: bytes) -> bytes:
+    """The start of a file, whose first line end readers take for that of all lines: a blank line, if it is none."""
+    end = data.find(b"\n")
+    return b"\n" + data if 0 <= data.find(b"\r") < end else data
 
 
 def _lines(cells: Sequence[Any], options: CsvOptions) -> Any:
@@ -107,96 +169,151 @@ def _check_schema(schema: pa.Schema) -> None:
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
-def _record_end(options: CsvOptions) -> Any:
-    quote, escape = options.quote.encode(), options.escape.encode()
-
-    def find_end(data: bytes) -> int:
-        end = data.rfind(b"\n") + 1
-        while end:
-            head = data[:end].replace(escape * 2, b"")
-            if escape != quote:
-                head = head.replace(escape + quote, b"")
-            if head.count(quote) % 2 == 0:  # not inside quotes
-                return end
-            end = data.rfind(b"\n", 0, end - 1) + 1
-        return 0
-
-    return find_end
-
-
-def _first_record(block: bytes, options: CsvOptions) -> bytes:
-    find_end = _record_end(options)
-    end = block.find(b"\n") + 1
-    while end and find_end(block[:end]) != end:
-        end = block.find(b"\n", end) + 1
-    return block[:end] if end else block
-
-
-def _header_names(line: bytes, options: CsvOptions) -> list[str]:
-    doubled = options.quote == options.escape
-    rows = csv.reader(
-        [line.decode("utf-8-sig").rstrip("\r\n")],
-        delimiter=options.separator,
-        quotechar=options.quote,
-        escapechar=None if doubled else options.escape,
-        doublequote=doubled,
-    )
-    return next(rows, [])
-
-
-def _blocks(source: BinaryIO, options: CsvOptions) -> Iterator[tuple[list[str] | None, bytes]]:
-    """Blocks of records with the names from the header, None without one."""
+def _pieces(source: BinaryIO, options: CsvOptions) -> Iterator[tuple[list[str] | None, Plain | Records]]:
+    """Stretches of records with the names from the header, None without one. The first may have no record."""
     names: list[str] | None = None
-    first = True
-    for block in read_blocks(source, options.codec, _record_end(options)):
-        rest = block
-        if first and options.header:
-            line = _first_record(block, options)
-            names = _header_names(line, options)
-            rest = block[len(line) :]
-        first = False
-        yield names, rest
+    first = options.header
+    for piece in read_records(source, options.codec, lambda end: _dialect(options, end), options.line_end):
+        if not first:
+            yield names, piece
+            continue
+        header, rest = _parted(piece, options)
+        if header is not None:
+            first = False
+            names = safe_names(header, options.null_value)
+            yield names, rest
 
 
-def _parse(block: bytes, names: list[str] | None, types: Mapping[str, pa.DataType] | None, options: CsvOptions) -> Any:
-    doubled = options.quote == options.escape
+def _parted(piece: Plain | Records, options: CsvOptions) -> tuple[Record | None, Plain | Records]:
+    """The first record and the others; None if there is none."""
+    if isinstance(piece, Records):
+        return (piece.rows[0], Records(piece.rows[1:])) if piece.rows else (None, piece)
+    dialect = _plain_dialect(piece, options)
+    text = piece.data[: piece.data.find(b"\n") + 1].decode()
+    rows, used = tokens(text, dialect, final=False, most=1)
+    if not rows:  # a line end within quotes
+        text = piece.data.decode()
+        rows, used = tokens(text, dialect, most=1)
+    if not rows:
+        return None, piece
+    return rows[0], Plain(piece.data[len(text[:used].encode()) :], piece.doubled)
+
+
+def _plain_dialect(piece: Plain, options: CsvOptions) -> Dialect:
+    return Dialect(options.separator, options.quote, options.quote if piece.doubled else options.escape)
+
+
+def _columns(piece: Plain | Records, width: int, wanted: Sequence[int], options: CsvOptions) -> tuple[list[Any], int]:
+    """The wanted ones of `width` columns as string arrays, and the number of rows."""
+    if isinstance(piece, Plain):
+        if not piece.data.strip(b"\n"):
+            return [pa.array([], pa.string()) for _ in wanted], 0
+        try:
+            return _parse(piece, width, wanted, options)
+        except pa.ArrowInvalid:  # records of other lengths
+            piece = Records(_taken_apart(piece, options))
+    for row in piece.rows:
+        if len(row) > width and any(value is not None for value in row[width:]):
+            raise CorruptDataError(
+                "a CSV record has more values than there are columns: check header, sep, quote and the schema",
+                columns=width,
+                record=options.separator.join(value or "" for value in row)[:80],
+            )
+    return [
+        pa.array([row[index] if index < len(row) else None for row in piece.rows], pa.string()) for index in wanted
+    ], len(piece.rows)
+
+
+def _taken_apart(piece: Plain, options: CsvOptions) -> list[Record]:
     try:
-        return pa_csv.read_csv(
-            pa.BufferReader(block),  # all in memory: pyarrow would read ahead in a thread of its own
-            read_options=pa_csv.ReadOptions(
-                use_threads=False,
-                block_size=min(len(block) + 1, 2**31 - 1),
-                column_names=names,
-                autogenerate_column_names=names is None,
-            ),
-            parse_options=pa_csv.ParseOptions(
-                delimiter=options.separator,
-                quote_char=options.quote,
-                double_quote=doubled,
-                escape_char=False if doubled else options.escape,
-                newlines_in_values=True,
-                ignore_empty_lines=names is not None and len(names) > 1,
-            ),
-            convert_options=pa_csv.ConvertOptions(
-                column_types=types,
-                null_values=[options.null_value],
-                strings_can_be_null=True,
-                quoted_strings_can_be_null=False,
-            ),
-        )
-    except pa.ArrowInvalid as error:
-        raise CorruptDataError("a CSV file does not parse: check header, sep, quote, escape and the schema") from error
+        return tokens(piece.data.decode(), _plain_dialect(piece, options))[0]
+    except UnicodeDecodeError as error:
+        raise CorruptDataError("a CSV file is not UTF-8: convert it") from error
+
+
+def _parse(piece: Plain, width: int, wanted: Sequence[int], options: CsvOptions) -> tuple[list[Any], int]:
+    names = [str(index) for index in range(width)]
+    read = [names[index] for index in wanted] or names[:1]
+    table = pa_csv.read_csv(
+        pa.BufferReader(piece.data),  # all in memory: pyarrow would read ahead in a thread of its own
+        read_options=pa_csv.ReadOptions(
+            use_threads=False, block_size=min(len(piece.data) + 1, 2**31 - 1), column_names=names
+        ),
+        parse_options=pa_csv.ParseOptions(
+            delimiter=options.separator,
+            quote_char=options.quote,
+            double_quote=piece.doubled,
+            escape_char=False,
+            newlines_in_values=True,
+            ignore_empty_lines=True,
+        ),
+        convert_options=pa_csv.ConvertOptions(
+            column_types=dict.fromkeys(names, pa.string()),
+            include_columns=read,
+            null_values=[""],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+        ),
+    )
+    batch = table.combine_chunks().to_batches()[0]
+    return [batch.column(position) for position in range(len(wanted))], batch.num_rows
+
+
+def _without_null_texts(texts: Any, kind: pa.DataType, options: CsvOptions) -> Any:
+    """Null where a text means null; the empty string is a value of strings only."""
+    nulls = [options.null_value] if options.null_value else []
+    if not is_string(kind):
+        nulls.append("")
+    for null in nulls:
+        is_null = pc.equal(texts, null)
+        if pc.any(is_null).as_py():
+            texts = pc.if_else(is_null, pa.scalar(None, pa.string()), texts)
+    return texts
 
 
 def _read_schema(source: BinaryIO, options: CsvOptions) -> pa.Schema:
-    for names, block in _blocks(source, options):
-        if not block:
-            return pa.schema([(name, pa.string()) for name in names or []])
-        inferred = plain_schema(_parse(block, names, None, options).schema)
-        if names is None:  # Spark's names for columns without a header
-            inferred = pa.schema([(f"_c{index}", field.type) for index, field in enumerate(inferred)])
-        return pa.schema([pa.field(f.name, pa.string() if f.type == pa.null() else f.type) for f in inferred])
-    return pa.schema([])
+    """As Spark infers it, from the first megabytes of a file."""
+    names: list[str] | None = None
+    samples: list[Plain | Records] = []
+    size = 0
+    for header, piece in _pieces(source, options):
+        names = header
+        samples.append(piece)
+        size += len(piece.data) if isinstance(piece, Plain) else len(piece.rows) * _ROW_BYTES
+        if size >= _SAMPLE_BYTES:
+            break
+    if names is None:
+        firsts = (_parted(piece, options)[0] for piece in samples)
+        first: Record = next((one for one in firsts if one is not None), [])
+        names = [f"_c{index}" for index in range(len(first))]
+    rows = [_sample(piece, len(names), options) for piece in samples]
+    types = [
+        column_type(pa.concat_arrays([row[index] for row in rows]), options.null_value) for index in range(len(names))
+    ]
+    return pa.schema(list(zip(names, types, strict=True)))
+
+
+def _sample(piece: Plain | Records, width: int, options: CsvOptions) -> list[Any]:
+    """All columns; further values of a record do not matter here."""
+    try:
+        return _columns(piece, width, range(width), options)[0]
+    except CorruptDataError:
+        rows = piece.rows if isinstance(piece, Records) else _taken_apart(piece, options)
+        return _columns(Records([row[:width] for row in rows]), width, range(width), options)[0]
+
+
+def _positions(header: list[str] | None, schema: pa.Schema, needed: pa.Schema) -> list[int | None]:
+    """Where in a record the needed columns are, None for one that the file lacks."""
+    names = schema.names if header is None else header
+    exact = {name: index for index, name in enumerate(names)}
+    folded = {name.lower(): index for name, index in exact.items()}
+    if header and len(header) == len(schema) and not any(name.lower() in folded for name in schema.names):
+        raise InvalidRequestError(
+            "the header has none of the schema's names: name the columns as the header does",
+            header=header,
+            schema=schema.names,
+        )
+    return [exact.get(name, folded.get(name.lower())) for name in needed.names]
 
 
 def _read_batches(
@@ -208,21 +325,30 @@ def _read_batches(
     row_groups: Sequence[int] | None,
 ) -> Iterator[pa.RecordBatch]:
     needed = needed_schema(schema, columns, row_filter)
-    for header, block in _blocks(source, options):
-        names = schema.names if header is None else header
-        if block:
-            texts = _parse(block, names, dict.fromkeys(names, pa.string()), options)
-            for batch in texts.to_batches():
-                yield finish(batch, needed, columns, row_filter)
+    for header, piece in _pieces(source, options):
+        positions = _positions(header, schema, needed)
+        width = len(schema if header is None else header)
+        found, rows = _columns(piece, width, [index for index in positions if index is not None], options)
+        arrays = iter(found)
+        values = []
+        for field, index in zip(needed, positions, strict=True):
+            if index is None:
+                values.append(pa.nulls(rows, field.type))
+                continue
+            texts = _without_null_texts(next(arrays), field.type, options)
+            values.append(parse_texts(texts, field.type, field.name, options.time_zone))
+        yield finish(batch_of(values, needed, rows), needed, columns, row_filter)
 
 
+# --- options ----------------------------------------------------------------------------------------------------------
 def _reader_options(options: CsvOptions) -> Mapping[str, str]:
+    """What Spark's reader needs; with its own default for nullValue it would read empty strings as null."""
     return {
         "header": str(options.header).lower(),
         "sep": options.separator,
         "quote": options.quote,
         "escape": options.escape,
-        "nullValue": options.null_value,
+        "nullValue": options.null_value or _NO_VALUE,
     }
 
 
@@ -245,6 +371,15 @@ CSV = FileFormat(
         "timestampformat": only((), _SPARK_TIMES),
         "timestampntzformat": only((), _SPARK_TIMES),
         "multiline": only(("true",), "line ends inside quotes are always read"),
+        "linesep": choice("line_end", {"": "\n", "\\n": "\n"}),
+        "timezone": text("time_zone"),
+        "inferschema": only(("true",), "without a schema the types are always inferred; give one"),
+        "preferdate": only(("true",), "give a schema"),
+        "enforceschema": only(("false",), "columns are found by the header's names"),
+        "ignoreleadingwhitespace": only(("false",), "blanks are kept; trim the column"),
+        "ignoretrailingwhitespace": only(("false",), "blanks are kept; trim the column"),
+        "unescapedquotehandling": only(("STOP_AT_DELIMITER",), "leave it out"),
+        "comment": only(("",), "comments are not known; remove them"),
     },
     extension=lambda options: f".csv{CODEC_EXTENSIONS[options.codec]}",
     check_schema=_check_schema,

@@ -13,9 +13,20 @@ from holdfast.formats.columns import plain_batch, plain_schema
 from holdfast.formats.files import input_file, output_stream
 from holdfast.formats.options import OptionParser, choice, only
 
-__all__ = ["BLOCK_BYTES", "CODEC_EXTENSIONS", "TEXT_PARSERS", "LineWriter", "codec_of_name", "read_blocks"]
+__all__ = [
+    "BLOCK_BYTES",
+    "BYTE_ORDER_MARK",
+    "CODEC_EXTENSIONS",
+    "TEXT_PARSERS",
+    "LineWriter",
+    "behind_last_line",
+    "codec_of_name",
+    "read_blocks",
+    "read_chunks",
+]
 
 BLOCK_BYTES = 8 * 1024 * 1024
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 # Spark's snappy and lz4 for text are Hadoop's own framings, which nothing else reads: they are not offered.
 _CODECS = {"none": "", "uncompressed": "", "gzip": "gzip", "bzip2": "bz2", "zstd": "zstd"}
@@ -78,6 +89,24 @@ class LineWriter:
         self._stream.close()
 
 
+def read_chunks(source: BinaryIO, codec: str) -> Iterator[bytes]:
+    """The file in pieces of `BLOCK_BYTES`, decompressed.
+
+    Args:
+        source: the file, read from its current position.
+        codec: a pyarrow codec, empty for none.
+
+    Raises:
+        CorruptDataError: the file is not what its codec says.
+    """
+    stream = input_file(source, codec or None)
+    try:
+        while block := stream.read(BLOCK_BYTES):
+            yield block
+    except OSError as error:
+        raise CorruptDataError("a file does not decompress: check its compression option", codec=codec) from error
+
+
 def read_blocks(source: BinaryIO, codec: str, find_end: Callable[[bytes], int]) -> Iterator[bytes]:
     """The file in blocks of whole records.
 
@@ -89,16 +118,20 @@ def read_blocks(source: BinaryIO, codec: str, find_end: Callable[[bytes], int]) 
     Raises:
         CorruptDataError: the file is not what its codec says.
     """
-    stream = input_file(source, codec or None)
     pending = b""
-    try:
-        while block := stream.read(BLOCK_BYTES):
-            pending += block
-            end = find_end(pending)
-            if end:
-                yield pending[:end]
-                pending = pending[end:]
-    except OSError as error:
-        raise CorruptDataError("a file does not decompress: check its compression option", codec=codec) from error
+    for block in read_chunks(source, codec):
+        pending += block
+        end = find_end(pending)
+        if end:
+            yield pending[:end]
+            pending = pending[end:]
     if pending:
         yield pending
+
+
+def behind_last_line(data: bytes) -> int:
+    """How many leading bytes are whole lines, each ended by a line feed, a carriage return, or both.
+
+    A carriage return at the very end may be the first half of a line end: it waits.
+    """
+    return max(data.rfind(b"\n"), data.rfind(b"\r", 0, max(len(data) - 1, 0))) + 1

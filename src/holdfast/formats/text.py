@@ -1,4 +1,8 @@
-"""Plain text: one string column, one line per row. A null is an empty line, as in Spark."""
+"""Plain text: one string column, one line per row.
+
+A value that would come back as something else is refused: null, which a line cannot say, and a line end. Lines of
+others end in a line feed, a carriage return or both, as for Spark.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +13,17 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from holdfast.errors import InvalidRequestError
+from holdfast.errors import CorruptDataError, InvalidRequestError
 from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, RowFilter
 from holdfast.formats.columns import finish, needed_schema
-from holdfast.formats.lines import CODEC_EXTENSIONS, TEXT_PARSERS, LineWriter, read_blocks
+from holdfast.formats.lines import (
+    BYTE_ORDER_MARK,
+    CODEC_EXTENSIONS,
+    TEXT_PARSERS,
+    LineWriter,
+    behind_last_line,
+    read_blocks,
+)
 from holdfast.formats.render import scalar_text, text_bytes
 from holdfast.formats.types import check_types
 
@@ -40,10 +51,23 @@ def _check_schema(schema: pa.Schema) -> None:
 
 def _open_writer(sink: ByteSink, schema: pa.Schema, options: TextOptions) -> LineWriter:
     def render(batch: pa.RecordBatch) -> Any:
-        lines = pc.fill_null(scalar_text(batch.column(0)), "")
+        lines = scalar_text(batch.column(0))
+        _refuse_lost(lines, schema.names[0])
         return text_bytes(pc.binary_join_element_wise(lines, "\n", ""))
 
     return LineWriter(sink, schema, options.codec, render)
+
+
+def _refuse_lost(lines: Any, name: str) -> None:
+    if lines.null_count:
+        raise InvalidRequestError(
+            "text cannot hold null: fill it, with coalesce for example, or use csv or json", column=name
+        )
+    if pc.any(pc.match_substring_regex(lines, r"[\r\n]|^\x{FEFF}")).as_py():
+        raise InvalidRequestError(
+            "a line of text cannot hold a line end or begin with a byte order mark: replace it, or use csv or json",
+            column=name,
+        )
 
 
 def _read_schema(source: BinaryIO, options: TextOptions) -> pa.Schema:
@@ -59,11 +83,25 @@ def _read_batches(
     row_groups: Sequence[int] | None,
 ) -> Iterator[pa.RecordBatch]:
     needed = needed_schema(schema, columns, row_filter)
-    for block in read_blocks(source, options.codec, lambda data: data.rfind(b"\n") + 1):
-        # Split by line feed only: str.splitlines would also split at U+2028 and friends.
-        lines = block.removesuffix(b"\n").split(b"\n")
-        column = pa.array([line.removesuffix(b"\r").decode("utf-8", "replace") for line in lines], pa.string())
-        yield finish(pa.record_batch([column], names=schema.names[:1]), needed, columns, row_filter)
+    first = True
+    for block in read_blocks(source, options.codec, behind_last_line):
+        if first:
+            block = block.removeprefix(BYTE_ORDER_MARK)
+            first = False
+        if block:
+            column = pa.array(_lines(block), pa.string())
+            yield finish(pa.record_batch([column], names=schema.names[:1]), needed, columns, row_filter)
+
+
+def _lines(block: bytes) -> list[str]:
+    """str.splitlines would also split at U+2028 and friends."""
+    try:
+        text = block.decode()
+    except UnicodeDecodeError as error:
+        raise CorruptDataError("a text file is not UTF-8: convert it") from error
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return text.removesuffix("\n").split("\n")
 
 
 TEXT = FileFormat(

@@ -16,6 +16,7 @@ __all__ = ["FormatChoice"]
 
 _STREAM_CODECS = {".gz": "gzip", ".bz2": "bzip2", ".zst": "zstd"}
 _STREAM_FORMATS = ("csv", "json", "text")
+_ZONED_FORMATS = ("csv", "json")  # an instant may be written there without a zone
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,8 @@ class FormatChoice:
         kept = table.reader_options if table is not None and table.file_format == name else {}
         strings = {key.lower(): value for key, value in kept.items()}
         strings |= {key.lower(): value for key, value in options.format_options.items()}
+        if options.time_zone is not None and name in _ZONED_FORMATS:
+            strings["timezone"] = options.time_zone
         zone = (table.time_zone if table is not None else "") or options.time_zone or "UTC"
         choice = cls(name, strings, zone)
         choice.parsed("")

@@ -7,9 +7,11 @@ with PySpark 4.1.1 and 4.3.0, for any Python source). So `pushFilters` is not th
 
 from __future__ import annotations
 
+import datetime
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -66,9 +68,30 @@ def _condition(column: object, operator: object, value: object) -> Condition:
     return Condition(str(column), str(operator), tuple(value) if isinstance(value, list) else value)
 
 
-def conditions_text(conditions: Sequence[tuple[str, str, object]]) -> str:
-    """Conditions in Python values as the option ``filters``; dates, timestamps and decimals become text."""
-    return json.dumps([list(one) for one in conditions], default=lambda v: list(v) if isinstance(v, set) else str(v))
+def conditions_text(conditions: Sequence[object]) -> str:
+    """Conditions in Python values as the option ``filters``; dates, timestamps and decimals become text.
+
+    Raises:
+        InvalidRequestError: a condition or value is none.
+    """
+    triples = [list(one) if isinstance(one, tuple | list) else [] for one in conditions]
+    if not all(triples):
+        raise InvalidRequestError('not a list of conditions: write [("month", "=", 1)]')
+    return json.dumps(triples, default=_plain)
+
+
+def _plain(value: object) -> object:
+    """A value that JSON has no word for; the text of anything else would be compared as if it were one."""
+    if isinstance(value, set | frozenset):
+        return list(value)
+    if isinstance(value, datetime.date | datetime.time | Decimal):
+        return str(value)
+    if callable(item := getattr(value, "item", None)):  # a number of numpy's
+        return item()
+    raise InvalidRequestError(
+        "conditions compare with strings, numbers, booleans, dates, times and decimals: write one of those",
+        type=type(value).__name__,
+    )
 
 
 def row_filters(conditions: Sequence[Condition], schema: pa.Schema) -> list[RowFilter]:

@@ -16,7 +16,10 @@ from holdfast.commit.context import table_in_the_way
 from holdfast.commit.log import read_log, read_state
 from holdfast.errors import HoldfastError, InvalidRequestError, UnsupportedError
 from holdfast.formats import nearest
-from holdfast.spark.options import JobOptions, option_strings, parse_job_options
+from holdfast.spark.options import JobOptions, parse_job_options
+from holdfast.spark.said import flag, say, say_options, say_url
+from holdfast.spark.session import is_classic
+from holdfast.spark.stages import stage_tasks
 from holdfast.spark.task_function import Reports, TaskFunction
 from holdfast.spark.task_reports import accepted_commits, forget_runs, marked_runs
 
@@ -57,7 +60,7 @@ def job(
     url: str,
     *,
     mode: str = "append",
-    committer: str = "two_phase",
+    committer: str | None = None,
     allow_empty: bool = False,
     **options: object,
 ) -> Job:
@@ -73,7 +76,7 @@ def job(
         mode: ``append``; ``overwrite`` (everything that is there goes, files of the same name are replaced);
             ``overwrite-partitions`` (only in directories that are written to); ``fail`` (alias ``error``,
             ``errorifexists``) if anything is there.
-        committer: how the files are held and shown.
+        committer: how the files are held and shown; ``two_phase`` if nothing is said.
         allow_empty: commit also if no task has reported.
         options: store and commit options of docs/spark.md in snake case: ``endpoint="http://…"``, ``part_size="16m"``.
 
@@ -83,13 +86,13 @@ def job(
 
     Crash: the driver dying leaves a job that nobody has decided, invisible: ``holdfast recover`` ends it.
     """
-    word = mode.strip().lower().replace("_", "-")
+    word = str(mode).strip().lower().replace("_", "-")
     if word not in _MODES:
-        raise InvalidRequestError(f"no such mode for a job: {nearest(mode, _MODES)}", mode=mode)
-    if not hasattr(spark, "_jsparkSession"):
+        raise InvalidRequestError(f"no such mode for a job: {nearest(str(mode), _MODES)}", mode=mode)
+    if not is_classic(spark):
         raise UnsupportedError("a job needs classic Spark, Spark Connect has no accumulators: use holdfast.write there")
-    parsed = parse_job_options({**option_strings(options), "path": url, "committer": committer})
-    return Job(spark, parsed, _MODES[word], allow_empty)
+    said = [*say_url(url), *say("committer", committer, "committer"), *say_options(options)]
+    return Job(spark, parse_job_options(said), _MODES[word], flag(allow_empty, "allow_empty"))
 
 
 class Job:
@@ -105,7 +108,8 @@ class Job:
         self._allow_empty = allow_empty
         self._record: JobRecord | None = None
         self._uses = itertools.count()
-        self._reports = spark.sparkContext.accumulator([], Reports())
+        self._context = spark.sparkContext
+        self._reports = self._context.accumulator([], Reports())
         self._result: JobResult | None = None
 
     def __enter__(self) -> Job:
@@ -171,7 +175,12 @@ class Job:
                 raise
 
     def _commit(self, ctx: CommitContext, record: JobRecord) -> None:
-        commits = accepted_commits(self._reports.value, marked_runs(ctx, record.job))
+        commits = accepted_commits(
+            self._reports.value,
+            marked_runs(ctx, record.job),
+            stage_tasks(self._context),
+            held_apart=self._committer.name == "two_phase",  # the others go by a task's number
+        )
         if not commits and not self._allow_empty:
             raise InvalidRequestError(
                 "no task has reported, nothing is committed: let the function run by an action that takes all rows, or "

@@ -19,7 +19,7 @@ from pyspark.sql.types import DataType, DoubleType, FloatType, StructType, _pars
 from holdfast.commit import CommitContext, Instant, Snapshot, VisibleFile, read_instant, read_snapshot
 from holdfast.commit.layout import iter_visible
 from holdfast.errors import InvalidRequestError, NotFoundError, UnavailableError, UnsupportedError
-from holdfast.formats import nearest
+from holdfast.formats import get_format, nearest
 from holdfast.spark.file_format import FormatChoice
 from holdfast.spark.filters import Condition, row_filters, typed_values
 from holdfast.spark.hadoop_path import hadoop_path
@@ -33,9 +33,6 @@ __all__ = ["native_frame"]
 _ATTEMPTS = 20
 _FORMATS = ("parquet", "orc", "csv", "json", "text")  # what stock Spark reads without another package
 _SELF_DESCRIBING = ("parquet", "orc")
-# What Spark's CSV parser puts where there is nothing between two separators. With the default, the empty string, it
-# could not tell a null from an empty string; this is no character of any text.
-_NOTHING = "\uffff"
 
 
 def native_frame(spark: SparkSession, options: ReadOptions) -> DataFrame | None:
@@ -86,8 +83,8 @@ def _place(
     """Where Spark finds the destination; or None, and why it is left to the Python reader."""
     if choice.name not in _FORMATS:
         return None, f"stock Spark has no {choice.name}"
-    if choice.name == "csv" and choice.option_strings.get("nullvalue"):
-        return None, "Spark cannot tell a null from a text that looks like nullValue"
+    if choice.name == "csv" and options.reader == "auto":
+        return None, "Spark reads what does not parse in CSV as null without a word"
     if options.push_filters or options.split_size_bytes != ReadOptions(store=options.store).split_size_bytes:
         return None, "pushFilters and splitSize are options of the Python reader"
     return hadoop_path(spark, ctx, options.store, instant.head)
@@ -127,17 +124,17 @@ def _spark_options(snapshot: Snapshot, choice: FormatChoice, options: ReadOption
     """Options for Spark's reader, so that it reads what the Python reader reads."""
     given = dict(choice.option_strings)
     given["__globPaths__"] = "false"  # a path is a path, whatever characters it holds
+    if choice.name == "json" or (choice.name == "csv" and snapshot.table is None):
+        given["mode"] = "FAILFAST"  # else what does not parse is null without a word; but CSV may grow by columns
     zone = decode_table(snapshot.table).time_zone if snapshot.table is not None else ""
     if zone or options.time_zone:
         given["timeZone"] = zone or str(options.time_zone)
     if choice.name == "csv":
+        needed = get_format("csv").reader_options(choice.parsed(""))
+        given |= {name.lower(): value for name, value in needed.items()}
         given["multiLine"] = "true"
-        given["nullValue"] = _NOTHING
-        given.pop("nullvalue", None)
-        if snapshot.table is not None:
-            given["lineSep"] = "\n"  # else Spark guesses it from the first one, which may stand inside quotes
-    if choice.name == "text" and snapshot.table is not None:
-        given["lineSep"] = "\n"
+        if snapshot.table is None:
+            given["enforceSchema"] = "false"  # a header in another order is refused; a table has one order
     if choice.name == "parquet" and snapshot.table is not None:
         given["datetimeRebaseMode"] = "CORRECTED"  # ours are never rebased, whatever the session expects of others
     return given

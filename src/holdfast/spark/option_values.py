@@ -1,9 +1,10 @@
-"""Option strings one by one: what was given under which name, and the values that strings stand for."""
+"""Option strings one by one: what was given under which names, and the values that strings stand for."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from holdfast.errors import InvalidRequestError
@@ -12,6 +13,8 @@ from holdfast.formats import nearest
 __all__ = [
     "MIB",
     "Given",
+    "Options",
+    "Saying",
     "as_boolean",
     "as_choice",
     "as_columns",
@@ -30,30 +33,86 @@ _SIZE = re.compile(r"(\d+)\s*([kmgt]?)(?:i?b)?")
 _UNITS = {"": 1, "k": 1024, "m": MIB, "g": 1024 * MIB, "t": 1024 * 1024 * MIB}
 
 
-class Given:
-    """What the user gave, by canonical name; remembers what nobody has asked for."""
+@dataclass(frozen=True, slots=True)
+class Saying:
+    """One thing that a caller said.
 
-    def __init__(self, options: Mapping[str, str], known: Iterable[str]) -> None:
+    Attributes:
+        name: of the option, in lower case and without underscores.
+        text: its value; not shown, for it may be a secret.
+        spelled: the name as the caller wrote it, also a keyword's.
+    """
+
+    name: str
+    text: str = field(repr=False)
+    spelled: str
+
+    @classmethod
+    def of(cls, name: str, text: str, spelled: str) -> Saying:
+        """Names are the same in any case, and in snake case."""
+        return cls(name.replace("_", "").lower(), text, spelled)
+
+
+Options = Mapping[str, str] | Sequence[Saying]
+"""Options as Spark hands them over, or as a Python call said them."""
+
+
+class Given:
+    """What the user gave, by canonical name; remembers what nobody has asked for.
+
+    Raises:
+        InvalidRequestError: an option that is not among the known ones was given twice with different values.
+    """
+
+    def __init__(self, options: Options, known: Iterable[str]) -> None:
+        if isinstance(options, Mapping):
+            options = [Saying.of(key, value, key) for key, value in options.items()]
         canonical = {name.lower(): name for name in known}
-        self.rest = {key: value for key, value in options.items() if key.lower() not in canonical}
-        self._values = {canonical[key.lower()]: value for key, value in options.items() if key.lower() in canonical}
+        self._said: dict[str, list[Saying]] = {}
+        rest: dict[str, Saying] = {}
+        for one in options:
+            if one.name in canonical:
+                self._said.setdefault(canonical[one.name], []).append(one)
+            elif not _same_text(rest.setdefault(one.name, one).text, one.text):
+                raise _contradiction(rest[one.name], one)
+        self.rest = {name: one.text for name, one in rest.items()}
 
     def __contains__(self, name: str) -> bool:
-        return name in self._values
+        return name in self._said
 
     def take(self, name: str, parse: Callable[[str], T]) -> T | None:
         """The parsed value, None if the option was not given.
 
         Raises:
-            InvalidRequestError: names the option; the value is repeated only where it cannot be a secret.
+            InvalidRequestError: names the option; the value is repeated only where it cannot be a secret. Or the option
+                was given twice with different values.
         """
-        if name not in self._values:
-            return None
-        value = self._values[name]
-        try:
-            return parse(value)
-        except InvalidRequestError as error:
-            raise InvalidRequestError(error.message, option=name, value=value) from error
+        said = self._said.get(name, [])
+        values = [_parsed(name, one.text, parse) for one in said]
+        for one, value in zip(said, values, strict=True):
+            if value != values[0]:
+                raise _contradiction(said[0], one)
+        return values[0] if values else None
+
+
+def _parsed(name: str, value: str, parse: Callable[[str], T]) -> T:
+    try:
+        return parse(value)
+    except InvalidRequestError as error:
+        raise InvalidRequestError(error.message, option=name, value=value) from error
+
+
+def _same_text(one: str, other: str) -> bool:
+    """Whether two values of an option whose format is not known yet are the same for every format."""
+    return one == other or one.lower() == other.lower() in ("true", "false")
+
+
+def _contradiction(one: Saying, other: Saying) -> InvalidRequestError:
+    return InvalidRequestError(
+        "the same thing is said twice and differently: leave one of the two out",
+        first=one.spelled,
+        second=other.spelled,
+    )
 
 
 def as_choice(text: str, choices: tuple[str, ...]) -> str:

@@ -18,6 +18,7 @@ from holdfast.spark.filters import Condition, parse_conditions
 from holdfast.spark.option_values import (
     MIB,
     Given,
+    Options,
     as_boolean,
     as_choice,
     as_columns,
@@ -34,8 +35,6 @@ __all__ = [
     "StoreOptions",
     "StreamOptions",
     "WriteOptions",
-    "joined_columns",
-    "option_strings",
     "parse_job_options",
     "parse_late_format_options",
     "parse_read_options",
@@ -70,7 +69,17 @@ _WRITE_KEYS = (
 )
 _JOB_KEYS = (*_STORE_KEYS, "committer", *COMMIT_KEYS)
 _STREAM_KEYS = (*_WRITE_KEYS, "streamId", "checkpointLocation", "queryName")
-_READ_KEYS = (*_STORE_KEYS, "fileFormat", "columns", "filters", "pushFilters", "splitSize", "timeZone", "reader")
+_READ_KEYS = (
+    *_STORE_KEYS,
+    "fileFormat",
+    "partitionBy",
+    "columns",
+    "filters",
+    "pushFilters",
+    "splitSize",
+    "timeZone",
+    "reader",
+)
 
 
 # --- values -----------------------------------------------------------------------------------------------------------
@@ -199,11 +208,11 @@ class ReadOptions:
 
 
 # --- parsing ----------------------------------------------------------------------------------------------------------
-def parse_write_options(options: Mapping[str, str], overwrite: bool) -> WriteOptions:
+def parse_write_options(options: Options, overwrite: bool) -> WriteOptions:
     """The options of a write.
 
     Args:
-        options: of ``df.write``; names in any case.
+        options: of ``df.write``, names in any case; or what a call said.
         overwrite: whether Spark's save mode is ``overwrite``; the only other one that it lets through is ``append``.
 
     Raises:
@@ -213,7 +222,7 @@ def parse_write_options(options: Mapping[str, str], overwrite: bool) -> WriteOpt
     return _parse_write(given, _WRITE_KEYS, overwrite)
 
 
-def parse_stream_options(options: Mapping[str, str], overwrite: bool) -> StreamOptions:
+def parse_stream_options(options: Options, overwrite: bool) -> StreamOptions:
     """The options of a stream's writes.
 
     Args:
@@ -224,7 +233,6 @@ def parse_stream_options(options: Mapping[str, str], overwrite: bool) -> StreamO
         InvalidRequestError: one sentence with the next act.
     """
     given = Given(options, _STREAM_KEYS)
-    write = _parse_write(given, _STREAM_KEYS, overwrite)
     for option, other in (("ifExists", "append"), ("partitionOverwriteMode", "static")):
         if (value := given.take(option, str.lower)) not in (None, other):
             raise InvalidRequestError(
@@ -232,6 +240,7 @@ def parse_stream_options(options: Mapping[str, str], overwrite: bool) -> StreamO
                 option=option,
                 value=value,
             )
+    write = _parse_write(given, _STREAM_KEYS, overwrite)
     if write.write_id:
         raise InvalidRequestError(
             "a stream's batches are told apart by their numbers, a write id would let only the first through: use "
@@ -250,11 +259,11 @@ def parse_stream_options(options: Mapping[str, str], overwrite: bool) -> StreamO
 
 def _parse_write(given: Given, known: Sequence[str], overwrite: bool) -> WriteOptions:
     store = _parse_store(given)
-    file_format = get_format(given.take("fileFormat", str) or "parquet")
+    file_format = get_format(given.take("fileFormat", _format_name) or "parquet")
     parsed = file_format.parse_options(given.rest)
     _refuse_unknown(parsed.unknown, (*known, *file_format.parsers))
     partition_by = given.take("partitionBy", as_columns) or ()
-    committer = get_committer(given.take("committer", str) or "two_phase").name
+    committer = given.take("committer", _committer_name) or "two_phase"
     write_id = given.take("writeId", as_name) or ""
     if write_id and committer != "two_phase":
         raise InvalidRequestError(
@@ -266,7 +275,7 @@ def _parse_write(given: Given, known: Sequence[str], overwrite: bool) -> WriteOp
         store=store,
         file_format=file_format.name,
         format_options=parsed.options,
-        format_strings={key.lower(): value for key, value in given.rest.items()},
+        format_strings=given.rest,
         committer=committer,
         mode=_save_mode(given, overwrite, partition_by),
         partition_by=partition_by,
@@ -280,7 +289,7 @@ def _parse_write(given: Given, known: Sequence[str], overwrite: bool) -> WriteOp
     )
 
 
-def parse_job_options(options: Mapping[str, str]) -> JobOptions:
+def parse_job_options(options: Options) -> JobOptions:
     """The options of `holdfast.job`.
 
     Raises:
@@ -290,12 +299,12 @@ def parse_job_options(options: Mapping[str, str]) -> JobOptions:
     _refuse_unknown(given.rest, _JOB_KEYS)
     return JobOptions(
         store=_parse_store(given),
-        committer=get_committer(given.take("committer", str) or "two_phase").name,
+        committer=given.take("committer", _committer_name) or "two_phase",
         settings=parse_commit_settings(given),
     )
 
 
-def parse_read_options(options: Mapping[str, str]) -> ReadOptions:
+def parse_read_options(options: Options) -> ReadOptions:
     """The options of a read.
 
     Raises:
@@ -303,8 +312,8 @@ def parse_read_options(options: Mapping[str, str]) -> ReadOptions:
     """
     given = Given(options, _READ_KEYS)
     store = _parse_store(given)
-    name = given.take("fileFormat", str)
-    file_format = None if name is None else get_format(name).name
+    file_format = given.take("fileFormat", _format_name)
+    given.take("partitionBy", as_columns)  # a view is read with the options that writing to it needs
     if file_format is not None:
         parse_late_format_options(given.rest, file_format)
     return ReadOptions(
@@ -331,6 +340,14 @@ def parse_late_format_options(given: Mapping[str, str], file_format: str) -> For
     _refuse_unknown(parsed.unknown, (*_READ_KEYS, *chosen.parsers))
     found: FormatOptions = parsed.options
     return found
+
+
+def _format_name(text: str) -> str:
+    return get_format(text).name
+
+
+def _committer_name(text: str) -> str:
+    return get_committer(text).name
 
 
 def _parse_store(given: Given) -> StoreOptions:
@@ -367,6 +384,12 @@ def _save_mode(given: Given, overwrite: bool, partition_by: tuple[str, ...]) -> 
     if_exists = given.take("ifExists", lambda text: as_choice(text, ("append", "fail", "ignore")))
     scope = given.take("partitionOverwriteMode", lambda text: as_choice(text, ("static", "dynamic")))
     if not overwrite:
+        if scope == "dynamic":
+            raise InvalidRequestError(
+                "partitionOverwriteMode says what an overwrite replaces: choose mode overwrite, or leave it out",
+                option="partitionOverwriteMode",
+                value=scope,
+            )
         return SaveMode(if_exists or "append")
     if if_exists is not None:
         raise InvalidRequestError(
@@ -380,18 +403,3 @@ def _save_mode(given: Given, overwrite: bool, partition_by: tuple[str, ...]) -> 
             "partitionBy, or use static"
         )
     return SaveMode.OVERWRITE_PARTITIONS
-
-
-# --- writing ----------------------------------------------------------------------------------------------------------
-def joined_columns(names: Sequence[str]) -> str:
-    """Column names as the options ``partitionBy`` and ``columns`` take them, whatever the names hold."""
-    return ",".join("`" + name.replace("`", "``") + "`" for name in names)
-
-
-def option_strings(options: Mapping[str, object]) -> dict[str, str]:
-    """Python values as option strings: True is ``true``, None is left out, ``access_key`` is ``accesskey``."""
-    return {
-        name.replace("_", ""): str(value).lower() if isinstance(value, bool) else str(value)
-        for name, value in options.items()
-        if value is not None
-    }

@@ -8,10 +8,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from holdfast.spark.failures import typed_again
-from holdfast.spark.filters import conditions_text
 from holdfast.spark.native import native_frame
-from holdfast.spark.options import joined_columns, option_strings, parse_read_options
-from holdfast.spark.session import register
+from holdfast.spark.options import parse_read_options
+from holdfast.spark.said import say, say_columns, say_conditions, say_options, say_url, settled
+from holdfast.spark.session import registered, require_reachable
 
 __all__ = ["read"]
 
@@ -20,7 +20,7 @@ def read(
     spark: SparkSession,
     url: str,
     *,
-    columns: Sequence[str] | None = None,
+    columns: str | Sequence[str] | None = None,
     filters: Sequence[tuple[str, str, object]] = (),
     **options: object,
 ) -> DataFrame:
@@ -32,7 +32,7 @@ def read(
     Args:
         spark: the session.
         url: ``s3://bucket/key`` or a directory.
-        columns: read only these; Spark does not tell Python sources which columns a query needs.
+        columns: read only these, or this one; Spark does not tell Python sources which columns a query needs.
         filters: only rows that meet all of these, e.g. ``[("month", "=", 1), ("day", "in", [1, 2])]``; partitions and
             row groups that cannot hold any are not read. Operators: ``= != < <= > >= in``.
         options: those of docs/spark.md, also in snake case: ``file_format="csv"``, ``header=True``.
@@ -41,21 +41,25 @@ def read(
         NotFoundError: nothing is there.
         InvalidRequestError: fix the call.
     """
-    given = {
-        "timezone": str(spark.conf.get("spark.sql.session.timeZone")),
-        **option_strings(options),
-        "path": url,
-        **({"columns": joined_columns(columns)} if columns is not None else {}),
-        **({"filters": conditions_text(filters)} if filters else {}),
-    }
-    options_given = parse_read_options(given)
+    said = [
+        *say_url(url),
+        *say_columns("columns", columns, "columns"),
+        *say_conditions("filters", filters, "filters"),
+        *say_options(options),
+    ]
+    if not any(one.name == "timezone" for one in said):
+        said += say("timeZone", spark.conf.get("spark.sql.session.timeZone"), "timeZone")
+    options_given = parse_read_options(said)
+    require_reachable(spark, options_given.store.url)
     if options_given.reader != "python":
         frame = native_frame(spark, options_given)
         if frame is not None:
             return frame
-    register(spark)
     try:
-        return spark.read.format("holdfast").options(**given).load()
+        with registered(spark):
+            found = spark.read.format("holdfast").options(**settled(said)).load()
+            _ = found.schema  # a client of Spark Connect would else ask for it later, and get Spark's error
+            return found
     except PySparkException as error:
         ours = typed_again(error)
         if ours is None:

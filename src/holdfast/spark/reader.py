@@ -50,11 +50,13 @@ class SplitGroup(InputPartition):
         splits: pieces of files.
         choice: the files' format.
         directories: the partition columns that their paths hold.
+        whole: the table's schema where the wanted columns are not enough: files without names tell columns by position.
     """
 
     splits: tuple[ReadSplit, ...]
     choice: FormatChoice
     directories: tuple[str, ...]
+    whole: pa.Schema | None = None
 
 
 # --- schema -----------------------------------------------------------------------------------------------------------
@@ -154,9 +156,12 @@ class HoldfastReader(DataSourceReader):
                 if snapshot.table is None or not decode_table(snapshot.table).time_zone:
                     self._require_zone(directories)
                 splits = self._plan(ctx, files, choice, directories, goal)
+                whole = None
+                if choice.name == "csv" and self._options.columns is not None and files:
+                    whole = arrow_schema(_whole_schema(ctx, self._options, snapshot))
             finally:
                 ctx.close()
-            return [SplitGroup(group, choice, directories) for group in _packed(splits, goal)]
+            return [SplitGroup(group, choice, directories, whole) for group in _packed(splits, goal)]
 
     def _require_zone(self, directories: Sequence[str]) -> None:
         """A directory names a local time: read in another zone it would silently be another instant."""
@@ -192,7 +197,7 @@ class HoldfastReader(DataSourceReader):
         """The rows of one partition, in batches of exactly the schema that Spark checks for."""
         if not isinstance(partition, SplitGroup):
             return  # PySpark's stand-in when there is nothing to read
-        table = _with_directories(self._schema, partition.directories)
+        table = _with_directories(partition.whole or self._schema, partition.directories)
         with one_sentence():
             ctx = self._options.store.open()
             try:

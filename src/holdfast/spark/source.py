@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
+from holdfast.errors import InvalidRequestError
+from holdfast.spark.catalog import refuse_table_properties, require_path
 from holdfast.spark.failures import one_sentence
 from holdfast.spark.options import parse_read_options, parse_stream_options, parse_write_options
 from holdfast.spark.pushdown import PushingReader
 from holdfast.spark.reader import HoldfastReader, infer_schema
+from holdfast.spark.stream_reader import NoStreamReader
 from holdfast.spark.stream_writer import HoldfastStreamWriter
 from holdfast.spark.writer import HoldfastWriter
 
@@ -28,20 +33,43 @@ class HoldfastDataSource(DataSource):
     def schema(self) -> StructType:
         """Asked for only if the user gave no schema."""
         with one_sentence():
+            refuse_table_properties(self.options)
             return infer_schema(parse_read_options(self.options))
 
     def reader(self, schema: StructType) -> HoldfastReader:
         """A scan of the columns in `schema`."""
         with one_sentence():
+            require_path(self.options)
             options = parse_read_options(self.options)
+            _require_same_columns(options.columns, schema)
             return PushingReader(options, schema) if options.push_filters else HoldfastReader(options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> HoldfastWriter:
         """A job that is checked and announced."""
         with one_sentence():
+            require_path(self.options)
             return HoldfastWriter(parse_write_options(self.options, overwrite), schema)
+
+    def streamReader(self, schema: StructType) -> NoStreamReader:
+        """Not there; says so when a query starts."""
+        return NoStreamReader()
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> HoldfastStreamWriter:
         """A batch that is checked; its tasks announce it."""
         with one_sentence():
+            require_path(self.options)
             return HoldfastStreamWriter(parse_stream_options(self.options, overwrite), schema)
+
+
+def _require_same_columns(columns: Sequence[str] | None, schema: StructType) -> None:
+    """A schema that the user gives chooses columns, too, and Spark then does not ask us for one.
+
+    Raises:
+        InvalidRequestError: the two differ.
+    """
+    if columns is not None and [name.lower() for name in columns] != [name.lower() for name in schema.names]:
+        raise InvalidRequestError(
+            "the schema and the option columns choose different columns: leave one of them out",
+            schema=", ".join(schema.names),
+            columns=", ".join(columns),
+        )

@@ -80,7 +80,12 @@ class TaskFunction:
             contextlib.closing(self._options.open()) as ctx,
             committer.start_task(ctx, self._record, number) as attempt,
         ):
-            run = Run(task=number, spark_task=context.taskAttemptId(), attempt=attempt.owner.attempt)
+            run = Run(
+                task=number,
+                stage=context.stageId(),
+                spark_task=context.taskAttemptId(),
+                attempt=attempt.owner.attempt,
+            )
             mark_run(ctx, self._record.job, run)
             work_path = f"{ctx.url.rstrip('/')}/{magic_work_path(attempt.owner)}" if committer.name == "magic" else ""
             task = Task(attempt, partition, work_path)

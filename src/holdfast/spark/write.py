@@ -3,41 +3,31 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame
-from pyspark.sql.functions import col
+from pyspark.sql import DataFrame
 
 from holdfast.commit import SaveMode
 from holdfast.commit.log import read_log
 from holdfast.commit.records import Written
 from holdfast.commit.write_ids import find_write
 from holdfast.commit.written import find_files, find_written
-from holdfast.errors import HoldfastError, InvalidRequestError
-from holdfast.formats import nearest
+from holdfast.errors import HoldfastError, InvalidRequestError, OutcomeUnknownError
 from holdfast.seams import SystemIds
 from holdfast.spark.failures import typed_again
-from holdfast.spark.options import WriteOptions, joined_columns, option_strings, parse_write_options
-from holdfast.spark.session import register
+from holdfast.spark.option_values import Saying
+from holdfast.spark.options import WriteOptions, parse_write_options
+from holdfast.spark.said import flag, say, say_columns, say_mode, say_options, say_url, settled
+from holdfast.spark.session import registered, require_reachable
 
 __all__ = ["WriteResult", "write"]
 
 _log = logging.getLogger(__name__)
 
-# What the caller writes: Spark's mode, and the options that say the rest.
-_MODES: Mapping[str, tuple[str, Mapping[str, str]]] = {
-    "append": ("append", {}),
-    "overwrite": ("overwrite", {}),
-    "overwrite-partitions": ("overwrite", {"partitionOverwriteMode": "dynamic"}),
-    "fail": ("append", {"ifExists": "fail"}),
-    "error": ("append", {"ifExists": "fail"}),
-    "errorifexists": ("append", {"ifExists": "fail"}),
-    "ignore": ("append", {"ifExists": "ignore"}),
-}
-
+_SCOPE = "spark.sql.sources.partitionOverwriteMode"
 
 @dataclass(frozen=True, kw_only=True)
 class WriteResult:
@@ -63,10 +53,10 @@ def write(
     df: DataFrame,
     url: str,
     *,
-    mode: str = "append",
+    mode: str | None = None,
     partition_by: str | Sequence[str] | None = None,
-    file_format: str = "parquet",
-    committer: str = "two_phase",
+    file_format: str | None = None,
+    committer: str | None = None,
     repartition: bool = False,
     sort_within_partitions: bool = False,
     **options: object,
@@ -80,11 +70,11 @@ def write(
     Args:
         df: the rows.
         url: ``s3://bucket/key`` or a directory.
-        mode: ``append``, ``overwrite``, ``overwrite-partitions`` (only the partitions that are written), ``fail``
-            (alias ``error``, ``errorifexists``) or ``ignore``.
+        mode: ``append`` (if nothing is said), ``overwrite``, ``overwrite-partitions`` (only the partitions that are
+            written), ``fail`` (alias ``error``, ``errorifexists``) or ``ignore``.
         partition_by: columns that become directories, outermost first.
-        file_format: ``parquet``, ``csv``, ``json``, ``orc``, ``avro``, ``text`` or ``arrow``.
-        committer: how the output is held and shown.
+        file_format: ``parquet`` (if nothing is said), ``csv``, ``json``, ``orc``, ``avro``, ``text`` or ``arrow``.
+        committer: how the output is held and shown; ``two_phase`` if nothing is said.
         repartition: bring the rows of a partition to one task first: few files, one shuffle.
         sort_within_partitions: sort each task's rows by `partition_by` first: a task then has one file open at a time.
         options: those of docs/spark.md, also in snake case: ``compression="zstd"``, ``max_records_per_file=10_000``.
@@ -97,35 +87,36 @@ def write(
 
     Crash: undecided jobs are ended by ``holdfast recover``, decided ones also by the next job on the destination.
     """
-    columns = (partition_by,) if isinstance(partition_by, str) else tuple(partition_by or ())
-    spark_mode, implied = _parse_mode(mode)
-    strings = option_strings(options)
-    token = next((strings.pop(key) for key in list(strings) if key.lower() == "writetoken"), "") or SystemIds().token()
-    if not any(key.lower() == "timezone" for key in strings):
-        strings["timeZone"] = str(df.sparkSession.conf.get("spark.sql.session.timeZone"))
-    given = {
-        **strings,
-        **implied,
-        "path": url,
-        "fileFormat": file_format,
-        "committer": committer,
-        "writeToken": token,
-        **({"partitionBy": joined_columns(columns)} if columns else {}),
-    }
-    parsed = parse_write_options(given, overwrite=spark_mode == "overwrite")
-    rows = _arrange(df, columns, repartition, sort_within_partitions)
-    earlier = _find_earlier(parsed, url)
+    overwrite, said = say_mode(mode)
+    said += [
+        *say_url(url),
+        *say_columns("partitionBy", partition_by, "partition_by"),
+        *say("fileFormat", file_format, "file_format"),
+        *say("committer", committer, "committer"),
+        *say_options(options),
+    ]
+    if not any(one.name == "writetoken" for one in said):
+        said += say("writeToken", SystemIds().token(), "writeToken")
+    if not any(one.name == "timezone" for one in said):
+        said += say("timeZone", df.sparkSession.conf.get("spark.sql.session.timeZone"), "timeZone")
+    parsed = parse_write_options(said, overwrite)
+    require_reachable(df.sparkSession, parsed.store.url)
+    _require_same_scope(df, parsed, said)
+    sort = flag(sort_within_partitions, "sort_within_partitions")
+    rows = _arrange(df, parsed.partition_by, flag(repartition, "repartition"), sort)
+    earlier = _find_earlier(parsed)
     if earlier is not None:
         return earlier
-    register(df.sparkSession)
     try:
-        rows.write.format("holdfast").mode(spark_mode).options(**given).save()
+        with registered(df.sparkSession):
+            writer = rows.write.format("holdfast").mode("overwrite" if overwrite else "append")
+            writer.options(**settled(said)).save()
     except (PySparkException, Py4JError) as error:  # the second where a Python process of Spark's died
-        return _after_failure(error, parsed, url, token)
-    return _find_result(parsed, url, token, ended_well=True)
+        return _after_failure(error, parsed)
+    return _find_result(parsed, ended_well=True)
 
 
-def _find_earlier(options: WriteOptions, url: str) -> WriteResult | None:
+def _find_earlier(options: WriteOptions) -> WriteResult | None:
     """What an earlier write with the same write id did; None without a write id, or if it is free."""
     if not options.write_id:
         return None
@@ -134,7 +125,7 @@ def _find_earlier(options: WriteOptions, url: str) -> WriteResult | None:
         found = find_write(ctx, read_log(ctx), options.write_id)
     finally:
         ctx.close()
-    return None if found is None else _result(url, found)
+    return None if found is None else _result(options.store.url, found)
 
 
 def _result(url: str, found: Written) -> WriteResult:
@@ -149,7 +140,7 @@ def _result(url: str, found: Written) -> WriteResult:
     )
 
 
-def _after_failure(error: Exception, options: WriteOptions, url: str, token: str) -> WriteResult:
+def _after_failure(error: Exception, options: WriteOptions) -> WriteResult:
     """Spark reports a failure also where only the process that committed died; the log knows better.
 
     Raises:
@@ -157,9 +148,9 @@ def _after_failure(error: Exception, options: WriteOptions, url: str, token: str
     """
     ours = typed_again(error)
     try:
-        result = _find_result(options, url, token, ended_well=False)
+        result = _find_result(options, ended_well=False)
     except HoldfastError:
-        result = WriteResult(url=url, job=None)  # the log cannot be asked: the first error stands
+        result = WriteResult(url=options.store.url, job=None)  # the log cannot be asked: the first error stands
     if result.job is not None:
         _log.warning("Spark reports a failure, but the job is committed and its data is there: job=%s", result.job)
         return result
@@ -168,11 +159,22 @@ def _after_failure(error: Exception, options: WriteOptions, url: str, token: str
     raise ours from None  # Spark's pages around our sentence say nothing more
 
 
-def _parse_mode(mode: str) -> tuple[str, Mapping[str, str]]:
-    try:
-        return _MODES[mode.strip().lower().replace("_", "-")]
-    except KeyError:
-        raise InvalidRequestError(f"no such mode: {nearest(mode, _MODES)}", mode=mode) from None
+def _require_same_scope(df: DataFrame, options: WriteOptions, said: Sequence[Saying]) -> None:
+    """Spark's own writers go by the session's setting, and keep partitions that this overwrite would remove.
+
+    Raises:
+        InvalidRequestError: the session says one thing and the call another.
+    """
+    if options.mode is not SaveMode.OVERWRITE or not options.partition_by:
+        return
+    if any(one.name == "partitionoverwritemode" for one in said):
+        return
+    if str(df.sparkSession.conf.get(_SCOPE)).lower() == "dynamic":
+        raise InvalidRequestError(
+            "the session says dynamic and mode overwrite replaces everything: choose mode overwrite-partitions, or "
+            "give partition_overwrite_mode='static'",
+            setting=_SCOPE,
+        )
 
 
 def _arrange(df: DataFrame, columns: tuple[str, ...], repartition: bool, sort: bool) -> DataFrame:
@@ -182,18 +184,19 @@ def _arrange(df: DataFrame, columns: tuple[str, ...], repartition: bool, sort: b
         raise InvalidRequestError(
             "repartition and sort_within_partitions go by the partition columns: give partition_by"
         )
-    keys: list[Column] = [col(f"`{name.replace('`', '``')}`") for name in columns]
+    keys = [f"`{name.replace('`', '``')}`" for name in columns]  # text, for Spark Connect has columns of its own
     if repartition:
         df = df.repartition(*keys)
     return df.sortWithinPartitions(*keys) if sort else df
 
 
-def _find_result(options: WriteOptions, url: str, token: str, *, ended_well: bool) -> WriteResult:
-    """What the destination says about the write that carried `token`.
+def _find_result(options: WriteOptions, *, ended_well: bool) -> WriteResult:
+    """What the destination says about the write that carried `options.token`.
 
     Args:
         ended_well: whether Spark says that the job is committed.
     """
+    url, token = options.store.url, options.token
     ctx = options.open()
     try:
         found = find_written(ctx, token)
@@ -206,4 +209,10 @@ def _find_result(options: WriteOptions, url: str, token: str, *, ended_well: boo
             _log.warning("nobody can say how many rows were written: there is no _SUCCESS of this job any more")
     finally:
         ctx.close()
+    if found is None and ended_well and options.mode is not SaveMode.IGNORE:
+        raise OutcomeUnknownError(
+            "Spark says that the rows are committed, but they cannot be seen from here: look at the destination from a "
+            "machine of Spark's before writing them again",
+            url=ctx.url,
+        )
     return WriteResult(url=url, job=None) if found is None else _result(url, found)

@@ -19,6 +19,7 @@ from holdfast.commit import JobRecord, TaskCommit, get_committer
 from holdfast.commit.log import read_log
 from holdfast.commit.write_ids import find_write
 from holdfast.commit.written import JobIds, refuse_running
+from holdfast.spark.catalog import refuse_table
 from holdfast.spark.failures import one_sentence
 from holdfast.spark.options import WriteOptions
 from holdfast.spark.table_job import TableJob
@@ -83,6 +84,7 @@ class HoldfastWriter(DataSourceArrowWriter):
                 return TaskReport(None)
             context = TaskContext.get()
             assert context is not None, "write runs in tasks only"
+            refuse_table(context)
             committer = get_committer(self._table.options.committer)
             with self._table.opened() as ctx, committer.start_task(ctx, self._job, context.partitionId()) as attempt:
                 self._table.write_rows(iterator, attempt)

@@ -13,7 +13,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["MismatchError", "Rules", "fold", "holds", "merge_fields", "merge_types", "read_exactly", "type_text"]
+__all__ = [
+    "MismatchError",
+    "Rules",
+    "SparkType",
+    "fold",
+    "holds",
+    "merge_fields",
+    "merge_types",
+    "read_exactly",
+    "type_text",
+]
 
 _INTEGERS = ("byte", "short", "integer", "long")
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")

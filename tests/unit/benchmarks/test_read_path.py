@@ -32,7 +32,7 @@ def test_cpu_seconds_count_processes_that_have_ended() -> None:
 def test_the_command_reads_every_table_with_both_readers(tmp_path: Path, start: str) -> None:
     """In a process of its own, as it is run by hand: it opens and stops a Spark session."""
     every, results = tmp_path / "every.json", tmp_path / "results"
-    sizes = ["--rows", "200", "--partitions", "3", "--files", "4", "--rounds", "1", "--start", start]
+    sizes = ["--rows", "200", "--partitions", "3", "--files", "4", "--rounds", "1", "--warm-ups", "0", "--start", start]
     where = ["--folder", str(tmp_path), "--results", str(results), "--json", str(every)]
     only = [word for name in READS if start == "warm" or name == "read-one" for word in ("--only", name)]
     command = [sys.executable, read_path.__file__, *sizes, *where, *only]

@@ -24,7 +24,7 @@ from tests.unit.cli.destinations import run
         (["flights.csv", "out", "--committer", "direct"], "direct runs only with allow_unsafe"),
         (["flights.csv", "s3://bucket/t", "--committer", "manifest"], "manifest needs atomic file rename"),
         (
-            ["flights.csv", "out", "--committer", "magic", "--mode", "overwrite-partitions"],
+            ["flights.csv", "out", "--committer", "magic", "--mode", "overwrite-partitions", "--partition-by", "k"],
             "knows only the modes append",
         ),
         (["flights.csv", "out", "--option", "manifestSaveAttempts=0"], "not a whole number from 1"),

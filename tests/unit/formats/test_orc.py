@@ -13,7 +13,7 @@ from pyarrow import orc as pa_orc
 
 from holdfast.errors import CorruptDataError, HoldfastError, InvalidRequestError, UnsupportedError
 from holdfast.formats import get_format
-from holdfast.formats.columns import plain_schema
+from holdfast.formats.columns import conform, plain_schema
 from holdfast.formats.orc_messages import decompressed, messages_in, number_in, original_chunks, unpacked
 from holdfast.formats.orc_tail import read_tail
 from tests.unit.formats.nested_batches import random_batches
@@ -247,3 +247,13 @@ def test_original_chunks_are_read_back() -> None:
     data = bytes(range(256)) * 40
     for compression in (0, 1, 5):
         assert decompressed(original_chunks(data, compression, 1000), compression) == data
+
+
+# --- names of fields --------------------------------------------------------------------------------------------------
+def test_fields_of_another_case_are_found_below_null() -> None:
+    """Arrays may have nulls in NOT NULL fields below null; Arrow itself will not rename such fields."""
+    point = pa.field("element", pa.struct([pa.field("A", pa.int32())]), nullable=False)
+    pairs = pa.array([[{"A": 1}, {"A": 2}], None], pa.list_(point, 2)).cast(pa.list_(point))
+    lower = pa.schema([("x", pa.list_(pa.struct([("a", pa.int64())])))])
+    got = conform(pa.record_batch({"x": pairs}), lower)
+    assert got["x"].to_pylist() == [[{"a": 1}, {"a": 2}], None]

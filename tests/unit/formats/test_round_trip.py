@@ -231,10 +231,50 @@ def test_a_file_of_another_format_is_named_corrupt(name: str) -> None:
 
 
 def test_text_is_one_line_per_row() -> None:
-    batch = pa.record_batch({"value": pa.array(["é 🎈", None, "", "\u2028"])})
+    batch = pa.record_batch({"value": pa.array(["é 🎈", "", "\u2028"])})
     data = write(get_format("text"), [batch], batch.schema)
-    assert data == "é 🎈\n\n\n\u2028\n".encode()
-    assert read(get_format("text"), data, batch.schema)["value"].to_pylist() == ["é 🎈", "", "", "\u2028"]
+    assert data == "é 🎈\n\n\u2028\n".encode()
+    assert read(get_format("text"), data, batch.schema)["value"].to_pylist() == ["é 🎈", "", "\u2028"]
+
+
+@pytest.mark.parametrize(
+    ("value", "sentence"),
+    [(None, "text cannot hold null"), ("a\nb", "line end"), ("a\r", "line end"), ("\ufeffa", "byte order mark")],
+)
+def test_text_that_would_be_read_as_something_else_is_refused(value: str | None, sentence: str) -> None:
+    batch = pa.record_batch({"value": pa.array(["a", value])})
+    with pytest.raises(InvalidRequestError, match=sentence):
+        write(get_format("text"), [batch], batch.schema)
+
+
+@pytest.mark.parametrize(
+    ("data", "lines"),
+    [
+        (b"\xef\xbb\xbfa\rb\r\nc\n\nd", ["a", "b", "c", "", "d"]),
+        (b"a\n\xef\xbb\xbfb\n", ["a", "\ufeffb"]),
+        (b"a\r", ["a"]),
+        (b"a\r\r\nb", ["a", "", "b"]),
+        (b"a\0b\n", ["a\0b"]),
+        (b"\n", [""]),
+        (b"\xef\xbb\xbf\n", [""]),
+        (b"\xef\xbb\xbf", []),
+        (b"", []),
+    ],
+)
+def test_lines_of_others_are_those_of_spark(data: bytes, lines: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    schema = pa.schema([("value", pa.string())])
+    assert read(get_format("text"), data, schema)["value"].to_pylist() == lines
+    monkeypatch.setattr("holdfast.formats.lines.BLOCK_BYTES", 4)
+    assert read(get_format("text"), data, schema)["value"].to_pylist() == lines
+
+
+@pytest.mark.parametrize("name", ["csv", "json", "text"])
+def test_what_is_not_utf8_is_refused(name: str) -> None:
+    """Spark replaces what it cannot read, or makes the whole row null, and says nothing."""
+    data = b'{"value": "\xe4"}\n' if name == "json" else b"\xe4\n"
+    for quoted in (data, b'"' + data.strip() + b'"\n'):
+        with pytest.raises(CorruptDataError, match="not UTF-8: convert it"):
+            read(get_format(name), quoted, pa.schema([("value", pa.string())]))
 
 
 @pytest.mark.parametrize("name", ["csv", "json", "text"])

@@ -17,18 +17,9 @@ import pytest
 pytest.importorskip("pyspark.sql")
 
 import holdfast
-from holdfast.commit import TWO_PHASE, AttemptId, JobId, TaskAttempt, TaskCommit, Totals
+from holdfast.commit import TWO_PHASE, TaskAttempt
 from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.spark.task_files import Task, TaskFile
-from holdfast.spark.task_reports import (
-    PARTITIONS,
-    Run,
-    RunReport,
-    accepted_commits,
-    forget_runs,
-    mark_run,
-    marked_runs,
-)
 from tests.simulation.world import PUBLICATIONS, World, start
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # PySpark's own imports warn; the subject here is ours
@@ -166,59 +157,6 @@ def test_a_task_knows_its_number_and_attempt() -> None:
     holder = Holder()
     assert (holder.task.partition, holder.task.attempt) == (7, holder.attempt.owner.attempt)
     assert holder.task.work_path == ""
-
-
-# --- reports ----------------------------------------------------------------------------------------------------------
-JOB = JobId("20261121093853123-a1b2c3d4e5f6")
-
-
-def run(task: int, spark_task: int, attempt: int = 1) -> Run:
-    return Run(task=task, spark_task=spark_task, attempt=f"{spark_task:06d}{attempt:06d}")
-
-
-def report(of: Run) -> RunReport:
-    return RunReport(
-        run=of, commit=TaskCommit(job=JOB, task=of.task, attempt=AttemptId(of.attempt), totals=Totals(files=1))
-    )
-
-
-def test_the_latest_whole_run_counts() -> None:
-    """Failed and killed runs leave a mark and no report; a second action leaves two of both."""
-    failed, first, again, other = run(0, 1), run(0, 2), run(0, 5), run(PARTITIONS, 3)
-    commits = accepted_commits([report(first), report(other), report(again)], [failed, first, again, other])
-    assert {commit.task: commit.attempt for commit in commits} == {0: again.attempt, PARTITIONS: other.attempt}
-
-
-def test_a_run_that_was_cut_short_does_no_harm_if_another_was_whole() -> None:
-    whole, cut = run(0, 1), run(0, 9)
-    assert [commit.attempt for commit in accepted_commits([report(whole)], [whole, cut])] == [whole.attempt]
-
-
-def test_a_partition_without_a_whole_run_is_refused() -> None:
-    with pytest.raises(InvalidRequestError, match="cut short") as caught:
-        accepted_commits([report(run(0, 1))], [run(0, 1), run(PARTITIONS + 4, 2)])
-    assert caught.value.variables["partition"] == 4
-
-
-def test_several_runs_in_one_task_of_spark_are_refused() -> None:
-    """Behind them came a coalesce: Spark calls them by one number, so one would replace the other."""
-    one, two = run(0, 1, 1), run(0, 1, 2)
-    for reports, begun in (([one, two], []), ([one], [one, two])):
-        with pytest.raises(InvalidRequestError, match="coalesce before"):
-            accepted_commits([report(each) for each in reports], begun)
-
-
-def test_marks_come_and_go() -> None:
-    world = World("upload")
-    ctx = world.context()
-    runs = [run(0, 1), run(PARTITIONS * 999, 123456)]
-    for each in runs:
-        mark_run(ctx, JOB, each)
-    world.store.put(ctx.key(f"_holdfast/jobs/{JOB}/started/scribble"), b"")
-    assert sorted(marked_runs(ctx, JOB), key=lambda each: each.task) == runs
-    forget_runs(ctx, JOB)
-    forget_runs(ctx, JOB)
-    assert world.leftovers() == []
 
 
 # --- refusals ---------------------------------------------------------------------------------------------------------

@@ -12,11 +12,10 @@ from holdfast.commit import SaveMode
 from holdfast.errors import InvalidRequestError
 from holdfast.spark.filters import Condition
 from holdfast.spark.options import (
-    joined_columns,
-    option_strings,
     parse_read_options,
     parse_write_options,
 )
+from holdfast.spark.said import joined_columns
 
 SECRETS = {"accessKey": "canary-a", "secretKey": "canary-b", "sessionToken": "canary-c"}
 
@@ -61,7 +60,7 @@ def test_names_are_taken_in_any_case_and_values_once() -> None:
         ({}, True, SaveMode.OVERWRITE),
         ({"partitionOverwriteMode": "static"}, True, SaveMode.OVERWRITE),
         ({"partitionOverwriteMode": "DYNAMIC", "partitionBy": "a"}, True, SaveMode.OVERWRITE_PARTITIONS),
-        ({"partitionOverwriteMode": "dynamic"}, False, SaveMode.APPEND),
+        ({"partitionOverwriteMode": "static"}, False, SaveMode.APPEND),
         ({"ifExists": "append"}, False, SaveMode.APPEND),
         ({"ifExists": "Fail"}, False, SaveMode.FAIL),
         ({"ifExists": "ignore"}, False, SaveMode.IGNORE),
@@ -135,10 +134,3 @@ def test_read_options() -> None:
 def test_conditions_are_refused(text: str) -> None:
     with pytest.raises(InvalidRequestError):
         parse_read_options({"path": "in", "filters": text})
-
-
-def test_python_values_as_strings() -> None:
-    assert option_strings({"header": True, "max_records_per_file": 5, "sep": None}) == {
-        "header": "true",
-        "maxrecordsperfile": "5",
-    }

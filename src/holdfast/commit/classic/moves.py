@@ -8,6 +8,7 @@ it: then a crash, or somebody else in the same directories, meets the half of it
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import cast
@@ -96,7 +97,8 @@ def _copy_and_delete(ctx: CommitContext, source: str, target: str) -> None:
 def move_dir(ctx: CommitContext, source: str, target: str) -> None:
     """Move everything below `source` to `target`.
 
-    Guarantee: one atomic step where the store renames directories, and then `target` has to be free. Else file by file,
+    Guarantee: one atomic step where the store renames directories, unless a symbolic link leads to another file system,
+    and then `target` has to be free. Else file by file,
     replacing what is there, each as `move_file` does: nothing keeps two callers, or a reader, from meeting halfway.
 
     Raises:
@@ -108,8 +110,10 @@ def move_dir(ctx: CommitContext, source: str, target: str) -> None:
     """
     if ctx.store.capabilities.rename_dir:
         store = rename(ctx.store)
-        _settled(ctx, target, lambda: store.rename_dir(ctx.key(source), ctx.key(target)), lambda: is_dir(ctx, target))
-        return
+        move: Callable[[], None] = lambda: store.rename_dir(ctx.key(source), ctx.key(target))  # noqa: E731  # a step
+        with contextlib.suppress(UnsupportedError):  # the target is on another file system, behind a link
+            _settled(ctx, target, move, lambda: is_dir(ctx, target))
+            return
     paths = [path for path, _info in list_files(ctx, source)]
     if not paths:
         raise NotFoundError("there is no such directory: it may have been moved before", path=source)

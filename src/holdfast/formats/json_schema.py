@@ -1,0 +1,92 @@
+"""The schema of JSON, as Spark infers it: fields in the order of their names, whole numbers as longs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.types as pat
+
+from holdfast.formats.json_text import Constant, Fraction, Whole
+from holdfast.formats.types import children
+
+__all__ = ["infer_schema"]
+
+_LARGEST_PRECISION = 38
+_LONG = 20  # digits of a decimal that holds any long
+
+
+def infer_schema(rows: Iterable[dict[str, Any]]) -> pa.Schema:
+    """The schema that holds all of the rows."""
+    found: pa.DataType = pa.struct([])
+    for row in rows:
+        found = _merged(found, _type(row))
+    known = _known(found)
+    return pa.schema([] if known is None else children(known))
+
+
+def _struct(fields: dict[str, pa.DataType]) -> pa.DataType:
+    """Sorted as Java sorts strings."""
+    return pa.struct(sorted(fields.items(), key=lambda field: field[0].encode("utf-16-be", "surrogatepass")))
+
+
+def _type(value: Any) -> pa.DataType:
+    if value is None:
+        return pa.null()
+    if isinstance(value, bool):
+        return pa.bool_()
+    if isinstance(value, Whole):
+        return _whole(value)
+    if isinstance(value, Fraction | Constant):
+        return pa.float64()
+    if isinstance(value, str):
+        return pa.string() if value else pa.null()  # many write an empty string for null
+    if isinstance(value, dict):
+        return _struct({name: _type(one) for name, one in value.items()})
+    element: pa.DataType = pa.null()
+    for one in value:
+        element = _merged(element, _type(one))
+    return pa.list_(element)
+
+
+def _whole(text: str) -> pa.DataType:
+    digits = text.lstrip("-")
+    if len(digits) <= _LARGEST_PRECISION:
+        return pa.int64() if -(2**63) <= int(text) < 2**63 else pa.decimal128(len(digits), 0)
+    return pa.float64()
+
+
+def _merged(first: pa.DataType, second: pa.DataType) -> pa.DataType:
+    """The type that holds the values of both; strings hold everything."""
+    if first.equals(second) or pat.is_null(second):
+        return first
+    if pat.is_null(first):
+        return second
+    if pat.is_struct(first) and pat.is_struct(second):
+        fields = {field.name: field.type for field in children(first)}
+        for field in children(second):
+            fields[field.name] = _merged(fields[field.name], field.type) if field.name in fields else field.type
+        return _struct(fields)
+    if pat.is_list(first) and pat.is_list(second):
+        return pa.list_(_merged(first.value_type, second.value_type))
+    numbers = [kind for kind in (first, second) if pat.is_int64(kind) or pat.is_floating(kind) or pat.is_decimal(kind)]
+    if len(numbers) < 2:
+        return pa.string()
+    if any(pat.is_floating(kind) for kind in numbers):
+        return pa.float64()
+    return pa.decimal128(max(kind.precision if pat.is_decimal(kind) else _LONG for kind in numbers), 0)
+
+
+def _known(kind: pa.DataType) -> pa.DataType | None:
+    """The type with strings where nothing but null was seen, and without structs that have no field."""
+    if pat.is_null(kind):
+        return pa.string()
+    if pat.is_list(kind):
+        element = _known(kind.value_type)
+        return None if element is None else pa.list_(element)
+    if pat.is_struct(kind):
+        fields = [(field.name, _known(field.type)) for field in children(kind) if field.name]
+        kept = [(name, found) for name, found in fields if found is not None]
+        return pa.struct(kept) if kept else None
+    return kind

@@ -1,0 +1,121 @@
+"""A client of Spark Connect, in a process of its own: PySpark is either a client or classic, for a whole process.
+
+Starts a local server, goes through what Holdfast does there, and prints what came of it as one JSON document.
+
+Usage: python -m tests.integration.connect_client DIRECTORY PART…
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+import holdfast
+from tests.integration.catalog_statements import outcomes
+from tests.integration.spark_session import by_value
+
+by_value(__name__)
+
+
+def write_and_read(spark: SparkSession, base: Path) -> Any:
+    df = spark.range(0, 100, 1, 2).selectExpr("id", "cast(id % 3 as int) as k", "concat('v', id) as v")
+    url = str(base / "t")
+    first = holdfast.write(df, url, partition_by="k", repartition=True, sort_within_partitions=True)
+    again = holdfast.write(df.filter("k = 1 and id < 10"), url, mode="overwrite-partitions", partition_by=["k"])
+    whole = holdfast.read(spark, url)
+    some = holdfast.read(spark, url, columns=["id", "k"], filters=[("k", "=", 1)])
+    return {
+        "rows": [first.rows, again.rows],
+        "finished": [first.finished, again.finished],
+        "ids": sorted(row["id"] for row in whole.collect()),
+        "types": whole.dtypes,
+        "some": sorted(row["id"] for row in some.collect()),
+        "setting": spark.conf.get("spark.sql.execution.arrow.maxBytesPerBatch"),
+    }
+
+
+def errors(spark: SparkSession, base: Path) -> Any:
+    df = spark.range(3)
+    url = str(base / "errors")
+    holdfast.write(df, url)
+    calls: dict[str, Callable[[], object]] = {
+        "exists": lambda: holdfast.write(df, url, mode="fail"),
+        "column": lambda: holdfast.write(df, url, partition_by="kk"),
+        "nothing": lambda: holdfast.read(spark, str(base / "nothing")),
+        "relative": lambda: holdfast.write(df, "somewhere"),
+        "relative read": lambda: holdfast.read(spark, "somewhere"),
+        "job": lambda: holdfast.job(spark, url),
+        "task": lambda: holdfast.write(df.selectExpr("raise_error('injected') as e"), url + "-task"),
+        "ignore": lambda: holdfast.write(df, url, mode="ignore"),
+    }
+    found = {}
+    for name, call in calls.items():
+        try:
+            found[name] = ["no error", str(call())]
+        except (holdfast.HoldfastError, PySparkException) as error:
+            found[name] = [type(error).__name__, str(error)]
+    return found
+
+
+def streams(spark: SparkSession, base: Path) -> Any:
+    found: dict[str, Any] = {}
+    source = str(base / "source")
+    spark.range(0, 20, 1, 2).write.parquet(source)
+
+    def stream(name: str, rows: Any) -> None:
+        options = {"checkpointLocation": str(base / f"checkpoint {name}")}
+        try:
+            query = rows.options(**options).trigger(availableNow=True).start()
+            query.awaitTermination(120)
+            failed = query.exception()
+            found[name] = "ended" if failed is None else str(failed)
+        except PySparkException as error:
+            found[name] = str(error)
+
+    rows = spark.readStream.schema("id long").parquet(source)
+    stream("writeStream", rows.writeStream.format("holdfast").option("path", str(base / "stream")))
+    target = str(base / "each")
+
+    def each(batch: DataFrame, number: int) -> None:
+        import holdfast
+
+        holdfast.write(batch, target)
+
+    stream("foreachBatch", rows.writeStream.foreachBatch(each))
+    back = spark.readStream.format("holdfast").load(str(base / "stream"))
+    stream("readStream", back.writeStream.format("memory").queryName("back"))
+    for name in ("stream", "each"):
+        found[name] = sorted(row["id"] for row in holdfast.read(spark, str(base / name)).collect())
+    return found
+
+
+def main() -> None:
+    warnings.simplefilter("ignore")
+    base = Path(sys.argv[1])
+    builder = SparkSession.builder.remote("local[2]")
+    settings = {"ui.enabled": "false", "driver.memory": "1g", "sql.shuffle.partitions": "2", "log.level": "OFF"}
+    for key, value in (settings | {"sql.warehouse.dir": str(base / "warehouse")}).items():
+        builder = builder.config(f"spark.{key}", value)
+    spark = builder.getOrCreate()
+    try:
+        parts = {"tables": outcomes, "write and read": write_and_read, "errors": errors, "streams": streams}
+        found = {}
+        for name in sys.argv[2:]:
+            (base / name).mkdir()
+            found[name] = parts[name](spark, base / name)
+    finally:
+        spark.stop()
+    print(json.dumps(found), flush=True)
+
+
+if __name__ == "__main__":
+    assert os.environ["PYSPARK_PYTHON"] == sys.executable
+    main()

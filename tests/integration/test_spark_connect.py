@@ -1,0 +1,92 @@
+"""Spark Connect: a real local server, one for all tests of a default run, and a client in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark.sql")
+pytest.importorskip("grpc")
+
+from tests.integration.spark_session import ROOT, assert_clean, jobs_seen
+from tests.integration.test_spark_catalog import expect_outcomes
+
+pytestmark = pytest.mark.spark
+
+IDS = [i for i in range(100) if i % 3 != 1 or i < 10]
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("connect")
+
+
+@pytest.fixture(scope="module")
+def found(base: Path) -> dict[str, Any]:
+    """What the client found."""
+    return client(base, "write and read", "errors", "streams")
+
+
+def client(base: Path, *parts: str) -> dict[str, Any]:
+    paths = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
+    ended = subprocess.run(
+        [sys.executable, "-m", "tests.integration.connect_client", str(base), *parts],
+        env={**os.environ, "PYTHONPATH": paths, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
+        cwd=base,
+        capture_output=True,
+        text=True,
+        timeout=1500,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr[-5000:]
+    document: dict[str, Any] = json.loads(ended.stdout.splitlines()[-1])
+    return document
+
+
+def test_write_and_read(found: dict[str, Any], base: Path) -> None:
+    result = found["write and read"]
+    assert (result["rows"], result["finished"]) == ([100, 3], [True, True])
+    assert (result["ids"], result["some"]) == (IDS, [1, 4, 7])
+    assert result["types"] == [["id", "bigint"], ["k", "int"], ["v", "string"]]
+    assert result["setting"] == "2147483647"
+    assert len(jobs_seen(base / "write and read" / "t")) == 2
+    assert_clean(base / "write and read" / "t")
+
+
+def test_errors_are_our_own(found: dict[str, Any], base: Path) -> None:
+    errors = found["errors"]
+    expected = {
+        "exists": ("DestinationExistsError", "choose mode append or overwrite"),
+        "column": ("InvalidRequestError", "no such column to partition by"),
+        "nothing": ("NotFoundError", "there is nothing to read"),
+        "relative": ("InvalidRequestError", "give an absolute path or a url"),
+        "relative read": ("InvalidRequestError", "give an absolute path or a url"),
+        "job": ("UnsupportedError", "Spark Connect has no accumulators"),
+        "ignore": ("no error", "job=None"),
+    }
+    for name, (kind, sentence) in expected.items():
+        assert errors[name][0] == kind and sentence in errors[name][1], errors[name]
+    assert "injected" in errors["task"][1], "the query's own error is Spark's"
+    assert_clean(base / "errors" / "errors")
+    assert_clean(base / "errors" / "errors-task")
+
+
+def test_streams(found: dict[str, Any], base: Path) -> None:
+    streams = found["streams"]
+    assert (streams["writeStream"], streams["foreachBatch"]) == ("ended", "ended")
+    assert streams["stream"] == streams["each"] == [*range(20)]
+    assert "a destination cannot be read as a stream: call holdfast.read" in streams["readStream"]
+    assert_clean(base / "streams" / "stream")
+    assert_clean(base / "streams" / "each")
+
+
+@pytest.mark.slow
+def test_statements(base: Path) -> None:
+    """The same as in classic Spark."""
+    expect_outcomes(client(base, "tables")["tables"], base / "tables")

@@ -1,0 +1,238 @@
+"""CSV: what others write, what others read, and what is refused."""
+
+from __future__ import annotations
+
+import csv
+import io
+import random
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pytest
+
+from holdfast.errors import CorruptDataError, InvalidRequestError
+from holdfast.formats import get_format
+from holdfast.formats.csv_dialect import Dialect, Plain, Records, read_records, tokens
+
+CSV = get_format("csv")
+ALPHABET = ["a", '"', "'", "\\", "\n", "\r", " ", ",", ";", "#", "\t", "1", "é", "\u2028", "\ufeff", "|"]
+DIALECTS = [
+    {},
+    {"escape": '"'},
+    {"header": "true", "sep": "\t"},
+    {"sep": ";", "quote": "'"},
+    {"quote": "'", "escape": "'"},
+    {"nullValue": "NULL"},
+    {"quoteAll": "true"},
+    {"quote": "a", "escape": "|", "sep": "1"},
+]
+
+
+class Sink(bytearray):
+    def write(self, data: bytes | memoryview, /) -> int:
+        self.extend(data)
+        return len(data)
+
+
+def write(batch: pa.RecordBatch, **given: str) -> bytes:
+    sink = Sink()
+    writer = CSV.open_writer(sink, batch.schema, CSV.parse_options(given).options)
+    writer.write(batch)
+    writer.close()
+    return bytes(sink)
+
+
+def read(data: bytes | str, schema: pa.Schema, columns: list[str] | None = None, **given: str) -> list[dict[str, Any]]:
+    source = io.BytesIO(data.encode() if isinstance(data, str) else data)
+    names = schema.names if columns is None else columns
+    found = CSV.read_batches(source, schema, names, None, CSV.parse_options(given).options, None)
+    return [row for batch in found for row in batch.to_pylist()]
+
+
+def strings(*names: str) -> pa.Schema:
+    return pa.schema([(name, pa.string()) for name in names])
+
+
+# --- what is written is read ------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("options", DIALECTS, ids=str)
+def test_any_strings_come_back(options: dict[str, str]) -> None:
+    draw = random.Random(str(options))  # the same cases in every run
+    for _ in range(100):
+        rows = [
+            {name: draw.choice([None, "", draw_text(draw), draw_text(draw)]) for name in ("x", "y")} for _ in range(4)
+        ]
+        batch = pa.RecordBatch.from_pylist(rows, strings("x", "y"))
+        assert read(write(batch, **options), batch.schema, **options) == rows
+
+
+def draw_text(draw: random.Random) -> str:
+    return "".join(draw.choices(ALPHABET, k=draw.randint(1, 6)))
+
+
+def test_reader_options_read_what_was_written() -> None:
+    """They are what Spark is told; Holdfast's own reader understands them alike."""
+    for given in DIALECTS:
+        options = CSV.parse_options(given).options
+        batch = pa.RecordBatch.from_pylist([{"x": "", "y": "b\\"}, {"x": None, "y": "\r"}], strings("x", "y"))
+        assert read(write(batch, **given), batch.schema, **CSV.reader_options(options)) == batch.to_pylist()
+
+
+def test_a_carriage_return_in_the_first_line_does_not_set_the_line_end() -> None:
+    """Readers take the first line end that they see for that of all lines, also within quotes."""
+    batch = pa.RecordBatch.from_pylist([{"x": "\r", "y": "1"}, {"x": "b", "y": None}], strings("x", "y"))
+    assert write(batch) == b'\n"\r",1\nb,\n'
+    assert read(write(batch), batch.schema) == batch.to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("value", "options", "sentence"),
+    [
+        ("NULL", {"nullValue": "NULL"}, "the same as nullValue"),
+        (None, {}, "one column cannot tell null from an empty string: give the option nullValue"),
+        ("\0", {"escape": '"'}, "NUL"),
+        ("a", {"sep": '"'}, "sep is also the quote"),
+        ("a", {"nullValue": "a,b"}, "nullValue holds a character that needs quotes"),
+    ],
+)
+def test_values_that_would_be_read_as_something_else_are_refused(
+    value: str | None, options: dict[str, str], sentence: str
+) -> None:
+    batch = pa.RecordBatch.from_pylist([{"x": value}], strings("x"))
+    with pytest.raises(InvalidRequestError, match=sentence):
+        write(batch, **options)
+
+
+def test_null_in_the_only_column() -> None:
+    """A blank line is no record to any reader."""
+    batch = pa.record_batch({"x": pa.array([1, None, 3])})
+    assert write(batch) == b'1\n""\n3\n'
+    assert read(write(batch), batch.schema) == batch.to_pylist()
+    texts = pa.record_batch({"x": pa.array(["", None, "a"])})
+    assert read(write(texts, nullValue="-"), texts.schema, nullValue="-") == texts.to_pylist()
+
+
+def test_other_readers(tmp_path: Path) -> None:
+    """With the options that docs/spark.md names for them."""
+    duckdb, pandas, polars = pytest.importorskip("duckdb"), pytest.importorskip("pandas"), pytest.importorskip("polars")
+    texts = ["plain", "", None, 'q"q', "b\\s", "end\\", '\\"', "a,b", "line\nfeed", "x\r", " pad ", "#c", "é🎈", "null"]
+    batch = pa.record_batch({"x": pa.array(texts), "y": pa.array(range(len(texts)))})
+    path = tmp_path / "part-0.csv"
+    path.write_bytes(write(batch, header="true", escape='"'))
+    by_pyarrow = pa_csv.read_csv(
+        path,
+        parse_options=pa_csv.ParseOptions(newlines_in_values=True),
+        convert_options=pa_csv.ConvertOptions(
+            null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False
+        ),
+    )
+    assert by_pyarrow["x"].to_pylist() == texts
+    columns = "{'x': 'VARCHAR', 'y': 'BIGINT'}"
+    by_duckdb = duckdb.sql(
+        f"select x from read_csv('{path}', header=true, escape='\"', allow_quoted_nulls=false, columns={columns})"
+    )
+    assert [row[0] for row in by_duckdb.fetchall()] == texts
+    assert polars.read_csv(path)["x"].to_list() == texts
+    by_pandas = pandas.read_csv(path, keep_default_na=False)  # it cannot tell nothing from an empty string
+    assert list(by_pandas["x"]) == [text or "" for text in texts]
+
+
+# --- what others write ------------------------------------------------------------------------------------------------
+def test_what_python_writes_is_read_with_doubled_quotes() -> None:
+    rows = [['say "hi"', "c:\\temp\\new"], ["a\nb", ""], ["", "x,y"]]
+    text = io.StringIO()
+    csv.writer(text).writerows(rows)
+    found = read(text.getvalue(), strings("a", "b"), escape='"')
+    assert [[value or "" for value in row.values()] for row in found] == rows
+
+
+def test_doubled_quotes_without_the_option_stay_as_in_spark() -> None:
+    assert read('"say ""hi""",1\n', strings("a", "b")) == [{"a": '"say ""hi"""', "b": "1"}]
+
+
+def test_a_backslash_is_nothing_special_outside_of_quotes() -> None:
+    data = 'c:\\temp\\new,"c:\\temp\\new"\nends in \\,"ends in \\\\"\n'
+    assert read(data, strings("a", "b")) == [
+        {"a": "c:\\temp\\new", "b": "c:\\temp\\new"},
+        {"a": "ends in \\", "b": "ends in \\"},
+    ]
+
+
+def test_records_with_fewer_values_end_in_nulls() -> None:
+    assert read("1,2\n3\n\n4,,\n", strings("a", "b")) == [
+        {"a": "1", "b": "2"},
+        {"a": "3", "b": None},
+        {"a": "4", "b": None},
+    ]
+
+
+def test_records_with_more_values_are_refused() -> None:
+    """Spark drops the last ones."""
+    with pytest.raises(CorruptDataError, match=r"more values than there are columns.*record='1,2,3'"):
+        read("a,b\n1,2,3\n", strings("a", "b"))
+
+
+def test_mixed_line_ends_are_refused() -> None:
+    """What Spark makes of them depends on how its buffer happens to be filled."""
+    with pytest.raises(CorruptDataError, match="end in different ways"):
+        read("a,b\r\nc,d\ne,f\r\n", strings("a", "b"))
+    assert read('a,"b\nc"\r\nd,e\r\n', strings("a", "b"))[0]["b"] == "b\nc"
+
+
+def test_columns_are_found_by_the_names_in_the_header() -> None:
+    """Spark goes by position, which puts values into the wrong columns."""
+    data = "B,a,extra\n1,2,3\n"
+    schema = strings("a", "b", "missing")
+    assert read(data, schema, header="true") == [{"a": "2", "b": "1", "missing": None}]
+    with pytest.raises(InvalidRequestError, match="none of the schema's names"):
+        read(data, strings("x", "y", "z"), header="true")
+
+
+def test_without_a_header_columns_are_found_by_position() -> None:
+    assert read("1,2,3\n", strings("a", "b", "c"), columns=["c", "a"]) == [{"c": "3", "a": "1"}]
+
+
+def test_an_instant_without_a_zone_needs_one() -> None:
+    schema = pa.schema([("a", pa.timestamp("us", "UTC"))])
+    with pytest.raises(InvalidRequestError, match="give the option timeZone"):
+        read("2020-01-01 00:00:00\n", schema)
+    assert (
+        read("2020-01-01 00:00:00\n", schema, timeZone="Asia/Tokyo")[0]["a"].isoformat() == "2019-12-31T15:00:00+00:00"
+    )
+
+
+@pytest.mark.parametrize("data", ["", "\n\n", "a,b\n", "\ufeffa,b\n\n"])
+def test_files_without_rows(data: str) -> None:
+    assert read(data, strings("a", "b"), header="true") == []
+
+
+# --- the tokenizer ----------------------------------------------------------------------------------------------------
+def test_ordinary_records_are_left_to_pyarrow() -> None:
+    """Only what is odd is taken apart in Python: this is what makes CSV quick."""
+    ordinary = '1,plain,"quoted, with a separator","two\nlines",c:\\path,5" pipe\n' * 500
+    escaped = '2,"say \\"hi\\"","ends in \\\\"\n' * 500
+    odd = '3,"say ""hi""",x\n'
+    pieces = list(
+        read_records(
+            io.BytesIO((ordinary + odd + ordinary + escaped).encode()), "", lambda end: Dialect(",", '"', "\\", end)
+        )
+    )
+    taken_apart = sum(len(piece.rows) for piece in pieces if isinstance(piece, Records))
+    assert taken_apart < 100
+    assert sum(len(piece.data) for piece in pieces if isinstance(piece, Plain)) > len(ordinary) * 1.8
+
+
+@pytest.mark.parametrize("options", [('"', "\\"), ('"', '"'), ("a", "1")], ids=str)
+def test_both_ways_to_take_a_text_apart_agree(options: tuple[str, str]) -> None:
+    """The quick one, through pyarrow, and the one that goes step by step as univocity's parser does."""
+    draw = random.Random(str(options))  # the same cases in every run
+    dialect = Dialect(",", *options)
+    schema = strings(*"abcdefgh")
+    for _ in range(400):
+        text = "".join(draw.choices('a,"\\\n 1', k=draw.randint(5, 30)))
+        rows, used = tokens(text, dialect)
+        assert used == len(text)
+        if max((len(row) for row in rows), default=0) <= len(schema):
+            found = read(text, schema, quote=options[0], escape=options[1], lineSep="\n")
+            assert [list(row.values()) for row in found] == [[*row, *[None] * (8 - len(row))] for row in rows], text

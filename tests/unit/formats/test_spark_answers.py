@@ -1,0 +1,171 @@
+"""CSV and JSON of others give what stock Spark's readers gave for them, or are refused where Spark lost something.
+
+The answers are Spark's own: ``tests/integration/spark_answers.py`` asks for them, a slow test there asks again.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.types as pat
+import pytest
+
+from holdfast.errors import HoldfastError, InvalidRequestError
+from holdfast.formats import get_format
+
+ANSWERS: dict[str, Any] = json.loads(Path(__file__).with_name("spark_answers.json").read_text())
+WIDTH = 6
+ZONE = "America/Los_Angeles"
+TYPES = {
+    "string": pa.string(),
+    "boolean": pa.bool_(),
+    "byte": pa.int8(),
+    "int": pa.int32(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+    "binary": pa.binary(),
+    "decimal(5,2)": pa.decimal128(5, 2),
+}
+
+# Spark reads these with a loss and without a word, or guesses what a zone's abbreviation means; they are refused.
+LOSSY = {
+    "date": {"2020-01-01 junk", "2020-01-01T12:00"},
+    "timestamp": {"2020-01-01T01:02:03.123456789", "2020-01-01T01:02:03 PST"},
+    "timestamp_ntz": {"2020-01-01T01:02:03.1234567"},
+    "decimal(5,2)": {"1.005"},
+}
+# Spark reads digits of other scripts as digits. They are refused, too.
+OTHER_DIGITS = {"\u0661", "\u0967"}
+
+
+def read(name: str, text: str, schema: pa.Schema, **given: str) -> pa.Table:
+    file_format = get_format(name)
+    options = file_format.parse_options({"timeZone": ZONE, **given}).options
+    source = io.BytesIO(text.encode())
+    return pa.Table.from_batches(
+        list(file_format.read_batches(source, schema, schema.names, None, options, None)), schema
+    )
+
+
+@pytest.mark.parametrize("case", ANSWERS["csv_rows"], ids=lambda case: json.dumps(case["options"]))
+def test_csv_records(case: dict[str, Any]) -> None:
+    schema = pa.schema([(f"c{index}", pa.string()) for index in range(WIDTH)])
+    assert len(case["texts"]) > 50
+    for text, rows in zip(case["texts"], case["rows"], strict=True):
+        table = read("csv", text, schema, **case["options"])
+        assert [list(row.values()) for row in table.to_pylist()] == rows, text
+
+
+@pytest.mark.parametrize("case", ANSWERS["csv_rows"], ids=lambda case: json.dumps(case["options"]))
+def test_csv_records_do_not_depend_on_where_a_block_ends(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.formats.lines.BLOCK_BYTES", 4)
+    test_csv_records(case)
+
+
+@pytest.mark.parametrize("case", ANSWERS["csv_values"], ids=lambda case: str(case["type"]))
+def test_csv_values(case: dict[str, Any]) -> None:
+    """A value is Spark's, or refused: where Spark gives null for what is no value, and where it loses something."""
+    kind = TYPES[case["type"]]
+    refused = LOSSY.get(case["type"], set()) | OTHER_DIGITS
+    for text, spark in zip(case["texts"], case["spark"], strict=True):
+        if text and (spark is None or text in refused):
+            with pytest.raises(InvalidRequestError, match="correct the file or give another schema"):
+                read("csv", f"{text}|\n", pa.schema([("a", kind), ("b", pa.string())]), sep="|")
+            continue
+        table = read("csv", f"{text}|\n", pa.schema([("a", kind), ("b", pa.string())]), sep="|")
+        assert number_or_text(table["a"], kind) == spark_value(spark, kind), text
+
+
+def number_or_text(column: Any, kind: pa.DataType) -> Any:
+    """A value as `spark_value` has it."""
+    if pat.is_date(kind) or pat.is_timestamp(kind):  # Python's calendar ends before Spark's
+        return column.cast(pa.int32() if pat.is_date(kind) else pa.int64())[0].as_py()
+    return repr(column[0].as_py())
+
+
+def spark_value(text: str | None, kind: pa.DataType) -> Any:
+    if pat.is_date(kind) or pat.is_timestamp(kind):
+        return int(text) if text is not None else None
+    if text is None:
+        return "None"
+    if pat.is_floating(kind):
+        return repr(pa.scalar(float(text), kind).as_py())
+    return repr({"true": True, "false": False}[text] if pat.is_boolean(kind) else pa.scalar(text).cast(kind).as_py())
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "schema"),
+    [
+        (text, case["options"], schema)
+        for case in ANSWERS["csv_schema"]
+        for text, schema in zip(case["texts"], case["schema"], strict=True)
+    ],
+)
+def test_inferred_csv_schema(text: str, options: dict[str, str], schema: str) -> None:
+    csv = get_format("csv")
+    found = csv.read_schema(io.BytesIO(text.encode()), csv.parse_options(options).options)
+    assert simple_string(pa.struct(list(found))) == schema
+
+
+@pytest.mark.parametrize("text", ANSWERS["json_schema"])
+def test_inferred_json_schema(text: str) -> None:
+    found = get_format("json").read_schema(io.BytesIO(text.encode()), get_format("json").default_options)
+    assert simple_string(pa.struct(list(found))) == ANSWERS["json_schema"][text]
+
+
+def simple_string(kind: pa.DataType) -> str:
+    """As Spark prints a type."""
+    if pat.is_struct(kind):
+        return "struct<" + ",".join(f"{field.name}:{simple_string(field.type)}" for field in kind) + ">"
+    if pat.is_list(kind):
+        return f"array<{simple_string(kind.value_type)}>"
+    if pat.is_decimal(kind):
+        return f"decimal({kind.precision},{kind.scale})"
+    if pat.is_timestamp(kind):
+        return "timestamp" if kind.tz else "timestamp_ntz"
+    names = {pa.int32(): "int", pa.int64(): "bigint", pa.bool_(): "boolean", pa.date32(): "date"}
+    return names.get(kind, str(kind))
+
+
+JSON_SCHEMAS = {
+    "a struct<b:int,c:double>, d int": pa.schema(
+        [("a", pa.struct([("b", pa.int32()), ("c", pa.float64())])), ("d", pa.int32())]
+    ),
+    "a array<int>": pa.schema([("a", pa.list_(pa.int32()))]),
+    "a map<string,int>": pa.schema([("a", pa.map_(pa.string(), pa.int32()))]),
+    "a array<struct<s:string>>": pa.schema([("a", pa.list_(pa.struct([("s", pa.string())])))]),
+}
+
+
+def json_schema(ddl: str) -> pa.Schema:
+    return JSON_SCHEMAS.get(ddl) or pa.schema([("a", TYPES[ddl.partition(" ")[2]])])
+
+
+@pytest.mark.parametrize("case", ANSWERS["json_rows"], ids=lambda case: str(case["schema"]))
+def test_json_rows(case: dict[str, Any]) -> None:
+    """Spark's answers are JSON again: read by the reader that just read the questions, as one text of plain JSON."""
+    schema = json_schema(case["schema"])
+    for lines in (case["lines"], case["lines"][::-1]):
+        tables = [read("json", line, schema) for line in lines]
+        rows = pa.concat_tables(tables[:: 1 if lines == case["lines"] else -1])
+        assert_same_rows(rows, "\n".join(case["rows"]), schema)
+
+
+def assert_same_rows(found: pa.Table, spark: str, schema: pa.Schema) -> None:
+    expected = read("json", spark, schema)
+    assert repr(found.to_pylist()) == repr(expected.to_pylist())
+
+
+@pytest.mark.parametrize(
+    ("ddl", "line"), [(case["schema"], line) for case in ANSWERS["json_rows"] for line in case["refused"]]
+)
+def test_json_that_spark_would_read_as_null_is_refused(ddl: str, line: str) -> None:
+    with pytest.raises(HoldfastError):
+        read("json", line, json_schema(ddl))
