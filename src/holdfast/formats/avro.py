@@ -26,6 +26,7 @@ from holdfast.formats.columns import (
 )
 from holdfast.formats.options import choice, text
 from holdfast.formats.types import check_types, children, is_string
+from holdfast.formats.years import check_years
 
 __all__ = ["AVRO", "AvroOptions"]
 
@@ -188,6 +189,7 @@ class _AvroWriter:
         return self._buffered
 
     def write(self, batch: pa.RecordBatch) -> None:
+        check_years("Avro's Python reader", batch)
         plain = plain_batch(batch, self._plain)
         columns = [
             column if column.type.equals(field.type) else cast_column(column, field)

@@ -119,6 +119,11 @@ class _Needs:
     def _look_at_dates(self, path: str, dates: Any) -> None:
         old = pc.filter(dates, pc.less(dates, _GREGORIAN))
         self.proleptic = self.proleptic or len(old) > 0
+        if pc.any(pc.less(old, datetime.date.min)).as_py():
+            raise InvalidRequestError(
+                "ORC cannot hold dates before the year 1, which Spark's reader takes for years after it: use parquet",
+                column=path,
+            )
         if pc.any(pc.greater_equal(old, _LOST_FROM)).as_py():
             raise _lost_days(path)
 

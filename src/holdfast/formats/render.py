@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import datetime
 from typing import Any
 
 import pyarrow as pa
@@ -17,20 +18,53 @@ __all__ = ["join_object", "json_field", "scalar_text", "text_bytes"]
 def scalar_text(values: Any) -> Any:
     """A string array with the bare text of each value; null stays null.
 
-    Timestamps are ISO 8601, those with a zone in UTC and marked ``Z``; floats have their shortest digits, ``NaN`` and
-    ``Infinity`` in Java's words.
+    Dates and timestamps are ISO 8601, years past 9999 with a sign, those with a zone in UTC and marked ``Z``; floats
+    have their shortest digits, ``NaN`` and ``Infinity`` in Java's words.
     """
     kind = values.type
     if is_string(kind):
         return values.cast(pa.string())
     if pat.is_timestamp(kind):
-        text = values.cast(pa.timestamp("us")).cast(pa.string())
+        text = _far_text(values.cast(pa.timestamp("us")), _DAY_MICROS)
         text = pc.replace_substring(text, " ", "T", max_replacements=1)
         return _append(text, "Z") if kind.tz is not None else text
+    if pat.is_date32(kind):
+        return _far_text(values, 1)
     text = values.cast(pa.string())
     if pat.is_floating(kind):
         return _java_words(text, values)
     return text
+
+
+_DAY_MICROS = 86_400_000_000
+_FIRST_DAY, _LAST_DAY = -719_528, 2_932_896  # 0000-01-01 and 9999-12-31: outside of them pyarrow writes no year
+_CYCLE_DAYS = 146_097  # the calendar repeats every 400 years
+
+
+def _far_text(values: Any, day: int) -> Any:
+    """Dates or timestamps as text; years of other than four digits with a sign, as Java prints and reads them.
+
+    Args:
+        day: the length of a day in the values' unit.
+    """
+    text = values.cast(pa.string())
+    numbers = values.cast(pa.int32() if day == 1 else pa.int64())
+    far = pc.or_(pc.less(numbers, _FIRST_DAY * day), pc.greater_equal(numbers, (_LAST_DAY + 1) * day))
+    if not pc.any(far).as_py():
+        return text
+    shown = [_year_text(number, day) for number in numbers.filter(far).to_pylist()]
+    return pc.replace_with_mask(text, pc.fill_null(far, False), pa.array(shown, pa.string()))
+
+
+def _year_text(number: int, day: int) -> str:
+    cycles, days = divmod(number // day - _FIRST_DAY, _CYCLE_DAYS)
+    # A cycle begins with the year 0, which Python does not know: one cycle later is the same calendar.
+    date = datetime.date.fromordinal(days + _CYCLE_DAYS - 365)
+    year = date.year + 400 * (cycles - 1)
+    text = f"{'-' if year < 0 else '+'}{abs(year):04d}-{date:%m-%d}"
+    seconds, micros = divmod(number % day, 1_000_000)
+    clock = f" {seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}.{micros:06d}"
+    return text if day == 1 else text + clock
 
 
 def _append(text: Any, suffix: str) -> Any:

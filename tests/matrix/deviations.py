@@ -1,0 +1,571 @@
+"""What does not come back as it went in, as data: which way, which types, what happens instead, and why.
+
+A deviation that is declared here and does not occur fails the test, and so does one that occurs and is not declared;
+`tests.matrix.document` prints them as the table in docs/types.md. The first that matches a cell counts.
+"""
+
+from __future__ import annotations
+
+import base64
+import fnmatch
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql.types import VariantVal
+
+from tests.matrix.cells import Cell, Outcome
+from tests.matrix.shapes import Column
+
+__all__ = ["DEVIATIONS", "Deviation", "Fails", "Reads", "judge", "refused_by"]
+
+
+@dataclass(frozen=True)
+class Fails:
+    """The write is refused (on ways to ``-``), or the reader cannot read the column.
+
+    Attributes:
+        words: which the error holds.
+        by_value: only where there are such values; without them the column comes back as it went in.
+    """
+
+    words: str
+    by_value: bool = False
+
+
+@dataclass(frozen=True)
+class Reads:
+    """Something else is read.
+
+    Attributes:
+        shown: what, for the docs.
+        value: what of a canonical leaf.
+        seen: brings what is read into canonical form, where a reader takes a value apart.
+        type: in the words of Spark; empty where the type is the one that went in, or the reader is not Spark's.
+    """
+
+    shown: str
+    value: Callable[[str], Any] = lambda text: text
+    seen: Callable[[Any], Any] = lambda value: value
+    type: str = ""
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """One row.
+
+    Attributes:
+        ways, kinds, nestings: patterns, as of file names.
+        why: for the docs.
+    """
+
+    ways: tuple[str, ...]
+    kinds: tuple[str, ...]
+    how: Fails | Reads
+    why: str
+    nestings: tuple[str, ...] = ("*",)
+
+    def covers(self, cell: Cell) -> bool:
+        """Whether the row speaks of the cell."""
+        return (
+            _any(self.ways, cell.way)
+            and _any(self.kinds, cell.column.kind.name)
+            and _any(self.nestings, cell.column.nesting.name)
+        )
+
+
+def refused_by(way: str, column: Column) -> int | None:
+    """The declaration by which a column is refused whatever its values are."""
+    number = _first(Cell(way, column))
+    how = None if number is None else DEVIATIONS[number].how
+    return number if isinstance(how, Fails) and not how.by_value else None
+
+
+def _first(cell: Cell) -> int | None:
+    return next((number for number, one in enumerate(DEVIATIONS) if one.covers(cell)), None)
+
+
+def _any(patterns: Sequence[str], name: str) -> bool:
+    return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
+
+
+# --- judging ----------------------------------------------------------------------------------------------------------
+def judge(found: dict[Cell, Outcome]) -> Iterator[str]:
+    """What is not as it is declared, a line each."""
+    occurred: dict[tuple[int, str, str], bool] = {}
+    for cell, outcome in found.items():
+        number = _first(cell)
+        if number is None:
+            if not outcome.same:
+                yield f"{cell.way} {cell.column.name}: undeclared: {_told(outcome)}"
+            continue
+        key = (number, cell.way, cell.column.kind.name)
+        occurred[key] = occurred.get(key, False) or not outcome.same
+        if not _fits(DEVIATIONS[number].how, cell, outcome):
+            yield f"{cell.way} {cell.column.name}: declared otherwise ({DEVIATIONS[number].how}): {_told(outcome)}"
+    for (number, way, kind), deviates in occurred.items():
+        if not deviates:
+            yield f"{way} {kind}: declared, but does not occur: {DEVIATIONS[number].why}"
+
+
+def _fits(how: Fails | Reads, cell: Cell, outcome: Outcome) -> bool:
+    if isinstance(how, Fails):
+        nothing = not cell.way.endswith(">-") and not any(map(_has_leaf, outcome.wanted))
+        spared = outcome.same and (how.by_value or nothing)
+        return spared or how.words in outcome.error != ""
+    if outcome.error:
+        return False
+    wanted = [_changed(how.value, value) for value in outcome.wanted]
+    found = [_seen(how.seen, value) for value in outcome.values]
+    plain = cell.column.nesting.name in ("plain", "partition")
+    if how.type and plain and _speaks_spark(cell):
+        return found == wanted and outcome.type == how.type
+    return found == wanted and (bool(how.type) or outcome.type == outcome.wanted_type)
+
+
+def _has_leaf(value: Any) -> bool:
+    """Whether there is anything in it but nulls (the number beside a value in a struct does not count)."""
+    if isinstance(value, dict):
+        return any(_has_leaf(one) for name, one in value.items() if name != "w")
+    if isinstance(value, list):
+        return any(_has_leaf(part) for one in value for part in (one if isinstance(one, tuple) else (one,)))
+    return value is not None
+
+
+def _seen(how: Callable[[Any], Any], value: Any) -> Any:
+    value = how(value)
+    if isinstance(value, dict):
+        return {name: _seen(how, one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [tuple(_seen(how, part) for part in one) if isinstance(one, tuple) else _seen(how, one) for one in value]
+    return value
+
+
+def _speaks_spark(cell: Cell) -> bool:
+    return cell.way.rsplit(">", 1)[1].split("-")[0] in ("spark", "holdfast")
+
+
+def _changed(how: Callable[[str], Any], value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: one if name == "w" else _changed(how, one) for name, one in value.items()}
+    if isinstance(value, list):
+        pairs = [
+            tuple(_changed(how, part) for part in one) if isinstance(one, tuple) else _changed(how, one)
+            for one in value
+        ]
+        return sorted(pairs, key=repr) if pairs and isinstance(pairs[0], tuple) else pairs
+    return None if value is None else how(value)
+
+
+def _told(outcome: Outcome) -> str:
+    if outcome.error:
+        return outcome.error[:250]
+    pairs = [(b, a) for a, b in zip(outcome.values, outcome.wanted, strict=False) if a != b]
+    kind = "" if outcome.type == outcome.wanted_type else f" as {outcome.type} for {outcome.wanted_type}"
+    rows = "" if len(outcome.values) == len(outcome.wanted) else f" {len(outcome.values)} rows of {len(outcome.wanted)}"
+    return f"{pairs[:2]}{kind}{rows}"[:300]
+
+
+# --- what readers make of a value -------------------------------------------------------------------------------------
+def _number(text: str) -> str:
+    """Of an interval: its number."""
+    return text.partition(":")[2]
+
+
+def _variant(value: Any) -> Any:
+    if isinstance(value, dict) and set(value) == {"value", "metadata"} and None not in value.values():
+        value, metadata = (bytes.fromhex(value[name][2:]) for name in ("value", "metadata"))
+        return f"v:{VariantVal(value, metadata).toJson()}"
+    return value
+
+
+def _vector(value: Any) -> Any:
+    if isinstance(value, dict) and set(value) == {"type", "size", "indices", "values"}:
+        return f"u:[{','.join(value['values'])}]"
+    return value
+
+
+def _no_empty(text: str) -> str | None:
+    return None if text == "s:" else text
+
+
+def _trimmed(text: str) -> str:
+    # Of java.lang.String.trim: everything up to the blank.
+    return "s:" + text[2:].strip("".join(map(chr, range(0x21)))) if text.startswith("s:") else text
+
+
+def _trimmed_or_null(text: str) -> str | None:
+    return _no_empty(_trimmed(text))
+
+
+def _hex_text(text: str) -> str:
+    parts = [text[at : at + 2].upper() for at in range(2, len(text), 2)]
+    return "x:" + f"[{' '.join(parts)}]".encode().hex()
+
+
+def _base64(text: str) -> str:
+    return "x:" + base64.b64encode(bytes.fromhex(text[2:])).hex() if text.startswith("x:") else text
+
+
+def _moved(text: str, move: Callable[[int], int]) -> str:
+    word, _, number = text.partition(":")
+    return f"{word}:{move(int(number))}" if word in ("t", "n", "d", "i") else text
+
+
+def _millis(text: str) -> str:
+    return _moved(text, lambda number: number // 1000 * 1000)
+
+
+def _no_sign(text: str) -> str:
+    return _moved(text, lambda number: -number if -1_000_000 < number < 0 else number)
+
+
+def _after_epoch(text: str) -> str:
+    return _moved(text, lambda number: number + 1_000_000 if -1_000_000 < number < 0 else number)
+
+
+def _no_gap(text: str) -> str:
+    return _moved(text, lambda day: -141_427 if -141_437 <= day < -141_427 else day)
+
+
+def _null_to_none(text: str) -> str | None:
+    return None if text == "v:null" else text
+
+
+def _null_variant(value: Any) -> Any:
+    return [None if one == "v:null" else one for one in value] if isinstance(value, list) else value
+
+
+# --- the table --------------------------------------------------------------------------------------------------------
+_DEEP = ("struct*", "array*", "map*")
+_MONTHS = ("years*", "months")
+_DAYS = ("days*", "hours*", "minutes*", "seconds")
+_DAY_FIELDS = ("days", "days_hours", "days_minutes", "hours*", "minutes*", "seconds")  # all but day to second
+_CHAR = ("char", "varchar")
+_OTHERS = ("pyarrow", "pandas", "DuckDB", "polars", "fastavro")
+_VECTOR = "struct<type:tinyint,size:int,indices:array<int>,values:array<double>>"
+
+
+def _by(writer: str, dialect: str, *readers: str) -> tuple[str, ...]:
+    return tuple(f"{writer}>{dialect}>{reader}" for reader in readers)
+
+
+def _spark_refuses(dialect: str, kinds: tuple[str, ...], nestings: tuple[str, ...] = ("*",)) -> Deviation:
+    words = "UNSUPPORTED_DATA_TYPE_FOR_DATASOURCE"
+    return Deviation(_by("spark", dialect, "-"), kinds, Fails(words), "Spark does not write it", nestings)
+
+
+_WRITTEN = (
+    Deviation(("holdfast>*>-",), ("calendar",), Fails("stores no calendar interval"), "Spark stores it nowhere either"),
+    Deviation(
+        ("holdfast>*>-",),
+        _MONTHS,
+        Fails("hands no year-month interval to Python"),
+        "PySpark has no Arrow type for it: store cast(column as string)",
+    ),
+    Deviation(
+        ("holdfast>*>-",), _CHAR, Fails("cannot leave Spark"), "PySpark has no Arrow type for it: cast to string"
+    ),
+    Deviation(_by("holdfast", "csv", "-"), ("*",), Fails("cannot hold"), "CSV has no nested values", _DEEP),
+    Deviation(
+        ("holdfast>*>-",),
+        ("geometry",),
+        Fails("spatial types are not written"),
+        "store st_asbinary(column) and the SRID",
+    ),
+)
+
+
+def _held(dialects: tuple[str, ...], kinds: tuple[str, ...], words: str, why: str) -> Deviation:
+    return Deviation(tuple(f"holdfast>{one}>-" for one in dialects), kinds, Fails(words), why)
+
+
+_CUT = "Spark's writer cuts them to milliseconds unless timestampFormat says otherwise"
+_STRUCT = Reads("the struct below the type", seen=_vector, type=_VECTOR)
+_NO_INTERVAL = "PySpark has no Arrow type for it: `reader=native`, or read it as a string"
+_INSTANTS = ("instant", "instant_bc", "instant_early", "instant_f*", "instant_late", "local*")  # some with micros
+
+_PARQUET = (
+    _spark_refuses("parquet*", ("calendar",)),
+    Deviation(
+        _by("holdfast", "parquet", "DuckDB"),
+        _DAYS,
+        Reads("the number of microseconds", _number),
+        "Parquet has no such type; pyarrow's own schema in the file tells pyarrow, pandas and polars",
+    ),
+    Deviation(
+        _by("holdfast", "parquet", *_OTHERS),
+        ("variant",),
+        Reads("its two parts as a struct", seen=_variant),
+        "no VARIANT",
+    ),
+    Deviation(_by("holdfast", "parquet", *_OTHERS), ("udt",), _STRUCT, "they do not know the type"),
+    Deviation(_by("spark", "parquet*", "holdfast"), ("udt",), _STRUCT, "the type's class is not loaded"),
+    Deviation(
+        _by("spark", "parquet*", "holdfast"),
+        (*_CHAR, *_MONTHS, "geometry"),
+        Fails("leave it out with the option columns"),
+        "PySpark has no Arrow type for it: `reader=native` reads it",
+    ),
+)
+
+_ORC = (
+    Deviation(
+        _by("holdfast", "orc", "-"),
+        ("date_bc",),
+        Fails("before the year 1", by_value=True),
+        "Spark's ORC reader takes them for years after it",
+    ),
+    _spark_refuses("orc", ("calendar", "geometry", "variant", "void")),
+    _held(("orc",), ("string_ci",), "ORC keeps no collation", "ORC keeps no collation"),
+    _held(("orc",), ("time",), "ORC has no time of day", "cast it to a string"),
+    _held(("orc",), ("udt",), "keeps only the type below", "take its parts"),
+    _held(("orc",), ("variant",), "ORC has no VARIANT", "store to_json(column)"),
+    _held(("orc",), ("void",), "an ORC column has a type", "cast it to the type that it will have"),
+    Deviation(
+        _by("holdfast", "orc", "-"),
+        ("date_early",),
+        Fails("which Java's calendar leaves out", by_value=True),
+        "Java's ORC reader takes old dates for Julian ones, and has none from 1582-10-05 to 1582-10-14",
+    ),
+    Deviation(
+        _by("holdfast", "orc", "-"),
+        ("instant_early", "instant_old", "instant_bc"),
+        Fails("ORC cannot hold instants before 1900", by_value=True),
+        "Java's ORC reader shifts them by what the session's zone was then",
+    ),
+    Deviation(
+        _by("holdfast", "orc", "-"),
+        ("instant_fraction",),
+        Fails("the last second before 1970", by_value=True),
+        "the format takes them for fractions of the first second after it",
+    ),
+    Deviation(
+        _by("holdfast", "orc", "pyarrow", "pandas"), _DAYS, Reads("the number of microseconds", _number), "no such type"
+    ),
+    Deviation(
+        _by("holdfast", "orc", "pyarrow", "pandas"),
+        ("local*",),
+        Reads("the number of microseconds", _number),
+        "stored as Spark stores it, as a number with Spark's type beside it",
+    ),
+    Deviation(
+        _by("holdfast", "orc", "pyarrow", "pandas"),
+        ("instant_late", "instant_far"),
+        Fails("out of range for nanosecond", by_value=True),
+        "they count ORC's instants in nanoseconds",
+    ),
+    Deviation(
+        _by("holdfast", "orc", "spark"),
+        _DAY_FIELDS,
+        Reads("interval day to second", type="interval day to second"),
+        "the fields of the interval are not kept",
+    ),
+    Deviation(_by("spark", "orc", "holdfast", "spark"), _CHAR, Reads("string", type="string"), "Spark's files say so"),
+    Deviation(
+        _by("spark", "orc", "holdfast", "spark"),
+        ("string_ci",),
+        Reads("string", type="string"),
+        "Spark's ORC files keep no collation",
+    ),
+    Deviation(_by("spark", "orc", "holdfast", "spark"), ("udt",), _STRUCT, "Spark's files keep no more"),
+    Deviation(
+        _by("spark", "orc", "holdfast", "spark"),
+        ("date_early",),
+        Reads("1582-10-15 for 1582-10-05 to 1582-10-14", _no_gap),
+        "Spark writes ORC in Java's calendar, which leaves them out",
+    ),
+    Deviation(
+        _by("spark", "orc", "holdfast", "spark"),
+        ("instant_fraction",),
+        Reads("a second later in the last second before 1970", _after_epoch),
+        "Java's ORC writer",
+    ),
+    Deviation(
+        _by("spark", "orc", "holdfast"),
+        (*_DAY_FIELDS, "time"),
+        Reads("the number that is stored", _number, type="bigint"),
+        "of Spark's types beside the columns only timestamp_ntz and interval day to second are known",
+    ),
+    Deviation(
+        _by("spark", "orc", "holdfast"),
+        _MONTHS,
+        Reads("the number of months", _number, type="int"),
+        "PySpark has no Arrow type for it: `reader=native` reads it",
+    ),
+)
+
+_CSV = (
+    Deviation(
+        _by("holdfast", "csv", "-"), ("*",), Fails("csv cannot hold this type"), "CSV has no nested values", _DEEP
+    ),
+    _spark_refuses("csv", ("*",), _DEEP),
+    _spark_refuses("csv", ("calendar", "geometry", "udt", "variant", "void")),
+    _held(("csv",), ("binary",), "CSV has text only", "store base64(column)"),
+    _held(("csv",), ("udt", "variant"), "csv cannot hold this type", "take its parts; store to_json(column)"),
+    _held(("csv", "json"), _DAYS, "has no length of time", "cast it to a string"),
+    _held(("csv", "json"), ("time",), "has no time of day", "cast it to a string"),
+    Deviation(
+        _by("holdfast", "csv", "spark"),
+        ("string_empty",),
+        Reads("null", _no_empty),
+        'Spark\'s CSV reader takes "" for null',
+    ),
+    Deviation(_by("*", "csv", "spark"), ("void",), Reads("string", type="string"), "Spark's CSV reader has no void"),
+    Deviation(_by("spark", "csv", "spark"), ("binary",), Reads("the text [FF 00]", _hex_text), "Spark's writer"),
+    Deviation(
+        _by("spark", "csv", "holdfast"),
+        ("binary",),
+        Fails("has no values"),
+        "Spark writes text that Spark does not read back",
+    ),
+    Deviation(
+        _by("spark", "csv", "holdfast"), (*_DAYS, "time"), Fails("has no values"), "not read: read it as a string"
+    ),
+    Deviation(_by("spark", "csv", "holdfast"), _MONTHS, Fails("no year-month interval to Python"), _NO_INTERVAL),
+    Deviation(_by("spark", "csv", "holdfast"), _CHAR, Fails("cannot leave Spark"), "read it as a string"),
+    Deviation(
+        _by("spark", "csv", "spark"), _CHAR, Reads("trimmed", _trimmed_or_null, type="string"), "Spark's writer trims"
+    ),
+    Deviation(
+        _by("spark", "csv", "spark"), ("seconds",), Reads("without a sign below a second", _no_sign), "Spark's parser"
+    ),
+    Deviation(_by("spark", "csv", "spark", "holdfast"), _INSTANTS, Reads("whole milliseconds", _millis), _CUT),
+    Deviation(
+        _by("spark", "csv", "holdfast", "spark"), ("string",), Reads("trimmed", _trimmed), "Spark's writer trims"
+    ),
+    Deviation(
+        _by("spark", "csv", "spark"),
+        ("string_empty", "string_lines", "string_zero"),
+        Reads("null for nothing but blanks", _trimmed_or_null),
+        'Spark\'s writer trims, its reader takes "" for null',
+    ),
+    Deviation(
+        _by("spark", "csv", "holdfast"),
+        ("string_lines", "string_zero"),
+        Reads('"" for nothing but blanks', _trimmed),
+        "Spark's writer trims",
+    ),
+)
+
+_JSON = (
+    Deviation(_by("spark", "json", "spark"), _CHAR, Fails("AS_STRING"), "Spark's reader takes no such schema", _DEEP),
+    _spark_refuses("json", ("calendar", "geometry")),
+    _held(("json",), ("variant",), "JSON keeps no types", "store to_json(column)"),
+    Deviation(_by("holdfast", "json", "pyarrow"), ("binary",), Reads("base64", _base64), "JSON has text only"),
+    Deviation(
+        _by("holdfast", "json", "pyarrow"),
+        ("date*", "float", "double"),
+        Fails("changed from number to string", by_value=True),
+        "pyarrow's reader takes no text for a date, nor for NaN and infinity",
+    ),
+    Deviation(
+        _by("holdfast", "csv", "pyarrow"),
+        ("date_late", "instant_far"),
+        Fails("conversion error", by_value=True),
+        "pyarrow's reader knows years of four digits",
+    ),
+    Deviation(
+        _by("holdfast", "json", "pyarrow"),
+        ("instant_far",),
+        Fails("couldn't parse", by_value=True),
+        "pyarrow's reader knows years of four digits",
+    ),
+    Deviation(_by("holdfast", "json", "pyarrow"), ("udt",), _STRUCT, "it does not know the type"),
+    Deviation(_by("*", "json", "spark"), ("void",), Reads("string", type="string"), "Spark's JSON reader has no void"),
+    Deviation(_by("spark", "json", "spark", "holdfast"), _INSTANTS, Reads("whole milliseconds", _millis), _CUT),
+    Deviation(
+        _by("spark", "json", "spark"), _CHAR, Reads("string", type="string"), "Spark's JSON reader has no char(n)"
+    ),
+    Deviation(
+        _by("spark", "json", "spark"), ("seconds",), Reads("without a sign below a second", _no_sign), "Spark's parser"
+    ),
+    Deviation(_by("spark", "json", "holdfast"), _CHAR, Fails("cannot leave Spark"), "read it as a string"),
+    Deviation(_by("spark", "json", "holdfast"), _MONTHS, Fails("no year-month interval to Python"), _NO_INTERVAL),
+    Deviation(
+        _by("spark", "json", "holdfast"),
+        (*_DAYS, "time", "variant"),
+        Fails("not of the column's type"),
+        "not read: read it as a string",
+    ),
+    Deviation(
+        _by("spark", "json", "spark"),
+        ("variant",),
+        Reads("VARIANT's null for null", _null_to_none, seen=_null_variant),
+        "Spark's reader",
+        ("array*", "map*"),
+    ),
+)
+
+_AVRO = (
+    Deviation(
+        _by("holdfast", "avro", "-"),
+        ("date_late", "date_bc", "instant_far", "instant_bc"),
+        Fails("knows the years 1 to 9999", by_value=True),
+        "fastavro makes Python's dates of them",
+    ),
+    _held(("avro",), _DAYS, "Avro has no length of time", "cast it to a string"),
+    _held(("avro",), ("string_ci",), "Avro keeps no collation", "cast to string collate UTF8_BINARY"),
+    _held(("avro",), ("time",), "Spark has no times in Avro", "cast it to a string"),
+    _held(("avro",), ("udt",), "keeps only the type below", "take its parts"),
+    _held(("avro",), ("variant",), "Avro has no VARIANT", "store to_json(column)"),
+    Deviation(_by("holdfast", "avro", "-"), ("*",), Fails("string"), "Avro's maps have strings for keys", ("map_key",)),
+)
+
+_ARROW = (
+    Deviation(
+        _by("holdfast", "arrow", *_OTHERS),
+        ("variant",),
+        Reads("its two parts as a struct", seen=_variant),
+        "no VARIANT",
+    ),
+    Deviation(_by("holdfast", "arrow", *_OTHERS), ("udt",), _STRUCT, "they do not know the type"),
+)
+
+_PARTITIONS = (
+    Deviation(_by("holdfast", "partitions", "-"), ("string_ci",), Fails("by plain strings only"), "so does Spark"),
+    Deviation(_by("spark", "partitions", "-"), ("string_ci",), Fails("INVALID_PARTITION_COLUMN"), "Spark refuses it"),
+    Deviation(
+        _by("holdfast", "partitions", "-"),
+        ("string_empty",),
+        Fails("cannot tell an empty string from null"),
+        "Spark's directories do not tell it from null",
+    ),
+    Deviation(_by("spark", "partitions", "*"), ("string_empty",), Reads("null", _no_empty), "Spark's directories"),
+    Deviation(
+        _by("spark", "partitions", "-"), ("string_zero", "binary"), Fails("parquet"), "no file system takes the name"
+    ),
+    Deviation(
+        _by("holdfast", "partitions", "-"),
+        ("binary",),
+        Fails("a directory name cannot hold"),
+        "partition by hex(column)",
+    ),
+    Deviation(
+        _by("holdfast", "partitions", "-"),
+        (*_DAYS, "time"),
+        Fails("a directory name cannot hold"),
+        "the name would not say which fields it has; Spark cannot read a time back: cast to a string",
+    ),
+    Deviation(
+        _by("spark", "partitions", "*"),
+        _CHAR,
+        Reads("string", type="string"),
+        "read with the schema of Spark's own table",
+    ),
+    Deviation(
+        _by("spark", "partitions", "holdfast"),
+        (*_DAYS, "time"),
+        Fails("a partition directory's value"),
+        "not read: read it as a string",
+    ),
+    Deviation(_by("spark", "partitions", "holdfast"), _MONTHS, Fails("no year-month interval"), _NO_INTERVAL),
+    Deviation(
+        _by("spark", "partitions", "spark"),
+        ("seconds",),
+        Reads("without a sign below a second", _no_sign),
+        "Spark's parser",
+    ),
+)
+
+DEVIATIONS: tuple[Deviation, ...] = (*_WRITTEN, *_PARQUET, *_ORC, *_CSV, *_JSON, *_AVRO, *_ARROW, *_PARTITIONS)

@@ -1,0 +1,322 @@
+"""Readers as values: what each makes of a directory, and what it cannot read at all."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.feather
+import pyarrow.json
+import pyarrow.orc
+import pyarrow.parquet
+
+from tests.matrix.canonical import MARK, canonical
+
+__all__ = ["READERS", "Files", "Found", "Reader", "in_halves", "spark_found", "table_found"]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a reader found in a column: its type in the reader's words, and its values in the order of `id`.
+
+    Attributes:
+        error: the reader's words if it cannot read the column; then nothing else is known.
+    """
+
+    type: str = ""
+    values: Sequence[Any] = ()
+    error: str = ""
+
+
+# --- Spark ------------------------------------------------------------------------------------------------------------
+def shown(sql: str, kind: Any, depth: int = 0) -> str | None:
+    """SQL for a value with all that Arrow does not have as marked text; None if there is nothing of the sort."""
+    word = kind.simpleString()
+    name = type(kind).__name__
+    if name == "YearMonthIntervalType":
+        return f"concat('{MARK}m:', cast(cast(cast({sql} as interval month) as int) as string))"
+    if name in ("CalendarIntervalType", "VariantType", "GeometryType"):
+        text = {
+            "C": f"'c:', cast({sql} as string)",
+            "V": f"'v:', to_json({sql})",
+            "G": f"'g:', lower(hex(st_asbinary({sql})))",
+        }
+        return f"concat('{MARK}', {text[name[0]]})"
+    if name in ("CharType", "VarcharType") or (name == "NullType" and depth):
+        return f"cast({sql} as string)"  # nulls in arrays become wrong Arrow arrays (Spark 4.3)
+    if name.endswith("UDT"):
+        return f"concat('{MARK}u:', cast({sql} as string))"
+    if word.startswith("struct") and name == "StructType":
+        parts = [(one.name, shown(f"{sql}.`{one.name}`", one.dataType, depth), f"{sql}.`{one.name}`") for one in kind]
+        if all(part is None for _, part, _ in parts):
+            return None
+        return (
+            f"if({sql} is null, null, named_struct({', '.join(f'{n!r}, {part or same}' for n, part, same in parts)}))"
+        )
+    if name == "ArrayType":
+        part = shown(f"x{depth}", kind.elementType, depth + 1)
+        return part and f"transform({sql}, x{depth} -> {part})"
+    if name == "MapType":
+        for function, part in (
+            ("transform_keys", shown(f"k{depth}", kind.keyType, depth + 1)),
+            ("transform_values", shown(f"v{depth}", kind.valueType, depth + 1)),
+        ):
+            sql = f"{function}({sql}, (k{depth}, v{depth}) -> {part})" if part else sql
+        return sql if sql.startswith("transform_") else None
+    return None
+
+
+def spark_found(frame: Any, columns: Sequence[str]) -> dict[str, Found]:
+    """What a DataFrame holds; columns that spoil the whole are read one by one."""
+    kinds = {field.name: field.dataType for field in frame.schema.fields}
+    wanted = [name for name in columns if name in kinds]
+    missing = {name: Found(error="the column is not there") for name in columns if name not in kinds}
+    return missing | in_halves(wanted, functools.partial(_spark_columns, frame, kinds))
+
+
+def _spark_columns(frame: Any, kinds: Mapping[str, Any], names: Sequence[str]) -> dict[str, Found]:
+    order = ["id"] if "id" in kinds else []
+    shows = [f"{shown(f'`{name}`', kinds[name]) or f'`{name}`'} as `{name}`" for name in names]
+    table = frame.selectExpr(*order, *shows).toArrow()
+    return _table_found(table, names, {name: kinds[name].simpleString() for name in names})
+
+
+def in_halves(names: Sequence[str], read: Callable[[Sequence[str]], dict[str, Found]]) -> dict[str, Found]:
+    """The columns read together; where that fails, in halves, down to those that fail alone."""
+    if not names:
+        return {}
+    try:
+        return read(names)
+    except Exception as error:  # noqa: BLE001  # whatever it is, it is what the reader makes of the column
+        if len(names) == 1:
+            return {names[0]: Found(error=_sentence(error))}
+    middle = len(names) // 2
+    return in_halves(names[:middle], read) | in_halves(names[middle:], read)
+
+
+def _sentence(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [""]
+    named = [line for line in lines if "Error: " in line and "holdfast" in line]
+    return f"{type(error).__name__}: {(named or lines)[-1 if named else 0][:300]}"
+
+
+def table_found(table: Any, names: Sequence[str], schema: Any) -> dict[str, Found]:
+    """What an Arrow table of Spark's rows holds; `schema` is Spark's."""
+    kinds = {field.name: field.dataType for field in schema.fields}
+    if table is None:
+        return {name: Found(kinds[name].simpleString()) for name in names}
+    table = table.take(pa.compute.sort_indices(table["id"])) if "id" in table.column_names else table
+    found = {}
+    for name in names:
+        if name not in kinds:
+            found[name] = Found(error="the column is not there")
+            continue
+        try:
+            found[name] = Found(kinds[name].simpleString(), canonical(table.column(name), kinds[name]))
+        except Exception as error:  # noqa: BLE001  # whatever it is, it is what the reader makes of the column
+            found[name] = Found(error=_sentence(error))
+    return found
+
+
+def _table_found(table: Any, names: Sequence[str], types: Mapping[str, str] | None = None) -> dict[str, Found]:
+    if "id" in table.column_names:
+        table = table.take(pa.compute.sort_indices(table["id"].cast(pa.int64())))
+    found = {}
+    for name in names:
+        try:
+            column = table.column(name)
+            found[name] = Found((types or {}).get(name, str(column.type)), canonical(column))
+        except Exception as error:  # noqa: BLE001  # whatever it is, it is what the reader makes of the column
+            found[name] = Found(error=_sentence(error))
+    return found
+
+
+# --- others -----------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Files:
+    """A directory as readers other than Spark take it.
+
+    Attributes:
+        paths: its files.
+        schema: as Arrow has it, for formats that do not keep types; None where Arrow has no such type.
+        names: the columns.
+    """
+
+    paths: Sequence[str]
+    schema: Any
+    names: Sequence[str]
+
+
+Read = Callable[[Files, Sequence[str]], Any]
+"""Arrow table of some columns (and `id`)."""
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A reader that is not Spark's.
+
+    Attributes:
+        formats: how it reads each, or the reason why it cannot.
+    """
+
+    name: str
+    formats: Mapping[str, Read | str]
+
+    def read(self, format_name: str, files: Files) -> dict[str, Found]:
+        """What it finds."""
+        how = self.formats[format_name]
+        assert callable(how)
+
+        def some(names: Sequence[str]) -> dict[str, Found]:
+            return _table_found(how(files, ["id", *names]), names)
+
+        return in_halves(files.names, some)
+
+
+def _each(read: Callable[[str, Sequence[str]], Any]) -> Read:
+    def whole(files: Files, names: Sequence[str]) -> Any:
+        return pa.concat_tables([read(path, names) for path in files.paths], promote_options="permissive")
+
+    return whole
+
+
+def _typed(files: Files, names: Sequence[str]) -> dict[str, Any]:
+    known = {field.name: field.type for field in files.schema}
+    return {name: known[name] for name in names if name in known}
+
+
+def _pyarrow_csv(files: Files, names: Sequence[str]) -> Any:
+    options = {
+        "parse_options": pa.csv.ParseOptions(escape_char="\\", double_quote=False, newlines_in_values=True),
+        "convert_options": pa.csv.ConvertOptions(
+            column_types=_typed(files, names),
+            include_columns=list(names),
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+            null_values=[""],
+        ),
+    }
+    return pa.concat_tables([pa.csv.read_csv(path, **options) for path in files.paths])
+
+
+def _pyarrow_json(files: Files, names: Sequence[str]) -> Any:
+    schema = pa.schema(list(_typed(files, names).items()))
+    options = pa.json.ParseOptions(explicit_schema=schema, newlines_in_values=False, unexpected_field_behavior="ignore")
+    return pa.concat_tables([pa.json.read_json(path, parse_options=options) for path in files.paths])
+
+
+def _pandas(read: Callable[[Any, str, Sequence[str]], Any]) -> Read:
+    def whole(files: Files, names: Sequence[str]) -> Any:
+        import pandas as pd
+
+        frame = pd.concat([read(pd, path, names) for path in files.paths], ignore_index=True)
+        return pa.table({name: frame[name].array.__arrow_array__() for name in names})
+
+    return whole
+
+
+def _pandas_csv(pd: Any, path: str, names: Sequence[str]) -> Any:
+    return pd.read_csv(
+        path,
+        usecols=list(names),
+        escapechar="\\",
+        doublequote=False,
+        dtype_backend="pyarrow",
+        dtype="string[pyarrow]",
+        keep_default_na=False,
+        na_values=[""],
+    )
+
+
+def _duckdb(function: str) -> Read:
+    def whole(files: Files, names: Sequence[str]) -> Any:
+        import duckdb
+
+        listed = ", ".join(f"'{path}'" for path in files.paths)
+        chosen = ", ".join(f'"{name}"' for name in names)
+        with duckdb.connect() as connection:
+            connection.execute("set timezone = 'UTC'")
+            return connection.execute(f"select {chosen} from {function.format(files=f'[{listed}]')}").to_arrow_table()
+
+    return whole
+
+
+def _polars(read: Callable[[Any, str, Sequence[str]], Any]) -> Read:
+    def whole(files: Files, names: Sequence[str]) -> Any:
+        import polars as pl
+
+        return pl.concat([read(pl, path, names) for path in files.paths], how="vertical").to_arrow()
+
+    return whole
+
+
+def _fastavro(files: Files, names: Sequence[str]) -> Any:
+    import fastavro
+
+    rows: list[Any] = []
+    for path in files.paths:
+        with open(path, "rb") as source:
+            rows += [{name: row[name] for name in names} for row in fastavro.reader(source)]
+    types = _typed(files, names)
+    return pa.table({name: pa.array([row[name] for row in rows], types.get(name)) for name in names})
+
+
+_NO_AVRO = "has no Avro reader"
+_NO_TYPES = "takes every value for text or a guess: no types to compare"
+
+READERS: tuple[Reader, ...] = (
+    Reader(
+        "pyarrow",
+        {
+            "parquet": _each(lambda path, names: pa.parquet.ParquetFile(path).read(columns=list(names))),
+            "orc": _each(lambda path, names: pa.orc.ORCFile(path).read(columns=list(names))),
+            "arrow": _each(lambda path, names: pa.ipc.open_file(path).read_all().select(list(names))),
+            "csv": _pyarrow_csv,
+            "json": _pyarrow_json,
+            "avro": _NO_AVRO,
+        },
+    ),
+    Reader(
+        "pandas",
+        {
+            "parquet": _pandas(
+                lambda pd, path, names: pd.read_parquet(path, columns=list(names), dtype_backend="pyarrow")
+            ),
+            "orc": _pandas(lambda pd, path, names: pd.read_orc(path, columns=list(names), dtype_backend="pyarrow")),
+            "arrow": "takes a NOT NULL field below a null for an error in Arrow files (so read them with pyarrow)",
+            "csv": _NO_TYPES,
+            "json": _NO_TYPES,
+            "avro": _NO_AVRO,
+        },
+    ),
+    Reader(
+        "DuckDB",
+        {
+            "parquet": _duckdb("read_parquet({files})"),
+            "orc": "has no ORC reader",
+            "arrow": "reads Arrow files through pyarrow only",
+            "csv": _NO_TYPES,
+            "json": _NO_TYPES,
+            "avro": "reads Avro with an extension that it downloads",
+        },
+    ),
+    Reader(
+        "polars",
+        {
+            "parquet": _polars(lambda pl, path, names: pl.read_parquet(path, columns=list(names))),
+            "orc": "has no ORC reader",
+            "arrow": _polars(lambda pl, path, names: pl.read_ipc(path, columns=list(names))),
+            "csv": "has no escape character in its CSV reader",
+            "json": _NO_TYPES,
+            "avro": "has an Avro reader that panics on types that it does not know",
+        },
+    ),
+    Reader(
+        "fastavro",
+        {"avro": _fastavro, **dict.fromkeys(("parquet", "orc", "arrow", "csv", "json"), "reads Avro only")},
+    ),
+)
