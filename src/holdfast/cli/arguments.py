@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from holdfast.commit import CommitContext, CommitSettings, Progress
     from holdfast.stores.s3_options import S3Options
 
-__all__ = ["Reach", "Word", "age", "on_store", "parse_options", "reports"]
+__all__ = ["Reach", "Word", "age", "on_store", "option_pairs", "parse_options", "reports"]
 
 P = ParamSpec("P")
 
@@ -49,6 +49,26 @@ class Word(click.Choice[str]):
         raise click.BadParameter(f"'{value}' is not one of these words: {offer}", ctx, param)
 
 
+def option_pairs(texts: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Names and values that were given by ``--option KEY=VALUE``, in their order.
+
+    Raises:
+        InvalidRequestError: not of that form, or a credential, which is never repeated.
+    """
+    for text in texts:
+        key, equals, value = text.partition("=")
+        name = key.strip()
+        if not equals or not name:
+            raise InvalidRequestError("an option is written as key=value", option=text)
+        if name.replace("_", "").lower() in _SECRETS:
+            raise InvalidRequestError(
+                "credentials do not belong on a command line, which everybody on the machine can read: put them into "
+                "the environment or ~/.aws",
+                option=name,
+            )
+        yield name, value
+
+
 def parse_options(texts: Iterable[str], *, reserved: Mapping[str, str]) -> dict[str, str]:
     """What was given by ``--option KEY=VALUE``, repeated.
 
@@ -56,22 +76,12 @@ def parse_options(texts: Iterable[str], *, reserved: Mapping[str, str]) -> dict[
         reserved: options that have another place on the command line, and which.
 
     Raises:
-        InvalidRequestError: not of that form, twice with different values, or one of those; a secret is never repeated.
+        InvalidRequestError: as of `option_pairs`; twice with different values, or one of `reserved`.
     """
     found: dict[str, str] = {}
     others = {name.lower(): place for name, place in reserved.items()}
-    for text in texts:
-        key, equals, value = text.partition("=")
-        name = key.strip()
+    for name, value in option_pairs(texts):
         folded = name.replace("_", "").lower()
-        if not equals or not name:
-            raise InvalidRequestError("an option is written as key=value", option=text)
-        if folded in _SECRETS:
-            raise InvalidRequestError(
-                "credentials do not belong on a command line, which everybody on the machine can read: put them into "
-                "the environment or ~/.aws",
-                option=name,
-            )
         if folded in others:
             raise InvalidRequestError(f"the command says this in another way: give {others[folded]}", option=name)
         same = next((known for known in found if known.replace("_", "").lower() == folded), None)

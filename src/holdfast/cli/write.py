@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from holdfast.cli.arguments import Reach, Word, on_store, parse_options, reports
+from holdfast.cli.arguments import Reach, Word, on_store, option_pairs, reports
 from holdfast.cli.output import Output, counted, size
 from holdfast.errors import InvalidRequestError
 
@@ -24,14 +24,6 @@ _MODES = ("append", "overwrite", "overwrite-partitions", "fail", "ignore")
 _INPUT_FORMATS = ("csv", "json", "parquet", "orc", "text", "avro")
 _EXTENSIONS = {"csv": "csv", "tsv": "csv", "json": "json", "jsonl": "json", "ndjson": "json", "txt": "text"}
 _EXTENSIONS |= {"parquet": "parquet", "orc": "orc", "avro": "avro"}
-_RESERVED = {
-    "path": "URL",
-    "fileFormat": "--format",
-    "committer": "--committer",
-    "partitionBy": "--partition-by",
-    "ifExists": "--mode",
-    "partitionOverwriteMode": "--mode",
-}
 _CODECS = ("gz", "bz2", "zst", "snappy", "lz4", "deflate", "crc")
 
 _EPILOG = """\b
@@ -84,7 +76,7 @@ def write(
         ("committer", "--committer", committer),
         ("endpoint", "--endpoint-url", reach.endpoint_url),
         ("region", "--region", reach.region),
-        *((name, f"--option {name}", value) for name, value in parse_options(options, reserved=_RESERVED).items()),
+        *((name, f"--option {name}", value) for name, value in option_pairs(options)),
     ]
     parsed, strings = _check(said, mode)
     request = {"mode": mode, **strings}
