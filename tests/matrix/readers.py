@@ -213,8 +213,9 @@ def _pandas(read: Callable[[Any, str, Sequence[str]], Any]) -> Read:
     def whole(files: Files, names: Sequence[str]) -> Any:
         import pandas as pd
 
-        frame = pd.concat([read(pd, path, names) for path in files.paths], ignore_index=True)
-        return pa.table({name: frame[name].array.__arrow_array__() for name in names})
+        frames = [read(pd, path, names) for path in files.paths]
+        tables = [pa.table({name: frame[name].array.__arrow_array__() for name in names}) for frame in frames]
+        return pa.concat_tables(tables, promote_options="permissive")
 
     return whole
 
