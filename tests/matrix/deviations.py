@@ -380,6 +380,12 @@ _ORC = (
     ),
     Deviation(
         _by("spark", "orc", "holdfast"),
+        _DAY_FIELDS,
+        Reads("interval day to second", type="interval day to second"),
+        "PySpark's Arrow types do not tell the fields",
+    ),
+    Deviation(
+        _by("spark", "orc", "holdfast"),
         _MONTHS,
         Fails("year-month intervals of ORC files cannot be read here"),
         "PySpark has no Arrow type for it: `reader=native` reads it",

@@ -123,13 +123,15 @@ def table_found(table: Any, names: Sequence[str], schema: Any) -> dict[str, Foun
 
 
 def _table_found(table: Any, names: Sequence[str], types: Mapping[str, str] | None = None) -> dict[str, Found]:
+    rows = range(table.num_rows)
     if "id" in table.column_names:
-        table = table.take(pa.compute.sort_indices(table["id"].cast(pa.int64())))
+        rows = pa.compute.sort_indices(table["id"].cast(pa.int64())).to_pylist()
     found = {}
     for name in names:
         try:
             column = table.column(name)
-            found[name] = Found((types or {}).get(name, str(column.type)), canonical(column))
+            values = canonical(column)  # before they are sorted: Arrow cannot take from lists of nothing but nulls
+            found[name] = Found((types or {}).get(name, str(column.type)), [values[row] for row in rows])
         except Exception as error:  # noqa: BLE001  # whatever it is, it is what the reader makes of the column
             found[name] = Found(error=_sentence(error))
     return found
