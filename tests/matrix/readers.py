@@ -211,28 +211,24 @@ def _pyarrow_json(files: Files, names: Sequence[str]) -> Any:
     return pa.concat_tables([pa.json.read_json(path, parse_options=options) for path in files.paths])
 
 
+def _sound(column: Any) -> Any:
+    """The column; lists of nothing but nulls anew, for pandas cuts them wrongly where files are small."""
+    kind = column.type
+    if not (pa.types.is_list(kind) and pa.types.is_null(kind.value_type)):
+        return column
+    lengths = pa.compute.list_value_length(column).to_pylist()
+    return pa.array([None if length is None else [None] * length for length in lengths], kind)
+
+
 def _pandas(read: Callable[[Any, str, Sequence[str]], Any]) -> Read:
     def whole(files: Files, names: Sequence[str]) -> Any:
         import pandas as pd
 
         frames = [read(pd, path, names) for path in files.paths]
-        tables = [pa.table({name: frame[name].array.__arrow_array__() for name in names}) for frame in frames]
+        tables = [pa.table({name: _sound(frame[name].array.__arrow_array__()) for name in names}) for frame in frames]
         return pa.concat_tables(tables, promote_options="permissive")
 
     return whole
-
-
-def _pandas_csv(pd: Any, path: str, names: Sequence[str]) -> Any:
-    return pd.read_csv(
-        path,
-        usecols=list(names),
-        escapechar="\\",
-        doublequote=False,
-        dtype_backend="pyarrow",
-        dtype="string[pyarrow]",
-        keep_default_na=False,
-        na_values=[""],
-    )
 
 
 def _duckdb(function: str) -> Read:
