@@ -1,4 +1,6 @@
 # Every target does its own set-up through scripts/run: a .venv from the lock and, where Spark runs, Java 17+.
+# Two workers take whole modules, in the order of tests/conftest.py: the long ones first.
+SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
 .DEFAULT_GOAL := help
 .PHONY: help demo test bench check lint types integration lock clean
 
@@ -8,15 +10,15 @@ help: ## List the targets
 demo: ## Watch real data go through Spark into an S3 server while tasks and the driver are killed
 	@scripts/run --java holdfast demo
 
-test: ## Run the default tests (under 15 minutes on 2 cores)
-	@scripts/run --java python -m pytest
+test: ## Run the default tests (under 12 minutes on 2 cores)
+	@scripts/run --java python -m pytest $(SIDE_BY_SIDE)
 
 bench: ## Measure the write path and the job commit against Spark's own, then every committer on one job
 	@scripts/run --java python benchmarks/write_path.py
 	@scripts/run python benchmarks/committers.py
 
 check: lint types ## Run lint, types and every test, the long ones too, and the checker's small worlds and walks
-	@scripts/run --java python -m pytest -m ""
+	@scripts/run --java python -m pytest $(SIDE_BY_SIDE) -m ""
 	@scripts/run holdfast check two_phase --small
 	@scripts/run holdfast check two_phase --walk --seed 7 --seconds 600
 	@scripts/run holdfast check --all
@@ -28,7 +30,7 @@ types: ## Run the type checker
 	@scripts/run mypy
 
 integration: ## Run the tests against real Spark and real servers only, the long ones too
-	@scripts/run --java python -m pytest -m "" tests/integration
+	@scripts/run --java python -m pytest $(SIDE_BY_SIDE) -m "" tests/integration
 
 lock: ## Resolve the dependencies anew into the lock files (then commit them)
 	@scripts/run scripts/lock

@@ -1,4 +1,8 @@
-"""What holds for every test: nobody's credentials, no proxy, and nothing left running at the end of the session."""
+"""What holds for every test: nobody's credentials, no proxy, and nothing left running at the end of the session.
+
+With ``pytest -n 2`` (so `make test` does) each worker takes whole modules, so that those with Spark share one
+application a worker; a worker looks for what its tests have left behind, and the session for what its workers have.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +10,17 @@ import os
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 _SESSION_MARK = "HOLDFAST_TEST_SESSION"
 _GRACE_S = 10.0
+_LEFT = "left_behind"
+_left_by_workers: list[str] = []
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Cut the tests off from the machine's AWS settings, and mark all processes that they will start."""
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         del os.environ[name]
@@ -26,8 +33,49 @@ def pytest_configure() -> None:
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1",  # no test runs long enough to pay for Java's second compiler
         "no_proxy": "127.0.0.1,localhost",
-        _SESSION_MARK: str(os.getpid()),
+        _SESSION_MARK: _mark(config),
     }
+
+
+def _mark(config: pytest.Config) -> str:
+    """What processes of this session carry; that of a worker goes on behind that of its session."""
+    own = str(os.getpid())
+    return f"{os.environ[_SESSION_MARK]}/{own}" if _is_worker(config) else own
+
+
+def _is_worker(config: pytest.Config) -> bool:
+    return hasattr(config, "workerinput")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Side by side the long modules come first, so that no worker is left alone with one of them at the end."""
+    if _is_worker(config):
+        weights: dict[Path, int] = {}
+        for item in items:
+            weights[item.path] = max(weights.get(item.path, 0), _weight(item))
+        items.sort(key=lambda item: -weights[item.path])  # a stable sort: modules stay whole, tests in their order
+
+
+def _weight(item: pytest.Item) -> int:
+    """How long a module with this test may take: with a cluster or killed drivers, with Spark, with mypy, or short."""
+    if item.path.name in _LONG:
+        return 3
+    if item.get_closest_marker("spark") is not None:
+        return 2
+    return 1 if item.get_closest_marker("acceptance") is not None or item.path.name in _MIDDLING else 0
+
+
+_LONG = (
+    *("test_spark_write.py", "test_spark_read.py", "test_spark_stream.py", "test_spark_stream_kills.py"),
+    *("test_spark_cluster.py", "test_speculation.py", "test_demo_killed_driver.py", "test_style.py"),
+)
+_MIDDLING = ("test_conformance.py", "test_mutants.py", "test_table.py", "test_two_phase.py", "test_crashes.py")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Hear what a worker's tests have left behind."""
+    _left_by_workers.extend(getattr(node, "workeroutput", {}).get(_LEFT, ()))
 
 
 @pytest.hookimpl(trylast=True)
@@ -37,10 +85,13 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     left: list[str] = []
     poll = threading.Event()
     for _ in range(int(_GRACE_S / 0.1)):  # what is ending already may take a moment
-        left = _threads_left() + _processes_left()
+        left = sorted({*_left_by_workers, *_threads_left(), *_processes_left()})
         if not left:
             return
         poll.wait(0.1)
+    if _is_worker(session.config):
+        session.config.workeroutput[_LEFT] = left  # type: ignore[attr-defined]  # xdist's: travels to the session
+        return
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     if reporter is not None:
         reporter.ensure_newline()
@@ -71,7 +122,7 @@ def _threads_left() -> list[str]:
 def _processes_left() -> list[str]:
     """Live processes that carry this session's mark, or descend from it (a fork shows the mark of its parent only)."""
     own = os.getpid()
-    mark = f"{_SESSION_MARK}={own}".encode()
+    mark = f"{_SESSION_MARK}={os.environ[_SESSION_MARK]}".encode()
     parents: dict[int, int] = {}
     marked: set[int] = set()
     for entry in Path("/proc").glob("[0-9]*"):  # empty where there is no /proc: the check is for Linux
@@ -80,7 +131,8 @@ def _processes_left() -> list[str]:
             if state == "Z":
                 continue
             parents[int(entry.name)] = int(parent)
-            if mark in (entry / "environ").read_bytes().split(b"\0"):
+            found = (entry / "environ").read_bytes().split(b"\0")
+            if any(value == mark or value.startswith(mark + b"/") for value in found):
                 marked.add(int(entry.name))
         except OSError:  # ended while we looked, or another user's
             continue

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.checker.jobs.scenes import SCENES
-from tests.unit.cli.destinations import run
+from tests.unit.cli.destinations import on_screen
 
 pytestmark = pytest.mark.acceptance
 
@@ -25,7 +25,7 @@ def test_the_example_runs_as_it_stands(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_the_story_is_what_the_command_tells() -> None:
-    told = run("check", "file-v2", "--property", "C1").stdout
+    told = on_screen("check", "file-v2", "--property", "C1")
     story = told[told.index("file-v2/speculation breaks") : told.index("This is declared")]
     assert story in GUIDE, "paste the story of holdfast check file-v2 again"
 

@@ -60,6 +60,24 @@ def test_an_input_that_is_not_there(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_workers_with_another_python_are_told_of_in_one_sentence(tmp_path: Path) -> None:
+    """An interpreter that has none of our packages: the venv's own base, without the venv."""
+    (tmp_path / "in.csv").write_text("id\n1\n")
+    bare = tmp_path / "bare"
+    base = Path(sys.base_prefix) / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}"
+    bare.write_text(f'#!/bin/sh\nunset PYTHONPATH\nexec {base} -I "$@"\n')
+    bare.chmod(0o755)
+    for python, sentence in ((str(tmp_path / "no-python3"), "find no Python"), (str(bare), "run a Python without")):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("PYSPARK_PYTHON", python)
+            written = write(tmp_path, "in.csv", "out")
+        assert (written.returncode, written.stdout) == (2, "")
+        assert written.stderr.startswith("error: Spark's workers ")
+        assert (sentence in written.stderr, written.stderr.count("\n")) == (True, 1)
+        assert "PYSPARK_PYTHON" in written.stderr
+    assert visible(tmp_path / "out") == []
+
+
 @pytest.mark.parametrize(
     "committer",
     ["two_phase", *(pytest.param(name, marks=pytest.mark.slow) for name in ("magic", "manifest", "file-v1"))],

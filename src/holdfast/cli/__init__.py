@@ -1,5 +1,27 @@
 """What a person types: one module per command. Start reading at `app`; docs/cli.md is the user's page."""
 
-from holdfast.cli.app import cli, main
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from holdfast.cli.app import cli
 
 __all__ = ["cli", "main"]
+
+
+def main() -> None:
+    """Run ``holdfast`` with the arguments of this process, and exit; Ctrl-C is heard while it is still loading, too."""
+    try:
+        from holdfast.cli.app import main as run
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
+    run()
+
+
+def __getattr__(name: str) -> object:
+    if name == "cli":
+        from holdfast.cli.app import cli
+
+        return cli
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

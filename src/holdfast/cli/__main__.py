@@ -1,6 +1,6 @@
 """``python -m holdfast.cli`` is the same as ``holdfast``."""
 
-from holdfast.cli.app import main
+from holdfast.cli import main
 
 if __name__ == "__main__":
     main()

@@ -7,6 +7,7 @@ PySpark; what a command needs it imports when it runs.
 from __future__ import annotations
 
 import difflib
+import io
 import signal
 import sys
 from collections.abc import Sequence
@@ -17,10 +18,12 @@ import click
 from holdfast.cli.check import check
 from holdfast.cli.committers import committers
 from holdfast.cli.demo import demo
-from holdfast.cli.failures import INTERRUPTED, WRONG_USAGE
+from holdfast.cli.failures import INTERRUPTED, TERMINATED, WRONG_USAGE
 from holdfast.cli.history import history
+from holdfast.cli.output import Documents, OutputError, hush
 from holdfast.cli.read import read
 from holdfast.cli.recover import recover
+from holdfast.cli.screen import shown
 from holdfast.cli.show import show
 from holdfast.cli.uploads import uploads
 from holdfast.cli.verify import verify
@@ -45,17 +48,43 @@ class _Commands(click.Group):
 
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any) -> NoReturn:  # type: ignore[override]  # always exits
         extra.pop("standalone_mode", None)
+        given = sys.argv[1:] if args is None else list(args)
+        # Whether a document is wanted must be known also where the arguments do not parse.
+        documents = Documents(wanted="--json" in given[: given.index("--") if "--" in given else None])
         try:
-            code = super().main(args, prog_name or "holdfast", standalone_mode=False, **extra)
+            code = super().main(given, prog_name or "holdfast", standalone_mode=False, obj=documents, **extra)
         except click.ClickException as error:
-            click.echo(f"error: {error.format_message()}", err=True)
-            if isinstance(error, click.UsageError) and error.ctx is not None:
-                click.echo(f"help: {error.ctx.command_path} --help", err=True)
-            code = WRONG_USAGE
+            code = _refuse(error, documents)
         except (click.Abort, KeyboardInterrupt):
             click.echo("interrupted", err=True)
+            documents.print({"error": "interrupted", "kind": "Interrupted"})
             code = INTERRUPTED
+        except SystemExit as end:
+            if end.code == TERMINATED:
+                documents.print({"error": "terminated", "kind": "Interrupted"})
+            raise
+        except BrokenPipeError:
+            hush()
+            code = 0
+        except Exception as error:  # a defect: it keeps its traceback
+            documents.print({"error": str(error), "kind": type(error).__name__})
+            raise
         sys.exit(code if isinstance(code, int) else 0)
+
+
+def _refuse(error: click.ClickException, documents: Documents) -> int:
+    """Say what is wrong with the arguments, or with the place that the result should go to."""
+    sentence = error.format_message()
+    command = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx is not None else ""
+    if sentence.startswith("Got unexpected extra argument") and command.endswith(" read"):
+        sentence = sentence.removesuffix(".") + ": one url is read; put a pattern in quotes, or the shell expands it"
+    click.echo(shown(f"error: {sentence}"), err=True)
+    if command:
+        click.echo(f"help: {command} --help", err=True)
+    if isinstance(error, OutputError):
+        return error.exit_code
+    documents.print({"error": sentence, "kind": "InvalidRequestError"})
+    return WRONG_USAGE
 
 
 _EPILOG = """\b
@@ -99,4 +128,7 @@ def _terminate(number: int, frame: object) -> NoReturn:
 def main() -> None:
     """Run ``holdfast`` with the arguments of this process, and exit."""
     signal.signal(signal.SIGTERM, _terminate)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # what the locale cannot write is spelled out
+            stream.reconfigure(errors="backslashreplace")
     cli.main()

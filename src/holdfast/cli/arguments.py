@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import functools
 import os
 import re
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ParamSpec
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 import click
 
 from holdfast.cli.failures import PROBLEM, as_holdfast_error, exit_code
-from holdfast.cli.output import Output, hush
+from holdfast.cli.output import Documents, Output, hush
+from holdfast.errors import InvalidRequestError
 
 if TYPE_CHECKING:
     from holdfast.commit import CommitContext, CommitSettings, Progress
     from holdfast.stores.s3_options import S3Options
 
-__all__ = ["Reach", "age", "on_store", "reports"]
+__all__ = ["Reach", "Word", "age", "on_store", "option_pairs", "parse_options", "reports"]
 
 P = ParamSpec("P")
 
@@ -34,6 +36,62 @@ def age(text: str) -> float:
     if found is None:
         raise click.BadParameter(f"'{text}' is not an age: write a number and a unit, such as 0s, 15m, 1h or 2d")
     return float(found[1]) * _UNITS_S[found[2]]
+
+
+class Word(click.Choice[str]):
+    """One of a few words; of a wrong one the nearest is offered."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if value in self.choices:
+            return str(value)
+        near = difflib.get_close_matches(str(value).lower(), self.choices, n=1, cutoff=0.5)
+        offer = f"did you mean '{near[0]}'?" if near else f"choose from {', '.join(self.choices)}"
+        raise click.BadParameter(f"'{value}' is not one of these words: {offer}", ctx, param)
+
+
+def option_pairs(texts: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Names and values that were given by ``--option KEY=VALUE``, in their order.
+
+    Raises:
+        InvalidRequestError: not of that form, or a credential, which is never repeated.
+    """
+    for text in texts:
+        key, equals, value = text.partition("=")
+        name = key.strip()
+        if not equals or not name:
+            raise InvalidRequestError("an option is written as key=value", option=text)
+        if name.replace("_", "").lower() in _SECRETS:
+            raise InvalidRequestError(
+                "credentials do not belong on a command line, which everybody on the machine can read: put them into "
+                "the environment or ~/.aws",
+                option=name,
+            )
+        yield name, value
+
+
+def parse_options(texts: Iterable[str], *, reserved: Mapping[str, str]) -> dict[str, str]:
+    """What was given by ``--option KEY=VALUE``, repeated.
+
+    Args:
+        reserved: options that have another place on the command line, and which.
+
+    Raises:
+        InvalidRequestError: as of `option_pairs`; twice with different values, or one of `reserved`.
+    """
+    found: dict[str, str] = {}
+    others = {name.lower(): place for name, place in reserved.items()}
+    for name, value in option_pairs(texts):
+        folded = name.replace("_", "").lower()
+        if folded in others:
+            raise InvalidRequestError(f"the command says this in another way: give {others[folded]}", option=name)
+        same = next((known for known in found if known.replace("_", "").lower() == folded), None)
+        if same is not None and found[same] != value:
+            raise InvalidRequestError("an option is given twice with different values: leave one out", option=name)
+        found.setdefault(name if same is None else same, value)
+    return found
+
+
+_SECRETS = ("accesskey", "secretkey", "sessiontoken")
 
 
 @dataclass(frozen=True)
@@ -97,7 +155,9 @@ def reports(command: Callable[P, None]) -> Callable[..., None]:
     @click.option("--debug", is_flag=True, help="Show tracebacks and Spark's own log.")
     @functools.wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
-        out = Output(json=bool(kwargs.pop("as_json")), debug=bool(kwargs.pop("debug")))
+        documents = click.get_current_context().find_object(Documents) or Documents()
+        documents.wanted = bool(kwargs.pop("as_json"))
+        out = Output(json=documents.wanted, debug=bool(kwargs.pop("debug")), documents=documents)
         try:
             command(*args, out=out, **kwargs)  # type: ignore[arg-type]  # every command takes `out`
         except (click.ClickException, click.exceptions.Exit, click.Abort):

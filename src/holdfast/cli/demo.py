@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from holdfast.cli.arguments import reports
+from holdfast.cli.arguments import Word, reports
 from holdfast.cli.failures import PROBLEM
 from holdfast.cli.output import Output
 
@@ -29,7 +29,7 @@ Exit code 1 if any row, file or pending upload is not as it must be."""
 @click.option(
     "--scenario",
     "scenarios",
-    type=click.Choice(["a", "b", "c"]),
+    type=Word(["a", "b", "c"]),
     multiple=True,
     help="Run only this one; repeatable.  [default: all]",
 )

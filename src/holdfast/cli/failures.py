@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import re
+import sys
+
 from holdfast.errors import (
     ConflictError,
     CorruptDataError,
@@ -13,7 +17,7 @@ from holdfast.errors import (
     UnsupportedError,
 )
 
-__all__ = ["INTERRUPTED", "PROBLEM", "STORE", "WRONG_USAGE", "as_holdfast_error", "exit_code"]
+__all__ = ["INTERRUPTED", "PROBLEM", "STORE", "TERMINATED", "WRONG_USAGE", "as_holdfast_error", "exit_code"]
 
 PROBLEM = 1
 """Something is wrong with the data, or was in the way: a mismatch, damage, a conflict, a job that failed."""
@@ -23,6 +27,8 @@ STORE = 3
 """The store could not be reached, or did not say whether something happened."""
 INTERRUPTED = 130
 """Ctrl-C; what was not decided is aborted."""
+TERMINATED = 143
+"""SIGTERM; as after Ctrl-C."""
 
 _EXTRAS = {"pyspark": "spark", "py4j": "spark", "fastavro": "avro"}
 
@@ -39,7 +45,7 @@ def exit_code(error: HoldfastError) -> int:
 def as_holdfast_error(error: Exception) -> HoldfastError | None:
     """An error of somebody else's in our words; None if nobody can say what to do about it.
 
-    Covers a missing extra, a missing Java and a query that Spark refuses.
+    Covers a missing extra, a missing Java, workers with another Python, and a query that Spark refuses.
     """
     if isinstance(error, HoldfastError):
         return error
@@ -48,7 +54,7 @@ def as_holdfast_error(error: Exception) -> HoldfastError | None:
         if module in _EXTRAS:
             return UnsupportedError(f"this needs {module}, which is missing: pip install 'holdfast[{_EXTRAS[module]}]'")
         return None
-    if type(error).__module__.partition(".")[0] == "pyspark":
+    if type(error).__module__.partition(".")[0] in ("pyspark", "py4j"):
         return _of_spark(error)
     return None
 
@@ -59,6 +65,47 @@ def _of_spark(error: Exception) -> HoldfastError:
         return UnsupportedError("Spark needs Java 17 or newer: install it, or set JAVA_HOME")
     if condition == "PATH_NOT_FOUND":
         return NotFoundError("there is no such input: check its path")
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    said = lines[0] if lines else type(error).__name__
-    return ConflictError(f"Spark could not do it, nothing was written: {said[:400]}")
+    return _of_workers(str(error)) or ConflictError(f"Spark could not do it, nothing was written: {_said(error)}")
+
+
+_MISSING = re.compile(r"ModuleNotFoundError: No module named '([^']+)'")
+_VERSIONS = re.compile(r"different version: (\S+) than that in driver: ([\d.]*\d)")
+_PROGRAM = re.compile(r'Cannot run program "([^"]*python[^"]*)"')
+
+
+def _of_workers(text: str) -> HoldfastError | None:
+    """What is wrong with the Python that Spark's workers run, if that is the matter."""
+    here = f"such as {sys.executable}"
+    if found := _MISSING.search(text):
+        return UnsupportedError(
+            f"Spark's workers run a Python without {found[1].partition('.')[0]}: set PYSPARK_PYTHON to one that has "
+            f"holdfast, {here}",
+            python=os.environ.get("PYSPARK_PYTHON", "python3"),
+        )
+    if found := _VERSIONS.search(text):
+        return UnsupportedError(
+            f"Spark's workers run another version of Python than this command: set PYSPARK_PYTHON to one of the same, "
+            f"{here}",
+            python=os.environ.get("PYSPARK_PYTHON", "python3"),
+            workers=found[1],
+            here=found[2],
+        )
+    if found := _PROGRAM.search(text):
+        return UnsupportedError(
+            "Spark's workers find no Python where they look for it: set PYSPARK_PYTHON to one that all of their "
+            "machines have, with holdfast",
+            python=found[1],
+        )
+    return None
+
+
+_RAISED = re.compile(r"^[\w.]+(?:Error|Exception|Exit)\b.*", re.MULTILINE)
+_CALLED = re.compile(r"^An error occurred while calling .*\n: ")
+
+
+def _said(error: Exception) -> str:
+    """The line that tells most: of Python's traceback the last, of Java's the first."""
+    text = _CALLED.sub("", str(error))
+    raised = _RAISED.findall(text) if "Traceback (most recent call last)" in text else []
+    lines = [line.strip() for line in (raised[-1:] or text.splitlines()) if line.strip()]
+    return (lines[0] if lines else type(error).__name__)[:400]

@@ -7,12 +7,14 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
+from holdfast.cli.failures import PROBLEM
+from holdfast.cli.screen import ENDLESS, in_one_line, is_terminal, plain_table, shown
 from holdfast.errors import HoldfastError
 
 if TYPE_CHECKING:
@@ -20,7 +22,59 @@ if TYPE_CHECKING:
 
     from holdfast.commit import Progress
 
-__all__ = ["Output", "counted", "duration", "hush", "milliseconds", "size", "when"]
+__all__ = ["Documents", "Output", "OutputError", "counted", "duration", "hush", "milliseconds", "size", "when"]
+
+
+def _put(line: str) -> None:
+    """Print to stdout.
+
+    Raises:
+        BrokenPipeError: nobody reads any more.
+        OutputError: it cannot be written, as on a full disk.
+    """
+    try:
+        click.echo(line)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        hush()
+        raise OutputError(f"stdout cannot be written: {error.strerror or error}") from error
+
+
+class OutputError(click.ClickException):
+    """The result has no place to go to; what the command did is done."""
+
+    exit_code = PROBLEM
+
+
+@dataclass
+class Documents:
+    """The documents of one run on stdout: whatever happens, there is one.
+
+    Attributes:
+        wanted: whether the run was asked for one.
+        printed: whether it is there.
+    """
+
+    wanted: bool = False
+    printed: bool = False
+
+    def print(self, value: Mapping[str, object]) -> None:
+        """Print the run's document, if one is wanted and none is there yet."""
+        if not self.wanted or self.printed:
+            return
+        self.printed = True
+        text = shown(json.dumps(value, indent=2, ensure_ascii=False, default=str), _in_json)
+        encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+        try:
+            text.encode(encoding)
+        except UnicodeEncodeError:
+            text = json.dumps(value, indent=2, default=str)
+        _put(text)
+
+
+def _in_json(letter: str) -> str:
+    return f"\\u{ord(letter):04x}"
 
 
 @dataclass(frozen=True)
@@ -30,29 +84,37 @@ class Output:
     Attributes:
         json: stdout holds one JSON document and nothing else.
         debug: errors come with their traceback, Spark with its log.
+        documents: of the run.
     """
 
     json: bool = False
     debug: bool = False
+    documents: Documents = field(default_factory=Documents)
 
     # --- stdout -------------------------------------------------------------------------------------------------------
     def document(self, value: Mapping[str, object]) -> None:
-        """The result as JSON, if that is what was asked for."""
+        """The result as JSON, if that is what was asked for; only the first counts."""
         if self.json:
-            click.echo(json.dumps(value, indent=2, ensure_ascii=False, default=str))
+            self.documents.wanted = True
+            self.documents.print(value)
 
     def say(self, text: str) -> None:
-        """A line for a person."""
+        """A line for a person; control characters in it are spelled out."""
         if not self.json:
-            click.echo(text)
+            _put(shown(text))
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Sequence[str] = ()) -> None:
-        """Rows for a person. A cell that is too long for the screen goes on in its next line; nothing is cut off.
+        """Rows for a person. Nothing is cut off: a cell that is too long for the screen goes on in its next line, and
+        where there is no screen every row is one line.
 
         Args:
             right: columns that are aligned to the right.
         """
         if self.json:
+            return
+        if not is_terminal():
+            for line in plain_table([name.replace("\n", "") for name in columns], rows, right):
+                _put(line)
             return
         from rich import box
         from rich.table import Table
@@ -60,15 +122,16 @@ class Output:
 
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
         for name in columns:
-            table.add_column(name, justify="right" if name in right else "left", overflow="fold")
+            justify: Literal["left", "right"] = "right" if name in right else "left"
+            table.add_column(Text(shown(name)), justify=justify, overflow="fold")  # Text: a "[" in a name is no markup
         for row in rows:
-            table.add_row(*(Text(cell) for cell in row))  # Text: a "[" in a name is no markup
+            table.add_row(*(Text(in_one_line(cell)) for cell in row))
         self._console().print(table)
 
     @property
     def width(self) -> int:
-        """Columns of the screen; 80 if there is none."""
-        return self._console().width
+        """Columns of the screen; endless if there is none, so that what belongs together stays in one line."""
+        return self._console().width if is_terminal() else ENDLESS
 
     def _console(self, *, stderr: bool = False) -> Console:
         from rich.console import Console
@@ -78,17 +141,17 @@ class Output:
     # --- stderr -------------------------------------------------------------------------------------------------------
     def note(self, text: str) -> None:
         """A line beside the result, e.g. what to do next."""
-        click.echo(text, err=True)
+        click.echo(shown(text), err=True)
 
     def error(self, error: HoldfastError) -> None:
         """One sentence on stderr; with --json also a document, so that a program need not parse sentences."""
-        click.echo(f"error: {error}", err=True)
+        self.note(f"error: {error}")
         self.document({"error": str(error), "kind": type(error).__name__})
 
     @contextlib.contextmanager
     def progress(self) -> Iterator[Progress]:
         """A callback for long work; shows a bar if a person is watching stderr."""
-        if not sys.stderr.isatty():
+        if sys.stderr is None or not is_terminal(sys.stderr):
             yield _silent
             return
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -118,7 +181,7 @@ class Output:
         Args:
             lines: where there is no terminal, say each text in a line of its own.
         """
-        if not sys.stderr.isatty():
+        if sys.stderr is None or not is_terminal(sys.stderr):
             yield self.note if lines else _unheard
             return
         with self._console(stderr=True).status(text) as status:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
-from holdfast.cli.arguments import Reach, on_store, reports
+from holdfast.cli.arguments import Reach, on_store, parse_options, reports
 from holdfast.cli.output import Output, counted
+from holdfast.cli.screen import in_one_line, is_terminal
 
 __all__ = ["read"]
 
@@ -14,9 +15,12 @@ Examples:
   holdfast read s3://bucket/flights -n 5
   holdfast read ./flights --columns carrier,dest --where "month=12"
   holdfast read ./flights --json | jq '.rows[0]'
+  holdfast read s3://bucket/in/x.csv.gz --option header=true --option "sep=;"
+  holdfast read './in/*.csv' --schema "id long, name string"
 
-Shows whole jobs only: what a running job has written is not there yet. Does not start Spark. Conditions compare a
-column with a value by =, !=, <, <=, > or >=; a value is taken as the column's type."""
+Shows whole jobs only: what a running job has written is not there yet. Does not start Spark. URL may also be a file, or
+a pattern in quotes with *, ?, [a-c] or {a,b}. Conditions compare a column with a value by =, !=, <, <=, > or >=; a
+value is taken as the column's type."""
 
 
 @click.command(epilog=_EPILOG)
@@ -27,6 +31,8 @@ column with a value by =, !=, <, <=, > or >=; a value is taken as the column's t
     "--where", "conditions", multiple=True, metavar="CONDITION", help="Only rows that meet it; repeat for and."
 )
 @click.option("--format", "file_format", help="Format of the files, where neither the log nor their names tell it.")
+@click.option("--option", "options", multiple=True, metavar="KEY=VALUE", help="Option of the format; repeatable.")
+@click.option("--schema", "ddl", metavar="DDL", help="Columns and types as in SQL, e.g. 'id long, name string'.")
 @on_store
 @reports
 def read(
@@ -35,32 +41,42 @@ def read(
     columns: str | None,
     conditions: tuple[str, ...],
     file_format: str | None,
+    options: tuple[str, ...],
+    ddl: str | None,
     reach: Reach,
     out: Output,
 ) -> None:
     """Show rows of the destination at URL."""
-    from holdfast.cli.rows import as_text, as_value, first_rows
+    from holdfast.cli.rows import as_text, as_value, cells, first_rows
 
     names = [name.strip() for name in columns.split(",")] if columns else None
+    given = parse_options(options, reserved=_RESERVED)
     with reach.open(url) as ctx, out.waiting("reading"):
-        found = first_rows(ctx, limit, columns=names, conditions=conditions, file_format=file_format)
-    rows = found.rows.to_pylist()
+        found = first_rows(
+            ctx, limit, columns=names, conditions=conditions, file_format=file_format, options=given, ddl=ddl
+        )
+    header = found.rows.schema.names
+    rows = cells(found)
     out.document(
         {
             "url": ctx.url,
             "columns": [{"name": field.name, "type": str(field.type)} for field in found.rows.schema],
-            "rows": [{name: as_value(value) for name, value in row.items()} for row in rows],
+            "rows": [{name: as_value(value) for name, value in zip(header, row, strict=True)} for row in rows],
             "more": found.more,
             "files": found.files,
         }
     )
-    if len(found.rows.schema) > _MANY_COLUMNS and not out.json:
-        for number, row in enumerate(rows, start=1):
-            out.say(f"row {number}: " + "  ".join(f"{name}={as_text(value)}" for name, value in row.items()))
-    else:
-        out.table(found.rows.schema.names, [[as_text(value) for value in row.values()] for row in rows])
+    texts = [[as_text(value) for value in row] for row in rows]
+    if is_terminal() and not out.json and len(header) * _LEAST_WIDTH > out.width:
+        for number, row in enumerate(texts, start=1):
+            named = (f"{name}={value}" for name, value in zip(header, row, strict=True))
+            out.say(f"row {number}: " + in_one_line("  ".join(named)))
+    elif header:
+        out.table(header, texts)
     more = "; there are more: see --limit" if found.more else ""
     out.say(f"{counted(len(rows), 'row')} of {counted(found.files, 'file')}{more}")
 
 
-_MANY_COLUMNS = 10  # a table of more has cells of a few characters on a screen of 80 columns
+_LEAST_WIDTH = 8  # a table with cells of fewer characters cannot be read: its rows are shown as sentences
+_RESERVED = {"path": "URL", "fileFormat": "--format", "columns": "--columns", "filters": "--where"}
+_RESERVED |= {"endpoint": "--endpoint-url", "region": "--region"}

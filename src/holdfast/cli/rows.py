@@ -4,23 +4,40 @@ from __future__ import annotations
 
 import base64
 import datetime
+import json
 import re
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as pat
 
-from holdfast.cli.presence import require_anything
-from holdfast.commit import CommitContext, read_snapshot
+from holdfast.cli.source import Source, find_source
+from holdfast.commit import CommitContext, Snapshot
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import RowFilter, nearest
+from holdfast.formats.arrow_schema import arrow_schema_of
+from holdfast.formats.spark_ddl import parse_ddl
 from holdfast.spark.file_format import FormatChoice
 from holdfast.spark.options import parse_read_options
-from holdfast.table import DataFile, StoreFile, TableSchema, first_with_rows, plan_splits, read_schema, read_split
+from holdfast.table import (
+    DataFile,
+    StoreFile,
+    TableSchema,
+    first_with_rows,
+    given_schema,
+    plan_splits,
+    read_schema,
+    read_split,
+)
+from holdfast.table.contract import TableRecord, decode_table
+from holdfast.table.inference import infer_type
+from holdfast.table.partition import parse_partition_path, raw_partition_values
 
-__all__ = ["FoundRows", "as_text", "as_value", "first_rows"]
+__all__ = ["FoundRows", "as_text", "as_value", "cells", "first_rows"]
 
 _CONDITION = re.compile(r"\s*(.+?)\s*(!=|<=|>=|==|=|<|>)\s*(.*?)\s*", re.DOTALL)
 _SPLIT_BYTES = 128 * 1024 * 1024
@@ -31,11 +48,13 @@ class FoundRows:
     """Rows as one Arrow table.
 
     Attributes:
+        count: of the rows: Arrow forgets it where there is no column.
         more: whether there are rows behind these.
         files: data files of the destination at that instant.
     """
 
     rows: pa.Table
+    count: int
     more: bool
     files: int
 
@@ -47,35 +66,96 @@ def first_rows(
     columns: Sequence[str] | None = None,
     conditions: Sequence[str] = (),
     file_format: str | None = None,
+    options: Mapping[str, str] | None = None,
+    ddl: str | None = None,
 ) -> FoundRows:
     """The first `limit` rows that meet all conditions.
+
+    Guarantee: the columns and types are those that `holdfast.read` shows.
+
+    Args:
+        options: of the format, as in docs/spark.md.
+        ddl: the schema, as Spark's SQL spells it; None: as the log kept it, else that of the first file.
 
     Raises:
         NotFoundError: there is nothing at the url.
         InvalidRequestError: no such column, or a condition that cannot be understood; offers the nearest.
     """
-    snapshot = read_snapshot(ctx)
-    if not snapshot.files:
-        if not snapshot.head:
-            require_anything(ctx)
-        return FoundRows(pa.table({}), False, 0)
-    given = {"path": ctx.url, "timeZone": "UTC", **({"fileFormat": file_format} if file_format else {})}
-    choice = FormatChoice.of(parse_read_options(given), snapshot)
-    files = [DataFile(file.path, file.size_bytes) for file in snapshot.files]
-    first = first_with_rows(files)
-    table = read_schema(files, _opener(ctx), choice.settings(first.path if first else "", _SPLIT_BYTES))
+    source = find_source(ctx)
+    kept = _kept(source.snapshot)
+    choice = _choice(source, kept, file_format, options or {})
+    files = [DataFile(file.path, file.size_bytes) for file in source.snapshot.files]
+    table = _table_schema(source, files, choice, kept, ddl)
     names = table.schema.names if columns is None else [_column(name, table.schema) for name in columns]
     filters = [_condition(text, table.schema) for text in conditions]
     batches = []
     rows = 0
-    for batch in _batches(ctx, files, choice, table, names, filters):
+    for batch in _batches(source.ctx, files, choice, table, names, filters) if choice else ():
         batches.append(batch.slice(0, limit + 1 - rows))
         rows += batches[-1].num_rows
         if rows > limit:
             break
     schema = pa.schema([table.schema.field(name) for name in names])
     found = pa.Table.from_batches(batches, schema if not batches else batches[0].schema)
-    return FoundRows(found.slice(0, limit), rows > limit, len(snapshot.files))
+    return FoundRows(found.slice(0, limit), min(rows, limit), rows > limit, len(files))
+
+
+# --- what is known of the table ---------------------------------------------------------------------------------------
+def _kept(snapshot: Snapshot) -> TableRecord | None:
+    """What the log says of the table; None if nothing."""
+    return None if snapshot.table is None else decode_table(snapshot.table)
+
+
+def _choice(
+    source: Source, kept: TableRecord | None, file_format: str | None, options: Mapping[str, str]
+) -> FormatChoice | None:
+    """How the files are read; None if there is none and nobody says how others were."""
+    given = {
+        "path": source.ctx.url,
+        "timeZone": (kept.time_zone if kept is not None else "") or "UTC",
+        **({"fileFormat": file_format} if file_format else {}),
+        **options,
+    }
+    parsed = parse_read_options(given)
+    if not source.snapshot.files and not file_format and kept is None:
+        return None
+    return FormatChoice.of(parsed, source.snapshot)
+
+
+def _table_schema(
+    source: Source, files: Sequence[DataFile], choice: FormatChoice | None, kept: TableRecord | None, ddl: str | None
+) -> TableSchema:
+    """The schema that was given, else the one that the log keeps, else the first file's."""
+    known = parse_ddl(ddl) if ddl is not None else arrow_schema_of(kept.schema_json) if kept is not None else None
+    if known is None:
+        if not files or choice is None:
+            return TableSchema(pa.schema([]))
+        first = first_with_rows(files)
+        schema = read_schema(files, _opener(source.ctx), choice.settings(first.path if first else "", _SPLIT_BYTES))
+    else:
+        schema = given_schema(_with_directories(known, files), files)
+    _refuse_doubles(schema.schema)
+    return schema
+
+
+def _with_directories(schema: pa.Schema, files: Sequence[DataFile]) -> pa.Schema:
+    """The schema with the columns that only directories hold at its end, as Spark adds them to a schema it is given."""
+    known = {name.lower() for name in schema.names}
+    partition_by = list(parse_partition_path(files[0].path)) if files else []
+    for name in partition_by:
+        if name.lower() not in known:
+            texts = [raw_partition_values(file.path, partition_by)[name] for file in files]
+            schema = schema.append(pa.field(name, infer_type(texts)))
+    return schema
+
+
+def _refuse_doubles(schema: pa.Schema) -> None:
+    doubles = [name for name, count in Counter(schema.names).items() if count > 1]
+    if doubles:
+        raise InvalidRequestError(
+            "several columns have one name and cannot be told apart: rename them where the files are written",
+            column=doubles[0],
+        )
 
 
 def _opener(ctx: CommitContext) -> Any:
@@ -110,7 +190,7 @@ def _condition(text: str, schema: pa.Schema) -> RowFilter:
     name = _column(found[1], schema)
     field, operator, word = pc.field(name), found[2], found[3].strip("'\"")
     try:
-        value = pa.scalar(word).cast(schema.field(name).type)
+        value = _typed(word, schema.field(name).type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise InvalidRequestError(
             "the value does not fit the column's type: write another", where=text, type=str(schema.field(name).type)
@@ -127,6 +207,45 @@ def _condition(text: str, schema: pa.Schema) -> RowFilter:
     return RowFilter(compare[operator], frozenset({name}))
 
 
+def _typed(word: str, kind: pa.DataType) -> Any:
+    """The word as a value of a column's type; a time of day without a zone is UTC, as all times are shown."""
+    if pat.is_nested(kind) or pat.is_null(kind):
+        raise pa.ArrowNotImplementedError(f"not comparable: {kind}")
+    if pat.is_timestamp(kind) and kind.tz is not None:
+        try:
+            return pa.scalar(word).cast(pa.timestamp(kind.unit)).cast(kind)
+        except pa.ArrowInvalid:  # it names a zone
+            pass
+    return pa.scalar(word).cast(kind)
+
+
+# --- cells ------------------------------------------------------------------------------------------------------------
+def cells(found: FoundRows) -> list[tuple[object, ...]]:
+    """The rows as Python values; what Python cannot hold, such as the year 10000, as Arrow's text."""
+    columns = [_values(column) for column in found.rows.columns]
+    return list(zip(*columns, strict=True)) if columns else [()] * found.count
+
+
+def _values(column: Any) -> list[object]:
+    try:
+        found: list[object] = column.to_pylist()
+    except (OverflowError, ValueError):
+        found = [_value(cell) for cell in column]
+    return found
+
+
+def _value(cell: Any) -> object:
+    try:
+        value: object = cell.as_py()
+        return value
+    except (OverflowError, ValueError):
+        pass
+    try:
+        return str(cell.cast(pa.string()).as_py())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return str(cell)
+
+
 def as_text(value: object) -> str:
     """A cell for a person; null is empty."""
     if value is None:
@@ -137,6 +256,8 @@ def as_text(value: object) -> str:
         return value.isoformat(" ").replace("+00:00", "Z")
     if isinstance(value, bytes):
         return value.hex()
+    if isinstance(value, dict | list | tuple):
+        return json.dumps(as_value(value), ensure_ascii=False)
     return str(value)
 
 

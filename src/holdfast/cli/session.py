@@ -11,6 +11,8 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NoReturn
 
+from holdfast.errors import UnavailableError
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -25,12 +27,17 @@ def spark_session(
 ) -> Iterator[SparkSession]:
     """A session that a command has for itself.
 
+    Raises:
+        UnavailableError: Spark does not start, or its master cannot be reached.
+
     Args:
         app: name that Spark shows.
         master: e.g. ``local[4]`` or ``spark://host:7077``; None for all cores of this machine.
         debug: leave Spark's log on.
         conf: more settings.
     """
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkRuntimeError
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -44,8 +51,15 @@ def spark_session(
         builder = builder.config(key, value)
     if not debug:
         logging.getLogger().addHandler(logging.NullHandler())  # py4j logs every interrupt; the sentence is ours to say
-    with _quiet_start(debug):
-        spark = builder.getOrCreate()
+    try:
+        with _quiet_start(debug):
+            spark = builder.getOrCreate()
+    except (Py4JJavaError, PySparkRuntimeError) as error:
+        if isinstance(error, PySparkRuntimeError) and master is None:
+            raise  # Java is missing, most likely
+        raise UnavailableError(
+            "Spark did not start: check --master, and with --debug what Spark says", master=master or "local[*]"
+        ) from error
     interrupts: list[int] = []
 
     def interrupt(number: int, frame: object) -> NoReturn:

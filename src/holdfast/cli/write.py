@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from holdfast.cli.arguments import Reach, on_store, reports
+from holdfast.cli.arguments import Reach, Word, on_store, option_pairs, reports
 from holdfast.cli.output import Output, counted, size
 from holdfast.errors import InvalidRequestError
 
@@ -40,12 +40,12 @@ docs/spark.md, e.g. maxRecordsPerFile=100000 or targetFileSize=256m."""
 @click.command(epilog=_EPILOG)
 @click.argument("input_path", metavar="INPUT")
 @click.argument("url")
-@click.option("--input-format", type=click.Choice(_INPUT_FORMATS), help="Format of INPUT, if its name does not tell.")
+@click.option("--input-format", type=Word(_INPUT_FORMATS), help="Format of INPUT, if its name does not tell.")
 @click.option("--format", "file_format", show_default="parquet", help="Format of the files to write.")
 @click.option("--partition-by", metavar="A,B,…", help="Columns that become directories, outermost first.")
 @click.option(
     "--mode",
-    type=click.Choice(_MODES),
+    type=Word(_MODES),
     show_default="append",
     help="What becomes of data that is there.",
 )
@@ -76,7 +76,7 @@ def write(
         ("committer", "--committer", committer),
         ("endpoint", "--endpoint-url", reach.endpoint_url),
         ("region", "--region", reach.region),
-        *((name, f"--option {name}", value) for name, value in map(_option, options)),
+        *((name, f"--option {name}", value) for name, value in option_pairs(options)),
     ]
     parsed, strings = _check(said, mode)
     request = {"mode": mode, **strings}
@@ -109,6 +109,7 @@ def write(
 def _check(said: Sequence[tuple[str, str, str | None]], mode: str | None) -> tuple[WriteOptions, dict[str, str]]:
     """The request, parsed, and its options. Refuses what cannot be right before Spark starts: that takes seconds."""
     from holdfast.commit import get_committer
+    from holdfast.commit.replacement import refuse_file
     from holdfast.seams import SystemIds
     from holdfast.spark.option_values import Saying
     from holdfast.spark.options import parse_write_options
@@ -122,6 +123,7 @@ def _check(said: Sequence[tuple[str, str, str | None]], mode: str | None) -> tup
     ctx = parsed.open()
     try:
         get_committer(parsed.committer).require_fit(ctx, parsed.mode)
+        refuse_file(ctx)
     finally:
         ctx.close()
     return parsed, settled(sayings)
@@ -155,13 +157,6 @@ def _format_of(path: str) -> str:
             input=path,
         )
     return _EXTENSIONS[words[-1]]
-
-
-def _option(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals or not name.strip():
-        raise InvalidRequestError("an option is written as key=value", option=text)
-    return name.strip(), value
 
 
 def _load(spark: SparkSession, path: str, input_format: str) -> DataFrame:

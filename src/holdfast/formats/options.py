@@ -24,15 +24,25 @@ __all__ = [
     "text",
 ]
 
+_FEW = 12
+"""So many names can be taken in at a glance."""
+
 OptionParser = Callable[[str], Mapping[str, Any]]
 Opt = TypeVar("Opt", bound="FormatOptions")
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """A clause that offers the nearest known names, or all of them if none is near."""
-    names = sorted(known)
-    near = difflib.get_close_matches(name.lower(), names, n=3, cutoff=0.5)
-    return "did you mean " + " or ".join(near) if near else "use one of " + ", ".join(names)
+    """A clause that offers the nearest known names; if none is near all of them, or the least far of many."""
+    folded: dict[str, str] = {}
+    for one in sorted(known):
+        folded.setdefault(one.lower(), one)
+    near = difflib.get_close_matches(name.lower(), folded, n=3, cutoff=0.5)
+    if near:
+        return "did you mean " + " or ".join(folded[one] for one in near)
+    if len(folded) <= _FEW:
+        return "use one of " + ", ".join(folded.values())
+    least_far = difflib.get_close_matches(name.lower(), folded, n=3, cutoff=0.0)
+    return f"use one of the {len(folded)} there are, such as " + ", ".join(folded[one] for one in least_far)
 
 
 def parse_format_options(file_format: FileFormat[Opt], given: Mapping[str, str]) -> ParsedOptions[Opt]:

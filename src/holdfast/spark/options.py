@@ -6,13 +6,14 @@ user a day. The names are Spark's own wherever Spark has one.
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from holdfast.commit import CommitContext, CommitSettings, SaveMode, get_committer, open_context
 from holdfast.errors import InvalidRequestError
-from holdfast.formats import FormatOptions, get_format, nearest
+from holdfast.formats import FORMATS, FormatOptions, get_format, nearest
 from holdfast.spark.commit_options import COMMIT_KEYS, parse_commit_settings
 from holdfast.spark.filters import Condition, parse_conditions
 from holdfast.spark.option_values import (
@@ -374,7 +375,15 @@ def _parse_store(given: Given) -> StoreOptions:
 
 def _refuse_unknown(unknown: Iterable[str], known: Iterable[str]) -> None:
     canonical = {name.lower(): name for name in known}
+    elsewhere = {name for one in FORMATS.values() for name in one.parsers} - set(canonical)
     for key in unknown:
+        near = difflib.get_close_matches(key.lower(), [*canonical, *sorted(elsewhere)], n=1, cutoff=0.5)
+        if near and near[0] in elsewhere:
+            owners = [one.name for one in FORMATS.values() if near[0] in one.parsers]
+            raise InvalidRequestError(
+                f"unknown option: {near[0]} is one of {' and '.join(owners)} files: leave it out, or name that format",
+                option=key,
+            )
         # Spark lower-cases what the user wrote; show the names as the documentation spells them.
         clause = re.sub(r"[\w.]+", lambda word: canonical.get(word.group(), word.group()), nearest(key, canonical))
         raise InvalidRequestError(f"unknown option: {clause}", option=key)

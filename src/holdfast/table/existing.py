@@ -96,6 +96,10 @@ def _folded(names: Sequence[str]) -> list[str]:
     return [name.lower() for name in names]
 
 
+def _opened(ctx: CommitContext, file: _File) -> Any:
+    return StoreFile(ctx.store, ctx.key(file.path), file.size_bytes)
+
+
 def _sniffed(ctx: CommitContext, file: _File) -> FileFormat[Any] | None:
     """The format by the first bytes: Hive gives its files no ending."""
     start = ctx.store.get(ctx.key(file.path), 0, min(_LONGEST_MAGIC, file.size_bytes))
@@ -122,8 +126,8 @@ def _fields(
     mine = [one for one in given.fields if str(one["name"]).lower() not in partition_by]
     directories = [one for one in given.fields if str(one["name"]).lower() in partition_by]
     if file_format.name in _SELF_DESCRIBING:
-        with StoreFile(ctx.store, ctx.key(first.path), first.size_bytes) as source:
-            found = file_format.read_schema(source, options)  # type: ignore[arg-type]  # a raw file serves as well
+        with _opened(ctx, first) as source:
+            found = file_format.read_schema(source, options)
         theirs = json.loads(spark_schema_json(found))["fields"]
         return [*(one for one in theirs if one["name"].lower() not in partition_by), *directories]
     if file_format.name == "csv":
@@ -154,11 +158,11 @@ def _require_csv_columns(
 
 def _first_rows(ctx: CommitContext, first: _File, file_format: FileFormat[Any], options: Any) -> Iterator[list[Any]]:
     try:
-        with StoreFile(ctx.store, ctx.key(first.path), first.size_bytes) as source:
-            found = file_format.read_schema(source, options)  # type: ignore[arg-type]  # a raw file serves as well
+        with _opened(ctx, first) as source:
+            found = file_format.read_schema(source, options)
         texts = pa.schema([(name, pa.string()) for name in found.names])
-        with StoreFile(ctx.store, ctx.key(first.path), first.size_bytes) as source:
-            batches = file_format.read_batches(source, texts, texts.names, None, options, None)  # type: ignore[arg-type]  # likewise
+        with _opened(ctx, first) as source:
+            batches = file_format.read_batches(source, texts, texts.names, None, options, None)
             for batch in batches:
                 yield from (list(row.values()) for row in batch.slice(0, 1).to_pylist())
                 return

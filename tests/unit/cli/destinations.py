@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
+import os
+import re
 from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
@@ -12,7 +15,7 @@ from click.testing import CliRunner, Result
 from holdfast.cli import cli
 from holdfast.commit import TWO_PHASE, CommitContext, JobRecord, SaveMode, TaskCommit, open_context
 
-__all__ = ["FLIGHTS", "commit_table", "run", "start_table"]
+__all__ = ["FLIGHTS", "commit_table", "on_screen", "run", "start_table"]
 
 FLIGHTS: Mapping[int, Sequence[Mapping[str, object]]] = {
     1: [{"carrier": "UA", "delay": 2}, {"carrier": "[B6]", "delay": None}],
@@ -24,6 +27,25 @@ FLIGHTS: Mapping[int, Sequence[Mapping[str, object]]] = {
 def run(*arguments: str, answer: str | None = None) -> Result:
     """The command as a person runs it."""
     return CliRunner().invoke(cli, list(arguments), input=answer)
+
+
+class _Screen(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def on_screen(*arguments: str, columns: int = 80) -> str:
+    """What a person sees on a terminal of so many columns, without its colours."""
+    screen = _Screen()
+    before = {name: os.environ.get(name) for name in ("COLUMNS", "LINES", "TERM")}
+    os.environ.update({"COLUMNS": str(columns), "LINES": "25", "TERM": "xterm"})
+    try:
+        with contextlib.redirect_stdout(screen), contextlib.suppress(SystemExit):
+            cli.main(list(arguments))
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})
+    return re.sub(r"\x1b\[[\d;]*m", "", screen.getvalue())
 
 
 def start_table(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -47,6 +49,7 @@ def test_version() -> None:
         (["verify", "x", "--jsno"], "--json"),
         (["recover", "x", "--older-then", "1h"], "--older-than"),
         (["demo", "--scenario", "d"], "is not one of"),
+        (["write", "a.csv", "b", "--mode", "overwrit"], "did you mean 'overwrite'?"),
     ],
 )
 def test_wrong_usage_exits_2_and_offers_the_nearest(arguments: list[str], sentence: str) -> None:
@@ -54,6 +57,51 @@ def test_wrong_usage_exits_2_and_offers_the_nearest(arguments: list[str], senten
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.startswith("error: ")
     assert sentence in result.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["verify"],
+        ["verify", "x", "--bogus"],
+        ["hisory", "x"],
+        ["read", "x", "-n", "-1"],
+        ["write", "a.csv", "b", "--mode", "overwrit"],
+        ["write", "a.csv", "b", "--format", "parket"],
+        ["uploads", "lst"],
+        ["check"],
+        ["committers", "--why", "magik"],
+        ["recover", "x", "--older-than", "soon"],
+    ],
+)
+def test_wrong_usage_is_a_document_for_programs(arguments: list[str]) -> None:
+    result = run(*arguments, "--json")
+    document = json.loads(result.stdout)
+    assert (result.exit_code, document["kind"]) == (2, "InvalidRequestError")
+    assert f"error: {document['error']}\n" in result.stderr
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_command_ends_with_one_document(number: int, code: int) -> None:
+    """A command that is hit while it waits."""
+    program = (
+        "import os, signal\n"
+        "from holdfast.cli.app import cli, main\n"
+        "from holdfast.cli.arguments import reports\n"
+        "def wait(out):\n"
+        f"    os.kill(os.getpid(), {int(number)})\n"
+        "    signal.pause()\n"
+        "cli.command('wait')(reports(wait))\n"
+        "main()"
+    )
+    for arguments in (["wait", "--json"], ["wait"]):
+        command = [sys.executable, "-c", program, *arguments]
+        found = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        assert (found.returncode, "Traceback" in found.stderr) == (code, False)
+        if "--json" in arguments:
+            assert json.loads(found.stdout)["kind"] == "Interrupted"
+        else:
+            assert found.stdout == ""
 
 
 def test_help_needs_nothing_heavy() -> None:
@@ -142,6 +190,57 @@ def test_a_closed_pipe_is_no_error(tmp_path: Path) -> None:
         process.stdout = None
         _, said = process.communicate(timeout=60)
         assert said == ""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_a_stdout_that_cannot_be_written_is_said_in_a_sentence(tmp_path: Path) -> None:
+    commit_table(str(tmp_path))
+    command = [sys.executable, "-m", "holdfast.cli", "read", str(tmp_path)]
+    for more in ([], ["--json"]):
+        with open("/dev/full", "w") as full:
+            found = subprocess.run([*command, *more], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        assert (found.returncode, found.stderr) == (1, "error: stdout cannot be written: No space left on device\n")
+    closed = subprocess.run(["sh", "-c", '"$@" >&-', "sh", *command], capture_output=True, text=True, check=False)
+    assert (closed.returncode, closed.stderr) == (0, "")
+
+
+def test_what_the_locale_cannot_write_is_spelled_out(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("né,東\n")
+    command = [sys.executable, "-m", "holdfast.cli", "read", str(tmp_path)]
+    environ = {**os.environ, "PYTHONIOENCODING": "latin-1", "LC_ALL": "C", "PYTHONUTF8": "0"}
+    found = subprocess.run(command, env=environ, capture_output=True, check=True)
+    assert found.stdout.decode("latin-1").splitlines()[1].split() == ["né", "\\u6771"]
+    found = subprocess.run([*command, "--json"], env=environ, capture_output=True, check=True)
+    assert json.loads(found.stdout.decode("ascii"))["rows"] == [{"_c0": "né", "_c1": "東"}]
+
+
+@pytest.mark.parametrize(
+    ("said", "sentence"),
+    [
+        (
+            "[X] Traceback (most recent call last):\nModuleNotFoundError: No module named 'pyarrow.lib'",
+            "Spark's workers run a Python without pyarrow: set PYSPARK_PYTHON",
+        ),
+        (
+            "[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.12 than that in driver: 3.11, PySpark",
+            "another version of Python than this command: set PYSPARK_PYTHON",
+        ),
+        ('java.io.IOException: Cannot run program "/opt/python3": error=2', "find no Python where they look for it"),
+        (
+            "An error occurred while calling o45.save.\n: org.x.SomeException: the sentence\n\tat a.b",
+            "nothing was written: org.x.SomeException: the sentence",
+        ),
+        (
+            "[X] Failed: Traceback (most recent call last):\n  File x\n    y\nValueError: the last line\n SQLSTATE: 1",
+            "nothing was written: ValueError: the last line",
+        ),
+    ],
+)
+def test_pages_of_spark_become_a_sentence(said: str, sentence: str) -> None:
+    foreign = type("SomeSparkError", (Exception,), {"__module__": "pyspark.errors"})
+    found = as_holdfast_error(foreign(said))
+    assert sentence in str(found)
+    assert "\n" not in str(found)
 
 
 def test_debug_shows_the_traceback(tmp_path: Path) -> None:

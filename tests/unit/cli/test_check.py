@@ -25,7 +25,7 @@ def test_a_committer_that_breaks_is_told_as_a_story_with_exit_code_1() -> None:
     result = run("check", *_BROKEN)
     assert result.exit_code == 1
     assert "file-v2/asking breaks C4 hidden" in result.stdout
-    assert re.search(r"^ asking +not all|^ asking +\d+", result.stdout, re.MULTILINE)
+    assert re.search(r"^asking +not all|^asking +\d+", result.stdout, re.MULTILINE)
     assert "1. driver starts job" in result.stdout
     assert "Broken: C4 hidden" in result.stdout
     assert "This is declared: files appear with each task commit" in result.stdout
@@ -102,7 +102,7 @@ def test_the_list_names_everything() -> None:
     assert [one["name"] for one in document["properties"]] == list(PROPERTIES)
     assert [one["name"] for one in document["committers"]] == list(CHECKED)
     for name in (*ALL_SCENES, *PROPERTIES, *CHECKED):
-        assert f" {name} " in result.stdout
+        assert f"\n{name} " in result.stdout
 
 
 def test_what_the_code_under_test_warns_of_is_not_shown(caplog: pytest.LogCaptureFixture) -> None:

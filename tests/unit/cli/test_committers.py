@@ -10,23 +10,27 @@ import pytest
 from holdfast.commit import COMMITTERS
 from holdfast.commit.guarantees import GUARANTEES
 from holdfast.testing.moto import MotoServer
-from tests.unit.cli.destinations import run
+from tests.unit.cli.destinations import on_screen, run
 
 
 @pytest.mark.parametrize("columns", [80, 100, 200])
-def test_the_table_fits_the_screen_and_has_every_row_and_committer(
-    columns: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", str(columns))
-    result = run("committers")
-    assert result.exit_code == 0
-    assert max(map(len, result.stdout.splitlines())) <= columns
+def test_the_table_fits_the_screen_and_has_every_row_and_committer(columns: int) -> None:
+    shown = on_screen("committers", columns=columns)
+    assert max(map(len, shown.splitlines())) <= columns
     for row in GUARANTEES:
-        assert row.title in result.stdout
+        assert row.title in shown
     for name in COMMITTERS:
-        assert name in result.stdout
-    assert result.stdout.count("C10 repeatable") == (2 if columns < 100 else 1)
-    assert "two_phase (default)" in result.stdout
+        assert name in shown
+    assert shown.count("C10 repeatable") == (2 if columns < 100 else 1)
+    assert "two_phase (default)" in shown
+
+
+def test_without_a_screen_every_row_is_one_line() -> None:
+    lines = run("committers").stdout.splitlines()
+    heads = [line for line in lines if line.startswith("guarantee")]
+    assert len(heads) == 1
+    assert "two_phase" in heads[0]
+    assert sum(line.startswith("C10 repeatable") for line in lines) == 1
 
 
 def test_marks_are_explained() -> None:

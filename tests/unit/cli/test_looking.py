@@ -11,7 +11,7 @@ import pytest
 from holdfast.commit import TWO_PHASE, SaveMode, StreamBatch, open_context
 from holdfast.commit.stream_jobs import join_batch, plan_batch
 from holdfast.testing.moto import MotoServer
-from tests.unit.cli.destinations import commit_table, run, start_table
+from tests.unit.cli.destinations import commit_table, on_screen, run, start_table
 
 
 @pytest.fixture
@@ -96,7 +96,9 @@ def test_read_shows_wide_rows_line_by_line(tmp_path: Path) -> None:
     import pyarrow.parquet
 
     pyarrow.parquet.write_table(pa.table({f"c{n}": [n] for n in range(12)}), tmp_path / "wide.parquet")
-    assert "row 1: c0=0  c1=1" in run("read", str(tmp_path)).stdout
+    assert "row 1: c0=0  c1=1" in on_screen("read", str(tmp_path))
+    names, values, _ = run("read", str(tmp_path)).stdout.splitlines()
+    assert (names.split()[-1], values.split()[-1]) == ("c11", "11")
 
 
 # --- wrong urls -------------------------------------------------------------------------------------------------------
@@ -107,7 +109,7 @@ def test_a_mistyped_url_is_not_found_in_order(command: str, tmp_path: Path) -> N
     assert result.stderr.startswith("error: there is no")
 
 
-@pytest.mark.parametrize("command", ["read", "verify", "history", "recover"])
+@pytest.mark.parametrize("command", ["verify", "history", "recover"])
 def test_a_file_is_no_destination(command: str, tmp_path: Path) -> None:
     (tmp_path / "flights.csv").write_text("a\n1\n")
     result = run(command, str(tmp_path / "flights.csv"))
@@ -188,8 +190,19 @@ def test_history_shows_the_newest(url: str) -> None:
 def test_a_table_fits_a_screen_of_80_columns(url: str) -> None:
     commit_table(url)
     for command in ("history", "show", "read", "verify"):
-        lines = run(command, url).stdout.splitlines()
+        lines = on_screen(command, url).splitlines()
         assert max(map(len, lines)) <= 80 or command == "verify"
+
+
+def test_a_line_of_history_can_be_searched_for(url: str) -> None:
+    """`holdfast history URL | grep <id>`."""
+    jobs = [commit_table(url).job for _ in range(3)]
+    for name in ("COLUMNS", "40"), ("COLUMNS", "80"):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv(*name)
+            lines = run("history", url).stdout.splitlines()
+        assert [next(job for job in jobs if job in line) for line in lines[1:]] == jobs
+    assert "\x1b" not in "".join(lines)
 
 
 # --- show -------------------------------------------------------------------------------------------------------------

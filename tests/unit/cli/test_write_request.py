@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.cli.write import _format_of, _option
+from holdfast.cli.arguments import parse_options
+from holdfast.cli.write import _format_of
 from holdfast.errors import InvalidRequestError
 from tests.unit.cli.destinations import run
 
@@ -21,6 +22,7 @@ from tests.unit.cli.destinations import run
         (["flights.csv", "out", "--format", "parkett"], "no such file format"),
         (["flights.csv", "out", "--committer", "magik"], "unknown committer"),
         (["flights.csv", "out", "--option", "maxRecordPerFile=1"], "did you mean maxRecordsPerFile"),
+        (["flights.csv", "out", "--option", "hedaer=true"], "header is one of csv files"),
         (["flights.csv", "out", "--committer", "direct"], "direct runs only with allow_unsafe"),
         (["flights.csv", "s3://bucket/t", "--committer", "manifest"], "manifest needs atomic file rename"),
         (
@@ -57,6 +59,6 @@ def test_the_extension_tells_the_format(path: str, expected: str) -> None:
 
 
 def test_options_may_hold_equals_signs() -> None:
-    assert _option("delimiter==") == ("delimiter", "=")
+    assert parse_options(["delimiter=="], reserved={}) == {"delimiter": "="}
     with pytest.raises(InvalidRequestError):
-        _option("=x")
+        parse_options(["=x"], reserved={})

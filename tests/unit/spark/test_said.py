@@ -160,9 +160,9 @@ def test_a_format_option_under_two_spellings(data: st.DataObject, name: str) -> 
     key = data.draw(st.sampled_from(sorted(FORMATS[name].parsers)))
     upper = key.upper()
     with pytest.raises(InvalidRequestError, match=TWICE):
-        Given({key: "1", upper: "2"}, _READ_KEYS)
-    assert Given({key: "1", upper: "1"}, _READ_KEYS).rest == {key: "1"}
-    assert Given({key: "True", upper: "true"}, _READ_KEYS).rest == {key: "True"}
+        Given({key: "1", upper: "2"}, ())
+    assert Given({key: "1", upper: "1"}, ()).rest == {key: "1"}
+    assert Given({key: "True", upper: "true"}, ()).rest == {key: "True"}
 
 
 def test_every_option_has_a_sample() -> None:

@@ -1,0 +1,145 @@
+"""What a url names that is read: a destination, a file, or everything that a pattern matches."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from holdfast.cli.presence import require_anything
+from holdfast.commit import CommitContext, Snapshot, VisibleFile, read_snapshot
+from holdfast.commit.context import Place
+from holdfast.commit.layout import HOME
+from holdfast.errors import InvalidRequestError, NotFoundError
+from holdfast.stores.base import iter_objects
+
+__all__ = ["Source", "find_source"]
+
+_SPECIAL = re.compile(r"[*?\[{]")
+
+
+@dataclass(frozen=True)
+class Source:
+    """Files that are read as one table.
+
+    Attributes:
+        ctx: the directory that the files' paths, and the partitions in them, are relative to.
+        snapshot: the files, and what is kept about the table.
+    """
+
+    ctx: CommitContext
+    snapshot: Snapshot
+
+
+def find_source(ctx: CommitContext) -> Source:
+    """What is at the url of `ctx`: what its name says if that is there, else what it matches as a pattern.
+
+    Guarantee: of the directory that the pattern starts from, whole jobs only.
+
+    Raises:
+        NotFoundError: nothing is there, or nothing matches.
+        InvalidRequestError: a pattern that cannot be, or one that reaches into other destinations.
+    """
+    snapshot = read_snapshot(ctx)
+    if snapshot.files or snapshot.head:
+        return Source(ctx, snapshot)
+    own = ctx.prefix.rstrip("/")
+    if own:
+        try:
+            size_bytes = ctx.store.head(own).size_bytes
+        except NotFoundError:
+            pass
+        else:
+            parent, _, name = own.rpartition("/")
+            return Source(_at(ctx, parent), replace(snapshot, files=(VisibleFile(name, size_bytes),)))
+    if _SPECIAL.search(own):
+        return _match(ctx, own)
+    require_anything(ctx)
+    return Source(ctx, snapshot)
+
+
+def _at(ctx: CommitContext, prefix: str) -> CommitContext:
+    """The same store at a directory above."""
+    root = ctx.url.removesuffix(ctx.prefix.rstrip("/")).rstrip("/")
+    if ctx.url.startswith("file://"):
+        root = "file://"
+    return ctx.at(Place(store=ctx.store, prefix=f"{prefix}/" if prefix else "", url=f"{root}/{prefix}"))
+
+
+def _match(ctx: CommitContext, path: str) -> Source:
+    words = path.split("/")
+    fixed = next(index for index, word in enumerate(words) if _SPECIAL.search(word))
+    pattern = [_expression(word) for word in words[fixed:]]
+    base = _at(ctx, "/".join(words[:fixed]))
+    snapshot = read_snapshot(base)
+    files = tuple(file for file in snapshot.files if _matches(file.path, pattern))
+    if not files:
+        raise NotFoundError(
+            "nothing matches the pattern: check it, and keep it in quotes so that no shell expands it", url=ctx.url
+        )
+    if not snapshot.head:
+        _refuse_inner_destinations(base, files)
+    return Source(base, replace(snapshot, files=files))
+
+
+def _matches(path: str, pattern: Sequence[re.Pattern[str]]) -> bool:
+    """Whether the pattern is that of the file, or of a directory that it is in."""
+    words = path.split("/")
+    return len(words) >= len(pattern) and all(
+        one.fullmatch(word) for one, word in zip(pattern, words[: len(pattern)], strict=True)
+    )
+
+
+def _refuse_inner_destinations(base: CommitContext, files: Sequence[VisibleFile]) -> None:
+    """A destination has a log of its own, which says what of it counts; here nobody would ask it."""
+    inner = {
+        key.partition(f"/{HOME}log/")[0]
+        for key in (info.key[len(base.prefix) :] for info in iter_objects(base.store, base.prefix))
+        if f"/{HOME}log/" in key
+    }
+    for root in sorted(inner):
+        if any(file.path.startswith(f"{root}/") for file in files):
+            raise InvalidRequestError(
+                "the pattern reaches into a destination with a log of its own: read each on its own",
+                url=f"{base.url.rstrip('/')}/{root}",
+            )
+
+
+def _expression(word: str) -> re.Pattern[str]:
+    """One name of a path with ``*``, ``?``, ``[a-c]``, ``[!a]`` and ``{a,b}``, as Hadoop's patterns have them."""
+    parts: list[str] = []
+    depth = 0
+    index = 0
+    while index < len(word):
+        letter = word[index]
+        index += 1
+        if letter == "*":
+            parts.append(".*")
+        elif letter == "?":
+            parts.append(".")
+        elif letter == "\\" and index < len(word):
+            parts.append(re.escape(word[index]))
+            index += 1
+        elif letter == "[":
+            end = word.find("]", index + 1)
+            if end < 0:
+                raise InvalidRequestError("a [ of the pattern is not closed: write [abc], or \\[ for itself", name=word)
+            inside = word[index:end].replace("\\", "\\\\").replace("[", "\\[")
+            parts.append(f"[{'^' + inside[1:] if inside[0] in '!^' else inside}]")
+            index = end + 1
+        elif letter == "{":
+            depth += 1
+            parts.append("(?:")
+        elif letter == "}" and depth:
+            depth -= 1
+            parts.append(")")
+        elif letter == "," and depth:
+            parts.append("|")
+        else:
+            parts.append(re.escape(letter))
+    if depth:
+        raise InvalidRequestError("a { of the pattern is not closed: write {a,b}, or \\{ for itself", name=word)
+    try:
+        return re.compile("".join(parts), re.DOTALL)
+    except re.error as error:
+        raise InvalidRequestError("a range in the pattern cannot be: write [a-z]", name=word) from error

@@ -1,0 +1,293 @@
+"""`read`: files, patterns, options and schemas, and cells that would like to steer the terminal."""
+
+from __future__ import annotations
+
+import datetime
+import gzip
+import io
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from holdfast.commit import TWO_PHASE, SaveMode, open_context
+from holdfast.formats.spark_schema import spark_schema_json
+from holdfast.testing.moto import MotoServer
+from tests.unit.cli.destinations import commit_table, on_screen, run, start_table
+
+
+def read(*arguments: str) -> list[dict[str, object]]:
+    result = run("read", *arguments, "--json")
+    assert result.exit_code == 0, result.output
+    rows: list[dict[str, object]] = json.loads(result.stdout)["rows"]
+    return rows
+
+
+def refusal(*arguments: str) -> str:
+    result = run("read", *arguments)
+    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+    return result.stderr
+
+
+def commit_files(url: str, files: Mapping[str, bytes], table: Mapping[str, object]) -> None:
+    """A job with these files by extension, which leaves such a table in the log."""
+    kept = {"format_options": {}, "partition_by": [], "time_zone": "", **table}
+    ctx = replace(open_context(url), contract=lambda ctx, job, known: kept)
+    job = TWO_PHASE.start_job(ctx, SaveMode.APPEND)
+    assert job is not None
+    with TWO_PHASE.start_task(ctx, job, 0) as attempt:
+        for extension, data in files.items():
+            attempt.open(attempt.file_name(extension)).write(data)
+        commit = attempt.commit()
+    assert TWO_PHASE.commit_job(ctx, job, [commit], 1).committed
+    ctx.close()
+
+
+def parquet(columns: Mapping[str, object]) -> bytes:
+    data = io.BytesIO()
+    pyarrow.parquet.write_table(pa.table(dict(columns)), data)
+    return data.getvalue()
+
+
+# --- columns and types ------------------------------------------------------------------------------------------------
+def test_columns_are_those_that_the_log_keeps_not_those_of_the_first_file(tmp_path: Path) -> None:
+    """A narrow append hides no column of older data, nor does a wide one lose its own."""
+    schema = pa.schema([("id", pa.int64()), ("name", pa.string()), ("at", pa.timestamp("us", "UTC"))])
+    at = datetime.datetime(2020, 1, 2, tzinfo=datetime.timezone.utc)
+    wide = {"name": pa.array(["a"]), "at": pa.array([at], schema.field("at").type), "id": pa.array([1], pa.int32())}
+    kept = {"format": "parquet", "schema": spark_schema_json(schema), "partition_by": []}
+    url = str(tmp_path / "t")
+    commit_files(url, {".parquet": parquet({"id": pa.array([2], pa.int64())})}, kept)
+    commit_files(url, {".parquet": parquet(wide)}, kept)
+    document = json.loads(run("read", url, "--json").stdout)
+    assert document["columns"] == [
+        {"name": "id", "type": "int64"},
+        {"name": "name", "type": "string"},
+        {"name": "at", "type": "timestamp[us, tz=UTC]"},
+    ]
+    assert sorted(document["rows"], key=lambda row: row["id"]) == [
+        {"id": 1, "name": "a", "at": "2020-01-02T00:00:00+00:00"},
+        {"id": 2, "name": None, "at": None},
+    ]
+
+
+def test_a_table_without_a_file_shows_the_columns_that_are_kept(tmp_path: Path) -> None:
+    kept = {"format": "parquet", "schema": spark_schema_json(pa.schema([("id", pa.int64())]))}
+    commit_files(str(tmp_path), {}, kept)
+    document = json.loads(run("read", str(tmp_path), "--json").stdout)
+    assert (document["columns"], document["rows"]) == ([{"name": "id", "type": "int64"}], [])
+
+
+def test_options_that_the_log_keeps_hold_also_without_being_given(tmp_path: Path) -> None:
+    schema = spark_schema_json(pa.schema([("a", pa.string()), ("b", pa.int32())]))
+    kept = {"format": "csv", "schema": schema, "format_options": {"sep": ";", "header": "true"}}
+    commit_files(str(tmp_path), {".csv": b"a;b\nx;1\n"}, kept)
+    assert read(str(tmp_path)) == [{"a": "x", "b": 1}]
+
+
+# --- options and schemas ----------------------------------------------------------------------------------------------
+def test_options_of_the_format(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("id;name\n7;a,b\n")
+    assert read(str(tmp_path), "--option", "header=true", "--option", "sep=;") == [{"id": 7, "name": "a,b"}]
+
+
+def test_a_schema_names_and_types_the_columns(tmp_path: Path) -> None:
+    (tmp_path / "m=1").mkdir()
+    (tmp_path / "m=1" / "x.csv").write_text("1,a,0.5\n2,b,\n")
+    found = read(str(tmp_path), "--schema", "id long, `the name` string, price decimal(5,2)")
+    assert found == [
+        {"id": 1, "the name": "a", "price": "0.50", "m": 1},
+        {"id": 2, "the name": "b", "price": None, "m": 1},
+    ]
+    assert read(str(tmp_path), "--schema", "id string, b string, c string, m string", "-n", "1") == [
+        {"id": "1", "b": "a", "c": "0.5", "m": "1"}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--option", "hedaer=true"], "unknown option: did you mean header"),
+        (["--option", "header=ture"], "write true or false"),
+        (["--option", "header"], "an option is written as key=value"),
+        (["--option", "sep=;", "--option", "SEP=,"], "given twice with different values"),
+        (["--option", "columns=a"], "give --columns"),
+        (["--option", "path=x"], "give URL"),
+        (["--option", "secretKey=geheim"], "credentials do not belong on a command line"),
+        (["--option", "xyzzy=1"], "unknown option: use one of the "),
+        (["--schema", "id lnog"], "no such type: did you mean long"),
+        (["--schema", "id"], "the schema does not parse"),
+        (["--format", "cvs"], "did you mean csv"),
+        (["--where", "nmae=1", "--option", "header=true"], "did you mean name"),
+    ],
+)
+def test_a_wrong_option_is_refused_with_the_nearest(tmp_path: Path, arguments: list[str], sentence: str) -> None:
+    (tmp_path / "x.csv").write_text("id,name\n7,a\n")
+    said = refusal(str(tmp_path), *arguments)
+    assert sentence in said
+    assert len(said) < 200, "nobody wants to read every name that there is"
+    assert "geheim" not in said
+
+
+# --- what a url names -------------------------------------------------------------------------------------------------
+def test_one_file(tmp_path: Path) -> None:
+    (tmp_path / "x.csv.gz").write_bytes(gzip.compress(b"id,name\n7,a\n"))
+    (tmp_path / "x.parquet").write_bytes(parquet({"id": pa.array([8])}))
+    assert read(str(tmp_path / "x.csv.gz"), "--option", "header=true") == [{"id": 7, "name": "a"}]
+    document = json.loads(run("read", f"file://{tmp_path}/x.parquet", "--json").stdout)
+    assert (document["rows"], document["files"]) == ([{"id": 8}], 1)
+    assert document["url"] == f"file://{tmp_path}/x.parquet"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "carriers"),
+    [
+        ("month=1*/", ["UA", "[B6]", "DL"]),
+        ("month=1*", ["UA", "[B6]", "DL"]),
+        ("month=?", ["UA", "[B6]"]),
+        ("month=[!1]*", None),
+        ("month=1[0-9]/*.parquet", ["DL"]),
+        ("{month=12,year=1}", ["DL"]),
+        ("*/*.csv", None),
+        ("mon\\th=1?", ["DL"]),
+    ],
+)
+def test_a_pattern_over_a_destination(tmp_path: Path, pattern: str, carriers: list[str] | None) -> None:
+    """Also a pattern shows whole jobs only, with the columns that directories hold."""
+    url = str(tmp_path / "flights")
+    commit_table(url)
+    ctx = open_context(url)
+    start_table(ctx)
+    if carriers is None:
+        assert "nothing matches the pattern" in refusal(f"{url}/{pattern}")
+    else:
+        rows = read(f"{url}/{pattern}")
+        assert [row["carrier"] for row in rows] == carriers
+        assert {row["month"] for row in rows} <= {1, 12}
+
+
+def test_a_pattern_over_files_of_others(tmp_path: Path) -> None:
+    for name in ("a.csv", "b.csv", "c.txt", "_d.csv"):
+        (tmp_path / name).write_text(f"{name}\n")
+    assert read(f"{tmp_path}/*.csv") == [{"_c0": "a.csv"}, {"_c0": "b.csv"}]
+
+
+def test_letters_of_patterns_in_a_name_are_that_name(tmp_path: Path) -> None:
+    (tmp_path / "a[1]").mkdir()
+    (tmp_path / "a[1]" / "x.csv").write_text("literal\n")
+    (tmp_path / "a1").mkdir()
+    (tmp_path / "a1" / "x.csv").write_text("pattern\n")
+    assert read(f"{tmp_path}/a[1]") == [{"_c0": "literal"}]
+    assert read(f"{tmp_path}/a[1]/x.csv") == [{"_c0": "literal"}]
+
+
+def test_a_pattern_does_not_go_round_the_log_of_a_destination(tmp_path: Path) -> None:
+    commit_table(str(tmp_path / "flights"))
+    said = refusal(f"{tmp_path}/*/month=1")
+    assert "another destination lies inside this one" in said
+    assert f"{tmp_path}/flights" in said
+
+
+@pytest.mark.parametrize(
+    ("pattern", "sentence"), [("[ab", "is not closed"), ("{a,b", "is not closed"), ("[z-a]", "range")]
+)
+def test_a_pattern_that_cannot_be(tmp_path: Path, pattern: str, sentence: str) -> None:
+    assert sentence in refusal(f"{tmp_path}/{pattern}")
+
+
+def test_a_pattern_that_a_shell_has_expanded(tmp_path: Path) -> None:
+    result = run("read", "a.csv", "b.csv")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "put a pattern in quotes" in result.stderr
+
+
+def test_files_and_patterns_on_s3(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "a")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "b")
+    with MotoServer() as server:
+        server.create_bucket("there")
+        where = ("--endpoint-url", server.endpoint_url, "--region", "us-east-1", "--option", "header=true")
+        import boto3
+
+        s3 = boto3.client("s3", endpoint_url=server.endpoint_url, region_name="us-east-1")
+        s3.put_object(Bucket="there", Key="x.csv.gz", Body=gzip.compress(b"id\n1\n"))
+        for month in (1, 2, 11):
+            s3.put_object(Bucket="there", Key=f"t/month={month}/x.csv", Body=f"id\n{month}\n".encode())
+        assert read("s3://there/x.csv.gz", *where) == [{"id": 1}]
+        assert read("s3://there/t/month=1*/", *where) == [{"id": 1, "month": 1}, {"id": 11, "month": 11}]
+        assert read("s3://there/*.gz", *where) == [{"id": 1}]
+
+
+# --- cells ------------------------------------------------------------------------------------------------------------
+EVIL = "\x1b]0;title\x07\x1b[2J\r\n\t\x9b31m\u202eabc\u2028"
+
+
+def test_nothing_in_the_data_steers_the_terminal(tmp_path: Path) -> None:
+    table = {f"na\x1b[1mme\n{EVIL[:4]}": pa.array([EVIL]), "nested": pa.array([[EVIL]])}
+    (tmp_path / "x.parquet").write_bytes(parquet(table))
+    piped, screen = run("read", str(tmp_path)).stdout, on_screen("read", str(tmp_path), columns=200)
+    wide = on_screen("read", str(tmp_path), columns=12)  # no room for a table
+    for shown in (piped, screen, wide, run("read", str(tmp_path), "--where", "nmae=1").stderr):
+        assert not {
+            letter for letter in shown if letter < " " or "\x7f" <= letter <= "\x9f" or letter in "\u202e\u2028"
+        } - {"\n"}
+    assert "\\x1b[2J\\r\\n\\t\\x9b31m\\u202eabc\\u2028" in piped
+    assert len(piped.splitlines()) == 3
+    document = run("read", str(tmp_path), "--json").stdout
+    assert "\x9b" not in document
+    assert json.loads(document)["rows"][0]["nested"] == [EVIL]
+
+
+def test_cells_of_every_kind(tmp_path: Path) -> None:
+    late = 253_402_300_800_000_000  # the first instant of the year 10000, which Python has not
+    columns = {
+        "bytes": pa.array([b"\x00\xff"], pa.binary()),
+        "late": pa.array([late], pa.int64()).cast(pa.timestamp("us", "UTC")),
+        "nan": pa.array([float("nan")]),
+        "map": pa.array([[("k", {"x": None})]], pa.map_(pa.string(), pa.struct([("x", pa.int32())]))),
+        "long": pa.array(["y" * 5000]),
+    }
+    (tmp_path / "x.parquet").write_bytes(parquet(columns))
+    (row,) = read(str(tmp_path))
+    assert (row["bytes"], row["nan"], row["map"]) == ("AP8=", "nan", [["k", {"x": None}]])
+    assert str(row["late"]).startswith("10000-01-01")
+    names, values, _ = run("read", str(tmp_path)).stdout.splitlines()
+    assert values.split()[0] == "00ff"
+    assert values.endswith("y" * 5000)
+    assert len(names) < 300, "a long cell does not push the others away"
+
+
+@pytest.mark.parametrize("limit", ["0", "5"])
+def test_no_rows_and_no_columns(tmp_path: Path, limit: str) -> None:
+    empty = pa.table({"id": pa.array([], pa.int64())})
+    pyarrow.parquet.write_table(empty, tmp_path / "x.parquet")
+    assert run("read", str(tmp_path), "-n", limit).stdout == "id\n0 rows of 1 file\n"
+    (tmp_path / "y").mkdir()
+    pyarrow.parquet.write_table(pa.table({}), tmp_path / "y" / "x.parquet")
+    assert run("read", str(tmp_path / "y"), "-n", limit).stdout == "0 rows of 1 file\n"
+    assert json.loads(run("read", str(tmp_path / "y"), "--json").stdout)["rows"] == []
+
+
+def test_no_rows_wanted_of_many(tmp_path: Path) -> None:
+    commit_table(str(tmp_path))
+    document = json.loads(run("read", str(tmp_path), "-n", "0", "--json").stdout)
+    assert (document["rows"], document["more"]) == ([], True)
+    assert [column["name"] for column in document["columns"]] == ["carrier", "delay", "month"]
+
+
+def test_two_columns_of_one_name(tmp_path: Path) -> None:
+    table = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"])
+    pyarrow.parquet.write_table(table, tmp_path / "x.parquet")
+    assert "several columns have one name" in refusal(str(tmp_path))
+
+
+@pytest.mark.parametrize("condition", ["at=2020-01-01 10:00:00", "at = 2020-01-01T11:00:00+01:00", "at>2020-01-01"])
+def test_a_condition_on_an_instant_is_in_utc_unless_it_names_a_zone(tmp_path: Path, condition: str) -> None:
+    at = pa.array(["2020-01-01 10:00:00"]).cast(pa.timestamp("us")).cast(pa.timestamp("us", "UTC"))
+    (tmp_path / "x.parquet").write_bytes(parquet({"at": at, "l": pa.array([[1]])}))
+    assert len(read(str(tmp_path), "--where", condition)) == 1
+    assert "does not fit the column's type" in refusal(str(tmp_path), "--where", "l=1")
