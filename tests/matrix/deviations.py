@@ -169,7 +169,8 @@ def _told(outcome: Outcome) -> str:
 # --- what readers make of a value -------------------------------------------------------------------------------------
 def _number(text: str) -> str:
     """Of an interval: its number."""
-    return text.partition(":")[2]
+    word, _, number = text.partition(":")
+    return number if word in ("i", "m", "n", "time") else text
 
 
 def _variant(value: Any) -> Any:
