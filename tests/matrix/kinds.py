@@ -134,6 +134,7 @@ _TEXTS = (
         title="string collate UNICODE_CI",
         type="string collate UNICODE_CI",
         values=_strings(("a", "A", "É"), " collate UNICODE_CI"),
+        key=False,  # Spark's own writers refuse it
     ),
     Kind(
         name="char",
@@ -359,7 +360,7 @@ _OTHERS = (
         key=False,
         partition=False,
     ),
-    Kind(name="void", title="void", type="void", values=(("null", "null"),), key=False, partition=False),
+    Kind(name="void", title="void", type="void", values=(("null", "null"),), nested=False, key=False, partition=False),
     Kind(
         name="udt",
         title="user-defined type",
