@@ -360,7 +360,7 @@ _OTHERS = (
         key=False,
         partition=False,
     ),
-    Kind(name="void", title="void", type="void", values=(("null", "null"),), nested=False, key=False, partition=False),
+    Kind(name="void", title="void", type="void", values=(("null", "null"),), key=False, partition=False),
     Kind(
         name="udt",
         title="user-defined type",

@@ -101,6 +101,8 @@ def cast_column(column: Any, field: pa.Field) -> Any:
     try:
         if not pat.is_nested(field.type):
             return column.cast(field.type)
+        if column.offset:  # pyarrow 26 casts a column of nulls below a sliced struct to one of the wrong length
+            column = pa.concat_arrays([column])
         # Arrow will not cast what is nullable into what is not, not even where there is no null.
         return _labelled(column.cast(map_children(field.type, _nullable)), field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:

@@ -257,3 +257,15 @@ def test_fields_of_another_case_are_found_below_null() -> None:
     lower = pa.schema([("x", pa.list_(pa.struct([("a", pa.int64())])))])
     got = conform(pa.record_batch({"x": pairs}), lower)
     assert got["x"].to_pylist() == [[{"a": 1}, {"a": 2}], None]
+
+
+def test_nulls_below_a_sliced_struct_keep_their_length() -> None:
+    """pyarrow 26 casts such a slice to an invalid array."""
+    inner = pa.struct([("v", pa.null())])
+    given = pa.struct([pa.field("s", inner, nullable=False)])
+    batch = pa.record_batch({"c": pa.array([None if row % 2 else {"s": {"v": None}} for row in range(10)], given)})
+    wanted = pa.schema([("c", pa.struct([("s", inner)]))])
+    for start in range(10):
+        got = conform(batch.slice(start, 4), wanted)
+        got.validate(full=True)
+        assert got.to_pylist() == batch.slice(start, 4).to_pylist()
