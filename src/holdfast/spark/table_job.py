@@ -131,13 +131,16 @@ class TableJob:
             for one in after.fields
             if str(one["name"]).lower() in names or (by_position and one["name"] not in partition_by)
         ]
-        written = replace(after, fields=fields)
+        job = self.with_files(replace(after, fields=fields))
+        _settings(job.options, zone).check_schema(job.columns)
+        return job
+
+    def with_files(self, written: TableRecord) -> TableJob:
+        """The request for files that look like `written`, whatever the destination's table is by now."""
         schema = _parse_datatype_json_string(written.schema_json)
         assert isinstance(schema, StructType), "a table's schema is a struct"
-        options = replace(self.options, partition_by=after.partition_by)
-        columns = described_schema(schema)
-        _settings(options, zone).check_schema(columns)
-        return replace(self, options=options, written=written, columns=columns)
+        options = replace(self.options, partition_by=written.partition_by)
+        return replace(self, options=options, written=written, columns=described_schema(schema))
 
     def contract(
         self, ctx: CommitContext, job: JobRecord, table: Mapping[str, object] | None
