@@ -91,7 +91,7 @@ def find_existing(
     if file_format.name != given.file_format or _folded(directories) != _folded(given.partition_by):
         return record  # the contract says what is there
     _require_values(values, directories, given, schema)
-    return replace(record, fields=_fields(ctx, first, file_format, options, given))
+    return replace(record, fields=_fields(ctx, first, file_format, options, given, directories))
 
 
 def _folded(names: Sequence[str]) -> list[str]:
@@ -121,12 +121,18 @@ def _require_values(
 
 
 def _fields(
-    ctx: CommitContext, first: _File, file_format: FileFormat[Any], options: FormatOptions, given: TableRecord
+    ctx: CommitContext,
+    first: _File,
+    file_format: FileFormat[Any],
+    options: FormatOptions,
+    given: TableRecord,
+    names: Sequence[str],
 ) -> list[Mapping[str, Any]]:
-    """The columns: those of the first file, then the partition columns as the rows have them."""
-    partition_by = set(_folded(given.partition_by))
+    """The columns: those of the first file, then the partition columns: directories' `names`, types of the rows."""
+    partition_by = set(_folded(names))
     mine = [one for one in given.fields if str(one["name"]).lower() not in partition_by]
-    directories = [one for one in given.fields if str(one["name"]).lower() in partition_by]
+    given_fields = fold(given.fields)
+    directories = [{**given_fields[name.lower()], "name": name} for name in names]
     if file_format.name in _SELF_DESCRIBING:
         with _opened(ctx, first) as source:
             found = file_format.read_schema(source, options)
