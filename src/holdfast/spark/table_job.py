@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.types as pat
 from pyspark.sql.types import StructType, _parse_datatype_json_string
 
-from holdfast.commit import CommitContext, JobRecord, SaveMode, TaskAttempt, get_committer
+from holdfast.commit import TWO_PHASE, CommitContext, JobRecord, SaveMode, TaskAttempt, get_committer
 from holdfast.commit.log import LogView, read_state
 from holdfast.commit.write_ids import WRITE_ID
 from holdfast.commit.written import TOKEN
@@ -95,7 +95,7 @@ class TableJob:
 
     @property
     def _keeps_a_log(self) -> bool:
-        return get_committer(self.options.committer).leftovers is None
+        return get_committer(self.options.committer) is TWO_PHASE
 
     def _require_unchanged(self, ctx: CommitContext, table: Mapping[str, object] | None) -> None:
         """A committer without a log cannot tell readers of a change to a table that a log describes."""
