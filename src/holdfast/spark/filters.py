@@ -22,7 +22,15 @@ from pyspark.sql.types import StringType, StructType
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import RowFilter, nearest
 
-__all__ = ["Condition", "conditions_text", "parse_conditions", "require_comparable", "row_filters", "typed_values"]
+__all__ = [
+    "Condition",
+    "conditions_text",
+    "is_in",
+    "parse_conditions",
+    "require_comparable",
+    "row_filters",
+    "typed_values",
+]
 
 _OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = {
     "=": lambda field, value: field == value,
@@ -31,7 +39,7 @@ _OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = {
     "<=": lambda field, value: field <= value,
     ">": lambda field, value: field > value,
     ">=": lambda field, value: field >= value,
-    "in": lambda field, values: field.isin(values),
+    "in": lambda field, values: is_in(field, values),
 }
 
 
@@ -159,6 +167,14 @@ def typed_values(values: Sequence[object], kind: pa.DataType, condition: Conditi
             type=str(kind),
             value=condition.value,
         ) from error
+
+
+def is_in(field: Any, values: pa.Array) -> Any:
+    """Whether a field is one of the values. Arrow looks them up by their bits, in statistics too: a zero has two."""
+    found = field.isin(values)
+    if pat.is_floating(values.type) and 0 in values.to_pylist():
+        return found | (field == pa.scalar(0, values.type))
+    return found
 
 
 def _are_local(texts: Sequence[str]) -> bool:
