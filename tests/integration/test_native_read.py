@@ -142,6 +142,20 @@ def test_a_column_is_no_place_for_corrupt_lines(spark: Any, tmp_path: Path, name
             spark.conf.unset("spark.sql.columnNameOfCorruptRecord")
 
 
+def test_instants_in_text_do_not_depend_on_the_sessions_parser(spark: Any, tmp_path: Path) -> None:
+    url = str(tmp_path / "t")
+    holdfast.write(spark.sql("select timestamp '2026-01-01 00:00:00.123456' as t"), url, file_format="json")
+    micros = holdfast.read(spark, url, reader="python").selectExpr("unix_micros(t)").first()[0]
+    spark.conf.set("spark.sql.legacy.timeParserPolicy", "legacy")
+    try:
+        found = holdfast.read(spark, url)
+        assert not is_native(found) and found.selectExpr("unix_micros(t)").first()[0] == micros
+        with pytest.raises(UnsupportedError, match=r"timeParserPolicy=LEGACY Spark takes microseconds"):
+            holdfast.read(spark, url, reader="native")
+    finally:
+        spark.conf.unset("spark.sql.legacy.timeParserPolicy")
+
+
 def dead_overwrite(frame: Any, url: str, mark: str, there: bool) -> None:
     """The overwrite whose driver dies right after its decision, or right after the decision's mark."""
     nth = 1

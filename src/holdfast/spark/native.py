@@ -34,6 +34,7 @@ __all__ = ["native_frame"]
 _ATTEMPTS = 20
 _FORMATS = ("parquet", "orc", "csv", "json", "text")  # what stock Spark reads without another package
 _SELF_DESCRIBING = ("parquet", "orc")
+_TIME_PARSER = "spark.sql.legacy.timeParserPolicy"
 _NO_COLUMN = "\0corrupt"  # no column is called that
 
 
@@ -92,6 +93,8 @@ def _place(
         return None, f"stock Spark has no {choice.name}"
     if choice.name == "csv" and options.reader == "auto":
         return None, "Spark reads what does not parse in CSV as null without a word"
+    if choice.name in ("csv", "json") and str(spark.conf.get(_TIME_PARSER)).upper() == "LEGACY":
+        return None, f"with {_TIME_PARSER}=LEGACY Spark takes microseconds in text for milliseconds"
     if options.push_filters or options.split_size_bytes != ReadOptions(store=options.store).split_size_bytes:
         return None, "pushFilters and splitSize are options of the Python reader"
     return hadoop_path(spark, ctx, options.store, instant.head)
