@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import itertools
+import math
+import shutil
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -12,9 +15,11 @@ from typing import Any
 import pytest
 
 import holdfast
-from holdfast.commit import TWO_PHASE, SaveMode
+from holdfast.commit import TWO_PHASE, SaveMode, read_snapshot
 from holdfast.commit.log import read_log
+from holdfast.commit.recovery import recover
 from holdfast.errors import InvalidRequestError, NotFoundError, UnsupportedError
+from holdfast.spark import native
 from holdfast.spark.options import parse_write_options
 from holdfast.spark.table_job import TableJob
 from holdfast.stores.faulty import Faulty, SimulatedCrash, crash_at
@@ -93,6 +98,108 @@ def test_a_path_is_a_path(spark: Any, tmp_path: Path, name: str) -> None:
     assert native.schema == python.schema
 
 
+def test_a_frame_that_is_cached_answers_for_itself_alone(spark: Any, tmp_path: Path) -> None:
+    """Spark takes two reads of one path for the same; its own writers tell its cache what they changed."""
+    url = str(tmp_path / "t")
+    holdfast.write(spark.range(3), url)
+    cached = holdfast.read(spark, url).cache()
+    try:
+        assert cached.count() == 3
+        holdfast.write(spark.range(3, 7), url)
+        assert (cached.count(), holdfast.read(spark, url).count()) == (3, 7)
+    finally:
+        cached.unpersist()
+
+
+@pytest.mark.parametrize("damage", [Path.unlink, lambda path: path.write_bytes(b"PAR1 is not all of it")])
+def test_lost_rows_are_an_error_whatever_the_session_says(spark: Any, tmp_path: Path, damage: Any) -> None:
+    url = tmp_path / "t"
+    holdfast.write(spark.range(100).repartition(2), str(url))
+    names = ("spark.sql.files.ignoreMissingFiles", "spark.sql.files.ignoreCorruptFiles")
+    for name in names:
+        spark.conf.set(name, "true")
+    try:
+        found = holdfast.read(spark, str(url))
+        damage(min(url.glob("part-*")))
+        with pytest.raises(Exception, match="FAILED_READ_FILE"):
+            found.count()
+    finally:
+        for name in names:
+            spark.conf.unset(name)
+
+
+@pytest.mark.parametrize("name", ["json", "csv"])
+def test_a_column_is_no_place_for_corrupt_lines(spark: Any, tmp_path: Path, name: str) -> None:
+    """Spark's text readers have a column of that name for themselves, and the session may choose another."""
+    url = str(tmp_path / "t")
+    holdfast.write(spark.sql("select 'x' as _corrupt_record, 'y' as s, 1 as a"), url, file_format=name)
+    for chosen in ("_corrupt_record", "s"):
+        spark.conf.set("spark.sql.columnNameOfCorruptRecord", chosen)
+        try:
+            for reader in READERS:
+                assert rows(holdfast.read(spark, url, reader=reader)) == ["('x', 'y', 1)"]
+        finally:
+            spark.conf.unset("spark.sql.columnNameOfCorruptRecord")
+
+
+def test_instants_in_text_do_not_depend_on_the_sessions_parser(spark: Any, tmp_path: Path) -> None:
+    url = str(tmp_path / "t")
+    holdfast.write(spark.sql("select timestamp '2026-01-01 00:00:00.123456' as t"), url, file_format="json")
+    micros = holdfast.read(spark, url, reader="python").selectExpr("unix_micros(t)").first()[0]
+    spark.conf.set("spark.sql.legacy.timeParserPolicy", "legacy")
+    try:
+        found = holdfast.read(spark, url)
+        assert not is_native(found) and found.selectExpr("unix_micros(t)").first()[0] == micros
+        with pytest.raises(UnsupportedError, match=r"timeParserPolicy=LEGACY Spark takes microseconds"):
+            holdfast.read(spark, url, reader="native")
+    finally:
+        spark.conf.unset("spark.sql.legacy.timeParserPolicy")
+
+
+def dead_overwrite(frame: Any, url: str, mark: str, there: bool) -> None:
+    """The overwrite whose driver dies right after its decision, or right after the decision's mark."""
+    nth = 1
+    while True:
+        home = f"{url}{nth}"
+        shutil.copytree(url, home)
+        dying_overwrite(frame, home, nth)
+        if any(Path(home).glob(f"_holdfast/log/*2.{mark}")) == there:
+            shutil.rmtree(url)
+            Path(home).rename(url)
+            return
+        nth += 1
+
+
+def test_files_that_go_while_spark_is_told_of_them(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The snapshot is taken before a helper finishes an overwrite; Spark gets its names after that."""
+    url = str(tmp_path / "t")
+    holdfast.write(spark.range(2).selectExpr("id", "id as k"), url, partition_by="k")
+    new = spark.range(10, 13).selectExpr("id", "id % 2 as k")
+    dead_overwrite(new, url, "json", there=True)
+
+    def overtaken(ctx: Any) -> Any:
+        found = read_snapshot(ctx)
+        recover(ctx, older_than_s=0)
+        return found
+
+    monkeypatch.setattr(native, "read_snapshot", overtaken)
+    found = holdfast.read(spark, url, reader="native")
+    assert rows(found) == rows(new)
+
+
+def test_nothing_is_there_while_the_first_job_is_not_visible(spark: Any, tmp_path: Path) -> None:
+    url = str(tmp_path / "t")
+    frame = spark.range(2).selectExpr("id", "id as k")
+    for nth in itertools.count(1):
+        if dying_overwrite(frame, f"{url}{nth}", nth):
+            break
+        for reader in READERS:
+            with contextlib.suppress(NotFoundError):
+                assert rows(holdfast.read(spark, f"{url}{nth}", reader=reader)) == rows(frame)
+
+
 CONDITIONS: list[tuple[str, str, object]] = [
     ("f", "=", 1.5),
     ("f", "!=", 1.5),
@@ -105,11 +212,13 @@ CONDITIONS: list[tuple[str, str, object]] = [
     ("s", ">=", "b"),
     ("d", "<", datetime.date(2026, 1, 2)),
     ("t", "=", datetime.datetime(2026, 1, 1, 8, tzinfo=UTC)),
-    ("t", ">", "2026-01-01 07:59:59"),
+    ("t", ">", "2026-01-01 07:59:59Z"),
     ("l", "=", "2026-01-01 00:00:00"),
     ("p", "=", Decimal("1.10")),
     ("b", "=", True),
     ("k", "=", 1),
+    *[("z", operator, zero) for operator in ("=", ">=", "<=") for zero in (0.0, -0.0)],
+    *[("z", "in", [zero]) for zero in (0.0, -0.0)],
 ]
 
 
@@ -126,7 +235,8 @@ def test_columns_and_conditions_mean_the_same(spark: Any, tmp_path: Path) -> Non
         "(4, double('Infinity'), '', date '0001-01-01', timestamp '1969-12-31 23:59:59.5', "
         "timestamp_ntz '9999-12-31 23:59:59', 0.00BD, true, 2) as v(n, f, s, d, t, l, p, b, k)"
     )
-    holdfast.write(frame, url, partition_by="k")
+    zeros = "case n when 1 then -0.0D when 2 then 0.0D when 4 then 7.0D end as z"  # a file each
+    holdfast.write(frame.selectExpr("*", zeros).repartitionByRange(4, "n"), url, partition_by="k")
     for condition in CONDITIONS:
         found = [rows(holdfast.read(spark, url, reader=reader, filters=[condition])) for reader in READERS]
         assert found[0] == found[1], condition
@@ -138,6 +248,13 @@ def test_columns_and_conditions_mean_the_same(spark: Any, tmp_path: Path) -> Non
             holdfast.read(spark, url, reader=reader, columns=["kk"])
         with pytest.raises(InvalidRequestError, match="conditions speak of columns that are read"):
             holdfast.read(spark, url, reader=reader, columns=["s"], filters=[("k", "=", 1)])
+        with pytest.raises(InvalidRequestError, match="not of its column's type"):
+            holdfast.read(spark, url, reader=reader, filters=[("f", "in", [1.5, math.nan])])
+    collated = str(tmp_path / "collated")
+    holdfast.write(spark.sql("select 'A' collate UTF8_LCASE as s"), collated)
+    for reader in READERS:
+        with pytest.raises(InvalidRequestError, match=r"has a collation.*filter the DataFrame"):
+            holdfast.read(spark, collated, reader=reader, filters=[("s", "=", "a")])
 
 
 def test_the_table_keeps_the_zone_of_its_directories(spark: Any, tmp_path: Path) -> None:

@@ -203,3 +203,36 @@ def test_a_write_id_is_an_idempotency_key(spark: Any, tmp_path: Path) -> None:
     finally:
         ctx.close()
     assert_clean(url)
+
+
+TEXTS_OF_OTHERS: list[tuple[str, str, str, dict[str, Any], str]] = [
+    ("json", '{"a":"x"}\n', "select 3L as a", {}, "not of the rows' types"),
+    ("json", '{"s":{"x":[{"y":"z"}]}}\n', "select named_struct('x', array(named_struct('y', 1L))) as s", {}, "types"),
+    ("csv", "a\nx\n", "select 3L as a", {"header": True}, "not of the rows' types"),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "query", "options", "sentence"), TEXTS_OF_OTHERS)
+def test_texts_of_others_have_to_be_of_the_rows_types(
+    spark: Any, tmp_path: Path, name: str, text: str, query: str, options: dict[str, Any], sentence: str
+) -> None:
+    """Else nobody could read the table any more."""
+    (tmp_path / f"theirs.{name}").write_text(text)
+    with pytest.raises(InvalidRequestError, match=sentence):
+        holdfast.write(spark.sql(query), str(tmp_path), file_format=name, **options)
+    assert visible(tmp_path) == [f"theirs.{name}"]
+    assert not (tmp_path / "_holdfast").exists()
+
+
+def test_json_of_others_keeps_its_fields(spark: Any, tmp_path: Path) -> None:
+    """The rows that are added lack some and spell others otherwise; JSON's readers match names exactly."""
+    (tmp_path / "theirs.json").write_text('{"ID":1,"b":"x","s":[{"U":true,"v":2}]}\n')
+    holdfast.write(
+        spark.sql("select 2L as id, array(named_struct('u', false)) as s, 'n' as n"), str(tmp_path), file_format="json"
+    )
+    for reader in READERS:
+        found = holdfast.read(spark, str(tmp_path), reader=reader)
+        assert found.schema.simpleString() == "struct<ID:bigint,s:array<struct<U:boolean,v:bigint>>,n:string,b:string>"
+        assert rows(found) == [(1, [(True, 2)], None, "x"), (2, [(False, None)], "n", None)]
+    stock = spark.read.json(str(tmp_path)).select("ID", "s", "n", "b")
+    assert rows(stock) == [(1, [(True, 2)], None, "x"), (2, [(False, None)], "n", None)]

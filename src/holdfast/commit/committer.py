@@ -103,7 +103,8 @@ class Committer:
         unsafe: why it runs only with ``allow_unsafe``; empty if it does not need that.
         staging: whether it wants `CommitContext.scratch` and `CommitContext.shared`.
         start: from context, name of the committer, mode and details; None if there is nothing to do.
-        leftovers: None for the committer that keeps a log, which `recovery` reads.
+        leftovers: None for the committer that keeps a log, which `recovery` reads, and for those whose dead jobs leave
+            nothing that could be told apart.
         recover_task: take over what an earlier attempt at the job committed for a task; whether there was anything.
     """
 

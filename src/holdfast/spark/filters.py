@@ -17,11 +17,20 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
+from pyspark.sql.types import StringType, StructType
 
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import RowFilter, nearest
 
-__all__ = ["Condition", "conditions_text", "parse_conditions", "row_filters", "typed_values"]
+__all__ = [
+    "Condition",
+    "conditions_text",
+    "is_in",
+    "parse_conditions",
+    "require_comparable",
+    "row_filters",
+    "typed_values",
+]
 
 _OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = {
     "=": lambda field, value: field == value,
@@ -30,7 +39,7 @@ _OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = {
     "<=": lambda field, value: field <= value,
     ">": lambda field, value: field > value,
     ">=": lambda field, value: field >= value,
-    "in": lambda field, values: field.isin(values),
+    "in": lambda field, values: is_in(field, values),
 }
 
 
@@ -94,6 +103,21 @@ def _plain(value: object) -> object:
     )
 
 
+def require_comparable(conditions: Sequence[Condition], schema: StructType) -> None:
+    """Refuse to compare texts byte by byte that Spark compares otherwise.
+
+    Raises:
+        InvalidRequestError: a condition's column has a collation.
+    """
+    collated = {f.name for f in schema if isinstance(f.dataType, StringType) and f.dataType != StringType()}
+    for one in conditions:
+        if one.column in collated:
+            raise InvalidRequestError(
+                "the column has a collation, which conditions of a read do not heed: filter the DataFrame instead",
+                column=one.column,
+            )
+
+
 def row_filters(conditions: Sequence[Condition], schema: pa.Schema) -> list[RowFilter]:
     """The conditions over the columns that are read.
 
@@ -125,13 +149,40 @@ def typed_values(values: Sequence[object], kind: pa.DataType, condition: Conditi
     takes_text = pat.is_string(kind) or pat.is_temporal(kind) or pat.is_decimal(kind)
     wrong = (any(quoted) and not takes_text) or (pat.is_string(kind) and not all(quoted))
     try:
+        wrong = wrong or any(value != value for value in values)  # NaN
         if wrong or None in values or pat.is_nested(kind):
             raise pa.ArrowInvalid("not comparable")
         return pa.array(texts, pa.string()).cast(kind)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        if pat.is_timestamp(kind) and kind.tz is not None and not wrong and _are_local(texts):
+            raise InvalidRequestError(
+                "a condition on a timestamp needs the time zone of its value: write an offset such as "
+                "'2026-01-01 08:00:00Z', or give the datetime a tzinfo",
+                column=condition.column,
+                value=condition.value,
+            ) from error
         raise InvalidRequestError(
             "a condition's value is not of its column's type: write a value of that type",
             column=condition.column,
             type=str(kind),
             value=condition.value,
         ) from error
+
+
+def is_in(field: Any, values: pa.Array) -> Any:
+    """Whether a field is one of the values. Arrow looks them up by their bits, in statistics too: a zero has two."""
+    found = field.isin(values)
+    if pat.is_floating(values.type) and 0 in values.to_pylist():
+        return found | (field == pa.scalar(0, values.type))
+    return found
+
+
+def _are_local(texts: Sequence[str]) -> bool:
+    """Whether some of them are timestamps without a zone."""
+    for text in texts:
+        try:
+            if datetime.datetime.fromisoformat(text).tzinfo is None:
+                return True
+        except ValueError:
+            continue
+    return False

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
 
-from pyspark.errors import AnalysisException
+from py4j.protocol import Py4JError
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.functions import col, isnan, lit
 from pyspark.sql.types import DataType, DoubleType, FloatType, StructType, _parse_datatype_json_string
@@ -21,7 +22,7 @@ from holdfast.commit.layout import iter_visible
 from holdfast.errors import InvalidRequestError, NotFoundError, UnavailableError, UnsupportedError
 from holdfast.formats import get_format, nearest
 from holdfast.spark.file_format import FormatChoice
-from holdfast.spark.filters import Condition, row_filters, typed_values
+from holdfast.spark.filters import Condition, require_comparable, row_filters, typed_values
 from holdfast.spark.hadoop_path import hadoop_path
 from holdfast.spark.options import ReadOptions
 from holdfast.spark.reader import infer_schema
@@ -33,6 +34,8 @@ __all__ = ["native_frame"]
 _ATTEMPTS = 20
 _FORMATS = ("parquet", "orc", "csv", "json", "text")  # what stock Spark reads without another package
 _SELF_DESCRIBING = ("parquet", "orc")
+_TIME_PARSER = "spark.sql.legacy.timeParserPolicy"
+_NO_COLUMN = "\0corrupt"  # no column is called that
 
 
 def native_frame(spark: SparkSession, options: ReadOptions) -> DataFrame | None:
@@ -46,9 +49,12 @@ def native_frame(spark: SparkSession, options: ReadOptions) -> DataFrame | None:
     """
     ctx = options.store.open()
     try:
+        problem: Exception | None = None
         for _ in range(_ATTEMPTS):
             instant = read_instant(ctx)
             snapshot = _nearly(ctx, instant) if instant.is_settled else read_snapshot(ctx)
+            if not snapshot.files and snapshot.table is None:
+                raise NotFoundError("there is nothing to read: check the url", url=ctx.url)
             choice = FormatChoice.of(options, snapshot)
             path, refusal = _place(spark, ctx, options, choice, instant)
             if path is None:
@@ -56,24 +62,26 @@ def native_frame(spark: SparkSession, options: ReadOptions) -> DataFrame | None:
                     raise UnsupportedError(f"Spark's own reader cannot do this: {refusal}", url=ctx.url)
                 return None
             paths = [path] if instant.is_settled else [f"{path}/{file.path}" for file in snapshot.files]
-            frame = _load(spark, options, snapshot, choice, path, paths)
+            try:
+                frame = _load(spark, options, snapshot, choice, path, paths, ctx.ids.token())
+            except (PySparkException, Py4JError, NotFoundError) as error:
+                problem = error
+                if instant.is_settled and read_instant(ctx) == instant:
+                    raise
+                continue  # most likely files went that a job replaced meanwhile
             if not instant.is_settled or read_instant(ctx) == instant:
                 return _narrowed(frame, options, _order(snapshot, frame))
-        raise UnavailableError("jobs are decided faster than the destination is listed: read again", url=ctx.url)
+        raise problem or UnavailableError(
+            "jobs are decided faster than the destination is listed: read again", url=ctx.url
+        )
     finally:
         ctx.close()
 
 
 def _nearly(ctx: CommitContext, instant: Instant) -> Snapshot:
-    """The snapshot with its first file alone, which tells the format: the listing is Spark's work.
-
-    Raises:
-        NotFoundError: nothing is there.
-    """
+    """The snapshot with its first file alone, which tells the format: the listing is Spark's work."""
     found = (VisibleFile(path, info.size_bytes) for path, info in iter_visible(ctx.store, ctx.prefix))
     first = next(found, None)
-    if first is None and instant.table is None:
-        raise NotFoundError("there is nothing to read: check the url", url=ctx.url)
     return Snapshot(head=instant.head, files=() if first is None else (first,), table=instant.table)
 
 
@@ -85,6 +93,8 @@ def _place(
         return None, f"stock Spark has no {choice.name}"
     if choice.name == "csv" and options.reader == "auto":
         return None, "Spark reads what does not parse in CSV as null without a word"
+    if choice.name in ("csv", "json") and str(spark.conf.get(_TIME_PARSER)).upper() == "LEGACY":
+        return None, f"with {_TIME_PARSER}=LEGACY Spark takes microseconds in text for milliseconds"
     if options.push_filters or options.split_size_bytes != ReadOptions(store=options.store).split_size_bytes:
         return None, "pushFilters and splitSize are options of the Python reader"
     return hadoop_path(spark, ctx, options.store, instant.head)
@@ -98,8 +108,9 @@ def _load(
     choice: FormatChoice,
     path: str,
     paths: Sequence[str],
+    token: str,
 ) -> DataFrame:
-    reader = spark.read.format(choice.name).options(**_spark_options(snapshot, choice, options))
+    reader = spark.read.format(choice.name).options(**_spark_options(snapshot, choice, options, token))
     schema = _schema(options, snapshot, choice)
     if schema is not None:
         reader = reader.schema(schema)
@@ -120,10 +131,20 @@ def _schema(options: ReadOptions, snapshot: Snapshot, choice: FormatChoice) -> S
     return None if choice.name in _SELF_DESCRIBING else infer_schema(replace(options, columns=None, conditions=()))
 
 
-def _spark_options(snapshot: Snapshot, choice: FormatChoice, options: ReadOptions) -> dict[str, str]:
-    """Options for Spark's reader, so that it reads what the Python reader reads."""
+def _spark_options(snapshot: Snapshot, choice: FormatChoice, options: ReadOptions, token: str) -> dict[str, str]:
+    """Options for Spark's reader, so that it reads what the Python reader reads.
+
+    Args:
+        token: no other read has the same.
+    """
     given = dict(choice.option_strings)
     given["__globPaths__"] = "false"  # a path is a path, whatever characters it holds
+    # Whatever the session says: rows that are not there any more, or cannot be read, are an error.
+    given |= {"ignoreMissingFiles": "false", "ignoreCorruptFiles": "false"}
+    # Spark takes two reads of one path for the same and answers the second one from what it cached for the first.
+    given["holdfastRead"] = token
+    if choice.name in ("json", "csv"):
+        given["columnNameOfCorruptRecord"] = _NO_COLUMN  # else Spark puts nothing, or the whole line, into one of ours
     if choice.name == "json" or (choice.name == "csv" and snapshot.table is None):
         given["mode"] = "FAILFAST"  # else what does not parse is null without a word; but CSV may grow by columns
     zone = decode_table(snapshot.table).time_zone if snapshot.table is not None else ""
@@ -159,6 +180,7 @@ def _narrowed(frame: DataFrame, options: ReadOptions, names: Sequence[str]) -> D
     if not options.conditions:
         return chosen
     arrow = arrow_schema(chosen.schema)
+    require_comparable(options.conditions, chosen.schema)
     row_filters(options.conditions, arrow)  # says what is wrong with a condition
     types = {field.name: field.dataType for field in chosen.schema.fields}
     met = [_condition(one, types[one.column], arrow.field(one.column).type) for one in options.conditions]
@@ -174,6 +196,8 @@ def _condition(condition: Condition, kind: DataType, arrow: object) -> Column:
     values = condition.value if isinstance(condition.value, tuple) else (condition.value,)
     literals = [_literal(value, kind) for value in typed_values(values, arrow, condition).to_pylist()]
     column = _column(condition.column)
+    if 0 in values and isinstance(kind, FloatType | DoubleType):
+        column = column + lit(0.0).cast(kind)  # Spark misses the negative zero in Parquet's statistics
     if condition.operator == "in":
         met = column.isin(*literals)
     else:

@@ -36,6 +36,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StringType, StructType
 
 from holdfast.formats import RowFilter
+from holdfast.spark.filters import is_in
 from holdfast.spark.options import ReadOptions
 from holdfast.spark.reader import HoldfastReader
 from holdfast.spark.types import arrow_schema
@@ -119,7 +120,7 @@ def _positive(one: Filter, field: Any, kind: pa.DataType) -> Any:
     if isinstance(one, IsNotNull):
         return field.is_valid()
     if isinstance(one, In):
-        return field.isin(pa.array([_literal(value, kind).as_py() for value in one.value], kind))
+        return is_in(field, pa.array([_literal(value, kind).as_py() for value in one.value], kind))
     if isinstance(one, StringStartsWith | StringEndsWith | StringContains):
         return _text_match(one, field, kind)
     if isinstance(one, EqualNullSafe) and one.value is None:

@@ -17,7 +17,7 @@ from holdfast.errors import InvalidRequestError, NotFoundError
 from holdfast.formats import RowFilter, nearest
 from holdfast.spark.failures import one_sentence
 from holdfast.spark.file_format import FormatChoice
-from holdfast.spark.filters import row_filters
+from holdfast.spark.filters import require_comparable, row_filters
 from holdfast.spark.options import ReadOptions
 from holdfast.spark.types import arrow_schema, spark_schema
 from holdfast.table import (
@@ -75,6 +75,7 @@ def infer_schema(options: ReadOptions) -> StructType:
         ctx.close()
     if options.columns is not None:
         found = _chosen(found, options.columns)
+    require_comparable(options.conditions, found)
     row_filters(options.conditions, arrow_schema(found))  # a wrong condition shows when the DataFrame is made
     return found
 
@@ -136,6 +137,7 @@ class HoldfastReader(DataSourceReader):
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self._options = options
         self._schema = arrow_schema(schema)
+        require_comparable(options.conditions, schema)
         self._filters = row_filters(options.conditions, self._schema)
 
     def narrow(self, filters: Sequence[RowFilter]) -> None:

@@ -24,6 +24,7 @@ from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.spark.failures import one_sentence
 from holdfast.spark.options import StreamOptions
 from holdfast.spark.table_job import TableJob
+from holdfast.table.contract import TableRecord
 
 __all__ = ["BatchReport", "HoldfastStreamWriter"]
 
@@ -42,11 +43,14 @@ class BatchReport(WriterCommitMessage):
     Attributes:
         job: the batch's job, the same in all messages; None if the task had nothing to write.
         commit: what the task wrote; None likewise.
+        written: what its files look like; None likewise. The writer that commits is made anew, from what the table is
+            by then.
     """
 
     task: int
     job: JobRecord | None
     commit: TaskCommit | None
+    written: TableRecord | None
 
 
 class HoldfastStreamWriter(DataSourceStreamArrowWriter):
@@ -87,16 +91,16 @@ class HoldfastStreamWriter(DataSourceStreamArrowWriter):
             batches = (batch for batch in iterator if batch.num_rows)
             first = list(itertools.islice(batches, 1))
             if not first and self._table.options.mode is SaveMode.APPEND:
-                return BatchReport(task, None, None)
+                return BatchReport(task, None, None, None)
             with self._table.opened() as ctx:
                 job = join_batch(ctx, self._plan, self._batch(context))
                 if job is None:
                     for _ in batches:  # Spark wants its rows taken
                         pass
-                    return BatchReport(task, None, None)
+                    return BatchReport(task, None, None, None)
                 with TWO_PHASE.start_task(ctx, job, task) as attempt:
                     self._table.write_rows(itertools.chain(first, batches), attempt)
-                    return BatchReport(task, job, attempt.commit())
+                    return BatchReport(task, job, attempt.commit(), self._table.written)
 
     def _batch(self, context: TaskContext) -> StreamBatch:
         query, batch = context.getLocalProperty(_QUERY), context.getLocalProperty(_BATCH)
@@ -116,7 +120,8 @@ class HoldfastStreamWriter(DataSourceStreamArrowWriter):
         with one_sentence():
             reports = _all_reports(messages)
             jobs = _jobs(reports)
-            with self._table.opened() as ctx:
+            written = next((report.written for report in reports if report.written is not None), None)
+            with (self._table if written is None else self._table.with_files(written)).opened() as ctx:
                 if not jobs:
                     settle_batch(ctx)
                     return

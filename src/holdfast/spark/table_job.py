@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.types as pat
 from pyspark.sql.types import StructType, _parse_datatype_json_string
 
-from holdfast.commit import CommitContext, JobRecord, SaveMode, TaskAttempt, get_committer
+from holdfast.commit import TWO_PHASE, CommitContext, JobRecord, SaveMode, TaskAttempt, get_committer
 from holdfast.commit.log import LogView, read_state
 from holdfast.commit.write_ids import WRITE_ID
 from holdfast.commit.written import TOKEN
@@ -95,7 +95,7 @@ class TableJob:
 
     @property
     def _keeps_a_log(self) -> bool:
-        return get_committer(self.options.committer).leftovers is None
+        return get_committer(self.options.committer) is TWO_PHASE
 
     def _require_unchanged(self, ctx: CommitContext, table: Mapping[str, object] | None) -> None:
         """A committer without a log cannot tell readers of a change to a table that a log describes."""
@@ -131,13 +131,16 @@ class TableJob:
             for one in after.fields
             if str(one["name"]).lower() in names or (by_position and one["name"] not in partition_by)
         ]
-        written = replace(after, fields=fields)
+        job = self.with_files(replace(after, fields=fields))
+        _settings(job.options, zone).check_schema(job.columns)
+        return job
+
+    def with_files(self, written: TableRecord) -> TableJob:
+        """The request for files that look like `written`, whatever the destination's table is by now."""
         schema = _parse_datatype_json_string(written.schema_json)
         assert isinstance(schema, StructType), "a table's schema is a struct"
-        options = replace(self.options, partition_by=after.partition_by)
-        columns = described_schema(schema)
-        _settings(options, zone).check_schema(columns)
-        return replace(self, options=options, written=written, columns=columns)
+        options = replace(self.options, partition_by=written.partition_by)
+        return replace(self, options=options, written=written, columns=described_schema(schema))
 
     def contract(
         self, ctx: CommitContext, job: JobRecord, table: Mapping[str, object] | None

@@ -73,11 +73,11 @@ def decode_table(table: Mapping[str, object]) -> TableRecord:
         schema, options, partition_by = table["schema"], table["format_options"], table["partition_by"]
         require(isinstance(schema, str), "the schema is not a text")
         value = json.loads(str(schema))
-        require(isinstance(value, dict) and isinstance(value.get("fields"), list), "the schema is not a struct")
-        for one in value["fields"]:
-            require(isinstance(one, dict) and isinstance(one.get("name"), str) and "type" in one, "a field is wrong")
+        require(isinstance(value, dict) and "fields" in value, "the schema is not a struct")
+        _require_fields(value["fields"])
         require(isinstance(options, dict), "format_options is not an object")
         require(isinstance(partition_by, list), "partition_by is not a list")
+        require(isinstance(table["format"], str), "format is not a text")
         assert isinstance(options, dict) and isinstance(partition_by, list)
         names = {one["name"] for one in value["fields"]}
         require(all(name in names for name in partition_by), "partition_by names a column that is not there")
@@ -90,6 +90,28 @@ def decode_table(table: Mapping[str, object]) -> TableRecord:
         )
 
     return guarded("the table in the decision log", decode)
+
+
+def _require_fields(fields: Any) -> None:
+    require(isinstance(fields, list), "a struct has no fields")
+    for one in fields:
+        require(isinstance(one, dict) and isinstance(one.get("name"), str) and "type" in one, "a field is wrong")
+        require(isinstance(one.get("metadata") or {}, dict), "a field's metadata are no object")
+        _require_type(one["type"])
+
+
+def _require_type(kind: Any) -> None:
+    """What `holdfast.table.widening` goes by; the words for types are Spark's to know."""
+    if isinstance(kind, str):
+        return
+    require(isinstance(kind, dict), "a type is neither a word nor an object")
+    inner: dict[Any, tuple[str, ...]] = {"array": ("elementType",), "map": ("keyType", "valueType"), "udt": ()}
+    if kind.get("type") == "struct":
+        _require_fields(kind.get("fields"))
+        return
+    require(kind.get("type") in inner, "a type is unknown")
+    for name in inner[kind["type"]]:
+        _require_type(kind[name])
 
 
 def agree(known: TableRecord, given: TableRecord, *, merge: bool, written: bool = False) -> TableRecord:

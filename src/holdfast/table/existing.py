@@ -1,7 +1,7 @@
 """What a directory holds in which no log tells of a table: looked at before the first rows are added to it.
 
-Only what would make the table unreadable counts: another format, another partitioning, columns that do not fit. Types
-in text files are a reader's guess, so there the columns count alone.
+Only what would make the table unreadable or hide a column counts: another format, another partitioning, columns that
+do not fit. Types in text files are a guess: there those of the rows hold, if the first file's values are of them.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ from holdfast.commit import CommitContext
 from holdfast.commit.layout import iter_visible
 from holdfast.errors import CorruptDataError, InvalidRequestError
 from holdfast.formats import FORMATS, FileFormat, FormatOptions, format_of_name
+from holdfast.formats.arrow_schema import arrow_schema_of
 from holdfast.formats.lines import codec_of_name
 from holdfast.formats.spark_schema import spark_schema_json
 from holdfast.table.contract import TableRecord
 from holdfast.table.partition import parse_partition_path
 from holdfast.table.store_file import StoreFile
 from holdfast.table.values import parse_values
+from holdfast.table.widening import fold
 
 __all__ = ["find_existing"]
 
@@ -89,7 +91,7 @@ def find_existing(
     if file_format.name != given.file_format or _folded(directories) != _folded(given.partition_by):
         return record  # the contract says what is there
     _require_values(values, directories, given, schema)
-    return replace(record, fields=_fields(ctx, first, file_format, options, given))
+    return replace(record, fields=_fields(ctx, first, file_format, options, given, directories))
 
 
 def _folded(names: Sequence[str]) -> list[str]:
@@ -119,12 +121,18 @@ def _require_values(
 
 
 def _fields(
-    ctx: CommitContext, first: _File, file_format: FileFormat[Any], options: FormatOptions, given: TableRecord
+    ctx: CommitContext,
+    first: _File,
+    file_format: FileFormat[Any],
+    options: FormatOptions,
+    given: TableRecord,
+    names: Sequence[str],
 ) -> list[Mapping[str, Any]]:
-    """The columns: those of the first file, then the partition columns as the rows have them."""
-    partition_by = set(_folded(given.partition_by))
+    """The columns: those of the first file, then the partition columns: directories' `names`, types of the rows."""
+    partition_by = set(_folded(names))
     mine = [one for one in given.fields if str(one["name"]).lower() not in partition_by]
-    directories = [one for one in given.fields if str(one["name"]).lower() in partition_by]
+    given_fields = fold(given.fields)
+    directories = [{**given_fields[name.lower()], "name": name} for name in names]
     if file_format.name in _SELF_DESCRIBING:
         with _opened(ctx, first) as source:
             found = file_format.read_schema(source, options)
@@ -132,7 +140,60 @@ def _fields(
         return [*(one for one in theirs if one["name"].lower() not in partition_by), *directories]
     if file_format.name == "csv":
         _require_csv_columns(ctx, first, file_format, options, [str(one["name"]) for one in mine])
+    if file_format.name == "json":
+        with _opened(ctx, first) as source:
+            found = file_format.read_schema(source, _as_in(first, options))
+        theirs = json.loads(spark_schema_json(found))["fields"]
+        mine = _with_theirs(mine, [one for one in theirs if one["name"].lower() not in partition_by])
+    if file_format.name in ("csv", "json"):
+        _require_values_of(ctx, first, file_format, options, replace(given, fields=mine))
     return [*mine, *directories]
+
+
+def _as_in(first: _File, options: FormatOptions) -> Any:
+    """The options with what the file's name tells; instants without a zone are a matter of each read."""
+    texts: Any = options
+    return replace(texts, codec=codec_of_name(first.path), time_zone=texts.time_zone or "UTC")
+
+
+def _with_theirs(
+    mine: Sequence[Mapping[str, Any]], theirs: Sequence[Mapping[str, Any]]
+) -> list[Mapping[str, Any]]:
+    """The rows' fields as the files spell them, then those of the files that the rows lack."""
+    found = fold(theirs)
+    fields: list[Mapping[str, Any]] = []
+    for one in mine:
+        other = found.pop(str(one["name"]).lower(), None)
+        if other is not None:
+            one = {**one, "name": other["name"], "type": _type_with_theirs(one["type"], other["type"])}
+        fields.append(one)
+    return [*fields, *found.values()]
+
+
+def _type_with_theirs(mine: Any, theirs: Any) -> Any:
+    kinds = [one.get("type") if isinstance(one, dict) else "" for one in (mine, theirs)]
+    if kinds == ["struct", "struct"]:
+        return {**mine, "fields": _with_theirs(mine["fields"], theirs["fields"])}
+    if kinds == ["array", "array"]:
+        return {**mine, "elementType": _type_with_theirs(mine["elementType"], theirs["elementType"])}
+    return mine
+
+
+def _require_values_of(
+    ctx: CommitContext, first: _File, file_format: FileFormat[Any], options: FormatOptions, table: TableRecord
+) -> None:
+    """The first rows that are there have to be readable with the table's types."""
+    schema = arrow_schema_of(table.schema_json)
+    try:
+        with _opened(ctx, first) as source:
+            next(file_format.read_batches(source, schema, schema.names, None, _as_in(first, options), None), None)
+    except (CorruptDataError, InvalidRequestError) as error:
+        raise InvalidRequestError(
+            "the files that are there hold values that are not of the rows' types: cast the rows, use another "
+            "destination, or mode overwrite",
+            file=first.path,
+            reason=str(error),
+        ) from error
 
 
 def _require_csv_columns(

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import datetime
 from decimal import Decimal
+from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 import pytest
+from pyspark.sql.datasource import In
+from pyspark.sql.types import DoubleType, StructField, StructType
 
 from holdfast.errors import InvalidRequestError
 from holdfast.spark.filters import conditions_text, parse_conditions, row_filters
+from holdfast.spark.pushdown import translate_filters
 
 UTC = datetime.timezone.utc
 SCHEMA = pa.schema(
@@ -70,8 +76,30 @@ def test_conditions(condition: tuple[str, str, object], rows: list[int]) -> None
         ("l", "=", 1),
         ("d", "=", "soon"),
         ("i", "in", [None]),
+        ("f", "!=", NAN),
+        ("f", "in", [1.5, NAN]),
+        ("t", "=", "soon"),
     ],
 )
 def test_values_of_another_type_are_refused(condition: tuple[str, str, object]) -> None:
     with pytest.raises(InvalidRequestError, match="not of its column's type"):
         row_filters(parse_conditions(conditions_text([condition])), SCHEMA)
+
+
+@pytest.mark.parametrize("value", [datetime.datetime(2026, 1, 2), "2026-01-02 03:04:05", "2026-01-02"])
+def test_a_timestamp_without_a_zone_is_refused_with_what_to_write(value: object) -> None:
+    with pytest.raises(InvalidRequestError, match=r"time zone of its value: write an offset such as .*Z'.*tzinfo"):
+        row_filters(parse_conditions(conditions_text([("t", "=", value)])), SCHEMA)
+
+
+@pytest.mark.parametrize("stored", [0.0, -0.0])
+@pytest.mark.parametrize("wanted", [0.0, -0.0])
+def test_a_zero_is_found_whatever_its_sign(tmp_path: Path, stored: float, wanted: float) -> None:
+    """Parquet's statistics and Arrow's lookup tell the two zeros apart; a comparison does not."""
+    pq.write_table(pa.table({"z": [stored]}), tmp_path / "one.parquet")
+    schema = pa.schema([("z", pa.float64())])
+    for condition in (("z", "=", wanted), ("z", ">=", wanted), ("z", "<=", wanted), ("z", "in", [wanted, 5.0])):
+        (found,) = row_filters(parse_conditions(conditions_text([condition])), schema)
+        assert ds.dataset(tmp_path / "one.parquet").to_table(filter=found.expression).num_rows == 1, condition
+    (found,), _left = translate_filters([In(("z",), (wanted, 5.0))], StructType([StructField("z", DoubleType())]))
+    assert ds.dataset(tmp_path / "one.parquet").to_table(filter=found.expression).num_rows == 1
