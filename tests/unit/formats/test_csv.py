@@ -202,6 +202,22 @@ def test_an_instant_without_a_zone_needs_one() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "zone", "instant"),
+    [  # as java.time has them
+        ("2036-07-01 00:00:00", "America/Los_Angeles", 2_098_508_400),
+        ("2037-07-01 00:00:00", "America/Los_Angeles", 2_130_044_400),
+        ("2050-07-01 00:00:00", "America/Los_Angeles", 2_540_271_600),
+        ("2100-07-01 12:00:00", "Europe/Berlin", 4_118_119_200),
+        ("9999-07-01 00:00:00", "America/Los_Angeles", 253_386_428_400),
+    ],
+)
+def test_summer_time_goes_on_in_late_years(text: str, zone: str, instant: int) -> None:
+    schema = pa.schema([("x", pa.timestamp("us", "UTC"))])
+    (row,) = read(f"{text}\n", schema, timezone=zone)
+    assert row["x"].timestamp() == instant
+
+
 @pytest.mark.parametrize("data", ["", "\n\n", "a,b\n", "\ufeffa,b\n\n"])
 def test_files_without_rows(data: str) -> None:
     assert read(data, strings("a", "b"), header="true") == []
