@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 import io
 import json
+import math
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,8 +30,9 @@ INSTANT = pa.timestamp("us", "UTC")
 
 def written(table: pa.Table, notes: dict[str, str] | None = None, **options: Any) -> io.BytesIO:
     sink = io.BytesIO()
+    rows = options.pop("row_group_size", None)
     with pq.ParquetWriter(sink, table.schema, **options) as writer:
-        writer.write_table(table)
+        writer.write_table(table, rows)
         writer.add_key_value_metadata(notes or {})
     sink.seek(0)
     return sink
@@ -92,6 +94,17 @@ def test_int96_and_int64_of_one_table_are_the_same_instants() -> None:
     table = pa.table({"x": pa.array(FAR, INSTANT)})
     kept = pa.schema([("x", INSTANT)])
     assert read(written(table, use_deprecated_int96_timestamps=True), kept).equals(read(written(table), kept))
+
+
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])
+def test_nan_is_found_where_statistics_know_of_one_value_only(kind: pa.DataType) -> None:
+    table = pa.table({"x": pa.array([5.0, 5.0, 5.0, math.nan, 1.0, 2.0], kind)})
+    source = written(table, row_group_size=2)
+    found = read(source, only=RowFilter(pc.field("x") != 5.0, frozenset(["x"])))
+    assert str(found["x"].to_pylist()) == "[nan, 1.0, 2.0]"
+    pushed = (pc.field("x") > 6.0) | pc.is_nan(pc.field("x"))
+    assert str(read(source, only=RowFilter(pushed, frozenset(["x"])))["x"].to_pylist()) == "[nan]"
+    assert read(source, only=RowFilter(pc.field("x") < 2.0, frozenset(["x"])))["x"].to_pylist() == [1.0]
 
 
 def test_statistics_of_another_calendar_or_of_int96_rule_nothing_out() -> None:
