@@ -7,6 +7,7 @@ tests/integration/test_spark_parquet.py asks it again, also for files that only 
 from __future__ import annotations
 
 import datetime
+import decimal
 import io
 import json
 import math
@@ -20,7 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from holdfast.errors import UnsupportedError
+from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.formats import RowFilter
 from holdfast.formats.parquet import PARQUET, ParquetOptions
 from holdfast.formats.rebase import rebase_dates, rebase_instants
@@ -255,6 +256,40 @@ def test_a_type_of_arrow_s_is_what_spark_makes_of_it(table: pa.Table, kind: pa.D
     assert field.type == kind or (pa.types.is_list(kind) and field.type.value_type == kind.value_type)
     found.validate(full=True)
     assert found["x"].to_pylist() == rows
+
+
+@pytest.mark.parametrize("lists", [pa.list_, pa.large_list, lambda kind: pa.list_(kind, 2)])
+@pytest.mark.parametrize("start", [0, 1])
+def test_fields_in_lists_are_found_regardless_of_case(lists: Any, start: int) -> None:
+    rows = [[{"Name": "a"}, None], [{"Name": None}, {"Name": "b"}], None]
+    table = pa.table({"x": pa.array(rows, lists(pa.struct({"Name": pa.string()})))})
+    source = written(table.slice(start))
+    found = read(source, pa.schema([("x", pa.list_(pa.struct({"name": pa.string(), "other": pa.int32()})))]))
+    expected = [[{"name": "a", "other": None}, None], [{"name": n, "other": None} for n in (None, "b")], None]
+    assert found["x"].to_pylist() == expected[start:]
+
+
+@pytest.mark.parametrize(
+    ("stored", "wanted"),
+    [
+        (pa.array([0.1]), pa.float32()),
+        (pa.array([1.5]), pa.decimal128(10, 0)),
+        (pa.array([1.0]), pa.string()),
+        (pa.array([decimal.Decimal("12345678901234567890.123")]), pa.float64()),
+        (pa.array([2]), pa.bool_()),
+        (pa.array([1.0]), pa.bool_()),
+        (pa.array([datetime.datetime(2020, 1, 1, 12)]), pa.date32()),
+        (pa.array([datetime.datetime(2020, 1, 1, 12)]), pa.time64("us")),
+    ],
+)
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_type_that_would_change_values_is_refused(stored: Any, wanted: pa.DataType, nested: bool) -> None:
+    """Spark refuses these types, too; Arrow would round, cut or reinterpret."""
+    if nested:
+        stored = pa.StructArray.from_arrays([pa.ListArray.from_arrays([0, 1], stored)], ["l"])
+        wanted = pa.struct({"l": pa.list_(wanted)})
+    with pytest.raises(InvalidRequestError, match="does not fit the column's type"):
+        read(written(pa.table({"x": stored})), pa.schema([("x", wanted)]))
 
 
 def test_intervals_are_known_by_what_spark_notes() -> None:
