@@ -189,6 +189,11 @@ def test_columns_are_found_by_the_names_in_the_header() -> None:
         read(data, strings("x", "y", "z"), header="true")
 
 
+def test_only_the_file_s_own_byte_order_mark_is_dropped() -> None:
+    assert read("\ufeffa,b\n\ufeffx,y\n", strings("a", "b"), header="true") == [{"a": "\ufeffx", "b": "y"}]
+    assert read("\ufeff\ufeffx,y\n", strings("a", "b")) == [{"a": "\ufeffx", "b": "y"}]
+
+
 def test_without_a_header_columns_are_found_by_position() -> None:
     assert read("1,2,3\n", strings("a", "b", "c"), columns=["c", "a"]) == [{"c": "3", "a": "1"}]
 
