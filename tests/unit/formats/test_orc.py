@@ -269,3 +269,21 @@ def test_nulls_below_a_sliced_struct_keep_their_length() -> None:
         got = conform(batch.slice(start, 4), wanted)
         got.validate(full=True)
         assert got.to_pylist() == batch.slice(start, 4).to_pylist()
+
+
+def test_columns_of_old_hive_are_found_by_position() -> None:
+    """As Spark does where a schema is given: the files call their columns _col0, _col1, …"""
+    sink = io.BytesIO()
+    pa_orc.write_table(pa.table({"_col0": pa.array([1], pa.int32()), "_col1": ["x"]}), sink)
+    schema = pa.schema([("id", pa.int64()), ("name", pa.string())])
+    orc = get_format("orc")
+
+    def found(schema: pa.Schema, *columns: str) -> list[dict[str, Any]]:
+        batches = orc.read_batches(sink, schema, columns, None, orc.default_options, None)
+        return [row for batch in batches for row in batch.to_pylist()]
+
+    assert found(schema, "name", "id") == [{"name": "x", "id": 1}]
+    assert found(schema, "name") == [{"name": "x"}]
+    assert found(orc.read_schema(sink, orc.default_options), "_col1") == [{"_col1": "x"}]
+    with pytest.raises(InvalidRequestError, match="by position"):
+        found(pa.schema([("name", pa.string())]), "name")

@@ -7,8 +7,10 @@ tests/integration/test_spark_parquet.py asks it again, also for files that only 
 from __future__ import annotations
 
 import datetime
+import decimal
 import io
 import json
+import math
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,7 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from holdfast.errors import UnsupportedError
+from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.formats import RowFilter
 from holdfast.formats.parquet import PARQUET, ParquetOptions
 from holdfast.formats.rebase import rebase_dates, rebase_instants
@@ -29,8 +31,9 @@ INSTANT = pa.timestamp("us", "UTC")
 
 def written(table: pa.Table, notes: dict[str, str] | None = None, **options: Any) -> io.BytesIO:
     sink = io.BytesIO()
+    rows = options.pop("row_group_size", None)
     with pq.ParquetWriter(sink, table.schema, **options) as writer:
-        writer.write_table(table)
+        writer.write_table(table, rows)
         writer.add_key_value_metadata(notes or {})
     sink.seek(0)
     return sink
@@ -92,6 +95,17 @@ def test_int96_and_int64_of_one_table_are_the_same_instants() -> None:
     table = pa.table({"x": pa.array(FAR, INSTANT)})
     kept = pa.schema([("x", INSTANT)])
     assert read(written(table, use_deprecated_int96_timestamps=True), kept).equals(read(written(table), kept))
+
+
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])
+def test_nan_is_found_where_statistics_know_of_one_value_only(kind: pa.DataType) -> None:
+    table = pa.table({"x": pa.array([5.0, 5.0, 5.0, math.nan, 1.0, 2.0], kind)})
+    source = written(table, row_group_size=2)
+    found = read(source, only=RowFilter(pc.field("x") != 5.0, frozenset(["x"])))
+    assert str(found["x"].to_pylist()) == "[nan, 1.0, 2.0]"
+    pushed = (pc.field("x") > 6.0) | pc.is_nan(pc.field("x"))
+    assert str(read(source, only=RowFilter(pushed, frozenset(["x"])))["x"].to_pylist()) == "[nan]"
+    assert read(source, only=RowFilter(pc.field("x") < 2.0, frozenset(["x"])))["x"].to_pylist() == [1.0]
 
 
 def test_statistics_of_another_calendar_or_of_int96_rule_nothing_out() -> None:
@@ -242,6 +256,40 @@ def test_a_type_of_arrow_s_is_what_spark_makes_of_it(table: pa.Table, kind: pa.D
     assert field.type == kind or (pa.types.is_list(kind) and field.type.value_type == kind.value_type)
     found.validate(full=True)
     assert found["x"].to_pylist() == rows
+
+
+@pytest.mark.parametrize("lists", [pa.list_, pa.large_list, lambda kind: pa.list_(kind, 2)])
+@pytest.mark.parametrize("start", [0, 1])
+def test_fields_in_lists_are_found_regardless_of_case(lists: Any, start: int) -> None:
+    rows = [[{"Name": "a"}, None], [{"Name": None}, {"Name": "b"}], None]
+    table = pa.table({"x": pa.array(rows, lists(pa.struct({"Name": pa.string()})))})
+    source = written(table.slice(start))
+    found = read(source, pa.schema([("x", pa.list_(pa.struct({"name": pa.string(), "other": pa.int32()})))]))
+    expected = [[{"name": "a", "other": None}, None], [{"name": n, "other": None} for n in (None, "b")], None]
+    assert found["x"].to_pylist() == expected[start:]
+
+
+@pytest.mark.parametrize(
+    ("stored", "wanted"),
+    [
+        (pa.array([0.1]), pa.float32()),
+        (pa.array([1.5]), pa.decimal128(10, 0)),
+        (pa.array([1.0]), pa.string()),
+        (pa.array([decimal.Decimal("12345678901234567890.123")]), pa.float64()),
+        (pa.array([2]), pa.bool_()),
+        (pa.array([1.0]), pa.bool_()),
+        (pa.array([datetime.datetime(2020, 1, 1, 12)]), pa.date32()),
+        (pa.array([datetime.datetime(2020, 1, 1, 12)]), pa.time64("us")),
+    ],
+)
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_type_that_would_change_values_is_refused(stored: Any, wanted: pa.DataType, nested: bool) -> None:
+    """Spark refuses these types, too; Arrow would round, cut or reinterpret."""
+    if nested:
+        stored = pa.StructArray.from_arrays([pa.ListArray.from_arrays([0, 1], stored)], ["l"])
+        wanted = pa.struct({"l": pa.list_(wanted)})
+    with pytest.raises(InvalidRequestError, match="does not fit the column's type"):
+        read(written(pa.table({"x": stored})), pa.schema([("x", wanted)]))
 
 
 def test_intervals_are_known_by_what_spark_notes() -> None:
