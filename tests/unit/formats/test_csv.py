@@ -71,6 +71,19 @@ def draw_text(draw: random.Random) -> str:
     return "".join(draw.choices(ALPHABET, k=draw.randint(1, 6)))
 
 
+@pytest.mark.parametrize("block_bytes", [4, 5, 7, 16, 1000])
+def test_only_the_file_begins_with_a_byte_order_mark(monkeypatch: pytest.MonkeyPatch, block_bytes: int) -> None:
+    """Wherever the file is cut into blocks: a value further on that begins with that character keeps it."""
+    monkeypatch.setattr("holdfast.formats.lines.BLOCK_BYTES", block_bytes)
+    values = [("\ufeffa", "b"), ("\ufeff", "\ufeff"), ("a", "\ufeffb")] * 3
+    data = "\ufeff" + "".join(f"{x},{y}\n" for x, y in values)
+    wanted = [{"x": x, "y": y} for x, y in values]
+    assert read(data, strings("x", "y")) == wanted
+    header, odd = "\ufeffx,y\n", '"a"b,c\n'  # behind either of them begins a stretch of plain records
+    assert read(header + data.removeprefix("\ufeff"), strings("x", "y"), header="true") == wanted
+    assert read(header + odd + data.removeprefix("\ufeff"), strings("x", "y"), header="true")[1:] == wanted
+
+
 def test_reader_options_read_what_was_written() -> None:
     """They are what Spark is told; Holdfast's own reader understands them alike."""
     for given in DIALECTS:

@@ -24,6 +24,7 @@ import pytest
 from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.formats import RowFilter
 from holdfast.formats.parquet import PARQUET, ParquetOptions
+from holdfast.formats.parquet_columns import column_changes
 from holdfast.formats.rebase import rebase_dates, rebase_instants
 
 INSTANT = pa.timestamp("us", "UTC")
@@ -181,6 +182,36 @@ def test_nested_instants_are_rebased_in_every_place() -> None:
         None,
         {"m": None, "l": None},
     ]
+
+
+def test_a_part_of_a_nested_array_is_rebased_as_the_whole() -> None:
+    """Whoever reads in batches may cut them out of longer arrays, which have an offset on each level."""
+    columns = {
+        "l": [None if day is None else [day, None, 0] for day in DAYS],
+        "m": [None if day is None else [(number, day)] for number, day in enumerate(DAYS)],
+        "s": [None if day is None else {"d": [day] * number} for number, day in enumerate(DAYS)],
+        "f": [None if day is None else [day, 0] for day in DAYS],
+    }
+    days = pa.date32()
+    kinds = [
+        ("l", pa.list_(days)),
+        ("m", pa.map_(pa.int32(), days)),
+        ("s", pa.struct([("d", pa.list_(days))])),
+        ("f", pa.list_(days, 2)),
+    ]
+    file = pq.ParquetFile(written(pa.table(columns, pa.schema(kinds)), OLD))
+    leaves = [file.schema.column(index) for index in range(len(file.schema))]
+    changes = column_changes(file.schema_arrow, leaves, file.metadata.metadata)
+    assert sorted(changes) == [0, 1, 2, 3]
+    table = file.read()
+    for index, change in changes.items():
+        whole = table.column(index).combine_chunks()
+        rebased = change.apply(whole)
+        assert not rebased.equals(whole.cast(rebased.type))
+        for start in range(len(DAYS)):
+            part = change.apply(whole.slice(start, 2))
+            part.validate(full=True)
+            assert part.equals(rebased.slice(start, 2))
 
 
 @pytest.mark.parametrize("zone", [None, "Mars/Olympus"])
