@@ -25,6 +25,8 @@ from holdfast.formats.columns import (
     plain_schema,
 )
 from holdfast.formats.options import choice, text
+from holdfast.formats.parquet_columns import Calendars
+from holdfast.formats.rebase import rebase_dates, rebase_instants
 from holdfast.formats.types import check_types, children, is_string
 from holdfast.formats.years import check_years
 
@@ -289,9 +291,12 @@ def _read_batches(
     wanted = {name.lower() for name in needed.names}
     present = pa.schema([(name, kind) for name, kind in physical.items() if name.lower() in wanted])
     rows: list[dict[str, Any]] = []
+    calendars = Calendars.of({key.encode(): str(value).encode() for key, value in file.metadata.items()})
 
     def flush() -> pa.RecordBatch:
         arrays = [pa.array([row[name] for row in rows], present.field(name).type) for name in present.names]
+        if calendars.old_dates:
+            arrays = [_rebased(array, calendars.zone) for array in arrays]
         batch = batch_of(arrays, present, len(rows))
         rows.clear()
         return finish(batch, needed, columns, row_filter)
@@ -302,6 +307,21 @@ def _read_batches(
             yield flush()
     if rows:
         yield flush()
+
+
+def _rebased(array: Any, zone: str | None) -> Any:
+    """Dates and instants that Spark before 3.0, or its LEGACY mode, counted in the old calendar."""
+    kind = array.type
+    if pat.is_date32(kind):
+        return rebase_dates(array)
+    if pat.is_timestamp(kind) and kind.tz is not None:
+        return rebase_instants(array, zone)
+    if not pat.is_nested(kind):
+        return array
+    is_struct = pat.is_struct(kind)
+    below = [array.field(index) for index in range(kind.num_fields)] if is_struct else [array.values]
+    own = array.buffers()[: 1 if is_struct else 2]
+    return pa.Array.from_buffers(kind, len(array), own, children=[_rebased(child, zone) for child in below])
 
 
 AVRO = FileFormat(

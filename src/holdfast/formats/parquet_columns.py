@@ -21,7 +21,7 @@ from holdfast.formats.columns import map_children
 from holdfast.formats.rebase import rebase_dates, rebase_instants
 from holdfast.formats.types import children, is_string
 
-__all__ = ["ColumnChange", "column_changes", "spark_field"]
+__all__ = ["Calendars", "ColumnChange", "column_changes", "spark_field"]
 
 _INSTANT = pa.timestamp("us", "UTC")
 
@@ -80,7 +80,7 @@ def column_changes(
         columns: the leaf columns of the footer (`pyarrow.parquet.ColumnSchema`), in order.
         notes: the footer's keys and values.
     """
-    walk = _Walk(iter(columns), _Calendars.of(notes))
+    walk = _Walk(iter(columns), Calendars.of(notes))
     noted = _spark_types(notes.get(b"org.apache.spark.sql.parquet.row.metadata"))
     found = ((index, walk.change(field.type, noted.get(field.name))) for index, field in enumerate(schema))
     return {index: change for index, change in found if change is not None}
@@ -101,7 +101,7 @@ def _fields_of(noted: object) -> dict[str, object]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Calendars:
+class Calendars:
     """Which values were counted in the calendar of old Spark, by what Spark's writers note in a file.
 
     A file without a note of Spark's is taken as it is, as Spark does unless it is told otherwise.
@@ -112,7 +112,7 @@ class _Calendars:
     zone: str | None
 
     @classmethod
-    def of(cls, notes: Mapping[bytes, bytes]) -> _Calendars:
+    def of(cls, notes: Mapping[bytes, bytes]) -> Calendars:
         version = notes.get(b"org.apache.spark.version")
         if version is None:
             return cls(False, False, None)
@@ -129,7 +129,7 @@ class _Walk:
     """Through the types of a schema and the footer's leaf columns side by side."""
 
     leaves: Iterator[Any]
-    calendars: _Calendars
+    calendars: Calendars
 
     def change(self, kind: pa.DataType, noted: object) -> ColumnChange | None:
         if not pat.is_nested(kind):
