@@ -2,8 +2,8 @@
 
 ``holds(wide, narrow)``: every value of `narrow` is exactly one of `wide`. The integers widen into larger ones, float
 into double, the integers up to 32 bits into double, decimals into decimals with no fewer digits on either side of the
-point, and a column of nulls into anything. Source: the widening that Spark 4's Parquet reader takes (SPARK-40876)
-without any change of a value.
+point, and a column of nulls into anything (`read_exactly` knows of files that hold one). Source: the widening that
+Spark 4's Parquet reader takes (SPARK-40876) without any change of a value.
 """
 
 from __future__ import annotations
