@@ -10,16 +10,21 @@ from typing import TYPE_CHECKING
 from holdfast.errors import HoldfastError
 
 if TYPE_CHECKING:
+    from holdfast.spark.count import count
     from holdfast.spark.job import job
     from holdfast.spark.read import read
     from holdfast.spark.write import write
 
-__all__ = ["HoldfastError", "__version__", "job", "read", "write"]
+__all__ = ["HoldfastError", "__version__", "count", "job", "read", "write"]
 
 __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> object:
+    if name == "count":
+        from holdfast.spark.count import count
+
+        return count
     if name == "job":
         from holdfast.spark.job import job
 

@@ -304,3 +304,21 @@ def test_an_emptied_table_has_its_columns(spark: Any, tmp_path: Path) -> None:
     for reader in READERS:
         found = holdfast.read(spark, url, reader=reader)
         assert (found.columns, found.count()) == (["id", "k"], 0)
+
+
+def test_rows_are_counted_alike(spark: Any, tmp_path: Path) -> None:
+    """Without a row on its way to Spark: also of directories, added columns, and CSV, whose columns have places."""
+    for file_format in ("parquet", "csv", "json", "arrow"):
+        url = str(tmp_path / file_format)
+        frame = spark.range(20).selectExpr("id", "id % 3 as k", "concat('n', id) as s")
+        holdfast.write(frame, url, partition_by="k", file_format=file_format)
+        holdfast.write(frame.drop("s"), url, partition_by="k", file_format=file_format)
+        for filters in ([], [("k", "=", 1)], [("id", "<", 5), ("s", "!=", "n1")]):
+            wanted = holdfast.read(spark, url, filters=filters, reader="python").count()
+            assert 0 < wanted <= 40
+            assert holdfast.count(spark, url, filters=filters) == wanted
+            assert holdfast.count(spark, url, filters=filters, reader="python") == wanted
+    with pytest.raises(NotFoundError, match="nothing to read"):
+        holdfast.count(spark, str(tmp_path / "none"))
+    with pytest.raises(InvalidRequestError, match="conditions speak of columns"):
+        holdfast.count(spark, url, filters=[("kk", "=", 1)])

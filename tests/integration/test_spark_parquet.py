@@ -22,6 +22,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore"),  # PySpark's own imports warn; the subject here is the files
 ]
 
+READERS = ["native", "python"]
 ZONES = ["UTC", "America/New_York", "Asia/Kolkata"]
 # The ends of the years that have four digits, before our era, around the calendars' parting, 1900 and today; odd ones.
 MICROS = [
@@ -193,6 +194,19 @@ def test_types_of_arrow_s_writers(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "t").mkdir()
     pq.write_table(table, tmp_path / "t" / "part-0.parquet")
     _same(spark, tmp_path / "t")
+
+
+def test_nan_is_found_by_conditions_of_spark_s(spark: SparkSession, tmp_path: Path) -> None:
+    """It is Spark's largest number, and where its reader has statistics it goes by them alone."""
+    rows = spark.sql(
+        "SELECT CAST(a AS double) AS x, CAST(a AS float) AS y, struct(CAST(a AS double) AS z) AS s "
+        "FROM VALUES ('5.0'), ('NaN'), ('1.0') AS t(a)"
+    ).coalesce(1)
+    holdfast.write(rows, str(tmp_path))
+    frames = [spark.read.parquet(str(tmp_path)), *(holdfast.read(spark, str(tmp_path), reader=r) for r in READERS)]
+    for condition in ["x > 6", "y >= 6", "s.z > 6", "x = double('NaN')", "NOT (x <= 5)", "x > 1", "x != 5"]:
+        expected = rows.filter(condition).count()
+        assert [frame.filter(condition).count() for frame in frames] == [expected] * 3, condition
 
 
 def test_rows_are_counted_without_reading_columns(spark: SparkSession, tmp_path: Path) -> None:

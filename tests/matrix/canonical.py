@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.types as pat
 from pyspark.sql.types import VariantVal
 
@@ -39,6 +40,8 @@ def canonical(values: Any, kind: Any = None) -> list[Any]:
         return _with_nulls(values, rows or [{} for _ in range(len(values))])
     if pat.is_map(arrow):
         return [_pairs(one, kind) if one.is_valid else None for one in values]
+    if pat.is_nested(arrow) and pat.is_null(arrow.value_type):  # whose slices pyarrow cannot look into
+        return [None if length is None else [None] * length for length in pc.list_value_length(values).to_pylist()]
     if pat.is_nested(arrow):
         return [canonical(one.values, _child(kind, "element")) if one.is_valid else None for one in values]
     return _leaves(values, arrow)

@@ -169,7 +169,8 @@ def _told(outcome: Outcome) -> str:
 # --- what readers make of a value -------------------------------------------------------------------------------------
 def _number(text: str) -> str:
     """Of an interval: its number."""
-    return text.partition(":")[2]
+    word, _, number = text.partition(":")
+    return number if word in ("i", "m", "n", "time") else text
 
 
 def _variant(value: Any) -> Any:
@@ -318,7 +319,7 @@ _ORC = (
     ),
     _spark_refuses("orc", ("calendar", "geometry", "variant", "void")),
     _held(("orc",), ("string_ci",), "ORC keeps no collation", "ORC keeps no collation"),
-    _held(("orc",), ("time",), "ORC has no time of day", "cast it to a string"),
+    _held(("orc",), _DAY_FIELDS, "ORC files get one type of intervals", "cast it to interval day to second"),
     _held(("orc",), ("udt",), "keeps only the type below", "take its parts"),
     _held(("orc",), ("variant",), "ORC has no VARIANT", "store to_json(column)"),
     _held(("orc",), ("void",), "an ORC column has a type", "cast it to the type that it will have"),
@@ -341,7 +342,10 @@ _ORC = (
         "the format takes them for fractions of the first second after it",
     ),
     Deviation(
-        _by("holdfast", "orc", "pyarrow", "pandas"), _DAYS, Reads("the number of microseconds", _number), "no such type"
+        _by("holdfast", "orc", "pyarrow", "pandas"),
+        ("days_seconds", "time"),
+        Reads("the number that is stored", _number),
+        "stored as Spark stores it, as a number with Spark's type beside it",
     ),
     Deviation(
         _by("holdfast", "orc", "pyarrow", "pandas"),
@@ -354,12 +358,6 @@ _ORC = (
         ("instant_late", "instant_far"),
         Fails("out of range for nanosecond", by_value=True),
         "they count ORC's instants in nanoseconds",
-    ),
-    Deviation(
-        _by("holdfast", "orc", "spark"),
-        _DAY_FIELDS,
-        Reads("interval day to second", type="interval day to second"),
-        "the fields of the interval are not kept",
     ),
     Deviation(_by("spark", "orc", "holdfast", "spark"), _CHAR, Reads("string", type="string"), "Spark's files say so"),
     Deviation(
@@ -383,14 +381,14 @@ _ORC = (
     ),
     Deviation(
         _by("spark", "orc", "holdfast"),
-        (*_DAY_FIELDS, "time"),
-        Reads("the number that is stored", _number, type="bigint"),
-        "of Spark's types beside the columns only timestamp_ntz and interval day to second are known",
+        _DAY_FIELDS,
+        Reads("interval day to second", type="interval day to second"),
+        "PySpark's Arrow types do not tell the fields",
     ),
     Deviation(
         _by("spark", "orc", "holdfast"),
         _MONTHS,
-        Reads("the number of months", _number, type="int"),
+        Fails("year-month intervals of ORC files cannot be read here"),
         "PySpark has no Arrow type for it: `reader=native` reads it",
     ),
 )

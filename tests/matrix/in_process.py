@@ -64,6 +64,7 @@ def _task(number: int) -> Iterator[None]:
     """What a task can ask of Spark: the number of its partition."""
     context = TaskContext()
     context._partitionId = number
+    context._localProperties = {}
     before, TaskContext._taskContext = TaskContext._taskContext, context
     try:
         yield

@@ -123,13 +123,15 @@ def table_found(table: Any, names: Sequence[str], schema: Any) -> dict[str, Foun
 
 
 def _table_found(table: Any, names: Sequence[str], types: Mapping[str, str] | None = None) -> dict[str, Found]:
+    rows = range(table.num_rows)
     if "id" in table.column_names:
-        table = table.take(pa.compute.sort_indices(table["id"].cast(pa.int64())))
+        rows = pa.compute.sort_indices(table["id"].cast(pa.int64())).to_pylist()
     found = {}
     for name in names:
         try:
             column = table.column(name)
-            found[name] = Found((types or {}).get(name, str(column.type)), canonical(column))
+            values = canonical(column)  # before they are sorted: Arrow cannot take from lists of nothing but nulls
+            found[name] = Found((types or {}).get(name, str(column.type)), [values[row] for row in rows])
         except Exception as error:  # noqa: BLE001  # whatever it is, it is what the reader makes of the column
             found[name] = Found(error=_sentence(error))
     return found
@@ -209,27 +211,24 @@ def _pyarrow_json(files: Files, names: Sequence[str]) -> Any:
     return pa.concat_tables([pa.json.read_json(path, parse_options=options) for path in files.paths])
 
 
+def _sound(column: Any) -> Any:
+    """The column; lists of nothing but nulls anew, for pandas cuts them wrongly where files are small."""
+    kind = column.type
+    if not (pa.types.is_list(kind) and pa.types.is_null(kind.value_type)):
+        return column
+    lengths = pa.compute.list_value_length(column).to_pylist()
+    return pa.array([None if length is None else [None] * length for length in lengths], kind)
+
+
 def _pandas(read: Callable[[Any, str, Sequence[str]], Any]) -> Read:
     def whole(files: Files, names: Sequence[str]) -> Any:
         import pandas as pd
 
-        frame = pd.concat([read(pd, path, names) for path in files.paths], ignore_index=True)
-        return pa.table({name: frame[name].array.__arrow_array__() for name in names})
+        frames = [read(pd, path, names) for path in files.paths]
+        tables = [pa.table({name: _sound(frame[name].array.__arrow_array__()) for name in names}) for frame in frames]
+        return pa.concat_tables(tables, promote_options="permissive")
 
     return whole
-
-
-def _pandas_csv(pd: Any, path: str, names: Sequence[str]) -> Any:
-    return pd.read_csv(
-        path,
-        usecols=list(names),
-        escapechar="\\",
-        doublequote=False,
-        dtype_backend="pyarrow",
-        dtype="string[pyarrow]",
-        keep_default_na=False,
-        na_values=[""],
-    )
 
 
 def _duckdb(function: str) -> Read:

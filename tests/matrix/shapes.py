@@ -113,7 +113,7 @@ NESTINGS: dict[str, Nesting] = {
             "map_key",
             "map's key",
             lambda leaf, key, p: _or_null(p.outer, f"map({key}, id)"),
-            lambda leaf, key, inner, outer, row: None if outer else [("0.0" if key == "-0.0" else key, str(row))],
+            lambda leaf, key, inner, outer, row: None if outer else [(key, str(row))],
             ("none", "outer"),
         ),
         Nesting(

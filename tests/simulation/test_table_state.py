@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.commit import TWO_PHASE, CommitContext, JobRecord, SaveMode, read_snapshot
+from holdfast.commit import TWO_PHASE, CommitContext, JobRecord, SaveMode, read_instant, read_snapshot
 from holdfast.commit.log import read_log
 from holdfast.errors import ConflictError, InvalidRequestError
 from holdfast.stores.faulty import SimulatedCrash, crash_at
@@ -98,3 +98,22 @@ def test_readers_see_the_table_that_belongs_to_the_files(publication: str) -> No
             assert columns(world) == ("ab" if whole else "a")
             seen.add(whole)
     assert seen == {True, False}
+
+
+def test_an_abort_that_is_not_done_keeps_no_reader_waiting() -> None:
+    """It changes nothing that readers see: their own listing is a snapshot all the while."""
+    undone = 0
+    for nth in range(1, 200):
+        world = World("upload")
+        run_job(table_context(world.context(), "a"), "one")
+        job = start(world.context())
+        try:
+            TWO_PHASE.abort_job(world.context(crash_at(nth, after=True)), job)
+        except SimulatedCrash:
+            undone += len(read_log(world.context()).unfinished)
+            instant = read_instant(world.context())
+            assert instant.is_settled and instant.table is not None
+            assert world.contents() == expected("one")
+        else:
+            break
+    assert undone, "an abort that was decided and not done was seen"

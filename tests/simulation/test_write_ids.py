@@ -108,9 +108,13 @@ def test_the_name_outlives_the_log() -> None:
         run_job(ctx, f"other {number}")
     assert read_log(ctx).oldest > 1, "the decision is trimmed"
     assert write(ctx, "two").job == first.job
-    world.clock.sleep(KEPT_S + 60)
+    assert KEPT_S == 90 * 24 * 60 * 60, "documented: 90 days"
+    world.clock.sleep(KEPT_S - 3600)
+    assert write(ctx, "next to last", "other").committed
+    assert write(ctx, "two").job == first.job
+    world.clock.sleep(3600 + 60)
     assert write(ctx, "later", "fresh").committed, "a job with a write id sweeps what is too old"
-    assert len(list(iter_objects(world.store, HOME + WRITES))) == 1
+    assert len(list(iter_objects(world.store, HOME + WRITES))) == 2, "the other and the fresh one"
     assert write(ctx, "three").committed, "documented: names are forgotten in the end"
 
 
@@ -125,6 +129,24 @@ def test_a_write_that_failed_leaves_its_name_free() -> None:
     TWO_PHASE.abort_job(ctx, job)
     refuse_running(ctx, "nightly")
     assert write(ctx, "one").committed
+
+
+def test_an_abort_that_died_halfway_leaves_its_name_free() -> None:
+    """Its decision is in the log and is not done: only a commit takes the name."""
+    undone = 0
+    for nth in itertools.count(1):
+        world = World("upload")
+        job = TWO_PHASE.start_job(world.context(), SaveMode.APPEND, {WRITE_ID: "nightly"})
+        assert job is not None
+        try:
+            TWO_PHASE.abort_job(world.context(crash_at(nth, after=True)), job)
+        except SimulatedCrash:
+            view = read_log(world.context())
+            undone += len(view.unfinished)
+            assert find_write(world.context(), view, "nightly") is None
+        else:
+            break
+    assert undone, "an abort that was decided and not done was seen"
 
 
 def test_a_job_that_is_quiet_blocks_nobody() -> None:

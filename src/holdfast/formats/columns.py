@@ -10,7 +10,7 @@ import pyarrow.types as pat
 
 from holdfast.errors import InvalidRequestError
 from holdfast.formats.base import RowFilter
-from holdfast.formats.types import children
+from holdfast.formats.types import children, is_string
 
 __all__ = [
     "batch_of",
@@ -99,8 +99,11 @@ def plain_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 def cast_column(column: Any, field: pa.Field) -> Any:
     """The column in the field's type; a value that does not fit is an error, never a null or a rounded value."""
     try:
+        _refuse_lossy(column.type, field.type)
         if not pat.is_nested(field.type):
             return column.cast(field.type)
+        if column.offset:  # pyarrow 26 casts a column of nulls below a sliced struct to one of the wrong length
+            column = pa.concat_arrays([column])
         # Arrow will not cast what is nullable into what is not, not even where there is no null.
         return _labelled(column.cast(map_children(field.type, _nullable)), field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
@@ -109,6 +112,30 @@ def cast_column(column: Any, field: pa.Field) -> Any:
             column=field.name,
             type=str(field.type),
         ) from error
+
+
+def _refuse_lossy(kind: pa.DataType, wanted: pa.DataType) -> None:
+    """Raise `pa.ArrowInvalid` for casts in which Arrow rounds, cuts or reinterprets values without a word."""
+    if pat.is_nested(kind) and pat.is_nested(wanted):
+        if pat.is_struct(wanted) and pat.is_struct(kind):
+            fields = {field.name: field for field in children(kind)}
+            pairs = [(fields[field.name], field) for field in children(wanted) if field.name in fields]
+        else:
+            pairs = list(zip(children(kind), children(wanted), strict=False))
+        for one, other in pairs:
+            _refuse_lossy(one.type, other.type)
+        return
+    if pat.is_dictionary(kind):
+        kind = kind.value_type
+    if pat.is_floating(kind):
+        loses = pat.is_decimal(wanted) or is_string(wanted)
+        loses = loses or (pat.is_floating(wanted) and wanted.bit_width < kind.bit_width)
+    elif pat.is_timestamp(kind):
+        loses = pat.is_date(wanted) or pat.is_time(wanted) or is_string(wanted)
+    else:
+        loses = pat.is_decimal(kind) and pat.is_floating(wanted)
+    if loses or (pat.is_boolean(wanted) and (pat.is_integer(kind) or pat.is_floating(kind) or pat.is_decimal(kind))):
+        raise pa.ArrowInvalid(f"no cast from {kind} to {wanted} that keeps every value")
 
 
 def _nullable(field: pa.Field) -> pa.Field:
@@ -121,7 +148,9 @@ def _labelled(array: Any, kind: pa.DataType) -> Any:
         return array
     if array.offset:
         array = pa.concat_arrays([array])
-    own, below = 2, [array.values] if pat.is_list(kind) or pat.is_map(kind) or pat.is_large_list(kind) else []
+    own, below = 2, [array.values] if _is_list(kind) or pat.is_map(kind) else []
+    if pat.is_fixed_size_list(kind):
+        own = 1
     if pat.is_struct(kind):
         own, below = 1, [array.field(index) for index in range(kind.num_fields)]
     fields = [_labelled(child, field.type) for child, field in zip(below, children(kind), strict=True)]
@@ -197,9 +226,16 @@ def _spelled_type(kind: pa.DataType, like: pa.DataType) -> pa.DataType:
             item.with_type(_spelled_type(item.type, like.item_type)),
             kind.keys_sorted,
         )
-    if pat.is_list(kind) and pat.is_nested(like) and like.num_fields == 1:
-        return pa.list_(kind.value_field.with_type(_spelled_type(kind.value_type, like.field(0).type)))
+    if _is_list(kind) and pat.is_nested(like) and like.num_fields == 1:
+        element = kind.value_field.with_type(_spelled_type(kind.value_type, like.field(0).type))
+        if pat.is_fixed_size_list(kind):
+            return pa.list_(element, kind.list_size)
+        return pa.large_list(element) if pat.is_large_list(kind) else pa.list_(element)
     return kind
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(pat.is_list(kind) or pat.is_large_list(kind) or pat.is_fixed_size_list(kind))
 
 
 def batch_of(columns: list[Any], schema: pa.Schema, rows: int) -> pa.RecordBatch:

@@ -25,7 +25,7 @@ from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, RowFilter
 from holdfast.formats.columns import batch_of, finish, needed_schema
 from holdfast.formats.csv_dialect import Dialect, Plain, Record, Records, read_records, tokens
 from holdfast.formats.csv_schema import column_type, safe_names
-from holdfast.formats.lines import CODEC_EXTENSIONS, TEXT_PARSERS, LineWriter
+from holdfast.formats.lines import BYTE_ORDER_MARK, CODEC_EXTENSIONS, TEXT_PARSERS, LineWriter
 from holdfast.formats.options import boolean, choice, only, single_character, text
 from holdfast.formats.render import scalar_text, text_bytes
 from holdfast.formats.spark_text import parse_texts
@@ -234,10 +234,12 @@ def _taken_apart(piece: Plain, options: CsvOptions) -> list[Record]:
 def _parse(piece: Plain, width: int, wanted: Sequence[int], options: CsvOptions) -> tuple[list[Any], int]:
     names = [str(index) for index in range(width)]
     read = [names[index] for index in wanted] or names[:1]
+    # pyarrow drops one byte order mark wherever a piece begins; that of the file is gone already
+    data = BYTE_ORDER_MARK + piece.data if piece.data.startswith(BYTE_ORDER_MARK) else piece.data
     table = pa_csv.read_csv(
-        pa.BufferReader(piece.data),  # all in memory: pyarrow would read ahead in a thread of its own
+        pa.BufferReader(data),  # all in memory: pyarrow would read ahead in a thread of its own
         read_options=pa_csv.ReadOptions(
-            use_threads=False, block_size=min(len(piece.data) + 1, 2**31 - 1), column_names=names
+            use_threads=False, block_size=min(len(data) + 1, 2**31 - 1), column_names=names
         ),
         parse_options=pa_csv.ParseOptions(
             delimiter=options.separator,

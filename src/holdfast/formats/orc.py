@@ -206,10 +206,26 @@ def _read_batches(
     rows = open_orc(source)
     needed = needed_schema(schema, columns, row_filter)
     wanted = {name.lower() for name in needed.names}
-    found = [name for name in rows.names if name.lower() in wanted] or rows.names[:1]
+    called = _called(rows.names, schema)
+    found = [name for name in rows.names if called[name].lower() in wanted] or rows.names[:1]
     logical = pa.schema([_logical_field(rows.schema.field(name)) for name in found])
     for stripe in range(rows.stripes):
-        yield finish(conform(rows.read_stripe(stripe, found), logical), needed, columns, row_filter)
+        batch = conform(rows.read_stripe(stripe, found), logical)
+        yield finish(batch.rename_columns([called[name] for name in found]), needed, columns, row_filter)
+
+
+def _called(names: Sequence[str], schema: pa.Schema) -> dict[str, str]:
+    """What the columns of a file are called in the schema; those of old Hive have positions instead of names."""
+    known = {name.lower() for name in schema.names}
+    if not all(name.startswith("_col") for name in names) or any(name.lower() in known for name in names):
+        return {name: name for name in names}
+    if len(names) != len(schema):
+        raise InvalidRequestError(
+            "an ORC file tells its columns by position: give a schema of all columns, and no option columns",
+            file=names,
+            schema=schema.names,
+        )
+    return dict(zip(names, schema.names, strict=True))
 
 
 def _check_schema(schema: pa.Schema) -> None:

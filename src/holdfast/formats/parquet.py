@@ -192,6 +192,8 @@ class _ParquetWriter:
             column_encoding=dict.fromkeys(steps, "DELTA_BINARY_PACKED") or None,
             data_page_size=options.page_bytes,
             write_batch_size=16 * 1024,  # the default of 1,024 values a call costs five per cent
+            # Arrow leaves NaN out of statistics; to Spark it is the largest value, sought above what they say is most.
+            write_statistics=[path for path, leaf in sample.items() if not pat.is_floating(leaf.type)],
         )
         # Spark's reader takes from this record what Parquet lacks: intervals, VARIANT, collations, user-defined types.
         writer.add_key_value_metadata({SPARK_SCHEMA_KEY: self._spark_json})

@@ -7,11 +7,12 @@ Spark's reader does (`parquet_columns`); the rest of Holdfast sees a file of tod
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pyarrow.types as pat
 
 from holdfast.errors import CorruptDataError
 from holdfast.formats.base import RowFilter
@@ -109,8 +110,18 @@ class SparkFile:
         import pyarrow.dataset as ds  # brings pandas with it where that is installed: half a second of a new process
 
         fragment = ds.ParquetFileFormat().make_fragment(input_file(self._source), row_groups=groups)
-        kept = fragment.subset(filter=row_filter.expression, schema=self._physical)
-        return [group.id for group in kept.row_groups]
+        kept = {group.id for group in fragment.subset(filter=row_filter.expression, schema=self._physical).row_groups}
+        names = {name for name in row_filter.columns if pat.is_floating(self._physical.field(name).type)}
+        return [group for group in groups if group in kept or self._may_hide_nan(group, names)]
+
+    def _may_hide_nan(self, group: int, names: Collection[str]) -> bool:
+        """Whether Arrow takes one of the columns for a single value there: NaN is in no statistics."""
+        columns = self.metadata.row_group(group)
+        for column in (columns.column(index) for index in range(columns.num_columns if names else 0)):
+            found = column.statistics if column.path_in_schema in names else None
+            if found is not None and found.has_min_max and found.min == found.max:
+                return True
+        return False
 
 
 def _without_columns(rows: int) -> Iterator[pa.RecordBatch]:

@@ -30,6 +30,7 @@ _PLAIN_NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _PLAIN_DECIMAL = r"^[+-]?[0-9]+(\.[0-9]+)?$"
 _PLAIN_DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 _PLAIN_TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?"
+_LATE = datetime.datetime(2037, 1, 1)  # from then on Arrow knows no summer time
 _PLAIN_ZONE = r"(Z|[+-](0[0-9]|1[0-7]):[0-5][0-9])"
 
 
@@ -106,6 +107,8 @@ def _cast_instants(texts: Any, kind: pa.DataType, time_zone: str) -> Any:
     if not time_zone:
         raise _Unknown
     local = pc.if_else(zoned, nothing, texts).cast(pa.timestamp("us"))
+    if pc.any(pc.greater_equal(local, _LATE)).as_py():
+        raise _Unknown
     try:
         placed = pc.assume_timezone(local, time_zone, ambiguous="earliest", nonexistent="raise")
     except (pa.ArrowInvalid, pa.ArrowKeyError, KeyError) as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import pickle
 import zlib
@@ -21,7 +22,7 @@ from holdfast.errors import (
     UnsupportedError,
 )
 from holdfast.stores.base import Overwrite, Trit, iter_objects
-from holdfast.stores.faulty import Fault, FaultMode, SimulatedCrash
+from holdfast.stores.faulty import Fault, FaultMode, SimulatedCrash, crash_at
 from holdfast.stores.intercept import InterceptedStore, Operation, StoreCall
 from holdfast.stores.memory import MemoryStore
 from holdfast.stores.recorded import Recorded
@@ -197,9 +198,12 @@ def test_corrupted_log_entry_stops_everybody_and_is_kept() -> None:
     assert world.store.get(key) == b"{}" and world.contents() == expected("old")
 
 
-def test_stranger_in_the_log_folder() -> None:
+@pytest.mark.parametrize(
+    "name", ["notes.txt", "7.json", f"{1:020d}.txt", f"{1:020d}", f"{'²' * 20}.json", f"{-1:020d}.done"]
+)
+def test_stranger_in_the_log_folder(name: str) -> None:
     world = World("upload")
-    world.store.put(f"{HOME}_holdfast/log/notes.txt", b"")
+    world.store.put(f"{HOME}_holdfast/log/{name}", b"")
     with pytest.raises(CorruptDataError, match="move it away"):
         start(world.context())
 
@@ -225,6 +229,29 @@ def test_trim_that_was_cut_off_goes_on() -> None:
     run_job(world.context().with_settings(log_retention_entries=2), "next", tasks=1)
     left = [info.key.rpartition("/")[2] for info in iter_objects(world.store, f"{HOME}_holdfast/log/")]
     assert left == [f"{seq:020d}.{kind}" for seq in (5, 6) for kind in ("done", "json", "visible")]
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_a_driver_that_dies_while_it_trims_leaves_no_unfinished_entry(after: bool) -> None:
+    """C9: at every store call. An entry without its marks would be carried out again, its manifests long gone."""
+    trimmed_in_part = 0
+    for nth in itertools.count(1):
+        world = World("upload")
+        for number in range(3):
+            run_job(world.context(), f"job{number}", tasks=1)
+        job = start(world.context())
+        messages = run_tasks(world.context(), job, "last", 1)
+        dying = world.context(crash_at(nth, after=after)).with_settings(log_retention_entries=1)
+        try:
+            TWO_PHASE.commit_job(dying, job, messages, 1)
+        except SimulatedCrash:
+            trimmed_in_part += len(read_log(world.context()).stale) > 0
+            assert set(read_log(world.context()).unfinished) <= {4}
+            run_job(world.context(), "next", tasks=1)
+            assert verify(world.context()).verified
+        else:
+            break
+    assert trimmed_in_part, "a trim was cut off between the entries and their marks"
 
 
 def test_driver_that_the_log_has_left_behind_is_fenced() -> None:

@@ -71,6 +71,19 @@ def draw_text(draw: random.Random) -> str:
     return "".join(draw.choices(ALPHABET, k=draw.randint(1, 6)))
 
 
+@pytest.mark.parametrize("block_bytes", [4, 5, 7, 16, 1000])
+def test_only_the_file_begins_with_a_byte_order_mark(monkeypatch: pytest.MonkeyPatch, block_bytes: int) -> None:
+    """Wherever the file is cut into blocks: a value further on that begins with that character keeps it."""
+    monkeypatch.setattr("holdfast.formats.lines.BLOCK_BYTES", block_bytes)
+    values = [("\ufeffa", "b"), ("\ufeff", "\ufeff"), ("a", "\ufeffb")] * 3
+    data = "\ufeff" + "".join(f"{x},{y}\n" for x, y in values)
+    wanted = [{"x": x, "y": y} for x, y in values]
+    assert read(data, strings("x", "y")) == wanted
+    header, odd = "\ufeffx,y\n", '"a"b,c\n'  # behind either of them begins a stretch of plain records
+    assert read(header + data.removeprefix("\ufeff"), strings("x", "y"), header="true") == wanted
+    assert read(header + odd + data.removeprefix("\ufeff"), strings("x", "y"), header="true")[1:] == wanted
+
+
 def test_reader_options_read_what_was_written() -> None:
     """They are what Spark is told; Holdfast's own reader understands them alike."""
     for given in DIALECTS:
@@ -189,6 +202,11 @@ def test_columns_are_found_by_the_names_in_the_header() -> None:
         read(data, strings("x", "y", "z"), header="true")
 
 
+def test_only_the_file_s_own_byte_order_mark_is_dropped() -> None:
+    assert read("\ufeffa,b\n\ufeffx,y\n", strings("a", "b"), header="true") == [{"a": "\ufeffx", "b": "y"}]
+    assert read("\ufeff\ufeffx,y\n", strings("a", "b")) == [{"a": "\ufeffx", "b": "y"}]
+
+
 def test_without_a_header_columns_are_found_by_position() -> None:
     assert read("1,2,3\n", strings("a", "b", "c"), columns=["c", "a"]) == [{"c": "3", "a": "1"}]
 
@@ -200,6 +218,22 @@ def test_an_instant_without_a_zone_needs_one() -> None:
     assert (
         read("2020-01-01 00:00:00\n", schema, timeZone="Asia/Tokyo")[0]["a"].isoformat() == "2019-12-31T15:00:00+00:00"
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "zone", "instant"),
+    [  # as java.time has them
+        ("2036-07-01 00:00:00", "America/Los_Angeles", 2_098_508_400),
+        ("2037-07-01 00:00:00", "America/Los_Angeles", 2_130_044_400),
+        ("2050-07-01 00:00:00", "America/Los_Angeles", 2_540_271_600),
+        ("2100-07-01 12:00:00", "Europe/Berlin", 4_118_119_200),
+        ("9999-07-01 00:00:00", "America/Los_Angeles", 253_386_428_400),
+    ],
+)
+def test_summer_time_goes_on_in_late_years(text: str, zone: str, instant: int) -> None:
+    schema = pa.schema([("x", pa.timestamp("us", "UTC"))])
+    (row,) = read(f"{text}\n", schema, timezone=zone)
+    assert row["x"].timestamp() == instant
 
 
 @pytest.mark.parametrize("data", ["", "\n\n", "a,b\n", "\ufeffa,b\n\n"])

@@ -257,3 +257,33 @@ def test_fields_of_another_case_are_found_below_null() -> None:
     lower = pa.schema([("x", pa.list_(pa.struct([("a", pa.int64())])))])
     got = conform(pa.record_batch({"x": pairs}), lower)
     assert got["x"].to_pylist() == [[{"a": 1}, {"a": 2}], None]
+
+
+def test_nulls_below_a_sliced_struct_keep_their_length() -> None:
+    """pyarrow 26 casts such a slice to an invalid array."""
+    inner = pa.struct([("v", pa.null())])
+    given = pa.struct([pa.field("s", inner, nullable=False)])
+    batch = pa.record_batch({"c": pa.array([None if row % 2 else {"s": {"v": None}} for row in range(10)], given)})
+    wanted = pa.schema([("c", pa.struct([("s", inner)]))])
+    for start in range(10):
+        got = conform(batch.slice(start, 4), wanted)
+        got.validate(full=True)
+        assert got.to_pylist() == batch.slice(start, 4).to_pylist()
+
+
+def test_columns_of_old_hive_are_found_by_position() -> None:
+    """As Spark does where a schema is given: the files call their columns _col0, _col1, …"""
+    sink = io.BytesIO()
+    pa_orc.write_table(pa.table({"_col0": pa.array([1], pa.int32()), "_col1": ["x"]}), sink)
+    schema = pa.schema([("id", pa.int64()), ("name", pa.string())])
+    orc = get_format("orc")
+
+    def found(schema: pa.Schema, *columns: str) -> list[dict[str, Any]]:
+        batches = orc.read_batches(sink, schema, columns, None, orc.default_options, None)
+        return [row for batch in batches for row in batch.to_pylist()]
+
+    assert found(schema, "name", "id") == [{"name": "x", "id": 1}]
+    assert found(schema, "name") == [{"name": "x"}]
+    assert found(orc.read_schema(sink, orc.default_options), "_col1") == [{"_col1": "x"}]
+    with pytest.raises(InvalidRequestError, match="by position"):
+        found(pa.schema([("name", pa.string())]), "name")

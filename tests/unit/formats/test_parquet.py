@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
+import math
 from typing import Any
 
 import pyarrow as pa
@@ -231,3 +232,16 @@ def test_nulls_below_a_null_struct_are_no_values_of_a_field_without_nulls() -> N
     column = pa.Array.from_buffers(kind, 2, [pa.py_buffer(b"\x01")], children=below)
     data = write([pa.record_batch([column], pa.schema([("c", kind)]))])
     assert pq.read_table(io.BytesIO(data))["c"].to_pylist() == [{"x": 1, "s": {"y": "a"}}, None]
+
+
+def test_floating_point_columns_have_no_statistics() -> None:
+    """Arrow's leave NaN out, which is the largest value to Spark: it would skip row groups that have it."""
+    fields = {"a": pa.float64(), "b": pa.int64()}
+    nested = pa.struct({"s": pa.struct(fields), "l": pa.list_(pa.float32()), "m": pa.map_(pa.string(), pa.float64())})
+    row = {"s": {"a": 1.0, "b": 1}, "l": [1.0], "m": [("k", 1.0)]}
+    batch = pa.record_batch({"x": pa.array([1.0, math.nan]), "i": pa.array([1, 2]), "n": pa.array([row, row], nested)})
+    group = metadata(write([batch])).row_group(0)
+    found = {(one := group.column(i)).path_in_schema: one.is_stats_set for i in range(group.num_columns)}
+    assert {path for path, there in found.items() if there} == {"i", "n.s.b", "n.m.key_value.key"}
+    assert len(found) == 7
+    assert metadata(write([batch.select(["x"])])).num_rows == 2  # no column is left to have any

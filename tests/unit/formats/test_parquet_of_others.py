@@ -7,8 +7,10 @@ tests/integration/test_spark_parquet.py asks it again, also for files that only 
 from __future__ import annotations
 
 import datetime
+import decimal
 import io
 import json
+import math
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,9 +21,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from holdfast.errors import UnsupportedError
+from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.formats import RowFilter
 from holdfast.formats.parquet import PARQUET, ParquetOptions
+from holdfast.formats.parquet_columns import column_changes
 from holdfast.formats.rebase import rebase_dates, rebase_instants
 
 INSTANT = pa.timestamp("us", "UTC")
@@ -29,8 +32,9 @@ INSTANT = pa.timestamp("us", "UTC")
 
 def written(table: pa.Table, notes: dict[str, str] | None = None, **options: Any) -> io.BytesIO:
     sink = io.BytesIO()
+    rows = options.pop("row_group_size", None)
     with pq.ParquetWriter(sink, table.schema, **options) as writer:
-        writer.write_table(table)
+        writer.write_table(table, rows)
         writer.add_key_value_metadata(notes or {})
     sink.seek(0)
     return sink
@@ -92,6 +96,17 @@ def test_int96_and_int64_of_one_table_are_the_same_instants() -> None:
     table = pa.table({"x": pa.array(FAR, INSTANT)})
     kept = pa.schema([("x", INSTANT)])
     assert read(written(table, use_deprecated_int96_timestamps=True), kept).equals(read(written(table), kept))
+
+
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])
+def test_nan_is_found_where_statistics_know_of_one_value_only(kind: pa.DataType) -> None:
+    table = pa.table({"x": pa.array([5.0, 5.0, 5.0, math.nan, 1.0, 2.0], kind)})
+    source = written(table, row_group_size=2)
+    found = read(source, only=RowFilter(pc.field("x") != 5.0, frozenset(["x"])))
+    assert str(found["x"].to_pylist()) == "[nan, 1.0, 2.0]"
+    pushed = (pc.field("x") > 6.0) | pc.is_nan(pc.field("x"))
+    assert str(read(source, only=RowFilter(pushed, frozenset(["x"])))["x"].to_pylist()) == "[nan]"
+    assert read(source, only=RowFilter(pc.field("x") < 2.0, frozenset(["x"])))["x"].to_pylist() == [1.0]
 
 
 def test_statistics_of_another_calendar_or_of_int96_rule_nothing_out() -> None:
@@ -169,6 +184,36 @@ def test_nested_instants_are_rebased_in_every_place() -> None:
     ]
 
 
+def test_a_part_of_a_nested_array_is_rebased_as_the_whole() -> None:
+    """Whoever reads in batches may cut them out of longer arrays, which have an offset on each level."""
+    columns = {
+        "l": [None if day is None else [day, None, 0] for day in DAYS],
+        "m": [None if day is None else [(number, day)] for number, day in enumerate(DAYS)],
+        "s": [None if day is None else {"d": [day] * number} for number, day in enumerate(DAYS)],
+        "f": [None if day is None else [day, 0] for day in DAYS],
+    }
+    days = pa.date32()
+    kinds = [
+        ("l", pa.list_(days)),
+        ("m", pa.map_(pa.int32(), days)),
+        ("s", pa.struct([("d", pa.list_(days))])),
+        ("f", pa.list_(days, 2)),
+    ]
+    file = pq.ParquetFile(written(pa.table(columns, pa.schema(kinds)), OLD))
+    leaves = [file.schema.column(index) for index in range(len(file.schema))]
+    changes = column_changes(file.schema_arrow, leaves, file.metadata.metadata)
+    assert sorted(changes) == [0, 1, 2, 3]
+    table = file.read()
+    for index, change in changes.items():
+        whole = table.column(index).combine_chunks()
+        rebased = change.apply(whole)
+        assert not rebased.equals(whole.cast(rebased.type))
+        for start in range(len(DAYS)):
+            part = change.apply(whole.slice(start, 2))
+            part.validate(full=True)
+            assert part.equals(rebased.slice(start, 2))
+
+
 @pytest.mark.parametrize("zone", [None, "Mars/Olympus"])
 def test_an_old_instant_without_its_zone_is_refused(zone: str | None) -> None:
     notes = {**OLD, **({} if zone is None else {"org.apache.spark.timeZone": zone})}
@@ -242,6 +287,40 @@ def test_a_type_of_arrow_s_is_what_spark_makes_of_it(table: pa.Table, kind: pa.D
     assert field.type == kind or (pa.types.is_list(kind) and field.type.value_type == kind.value_type)
     found.validate(full=True)
     assert found["x"].to_pylist() == rows
+
+
+@pytest.mark.parametrize("lists", [pa.list_, pa.large_list, lambda kind: pa.list_(kind, 2)])
+@pytest.mark.parametrize("start", [0, 1])
+def test_fields_in_lists_are_found_regardless_of_case(lists: Any, start: int) -> None:
+    rows = [[{"Name": "a"}, None], [{"Name": None}, {"Name": "b"}], None]
+    table = pa.table({"x": pa.array(rows, lists(pa.struct({"Name": pa.string()})))})
+    source = written(table.slice(start))
+    found = read(source, pa.schema([("x", pa.list_(pa.struct({"name": pa.string(), "other": pa.int32()})))]))
+    expected = [[{"name": "a", "other": None}, None], [{"name": n, "other": None} for n in (None, "b")], None]
+    assert found["x"].to_pylist() == expected[start:]
+
+
+@pytest.mark.parametrize(
+    ("stored", "wanted"),
+    [
+        (pa.array([0.1]), pa.float32()),
+        (pa.array([1.5]), pa.decimal128(10, 0)),
+        (pa.array([1.0]), pa.string()),
+        (pa.array([decimal.Decimal("12345678901234567890.123")]), pa.float64()),
+        (pa.array([2]), pa.bool_()),
+        (pa.array([1.0]), pa.bool_()),
+        (pa.array([datetime.datetime(2020, 1, 1, 12)]), pa.date32()),
+        (pa.array([datetime.datetime(2020, 1, 1, 12)]), pa.time64("us")),
+    ],
+)
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_type_that_would_change_values_is_refused(stored: Any, wanted: pa.DataType, nested: bool) -> None:
+    """Spark refuses these types, too; Arrow would round, cut or reinterpret."""
+    if nested:
+        stored = pa.StructArray.from_arrays([pa.ListArray.from_arrays([0, 1], stored)], ["l"])
+        wanted = pa.struct({"l": pa.list_(wanted)})
+    with pytest.raises(InvalidRequestError, match="does not fit the column's type"):
+        read(written(pa.table({"x": stored})), pa.schema([("x", wanted)]))
 
 
 def test_intervals_are_known_by_what_spark_notes() -> None:

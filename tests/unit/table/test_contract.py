@@ -66,6 +66,10 @@ def test_a_new_column_needs_merge_and_goes_behind() -> None:
         ("decimal(10,2)", "decimal(8,2)", "decimal(10,2)", "decimal(10,2)"),
         ("decimal(8,2)", "decimal(10,4)", None, "decimal(10,4)"),
         ("decimal(10,2)", "decimal(10,4)", None, None),
+        ("decimal(10,2)", "decimal(11,2)", None, "decimal(11,2)"),
+        ("decimal(10,2)", "decimal(10,3)", None, None),
+        ("decimal(10,2)", "decimal(10,1)", None, None),
+        ("decimal(10,2)", "decimal(9,1)", "decimal(10,2)", "decimal(10,2)"),
         ("string", "integer", None, None),
         ("integer", "string", None, None),
         ("date", "timestamp", None, None),
@@ -180,6 +184,18 @@ def test_another_format_partitioning_or_option_is_refused_with_what_is_there() -
     other = table(field("a", "long"), file_format="csv", reader_options={"header": "true", "sep": ";"})
     with pytest.raises(InvalidRequestError, match=r"another sep.*there=','"):
         agree(csv, other, merge=True)
+    silent = table(field("a", "long"), file_format="csv", reader_options={"header": "true"})
+    for pair in ((csv, silent), (silent, csv)):
+        with pytest.raises(InvalidRequestError, match="another sep"):
+            agree(*pair, merge=True)
+
+
+def test_the_order_of_partition_columns_is_part_of_the_layout() -> None:
+    """``day=1/name=a`` beside ``name=a/day=1`` is no table to Spark."""
+    known, turned = (table(*BASE.fields, partition_by=names) for names in (("day", "name"), ("name", "day")))
+    for written, refusal in ((False, InvalidRequestError), (True, ConflictError)):
+        with pytest.raises(refusal):
+            agree(known, turned, merge=True, written=written)
 
 
 def test_partition_columns_keep_their_type_and_have_to_be_there() -> None:
@@ -211,6 +227,8 @@ def test_files_by_position_are_the_first_columns_of_the_table() -> None:
     assert agree(known, table(field("a", "long"), file_format="csv"), merge=False, written=True) == known
     with pytest.raises(ConflictError):
         agree(known, table(field("a", "long"), field("c", "long"), file_format="csv"), merge=True, written=True)
+    shouted = table(field("A", "long"), field("B", "long"), file_format="csv")
+    assert agree(known, shouted, merge=False, written=True) == known, "names are the same in any case"
     parquet = agree(
         table(field("a", "long"), field("b", "long")),
         table(field("a", "long"), field("c", "long")),

@@ -1,0 +1,52 @@
+"""Text on its way to a person: nothing steers the terminal, and columns stand below each other."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.cli.screen import in_one_line, plain_table, shown
+
+
+@pytest.mark.parametrize(
+    ("text", "safe"),
+    [
+        ("a\x1b[2Jb", "a\\x1b[2Jb"),
+        ("a\tb\rc\x00", "a\\tb\\rc\\x00"),
+        ("\x7f\x85\x9b31m", "\\x7f\\x85\\x9b31m"),  # C1 has a CSI of one character
+        ("\u202egpj.exe", "\\u202egpj.exe"),
+        ("\u2066a\u2069\u200f\u061c", "\\u2066a\\u2069\\u200f\\u061c"),
+        ("a\u2028b", "a\\u2028b"),
+        ("\ud800", "\\ud800"),
+        ("äé日🎈 \u0301", "äé日🎈 \u0301"),
+    ],
+)
+def test_what_could_steer_a_terminal_is_spelled_out(text: str, safe: str) -> None:
+    assert shown(text) == in_one_line(text) == safe
+
+
+def test_line_feeds_stay_in_texts_and_not_in_cells() -> None:
+    assert shown("a\nb") == "a\nb"
+    assert in_one_line("a\nb") == "a\\nb"
+
+
+def test_columns_are_aligned_whatever_the_letters_are_like() -> None:
+    """Wide letters take two columns of a screen, combining ones none."""
+    rows = [["日本", "1"], ["e\u0301", "20"], ["ＦＷ", "300"], ["abcd", "4"]]
+    assert plain_table(["name", "n"], rows, right=["n"]) == [
+        "name    n",
+        "日本    1",
+        "e\u0301      20",
+        "ＦＷ  300",
+        "abcd    4",
+    ]
+
+
+def test_one_long_cell_does_not_push_the_others_away() -> None:
+    long = "x" * 101
+    assert plain_table(["a", "b"], [[long, "1"], ["y", "2"]], right=[]) == ["a  b", f"{long}  1", "y  2"]
+    shorter = "x" * 100
+    assert plain_table(["a", "b"], [[shorter, "1"], ["y", "2"]], right=[])[2] == f"y{' ' * 101}2"
+
+
+def test_a_cell_with_a_line_feed_stays_one_line() -> None:
+    assert plain_table(["a"], [["x\ny"]], right=[]) == ["a", "x\\ny"]

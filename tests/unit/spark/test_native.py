@@ -1,0 +1,194 @@
+"""What Spark's own reader is given, without Spark: which paths, looked at twice, and with which options."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark.sql")
+
+from holdfast.commit import TWO_PHASE, SaveMode, Snapshot, open_context
+from holdfast.errors import UnavailableError
+from holdfast.formats import get_format
+from holdfast.spark import native
+from holdfast.spark.file_format import FormatChoice
+from holdfast.spark.hadoop_path import hadoop_path
+from holdfast.spark.options import ReadOptions, StoreOptions
+from holdfast.stores.faulty import Fault, FaultMode, Faulty, SimulatedCrash
+from holdfast.stores.intercept import InterceptedStore
+from holdfast.stores.s3_options import S3Options
+from holdfast.table.contract import TableRecord
+
+
+# --- which files ------------------------------------------------------------------------------------------------------
+def run_job(url: Path, name: str, mode: SaveMode = SaveMode.APPEND, *faults: Fault) -> None:
+    """A job with one file in each of two directories, which hold its name."""
+    ctx = open_context(str(url), threads=1)
+    job = TWO_PHASE.start_job(ctx, mode, {})
+    assert job is not None
+    with TWO_PHASE.start_task(ctx, job, 0) as attempt:
+        for number in range(2):
+            path = f"k={number}/{attempt.file_name('.txt')}"
+            sink = attempt.open(path)
+            sink.write(name.encode())
+            sink.close()
+            attempt.record_rows(path, 1)
+        message = attempt.commit()
+    with contextlib.suppress(SimulatedCrash):
+        TWO_PHASE.commit_job(replace(ctx, store=InterceptedStore(ctx.store, Faulty(*faults))), job, [message], 1)
+    ctx.close()
+
+
+def read(monkeypatch: pytest.MonkeyPatch, url: Path, meanwhile: Callable[[], object] = lambda: None) -> list[str]:
+    """What the files hold that Spark would read; `meanwhile` happens while it lists, between two directories."""
+
+    def load(*arguments: Any) -> list[str]:
+        files: list[Path] = []
+        for path in (Path(one.removeprefix("file://")) for one in arguments[-1]):
+            if path.is_file():
+                files.append(path)
+            else:
+                files += path.glob("k=0/part-*")
+                meanwhile()
+                files += path.glob("k=1/part-*")
+        return sorted(file.read_text() for file in files)
+
+    monkeypatch.setattr(native, "_load", load)
+    monkeypatch.setattr(native, "_narrowed", lambda frame, *_: frame)
+    monkeypatch.setattr(native, "_order", lambda *_: [])
+    monkeypatch.setattr(native, "hadoop_path", lambda *_: (f"file://{url}", ""))
+    found: Any = native.native_frame(SimpleNamespace(), ReadOptions(store=StoreOptions(url=str(url))))  # type: ignore[arg-type]
+    return list(found)
+
+
+def test_what_is_decided_while_spark_lists_is_seen_whole(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The first listing has half of it: Spark lists again."""
+    run_job(tmp_path, "old")
+    jobs = iter(["new"])
+
+    def meanwhile() -> None:
+        for name in jobs:
+            run_job(tmp_path, name)
+
+    assert read(monkeypatch, tmp_path, meanwhile) == ["new", "new", "old", "old"]
+
+
+def test_a_destination_that_never_rests_is_not_guessed_at(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(native, "_ATTEMPTS", 3)
+    run_job(tmp_path, "old")
+    with pytest.raises(UnavailableError, match="read again"):
+        read(monkeypatch, tmp_path, lambda: run_job(tmp_path, "new"))
+
+
+@pytest.mark.parametrize("mode", [SaveMode.APPEND, SaveMode.OVERWRITE])
+@pytest.mark.parametrize("mark", ["visible", "done"])
+def test_while_a_decision_waits_spark_gets_the_files_by_name(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, mode: SaveMode, mark: str
+) -> None:
+    """A driver died before its job was visible, or before what it replaces was gone: a directory shows both."""
+    run_job(tmp_path, "old")
+    run_job(tmp_path, "new", mode, Fault(FaultMode.CRASH_BEFORE, key=f"*.{mark}"))
+    old, new = ["old"] * 2, ["new"] * 2
+    added = sorted(old + new) if mode is SaveMode.APPEND else new
+    assert read(monkeypatch, tmp_path) == (old if mark == "visible" else added)
+
+
+# --- with which options and columns -----------------------------------------------------------------------------------
+def spark_options(file_format: str, table: bool, **options: str) -> dict[str, str]:
+    record = TableRecord(
+        fields=[{"name": "t", "type": "timestamp"}, {"name": "id", "type": "long"}],
+        file_format=file_format,
+        reader_options=get_format(file_format).reader_options(get_format(file_format).default_options),
+        partition_by=("t",),
+        time_zone="Asia/Kathmandu",
+    )
+    snapshot = Snapshot(head=1, files=(), table=record.encode() if table else None)
+    read = ReadOptions(
+        store=StoreOptions(url="/data"), file_format=file_format, format_options=options, time_zone="Europe/Berlin"
+    )
+    return native._spark_options(snapshot, FormatChoice.of(read, snapshot), read)
+
+
+@pytest.mark.parametrize(("file_format", "table"), [("json", True), ("json", False), ("csv", False)])
+def test_what_does_not_parse_is_refused(file_format: str, table: bool) -> None:
+    """Spark's own default reads it as null without a word."""
+    assert spark_options(file_format, table)["mode"] == "FAILFAST"
+
+
+def test_a_table_of_csv_may_have_grown_by_columns() -> None:
+    """Its older files have fewer values in a line, which Spark's FAILFAST would refuse."""
+    found = spark_options("csv", True)
+    assert "mode" not in found and "enforceSchema" not in found
+    assert spark_options("csv", False)["enforceSchema"] == "false"
+    assert found["multiLine"] == "true" and found["nullvalue"] != "", "values with line feeds; the empty string"
+
+
+def test_values_of_a_table_are_what_was_written_whatever_the_session_says() -> None:
+    """Its zone, its calendar; a session's settings are about files of others."""
+    assert spark_options("parquet", True)["datetimeRebaseMode"] == "CORRECTED"
+    assert "datetimeRebaseMode" not in spark_options("parquet", False)
+    assert spark_options("parquet", True)["timeZone"] == "Asia/Kathmandu"
+    assert spark_options("parquet", False)["timeZone"] == "Europe/Berlin"
+    assert spark_options("orc", True)["__globPaths__"] == "false", "a path is a path"
+
+
+def test_columns_have_the_tables_order() -> None:
+    """Spark's file sources put partition columns last."""
+    record = TableRecord(
+        fields=[{"name": "k", "type": "long"}, {"name": "id", "type": "long"}],
+        file_format="parquet",
+        partition_by=("k",),
+    )
+    frame: Any = SimpleNamespace(columns=["id", "k"])
+    assert native._order(Snapshot(head=1, files=(), table=record.encode()), frame) == ["k", "id"]
+    assert native._order(Snapshot(head=0, files=(), table=None), frame) == ["id", "k"]
+
+
+# --- the place --------------------------------------------------------------------------------------------------------
+class HadoopPath:
+    """Hadoop's path, in a file system that knows some files."""
+
+    def __init__(self, known: set[str], path: str) -> None:
+        self.known = known
+        self.path = path
+
+    def getFileSystem(self, _configuration: object) -> HadoopPath:
+        return self
+
+    def exists(self, found: HadoopPath) -> bool:
+        return found.path in self.known
+
+
+def place(url: str, known: set[str], head: int, s3: S3Options | None = None) -> str | None:
+    hadoop = SimpleNamespace(fs=SimpleNamespace(Path=lambda path: HadoopPath(known, path)))
+    state = SimpleNamespace(newHadoopConf=lambda: None)
+    spark: Any = SimpleNamespace(
+        _jvm=SimpleNamespace(org=SimpleNamespace(apache=SimpleNamespace(hadoop=hadoop))),
+        _jsparkSession=SimpleNamespace(sessionState=lambda: state),
+    )
+    ctx: Any = SimpleNamespace(url=url)
+    return hadoop_path(spark, ctx, StoreOptions(url=url, s3=s3 or S3Options()), head)[0]
+
+
+ENTRY = "_holdfast/log/00000000000000000003.json"
+
+
+def test_spark_has_to_see_the_newest_decision() -> None:
+    """A directory of that name may be there on the driver's machine too, or in another bucket of that name."""
+    assert place("file:///data/t", {"file:///data/t", f"file:///data/t/{ENTRY}"}, 3) == "file:///data/t"
+    assert place("file:///data/t", {"file:///data/t"}, 3) is None
+    assert place("file:///data/t", {"file:///data/t"}, 0) == "file:///data/t"
+    assert place("s3://bucket/t/", {f"s3a://bucket/t/{ENTRY}"}, 3) == "s3a://bucket/t"
+    assert place("memory://t", {"memory://t"}, 0) is None
+
+
+def test_spark_is_not_asked_with_other_keys_than_the_calls() -> None:
+    known = {"s3a://bucket/t"}
+    assert place("s3://bucket/t", known, 0) == "s3a://bucket/t"
+    assert place("s3://bucket/t", known, 0, S3Options(endpoint_url="http://127.0.0.1:9")) is None
