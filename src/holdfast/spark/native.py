@@ -63,7 +63,7 @@ def native_frame(spark: SparkSession, options: ReadOptions) -> DataFrame | None:
                 return None
             paths = [path] if instant.is_settled else [f"{path}/{file.path}" for file in snapshot.files]
             try:
-                frame = _load(spark, options, snapshot, choice, path, paths, ctx.ids.token())
+                frame = _load(spark, options, snapshot, choice, ctx.ids.token(), path, paths)
             except (PySparkException, Py4JError, NotFoundError) as error:
                 problem = error
                 if instant.is_settled and read_instant(ctx) == instant:
@@ -106,16 +106,17 @@ def _load(
     options: ReadOptions,
     snapshot: Snapshot,
     choice: FormatChoice,
+    token: str,
     path: str,
     paths: Sequence[str],
-    token: str,
 ) -> DataFrame:
-    reader = spark.read.format(choice.name).options(**_spark_options(snapshot, choice, options, token))
+    reader = spark.read.format(choice.name).options(**_spark_options(snapshot, choice, options))
     schema = _schema(options, snapshot, choice)
     if schema is not None:
         reader = reader.schema(schema)
     try:
-        return reader.option("basePath", path).load(list(paths))
+        # Spark takes two reads of one path for the same and answers the second one from what it cached for the first.
+        return reader.option("basePath", path).option("holdfastRead", token).load(list(paths))
     except AnalysisException as error:
         if error.getCondition() in ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA"):
             raise NotFoundError("there is nothing to read: check the url", url=options.store.url) from error
@@ -131,18 +132,12 @@ def _schema(options: ReadOptions, snapshot: Snapshot, choice: FormatChoice) -> S
     return None if choice.name in _SELF_DESCRIBING else infer_schema(replace(options, columns=None, conditions=()))
 
 
-def _spark_options(snapshot: Snapshot, choice: FormatChoice, options: ReadOptions, token: str) -> dict[str, str]:
-    """Options for Spark's reader, so that it reads what the Python reader reads.
-
-    Args:
-        token: no other read has the same.
-    """
+def _spark_options(snapshot: Snapshot, choice: FormatChoice, options: ReadOptions) -> dict[str, str]:
+    """Options for Spark's reader, so that it reads what the Python reader reads."""
     given = dict(choice.option_strings)
     given["__globPaths__"] = "false"  # a path is a path, whatever characters it holds
     # Whatever the session says: rows that are not there any more, or cannot be read, are an error.
     given |= {"ignoreMissingFiles": "false", "ignoreCorruptFiles": "false"}
-    # Spark takes two reads of one path for the same and answers the second one from what it cached for the first.
-    given["holdfastRead"] = token
     if choice.name in ("json", "csv"):
         given["columnNameOfCorruptRecord"] = _NO_COLUMN  # else Spark puts nothing, or the whole line, into one of ours
     if choice.name == "json" or (choice.name == "csv" and snapshot.table is None):

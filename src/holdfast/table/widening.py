@@ -2,8 +2,8 @@
 
 ``holds(wide, narrow)``: every value of `narrow` is exactly one of `wide`. The integers widen into larger ones, float
 into double, the integers up to 32 bits into double, decimals into decimals with no fewer digits on either side of the
-point, and a column of nulls into anything. Source: the widening that Spark 4's Parquet reader takes (SPARK-40876)
-without any change of a value.
+point, and a column of nulls into anything (`read_exactly` knows of files that hold one). Source: the widening that
+Spark 4's Parquet reader takes (SPARK-40876) without any change of a value.
 """
 
 from __future__ import annotations
@@ -92,7 +92,10 @@ def read_exactly(file_format: str, wide: SparkType, narrow: SparkType) -> bool:
     """Whether files of a format that hold an atomic type `narrow` read back exactly as `wide`.
 
     Text does not tell a float from a double: ``0.1`` of a float column would become another double than 0.1f is.
+    Parquet keeps nulls without a type as integers, and Spark reads those as hardly anything else.
     """
+    if narrow == "void" and wide != "void":
+        return file_format != "parquet"
     return holds(wide, narrow) and not (file_format in _TEXT_FORMATS and narrow == "float" and wide != "float")
 
 
@@ -107,11 +110,12 @@ def merge_types(path: str, known: SparkType, given: SparkType, rules: Rules) -> 
     """
     kinds = _kind(known), _kind(given)
     if kinds[0] != kinds[1]:
-        if given == "void":
+        if given == "void" and (not rules.written or read_exactly(rules.file_format, known, given)):
             return known
-        if known == "void" and rules.merge:
+        widens = known == "void" and read_exactly(rules.file_format, given, known)
+        if widens and rules.merge:
             return given
-        raise MismatchError(path, type_text(known), type_text(given), needs_merge=known == "void")
+        raise MismatchError(path, type_text(known), type_text(given), needs_merge=widens)
     if kinds[0] == "struct":
         return {"type": "struct", "fields": merge_fields(known["fields"], given["fields"], rules, path)}
     if kinds[0] == "array":

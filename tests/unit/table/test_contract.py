@@ -77,7 +77,7 @@ def test_a_new_column_needs_merge_and_goes_behind() -> None:
         ("timestamp", "timestamp_ntz", None, None),
         ("binary", "string", None, None),
         ("string", "void", "string", "string"),
-        ("void", "string", None, "string"),
+        ("void", "string", None, None),
     ],
 )
 @pytest.mark.parametrize("wrap", ["plain", "struct", "array", "map"])
@@ -102,6 +102,23 @@ def test_types(known: str, given: str, after: str | None, after_with_merge: str 
                 agree(*pair, merge=merge)
         else:
             assert columns(agree(*pair, merge=merge)) == {"c": shown(wanted)}
+
+
+@pytest.mark.parametrize("kind", ["string", "long", {"type": "array", "elementType": "long", "containsNull": True}])
+def test_files_of_nulls_without_a_type_are_read_as_another_type_only_where_readers_can(kind: Any) -> None:
+    """Spark cannot read a Parquet file's void column as text, a long, an array, …"""
+
+    def pair(file_format: str) -> tuple[TableRecord, TableRecord]:
+        return table(field("c", "void"), file_format=file_format), table(field("c", kind), file_format=file_format)
+
+    void, typed = pair("json")
+    assert agree(void, typed, merge=True) == agree(typed, void, merge=False, written=True) == typed
+    void, typed = pair("parquet")
+    assert agree(typed, void, merge=False) == typed  # cast before they are written
+    with pytest.raises(InvalidRequestError, match="another type in the table: cast it, or use mode overwrite"):
+        agree(void, typed, merge=True)
+    with pytest.raises(ConflictError):
+        agree(typed, void, merge=True, written=True)
 
 
 def test_what_is_there_and_what_helps_is_said() -> None:
