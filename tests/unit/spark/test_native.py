@@ -63,7 +63,8 @@ def read(monkeypatch: pytest.MonkeyPatch, url: Path, meanwhile: Callable[[], obj
     monkeypatch.setattr(native, "_narrowed", lambda frame, *_: frame)
     monkeypatch.setattr(native, "_order", lambda *_: [])
     monkeypatch.setattr(native, "hadoop_path", lambda *_: (f"file://{url}", ""))
-    found: Any = native.native_frame(SimpleNamespace(), ReadOptions(store=StoreOptions(url=str(url))))  # type: ignore[arg-type]
+    spark: Any = SimpleNamespace()
+    found: Any = native.native_frame(spark, ReadOptions(store=StoreOptions(url=str(url))))
     return list(found)
 
 
