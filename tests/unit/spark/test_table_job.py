@@ -82,23 +82,6 @@ def test_the_decision_asks_for_files_that_others_have_put_there_meanwhile(tmp_pa
         late()
 
 
-def test_the_decision_holds_the_writes_name_and_its_calls_token() -> None:
-    """By them a repeated write and a call whose reply was lost find their job."""
-    given = {"path": "/data", "writeId": "nightly", "writeToken": "00000000000a"}
-    assert TableJob.of(parse_write_options(given, overwrite=False), AB).details == {
-        "write_id": "nightly",
-        "token": "00000000000a",
-    }
-    assert TableJob.of(parse_write_options({"path": "/data"}, overwrite=False), AB).details == {}
-
-
-def test_an_overwrite_may_change_everything(tmp_path: Path) -> None:
-    write(tmp_path, AB, [{"a": "1", "b": "x"}], fileFormat="csv", partitionBy="b")
-    table = TableJob.of(parse_write_options({"path": str(tmp_path)}, overwrite=True), TIMES)
-    with table.opened() as ctx:
-        assert table.fitted(ctx, read_log(ctx)) == table
-
-
 def test_files_by_position_have_their_columns_in_the_tables_order(tmp_path: Path) -> None:
     """A column that the rows lack has its place, too."""
     write(tmp_path, AB, [{"a": "a1", "b": "b1"}], fileFormat="csv")
