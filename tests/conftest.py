@@ -13,11 +13,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 _SESSION_MARK = "HOLDFAST_TEST_SESSION"
 _GRACE_S = 10.0
 _LEFT = "left_behind"
 _left_by_workers: list[str] = []
+
+
+# How long an example takes is no property of the code: a busy machine must not fail a test.
+settings.register_profile("holdfast", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("holdfast")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -86,6 +86,7 @@ def test_an_interrupted_command_ends_with_one_document(number: int, code: int) -
     """A command that is hit while it waits."""
     program = (
         "import os, signal\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a shell lets those in its background ignore it
         "from holdfast.cli.app import cli, main\n"
         "from holdfast.cli.arguments import reports\n"
         "def wait(out):\n"

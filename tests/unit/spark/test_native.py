@@ -63,7 +63,8 @@ def read(monkeypatch: pytest.MonkeyPatch, url: Path, meanwhile: Callable[[], obj
     monkeypatch.setattr(native, "_narrowed", lambda frame, *_: frame)
     monkeypatch.setattr(native, "_order", lambda *_: [])
     monkeypatch.setattr(native, "hadoop_path", lambda *_: (f"file://{url}", ""))
-    found: Any = native.native_frame(SimpleNamespace(), ReadOptions(store=StoreOptions(url=str(url))))  # type: ignore[arg-type]
+    spark: Any = SimpleNamespace()
+    found: Any = native.native_frame(spark, ReadOptions(store=StoreOptions(url=str(url))))
     return list(found)
 
 
@@ -127,6 +128,21 @@ def test_a_table_of_csv_may_have_grown_by_columns() -> None:
     assert "mode" not in found and "enforceSchema" not in found
     assert spark_options("csv", False)["enforceSchema"] == "false"
     assert found["multiLine"] == "true" and found["nullvalue"] != "", "values with line feeds; the empty string"
+
+
+def test_files_are_read_with_the_options_that_they_were_written_with() -> None:
+    """The table keeps them; what the call says itself counts more, and those of another format nothing."""
+    record = TableRecord(fields=[{"name": "a", "type": "long"}], file_format="csv", reader_options={"sep": ";"})
+    snapshot = Snapshot(head=1, files=(), table=record.encode())
+
+    def chosen(file_format: str | None = None, **options: str) -> tuple[str, Any]:
+        read = ReadOptions(store=StoreOptions(url="/data"), file_format=file_format, format_options=options)
+        choice = FormatChoice.of(read, snapshot)
+        return choice.name, choice.option_strings.get("sep")
+
+    assert chosen() == ("csv", ";")
+    assert chosen(SEP="|") == ("csv", "|")
+    assert chosen("json") == ("json", None)
 
 
 def test_values_of_a_table_are_what_was_written_whatever_the_session_says() -> None:

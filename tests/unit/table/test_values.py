@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from decimal import Decimal
 from typing import Any
 
@@ -9,8 +10,9 @@ import pyarrow as pa
 import pytest
 
 from holdfast.errors import InvalidRequestError
-from holdfast.table.civil import DAY_MICROS, time_text
+from holdfast.table.civil import DAY_MICROS, date_text, parse_date, time_text
 from holdfast.table.values import parse_values, partition_texts
+from holdfast.table.zones import find_zone
 
 INSTANT = pa.timestamp("us", "UTC")
 LOCAL = pa.timestamp("us")
@@ -182,3 +184,38 @@ def test_nanoseconds_are_refused_before_they_are_cut_off() -> None:
     with pytest.raises(InvalidRequestError, match="beyond the microsecond"):
         partition_texts(values, "UTC")
     assert partition_texts(pa.array([DAY_MICROS * 1000], pa.timestamp("ns")), "UTC") == ["1970-01-02 00:00:00"]
+
+
+# --- zones ------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("zone", ["+18:01", "-19:00", "UTC+05:60", "GMT+1:2:60", "Mars/Olympus", "../UTC", ""])
+def test_what_is_no_zone_to_java_is_none_here(zone: str) -> None:
+    with pytest.raises(InvalidRequestError, match="no such time zone"):
+        find_zone(zone)
+
+
+def test_offsets_reach_as_far_as_javas() -> None:
+    for zone, hours in (("+18:00", 18), ("-18", -18), ("UTC+1", 1), ("GMT-01:30", -1.5)):
+        assert find_zone(zone).local(0) == hours * 3600 * 1_000_000
+
+
+def test_a_zone_in_a_directory_that_is_none_makes_the_text_no_instant() -> None:
+    """That is about the directory; the call's own zone is another matter."""
+    text = "2026-01-01 00:00:00 Mars/Olympus"
+    with pytest.raises(InvalidRequestError, match=r"not of the column's type.*column='at'"):
+        parse_values([text], INSTANT, "UTC", "at")
+    with pytest.raises(InvalidRequestError, match=r"no such time zone.*Mars/Olympus"):
+        parse_values(["2026-01-01 00:00:00"], INSTANT, "Mars/Olympus", "at")
+
+
+def test_days_are_those_of_the_calendar() -> None:
+    """Each date that Python knows around the ends of February, and none that it does not know."""
+    epoch = datetime.date(1970, 1, 1)
+    for year in (1, 4, 100, 400, 1500, 1582, 1600, 1700, 1900, 1970, 2000, 2024, 2026, 2100, 9999):
+        for month, day in ((1, 1), (2, 28), (2, 29), (2, 30), (3, 1), (4, 31), (12, 31), (12, 32), (13, 1), (0, 1)):
+            try:
+                wanted = (datetime.date(year, month, day) - epoch).days
+            except ValueError:
+                wanted = None
+            text = f"{year:04d}-{month:02d}-{day:02d}"
+            assert parse_date(text) == wanted, text
+            assert wanted is None or date_text(wanted) == text

@@ -1,0 +1,33 @@
+"""JSON: numbers at the edges of their types. What Spark makes of records is in `test_spark_answers`."""
+
+from __future__ import annotations
+
+import io
+import math
+
+import pyarrow as pa
+import pytest
+
+from holdfast.formats import get_format
+
+JSON = get_format("json")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1" + "0" * 400, math.inf),  # as of 1e400, whose digits are a fraction's
+        ("-1" + "0" * 400, -math.inf),
+        ("1e400", math.inf),
+        ("1" + "0" * 308, 1e308),
+        ("-0", 0.0),
+        ('"Infinity"', math.inf),
+        ('"-INF"', -math.inf),
+    ],
+)
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_double_is_the_nearest_one_there_is(text: str, value: float, nested: bool) -> None:
+    schema = pa.schema([("x", pa.list_(pa.float64()) if nested else pa.float64())])
+    data = f'{{"x":{f"[{text}]" if nested else text}}}\n'.encode()
+    (batch,) = JSON.read_batches(io.BytesIO(data), schema, ["x"], None, JSON.default_options, None)
+    assert batch.to_pylist() == [{"x": [value] if nested else value}]

@@ -1,0 +1,41 @@
+"""What a write's request becomes before it has looked at its table, and where it need not look."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyspark.sql")
+
+from pyspark.sql.types import LongType, StructField, StructType
+
+from holdfast.commit.log import read_log
+from holdfast.commit.write_ids import WRITE_ID
+from holdfast.commit.written import TOKEN
+from holdfast.errors import InvalidRequestError
+from holdfast.spark.options import parse_write_options
+from holdfast.spark.table_job import TableJob
+
+ROWS = StructType([StructField("id", LongType())])
+
+
+def test_the_decision_holds_the_writes_name_and_its_calls_token() -> None:
+    """By them a repeated write and a call whose reply was lost find their job."""
+    given = {"path": "/data", "writeId": "nightly", "writeToken": "00000000000a"}
+    named = TableJob.of(parse_write_options(given, overwrite=False), ROWS)
+    assert named.details == {WRITE_ID: "nightly", TOKEN: "00000000000a"}
+    assert TableJob.of(parse_write_options({"path": "/data"}, overwrite=False), ROWS).details == {}
+
+
+def test_an_overwrite_may_change_everything(tmp_path: Path) -> None:
+    (tmp_path / "k=1").mkdir()
+    (tmp_path / "k=1" / "theirs.csv").write_text("a,b\n")
+    for overwrite in (True, False):
+        table = TableJob.of(parse_write_options({"path": str(tmp_path)}, overwrite=overwrite), ROWS)
+        with table.opened() as ctx:
+            if overwrite:
+                assert table.fitted(ctx, read_log(ctx)) == table
+            else:
+                with pytest.raises(InvalidRequestError, match="another file format"):
+                    table.fitted(ctx, read_log(ctx))
