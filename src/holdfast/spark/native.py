@@ -24,7 +24,7 @@ from holdfast.spark.file_format import FormatChoice
 from holdfast.spark.filters import Condition, row_filters, typed_values
 from holdfast.spark.hadoop_path import hadoop_path
 from holdfast.spark.options import ReadOptions
-from holdfast.spark.reader import infer_schema
+from holdfast.spark.reader import infer_schema, nothing_to_read
 from holdfast.spark.types import arrow_schema
 from holdfast.table.contract import decode_table
 
@@ -73,7 +73,7 @@ def _nearly(ctx: CommitContext, instant: Instant) -> Snapshot:
     found = (VisibleFile(path, info.size_bytes) for path, info in iter_visible(ctx.store, ctx.prefix))
     first = next(found, None)
     if first is None and instant.table is None:
-        raise NotFoundError("there is nothing to read: check the url", url=ctx.url)
+        raise nothing_to_read(ctx)
     return Snapshot(head=instant.head, files=() if first is None else (first,), table=instant.table)
 
 

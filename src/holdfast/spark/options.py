@@ -377,6 +377,10 @@ def _refuse_unknown(unknown: Iterable[str], known: Iterable[str]) -> None:
     canonical = {name.lower(): name for name in known}
     elsewhere = {name for one in FORMATS.values() for name in one.parsers} - set(canonical)
     for key in unknown:
+        if key == "schema":
+            raise InvalidRequestError(
+                "a schema is no option: give it to spark.read.format('holdfast').schema(…).load(url)", option=key
+            )
         near = difflib.get_close_matches(key.lower(), [*canonical, *sorted(elsewhere)], n=1, cutoff=0.5)
         if near and near[0] in elsewhere:
             owners = [one.name for one in FORMATS.values() if near[0] in one.parsers]
