@@ -50,7 +50,10 @@ def native_frame(spark: SparkSession, options: ReadOptions) -> DataFrame | None:
             instant = read_instant(ctx)
             snapshot = _nearly(ctx, instant) if instant.is_settled else read_snapshot(ctx)
             choice = FormatChoice.of(options, snapshot)
-            path, refusal = _place(spark, ctx, options, choice, instant)
+            if snapshot.table is None and _has_plain_directories(snapshot):
+                path, refusal = None, "it leaves out files in directories that are no partitions"
+            else:
+                path, refusal = _place(spark, ctx, options, choice, instant)
             if path is None:
                 if options.reader == "native":
                     raise UnsupportedError(f"Spark's own reader cannot do this: {refusal}", url=ctx.url)
@@ -65,7 +68,9 @@ def native_frame(spark: SparkSession, options: ReadOptions) -> DataFrame | None:
 
 
 def _nearly(ctx: CommitContext, instant: Instant) -> Snapshot:
-    """The snapshot with its first file alone, which tells the format: the listing is Spark's work.
+    """The snapshot with its first file alone, as the log tells the rest and the listing is Spark's work.
+
+    Where no log tells of a table, all files: there may be other formats among them, and places that Spark skips.
 
     Raises:
         NotFoundError: nothing is there.
@@ -74,7 +79,13 @@ def _nearly(ctx: CommitContext, instant: Instant) -> Snapshot:
     first = next(found, None)
     if first is None and instant.table is None:
         raise nothing_to_read(ctx)
-    return Snapshot(head=instant.head, files=() if first is None else (first,), table=instant.table)
+    rest = found if instant.table is None else ()
+    return Snapshot(head=instant.head, files=() if first is None else (first, *rest), table=instant.table)
+
+
+def _has_plain_directories(snapshot: Snapshot) -> bool:
+    """Whether files lie in directories that are no partitions."""
+    return any("=" not in name for file in snapshot.files for name in file.path.split("/")[:-1])
 
 
 def _place(

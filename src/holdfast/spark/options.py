@@ -314,6 +314,10 @@ def parse_read_options(options: Options) -> ReadOptions:
     given = Given(options, _READ_KEYS)
     store = _parse_store(given)
     file_format = given.take("fileFormat", _format_name)
+    if "schema" in given.rest:
+        raise InvalidRequestError(
+            "a schema is no option: give it to spark.read.format('holdfast').schema(…).load(url)", option="schema"
+        )
     given.take("partitionBy", as_columns)  # a view is read with the options that writing to it needs
     if file_format is not None:
         parse_late_format_options(given.rest, file_format)
@@ -377,10 +381,6 @@ def _refuse_unknown(unknown: Iterable[str], known: Iterable[str]) -> None:
     canonical = {name.lower(): name for name in known}
     elsewhere = {name for one in FORMATS.values() for name in one.parsers} - set(canonical)
     for key in unknown:
-        if key == "schema":
-            raise InvalidRequestError(
-                "a schema is no option: give it to spark.read.format('holdfast').schema(…).load(url)", option=key
-            )
         near = difflib.get_close_matches(key.lower(), [*canonical, *sorted(elsewhere)], n=1, cutoff=0.5)
         if near and near[0] in elsewhere:
             owners = [one.name for one in FORMATS.values() if near[0] in one.parsers]
