@@ -170,9 +170,7 @@ def dead_overwrite(frame: Any, url: str, mark: str, there: bool) -> None:
         nth += 1
 
 
-def test_files_that_go_while_spark_is_told_of_them(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_that_go_while_spark_is_told_of_them(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The snapshot is taken before a helper finishes an overwrite; Spark gets its names after that."""
     url = str(tmp_path / "t")
     holdfast.write(spark.range(2).selectExpr("id", "id as k"), url, partition_by="k")
@@ -322,3 +320,28 @@ def test_rows_are_counted_alike(spark: Any, tmp_path: Path) -> None:
         holdfast.count(spark, str(tmp_path / "none"))
     with pytest.raises(InvalidRequestError, match="conditions speak of columns"):
         holdfast.count(spark, url, filters=[("kk", "=", 1)])
+
+
+def test_files_that_spark_leaves_out_are_read(spark: Any, tmp_path: Path) -> None:
+    """Spark's reader skips directories that are no partitions, and says nothing about it."""
+    url = str(tmp_path / "files")
+    with holdfast.job(spark, url) as job:
+
+        @job.attempt
+        def save(task: Any, numbers: Any) -> None:
+            for number in numbers:
+                with task.open(f"{number.id % 3}/{number.id}.txt") as file:
+                    file.write(str(number.id).encode())
+
+        spark.range(0, 20, 1, 2).rdd.foreachPartition(save)
+    assert rows(holdfast.read(spark, url)) == sorted(repr((str(number),)) for number in range(20))
+    with pytest.raises(UnsupportedError, match="directories that are no partitions"):
+        holdfast.read(spark, url, reader="native")
+
+
+def test_files_of_two_formats_are_refused_by_both_readers(spark: Any, tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('{"id": 5}\n')
+    (tmp_path / "b.txt").write_text("text\n")
+    for reader in ("auto", "python"):
+        with pytest.raises(InvalidRequestError, match="files are of different formats"):
+            holdfast.read(spark, str(tmp_path), reader=reader)

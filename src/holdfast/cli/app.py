@@ -74,6 +74,10 @@ class _Commands(click.Group):
 
 def _refuse(error: click.ClickException, documents: Documents) -> int:
     """Say what is wrong with the arguments, or with the place that the result should go to."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):  # nothing was asked: the help is the answer
+        click.echo(shown(error.format_message()), err=True)
+        documents.print({"error": "no command is given", "kind": "InvalidRequestError"})
+        return WRONG_USAGE
     sentence = error.format_message()
     command = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx is not None else ""
     if sentence.startswith("Got unexpected extra argument") and command.endswith(" read"):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import sys
 
 from holdfast.errors import (
     ConflictError,
@@ -52,7 +50,8 @@ def as_holdfast_error(error: Exception) -> HoldfastError | None:
     if isinstance(error, ModuleNotFoundError):
         module = (error.name or "").partition(".")[0]
         if module in _EXTRAS:
-            return UnsupportedError(f"this needs {module}, which is missing: pip install 'holdfast[{_EXTRAS[module]}]'")
+            needed = "PySpark" if _EXTRAS[module] == "spark" else module
+            return UnsupportedError(f"this needs {needed}, which is missing: pip install 'holdfast[{_EXTRAS[module]}]'")
         return None
     if type(error).__module__.partition(".")[0] in ("pyspark", "py4j"):
         return _of_spark(error)
@@ -65,38 +64,9 @@ def _of_spark(error: Exception) -> HoldfastError:
         return UnsupportedError("Spark needs Java 17 or newer: install it, or set JAVA_HOME")
     if condition == "PATH_NOT_FOUND":
         return NotFoundError("there is no such input: check its path")
-    return _of_workers(str(error)) or ConflictError(f"Spark could not do it, nothing was written: {_said(error)}")
+    from holdfast.spark.failures import of_workers
 
-
-_MISSING = re.compile(r"ModuleNotFoundError: No module named '([^']+)'")
-_VERSIONS = re.compile(r"different version: (\S+) than that in driver: ([\d.]*\d)")
-_PROGRAM = re.compile(r'Cannot run program "([^"]*python[^"]*)"')
-
-
-def _of_workers(text: str) -> HoldfastError | None:
-    """What is wrong with the Python that Spark's workers run, if that is the matter."""
-    here = f"such as {sys.executable}"
-    if found := _MISSING.search(text):
-        return UnsupportedError(
-            f"Spark's workers run a Python without {found[1].partition('.')[0]}: set PYSPARK_PYTHON to one that has "
-            f"holdfast, {here}",
-            python=os.environ.get("PYSPARK_PYTHON", "python3"),
-        )
-    if found := _VERSIONS.search(text):
-        return UnsupportedError(
-            f"Spark's workers run another version of Python than this command: set PYSPARK_PYTHON to one of the same, "
-            f"{here}",
-            python=os.environ.get("PYSPARK_PYTHON", "python3"),
-            workers=found[1],
-            here=found[2],
-        )
-    if found := _PROGRAM.search(text):
-        return UnsupportedError(
-            "Spark's workers find no Python where they look for it: set PYSPARK_PYTHON to one that all of their "
-            "machines have, with holdfast",
-            python=found[1],
-        )
-    return None
+    return of_workers(str(error)) or ConflictError(f"Spark could not do it, nothing was written: {_said(error)}")
 
 
 _RAISED = re.compile(r"^[\w.]+(?:Error|Exception|Exit)\b.*", re.MULTILINE)

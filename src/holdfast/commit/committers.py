@@ -61,8 +61,9 @@ def get_committer(name: str) -> Committer:
     for known, committer in COMMITTERS.items():
         if known.replace("_", "-") == wanted:
             return committer
-    near = difflib.get_close_matches(name, COMMITTERS, n=1, cutoff=0.0)
-    raise InvalidRequestError(f"unknown committer, did you mean {near[0]!r}", committer=name)
+    near = difflib.get_close_matches(name, COMMITTERS, n=1, cutoff=0.5)
+    offer = f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(COMMITTERS)}"
+    raise InvalidRequestError(f"unknown committer: {offer}", committer=name)
 
 
 def fitting_committers(capabilities: Capabilities) -> list[Committer]:

@@ -85,6 +85,15 @@ def _format_of(snapshot: Snapshot) -> str:
     assert first is not None  # a snapshot without files has a table, or there is nothing to read
     known = format_of_name(first.path)
     if known is not None:
+        for file in snapshot.files:
+            other = format_of_name(file.path)
+            if other is not None and other is not known and file.size_bytes:
+                raise InvalidRequestError(
+                    "the files are of different formats: read them one by one, or give the option fileFormat to read "
+                    "all of them as one",
+                    first=first.path,
+                    other=file.path,
+                )
         return known.name
     raise InvalidRequestError(
         "the files' names do not tell their format: give the option fileFormat", file=first.path

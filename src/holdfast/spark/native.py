@@ -25,7 +25,7 @@ from holdfast.spark.file_format import FormatChoice
 from holdfast.spark.filters import Condition, require_comparable, row_filters, typed_values
 from holdfast.spark.hadoop_path import hadoop_path
 from holdfast.spark.options import ReadOptions
-from holdfast.spark.reader import infer_schema
+from holdfast.spark.reader import infer_schema, nothing_to_read
 from holdfast.spark.types import arrow_schema
 from holdfast.table.contract import decode_table
 
@@ -54,9 +54,12 @@ def native_frame(spark: SparkSession, options: ReadOptions) -> DataFrame | None:
             instant = read_instant(ctx)
             snapshot = _nearly(ctx, instant) if instant.is_settled else read_snapshot(ctx)
             if not snapshot.files and snapshot.table is None:
-                raise NotFoundError("there is nothing to read: check the url", url=ctx.url)
+                raise nothing_to_read(ctx)
             choice = FormatChoice.of(options, snapshot)
-            path, refusal = _place(spark, ctx, options, choice, instant)
+            if snapshot.table is None and _has_plain_directories(snapshot):
+                path, refusal = None, "it leaves out files in directories that are no partitions"
+            else:
+                path, refusal = _place(spark, ctx, options, choice, instant)
             if path is None:
                 if options.reader == "native":
                     raise UnsupportedError(f"Spark's own reader cannot do this: {refusal}", url=ctx.url)
@@ -79,10 +82,19 @@ def native_frame(spark: SparkSession, options: ReadOptions) -> DataFrame | None:
 
 
 def _nearly(ctx: CommitContext, instant: Instant) -> Snapshot:
-    """The snapshot with its first file alone, which tells the format: the listing is Spark's work."""
+    """The snapshot with its first file alone, as the log tells the rest and the listing is Spark's work.
+
+    Where no log tells of a table, all files: there may be other formats among them, and places that Spark skips.
+    """
     found = (VisibleFile(path, info.size_bytes) for path, info in iter_visible(ctx.store, ctx.prefix))
-    first = next(found, None)
-    return Snapshot(head=instant.head, files=() if first is None else (first,), table=instant.table)
+    first = () if (one := next(found, None)) is None else (one,)
+    rest = found if instant.table is None else ()
+    return Snapshot(head=instant.head, files=(*first, *rest), table=instant.table)
+
+
+def _has_plain_directories(snapshot: Snapshot) -> bool:
+    """Whether files lie in directories that are no partitions."""
+    return any("=" not in name for file in snapshot.files for name in file.path.split("/")[:-1])
 
 
 def _place(

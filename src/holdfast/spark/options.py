@@ -314,6 +314,10 @@ def parse_read_options(options: Options) -> ReadOptions:
     given = Given(options, _READ_KEYS)
     store = _parse_store(given)
     file_format = given.take("fileFormat", _format_name)
+    if "schema" in given.rest:
+        raise InvalidRequestError(
+            "a schema is no option: give it to spark.read.format('holdfast').schema(…).load(url)", option="schema"
+        )
     given.take("partitionBy", as_columns)  # a view is read with the options that writing to it needs
     if file_format is not None:
         parse_late_format_options(given.rest, file_format)

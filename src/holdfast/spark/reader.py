@@ -13,7 +13,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType, _parse_datatype_json_string
 
 from holdfast.commit import CommitContext, Snapshot, read_snapshot
-from holdfast.errors import InvalidRequestError, NotFoundError
+from holdfast.errors import HoldfastError, InvalidRequestError, NotFoundError
 from holdfast.formats import RowFilter, nearest
 from holdfast.spark.failures import one_sentence
 from holdfast.spark.file_format import FormatChoice
@@ -33,7 +33,7 @@ from holdfast.table import (
 from holdfast.table.contract import decode_table
 from holdfast.table.partition import parse_partition_path
 
-__all__ = ["HoldfastReader", "SplitGroup", "infer_schema"]
+__all__ = ["HoldfastReader", "SplitGroup", "infer_schema", "nothing_to_read"]
 
 _MIB = 1024 * 1024
 _OPEN_COST_BYTES = 4 * _MIB  # a file costs about as much as reading this; Spark's spark.sql.files.openCostInBytes
@@ -91,8 +91,25 @@ def _chosen(found: StructType, columns: Sequence[str]) -> StructType:
 def _snapshot(ctx: CommitContext) -> Snapshot:
     snapshot = read_snapshot(ctx)
     if not snapshot.files and snapshot.table is None:
-        raise NotFoundError("there is nothing to read: check the url", url=ctx.url)
+        raise nothing_to_read(ctx)
     return snapshot
+
+
+def nothing_to_read(ctx: CommitContext) -> InvalidRequestError:
+    """Why a url has nothing to read: what is there may be a file, which only the command line reads."""
+    place = ctx.prefix.rstrip("/")
+    if place:
+        try:
+            ctx.store.head(place)
+        except HoldfastError:
+            pass
+        else:
+            return InvalidRequestError("this is a file: name the directory that holds it", url=ctx.url)
+    if any(sign in place for sign in "*?[{"):
+        return NotFoundError(
+            "there is nothing of this name, and patterns are not followed: name a directory", url=ctx.url
+        )
+    return NotFoundError("there is nothing to read: check the url", url=ctx.url)
 
 
 def _whole_schema(ctx: CommitContext, options: ReadOptions, snapshot: Snapshot) -> StructType:

@@ -14,6 +14,7 @@ Worked composition::
 
 from __future__ import annotations
 
+import contextlib
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from typing import Any, BinaryIO, Protocol, TypeVar
 
 import pyarrow as pa
 
-from holdfast.errors import HoldfastError, InvalidRequestError
+from holdfast.errors import CorruptDataError, HoldfastError, InvalidRequestError, UnsupportedError
 from holdfast.formats import FileFormat, FormatOptions, RowFilter, nearest, require_all
 from holdfast.table.inference import infer_type
 from holdfast.table.partition import parse_partition_path, raw_partition_values
@@ -149,7 +150,7 @@ def read_schema(files: Sequence[DataFile], open_file: OpenFile, settings: ReadSe
     directories = [file.path for file in files if file.size_bytes or parse_partition_path(file.path)]
     values = [raw_partition_values(path, partition_by) for path in directories]
     if first.size_bytes:
-        with open_file(first.path, first.size_bytes) as source:
+        with _named(first.path), open_file(first.path, first.size_bytes) as source:
             found = settings.file_format.read_schema(source, settings.options)
     else:
         found = _schema_of_nothing(settings)
@@ -281,7 +282,7 @@ def read_splits(
     for split in splits:
         settings = settings_of(split.file.path)
         constants = _constants(split.file, schema, settings)
-        with open_file(split.file.path, split.file.size_bytes) as source:
+        with _named(split.file.path), open_file(split.file.path, split.file.size_bytes) as source:
             for batch in settings.file_format.read_batches(
                 source, data_schema, from_file, early, settings.options, split.row_groups
             ):
@@ -291,6 +292,17 @@ def read_splits(
                         whole = whole.filter(late.expression).select(list(columns))
                     if whole.num_rows:
                         yield whole
+
+
+@contextlib.contextmanager
+def _named(path: str) -> Iterator[None]:
+    """An error in what a file holds says in which file that is."""
+    try:
+        yield
+    except (CorruptDataError, InvalidRequestError, UnsupportedError) as error:
+        if "file" not in error.variables:
+            raise type(error)(error.message, **error.variables, file=path) from error
+        raise
 
 
 def _constants(file: DataFile, schema: TableSchema, settings: ReadSettings) -> dict[str, Any]:

@@ -224,7 +224,7 @@ def test_what_the_locale_cannot_write_is_spelled_out(tmp_path: Path) -> None:
         ),
         (
             "[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.12 than that in driver: 3.11, PySpark",
-            "another version of Python than this command: set PYSPARK_PYTHON",
+            "another version of Python than the driver: set PYSPARK_PYTHON",
         ),
         ('java.io.IOException: Cannot run program "/opt/python3": error=2', "find no Python where they look for it"),
         (
@@ -278,3 +278,11 @@ def test_an_unknown_profile_is_named() -> None:
     result = run("verify", "s3://bucket/t", "--profile", "prod")
     assert result.exit_code == 2
     assert "no such profile 'prod'" in result.stderr
+
+
+def test_nothing_asked_is_answered_with_the_help() -> None:
+    for arguments in ([], ["uploads"]):
+        result = run(*arguments)
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert result.stderr.startswith("Usage: ")
+        assert "error" not in result.stderr.splitlines()[-1]

@@ -291,3 +291,21 @@ def test_a_condition_on_an_instant_is_in_utc_unless_it_names_a_zone(tmp_path: Pa
     (tmp_path / "x.parquet").write_bytes(parquet({"at": at, "l": pa.array([[1]])}))
     assert len(read(str(tmp_path), "--where", condition)) == 1
     assert "does not fit the column's type" in refusal(str(tmp_path), "--where", "l=1")
+
+
+def test_files_of_two_formats_are_not_taken_for_one(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("id,v\n1,x\n")
+    (tmp_path / "b.json").write_text('{"id": 5}\n')
+    result = run("read", str(tmp_path), "--option", "header=true")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "the files are of different formats" in result.stderr
+    assert "first='a.csv' other='b.json'" in result.stderr
+    assert run("read", str(tmp_path), "--format", "csv").exit_code == 0
+
+
+def test_what_is_wrong_in_a_file_is_said_with_its_name(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("1,x\n")
+    (tmp_path / "b.csv").write_text("2,y,z\n")
+    result = run("read", str(tmp_path))
+    assert result.exit_code == 1
+    assert result.stderr.rstrip().endswith("file='b.csv'")

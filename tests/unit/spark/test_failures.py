@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from holdfast.errors import DestinationExistsError, InvalidRequestError, UnavailableError
+from holdfast.errors import DestinationExistsError, InvalidRequestError, UnavailableError, UnsupportedError
 from holdfast.spark.failures import one_sentence, typed_again
 
 
@@ -38,3 +38,26 @@ def test_our_error_is_found_in_what_spark_says() -> None:
     assert typed_again(RuntimeError("ValueError: no")) is None
     assert typed_again(RuntimeError("holdfast.errors.NoSuchError: no")) is None
     assert isinstance(typed_again(RuntimeError("holdfast.errors.InvalidRequestError: no")), InvalidRequestError)
+
+
+@pytest.mark.parametrize(
+    ("said", "sentence"),
+    [
+        (
+            "[X] Failed: Traceback\nModuleNotFoundError: No module named 'holdfast'\n SQLSTATE: 38000",
+            "Spark's workers run a Python without holdfast: set PYSPARK_PYTHON",
+        ),
+        (
+            "Python in worker has different version: 3.12 than that in driver: 3.11, PySpark cannot run",
+            "Spark's workers run another version of Python than the driver: set PYSPARK_PYTHON",
+        ),
+    ],
+)
+def test_workers_that_cannot_run_ours_are_a_sentence(said: str, sentence: str) -> None:
+    found = typed_again(RuntimeError(said))
+    assert isinstance(found, UnsupportedError)
+    assert str(found).startswith(sentence)
+
+
+def test_a_module_that_the_users_own_code_lacks_is_not_ours_to_explain() -> None:
+    assert typed_again(RuntimeError("Traceback\nModuleNotFoundError: No module named 'pandas'")) is None
