@@ -27,6 +27,7 @@ from holdfast.spark.options import ReadOptions
 from holdfast.spark.reader import infer_schema
 from holdfast.spark.types import arrow_schema
 from holdfast.table.contract import decode_table
+from holdfast.table.foreign import refuse_foreign_read
 
 __all__ = ["native_frame"]
 
@@ -46,11 +47,12 @@ def native_frame(spark: SparkSession, options: ReadOptions) -> DataFrame | None:
     """
     ctx = options.store.open()
     try:
+        refuse_foreign_read(ctx, by_spark=True)
         for _ in range(_ATTEMPTS):
             instant = read_instant(ctx)
             snapshot = _nearly(ctx, instant) if instant.is_settled else read_snapshot(ctx)
             choice = FormatChoice.of(options, snapshot)
-            path, refusal = _place(spark, ctx, options, choice, instant)
+            path, refusal = _place(spark, ctx, options, choice, snapshot)
             if path is None:
                 if options.reader == "native":
                     raise UnsupportedError(f"Spark's own reader cannot do this: {refusal}", url=ctx.url)
@@ -78,7 +80,7 @@ def _nearly(ctx: CommitContext, instant: Instant) -> Snapshot:
 
 
 def _place(
-    spark: SparkSession, ctx: CommitContext, options: ReadOptions, choice: FormatChoice, instant: Instant
+    spark: SparkSession, ctx: CommitContext, options: ReadOptions, choice: FormatChoice, snapshot: Snapshot
 ) -> tuple[str | None, str]:
     """Where Spark finds the destination; or None, and why it is left to the Python reader."""
     if choice.name not in _FORMATS:
@@ -87,7 +89,7 @@ def _place(
         return None, "Spark reads what does not parse in CSV as null without a word"
     if options.push_filters or options.split_size_bytes != ReadOptions(store=options.store).split_size_bytes:
         return None, "pushFilters and splitSize are options of the Python reader"
-    return hadoop_path(spark, ctx, options.store, instant.head)
+    return hadoop_path(spark, ctx, options.store, snapshot)
 
 
 # --- the frame --------------------------------------------------------------------------------------------------------
