@@ -60,8 +60,8 @@ def refuse_foreign_write(ctx: CommitContext) -> None:
         if found is not None:
             kind, folder = found
             raise InvalidRequestError(
-                f"the destination is or lies in {kind.what}, which would not know of files that are added and miss those "
-                f"that are replaced: write to another place, or with {kind.whose}'s own writer",
+                f"the destination is or lies in {kind.what}, which would not know of files that are added and miss "
+                f"those that are replaced: write to another place, or with {kind.whose}'s own writer",
                 url=ctx.url,
                 records=folder + kind.home,
             )
