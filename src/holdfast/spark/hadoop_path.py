@@ -24,10 +24,10 @@ _log = logging.getLogger(__name__)
 _SCHEMES = {"file": "file", "s3": "s3a"}
 _NO_CLASSES = ("java.lang.ClassNotFoundException", "java.lang.NoClassDefFoundError", "UnsupportedFileSystemException")
 # S3A repeats a request that finds nobody at home for two minutes and more, and waits 200 s for an answer: by then the
-# Python reader is done. So a request is made once, and waited for 15 s, the least that S3A takes.
+# Python reader is done. So a request is made twice, and waited for 15 s each, the least that S3A takes.
 _IMPATIENT = {
     "attempts.maximum": "0",
-    "retry.limit": "0",
+    "retry.limit": "1",
     "retry.throttle.limit": "1",
     "connection.establish.timeout": "15s",
     "connection.timeout": "15s",
