@@ -12,6 +12,7 @@ from holdfast.commit.context import Place
 from holdfast.commit.layout import HOME
 from holdfast.errors import InvalidRequestError, NotFoundError
 from holdfast.stores.base import iter_objects
+from holdfast.table.foreign import refuse_foreign_read
 
 __all__ = ["Source", "find_source"]
 
@@ -40,6 +41,7 @@ def find_source(ctx: CommitContext) -> Source:
         NotFoundError: nothing is there, or nothing matches.
         InvalidRequestError: a pattern that cannot be, or one that reaches into other destinations.
     """
+    refuse_foreign_read(ctx)
     snapshot = read_snapshot(ctx)
     if snapshot.files or snapshot.head:
         return Source(ctx, snapshot)
@@ -71,6 +73,7 @@ def _match(ctx: CommitContext, path: str) -> Source:
     fixed = next(index for index, word in enumerate(words) if _SPECIAL.search(word))
     pattern = [_expression(word) for word in words[fixed:]]
     base = _at(ctx, "/".join(words[:fixed]))
+    refuse_foreign_read(base)
     snapshot = read_snapshot(base)
     files = tuple(file for file in snapshot.files if _matches(file.path, pattern))
     if not files:

@@ -114,6 +114,7 @@ def _check(said: Sequence[tuple[str, str, str | None]], mode: str | None) -> tup
     from holdfast.spark.option_values import Saying
     from holdfast.spark.options import parse_write_options
     from holdfast.spark.said import say_mode, settled
+    from holdfast.table.foreign import refuse_foreign_write
 
     overwrite, sayings = say_mode(mode, "--mode")
     sayings += [Saying.of(name, text, spelled) for name, spelled, text in said if text is not None]
@@ -124,6 +125,7 @@ def _check(said: Sequence[tuple[str, str, str | None]], mode: str | None) -> tup
     try:
         get_committer(parsed.committer).require_fit(ctx, parsed.mode)
         refuse_file(ctx)
+        refuse_foreign_write(ctx)
     finally:
         ctx.close()
     return parsed, settled(sayings)

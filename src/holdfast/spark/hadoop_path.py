@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+from collections.abc import Iterator
 from typing import Any
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from holdfast.commit import CommitContext
+from holdfast.commit import CommitContext, Snapshot
 from holdfast.commit.layout import log_entry
+from holdfast.errors import NotFoundError
 from holdfast.spark.options import StoreOptions
 from holdfast.stores.s3_options import S3Options
 
@@ -18,15 +22,32 @@ __all__ = ["hadoop_path"]
 _log = logging.getLogger(__name__)
 
 _SCHEMES = {"file": "file", "s3": "s3a"}
+_NO_CLASSES = ("java.lang.ClassNotFoundException", "java.lang.NoClassDefFoundError", "UnsupportedFileSystemException")
+# S3A repeats a request that finds nobody at home for two minutes and more, and waits 200 s for an answer: by then the
+# Python reader is done. So a request is made twice, and waited for 15 s each, the least that S3A takes.
+_IMPATIENT = {
+    "attempts.maximum": "0",
+    "retry.limit": "1",
+    "retry.throttle.limit": "1",
+    "connection.establish.timeout": "15s",
+    "connection.timeout": "15s",
+    "connection.request.timeout": "15s",
+    "connection.acquisition.timeout": "15s",
+    "multipart.purge": "false",
+    "bucket.probe": "0",
+}
 
 
-def hadoop_path(spark: SparkSession, ctx: CommitContext, store: StoreOptions, head: int) -> tuple[str | None, str]:
+def hadoop_path(
+    spark: SparkSession, ctx: CommitContext, store: StoreOptions, snapshot: Snapshot
+) -> tuple[str | None, str]:
     """The destination's path in Spark's own words; or None, and why Spark cannot open it.
 
-    Guarantee: it is the same place: the newest decision is seen there, too.
+    Guarantee: it is the same place: the newest decision has the same bytes there, or where there is none the first
+    file has the same length. Spark's name for a bucket may lead to another server, which may have a table there, too.
 
     Args:
-        head: number of the newest decision, 0 for none.
+        snapshot: with a file at least if there is no decision.
     """
     jvm = getattr(spark, "_jvm", None)
     if jvm is None:
@@ -38,17 +59,68 @@ def hadoop_path(spark: SparkSession, ctx: CommitContext, store: StoreOptions, he
         # Hadoop keeps one file system a bucket, whatever options a read has: it would be asked with other keys.
         return None, "endpoint and keys are given to this read alone; set them as spark.hadoop.fs.s3a.… instead"
     path = f"{_SCHEMES[scheme]}://{rest.rstrip('/')}"
-    seen = log_entry(head) if head else ""
     try:
-        if not _exists(spark, jvm, f"{path}/{seen}" if seen else path):
+        if scheme == "s3":
+            with _impatient(spark, jvm, path) as file_system:
+                found = _is_same(jvm, file_system, path, ctx, snapshot)
+            if not found:
+                return None, "Spark's file system does not see the destination"
+        # And as Spark will: it keeps the file system that it made first, maybe with other keys.
+        file_system = jvm.org.apache.hadoop.fs.Path(path).getFileSystem(_settings(spark))
+        if not _is_same(jvm, file_system, path, ctx, snapshot):
             return None, "Spark's file system does not see the destination"
-    except Py4JError as error:
+    except (Py4JError, PySparkException) as error:
         _log.debug("Spark cannot open %s", path, exc_info=error)
-        return None, f"Spark cannot open {_SCHEMES[scheme]}:// paths here, its classes or its keys are missing"
+        return None, f"Spark cannot open {_SCHEMES[scheme]}:// paths here, {_reason(error)}"
+    except NotFoundError:
+        return None, "others are writing faster than the log can be compared"
     return path, ""
 
 
-def _exists(spark: SparkSession, jvm: Any, path: str) -> bool:
-    found = jvm.org.apache.hadoop.fs.Path(path)
-    file_system = found.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
-    return bool(file_system.exists(found))
+def _settings(spark: SparkSession) -> Any:
+    return spark._jsparkSession.sessionState().newHadoopConf()  # a copy
+
+
+@contextlib.contextmanager
+def _impatient(spark: SparkSession, jvm: Any, path: str) -> Iterator[Any]:
+    """A file system of its own that soon gives up: whether anybody is there that takes Spark's keys."""
+    settings = _settings(spark)
+    bucket = path.partition("://")[2].partition("/")[0]
+    for name, value in _IMPATIENT.items():
+        settings.set(f"fs.s3a.bucket.{bucket}.{name}", value)  # what is set for the bucket counts
+    file_system = jvm.org.apache.hadoop.fs.FileSystem.newInstance(jvm.org.apache.hadoop.fs.Path(path).toUri(), settings)
+    try:
+        yield file_system
+    finally:
+        file_system.close()
+
+
+def _is_same(jvm: Any, file_system: Any, path: str, ctx: CommitContext, snapshot: Snapshot) -> bool:
+    first = log_entry(snapshot.head) if snapshot.head else snapshot.files[0].path
+    place = jvm.org.apache.hadoop.fs.Path(f"{path}/{first}")
+    try:
+        if not snapshot.head:
+            return bool(file_system.getFileStatus(place).getLen() == snapshot.files[0].size_bytes)
+        stream = file_system.open(place)
+        try:
+            return bytes(stream.readAllBytes()) == ctx.store.get(ctx.key(first))
+        finally:
+            stream.close()
+    except Py4JJavaError as error:
+        if _java_class(error) == "java.io.FileNotFoundException":
+            return False
+        raise
+
+
+def _java_class(error: BaseException) -> str:
+    found = getattr(error, "java_exception", None)
+    return "" if found is None else str(found.getClass().getName())
+
+
+def _reason(error: BaseException) -> str:
+    text = f"{_java_class(error)} {error}"
+    if any(name in text for name in _NO_CLASSES):
+        return "its classes are missing: put hadoop-aws on Spark's class path"
+    if "AccessDenied" in text:
+        return "its keys are missing or are not let in: set them as spark.hadoop.fs.s3a.…"
+    return "its endpoint does not answer or its settings are wrong: look at spark.hadoop.fs.s3a.…"

@@ -22,6 +22,7 @@ from holdfast.spark.session import is_classic
 from holdfast.spark.stages import stage_tasks
 from holdfast.spark.task_function import Reports, TaskFunction
 from holdfast.spark.task_reports import accepted_commits, forget_runs, marked_runs
+from holdfast.table.foreign import refuse_foreign_write
 
 __all__ = ["Job", "JobResult", "job"]
 
@@ -116,6 +117,7 @@ class Job:
         if self._record is not None:
             raise InvalidRequestError("a job is entered once: call holdfast.job again")
         with self._opened() as ctx:
+            refuse_foreign_write(ctx)
             self._require_no_table(ctx)
             self._record = self._committer.start_job(ctx, self._mode)
         return self

@@ -28,6 +28,7 @@ from holdfast.spark.options import ReadOptions
 from holdfast.spark.reader import infer_schema, nothing_to_read
 from holdfast.spark.types import arrow_schema
 from holdfast.table.contract import decode_table
+from holdfast.table.foreign import refuse_foreign_read
 
 __all__ = ["native_frame"]
 
@@ -49,6 +50,7 @@ def native_frame(spark: SparkSession, options: ReadOptions) -> DataFrame | None:
     """
     ctx = options.store.open()
     try:
+        refuse_foreign_read(ctx, by_spark=True)
         problem: Exception | None = None
         for _ in range(_ATTEMPTS):
             instant = read_instant(ctx)
@@ -59,7 +61,7 @@ def native_frame(spark: SparkSession, options: ReadOptions) -> DataFrame | None:
             if snapshot.table is None and _has_plain_directories(snapshot):
                 path, refusal = None, "it leaves out files in directories that are no partitions"
             else:
-                path, refusal = _place(spark, ctx, options, choice, instant)
+                path, refusal = _place(spark, ctx, options, choice, snapshot)
             if path is None:
                 if options.reader == "native":
                     raise UnsupportedError(f"Spark's own reader cannot do this: {refusal}", url=ctx.url)
@@ -98,7 +100,7 @@ def _has_plain_directories(snapshot: Snapshot) -> bool:
 
 
 def _place(
-    spark: SparkSession, ctx: CommitContext, options: ReadOptions, choice: FormatChoice, instant: Instant
+    spark: SparkSession, ctx: CommitContext, options: ReadOptions, choice: FormatChoice, snapshot: Snapshot
 ) -> tuple[str | None, str]:
     """Where Spark finds the destination; or None, and why it is left to the Python reader."""
     if choice.name not in _FORMATS:
@@ -109,7 +111,7 @@ def _place(
         return None, f"with {_TIME_PARSER}=LEGACY Spark takes microseconds in text for milliseconds"
     if options.push_filters or options.split_size_bytes != ReadOptions(store=options.store).split_size_bytes:
         return None, "pushFilters and splitSize are options of the Python reader"
-    return hadoop_path(spark, ctx, options.store, instant.head)
+    return hadoop_path(spark, ctx, options.store, snapshot)
 
 
 # --- the frame --------------------------------------------------------------------------------------------------------

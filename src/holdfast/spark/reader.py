@@ -31,6 +31,7 @@ from holdfast.table import (
     read_splits,
 )
 from holdfast.table.contract import decode_table
+from holdfast.table.foreign import refuse_foreign_read
 from holdfast.table.partition import parse_partition_path
 
 __all__ = ["HoldfastReader", "SplitGroup", "infer_schema", "nothing_to_read"]
@@ -89,6 +90,7 @@ def _chosen(found: StructType, columns: Sequence[str]) -> StructType:
 
 
 def _snapshot(ctx: CommitContext) -> Snapshot:
+    refuse_foreign_read(ctx)
     snapshot = read_snapshot(ctx)
     if not snapshot.files and snapshot.table is None:
         raise nothing_to_read(ctx)

@@ -24,6 +24,7 @@ from holdfast.spark.types import described_schema, nullable
 from holdfast.table import TableWriter, WriteSettings
 from holdfast.table.contract import TableRecord, agree, decode_table
 from holdfast.table.existing import find_existing
+from holdfast.table.foreign import refuse_foreign_write
 from holdfast.table.partition import canonical_directory, resolve_partition_columns
 
 __all__ = ["TableJob"]
@@ -74,8 +75,9 @@ class TableJob:
         """The request as the destination's table wants it: its spelling, order and types.
 
         Raises:
-            InvalidRequestError: the rows do not fit the table; says what is there.
+            InvalidRequestError: the rows do not fit the table, or it is one of another table format; says so.
         """
+        refuse_foreign_write(ctx)
         job = self
         state = read_state(ctx, view)
         table = state.table if state is not None else None

@@ -1,0 +1,94 @@
+"""Tables of other table formats, whose own records say which of the files below them count: nobody else may tell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from holdfast.commit import CommitContext
+from holdfast.commit.layout import folders, is_hidden
+from holdfast.errors import AccessDeniedError, InvalidRequestError
+from holdfast.stores.base import iter_objects
+
+__all__ = ["refuse_foreign_read", "refuse_foreign_write"]
+
+
+def _is_iceberg(name: str) -> bool:
+    return name == "version-hint.text" or name.endswith((".metadata.json", ".metadata.json.gz"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    what: str
+    whose: str
+    home: str
+    is_record: Callable[[str], bool] = lambda name: True
+
+
+_STREAM = _Kind("the output of a file stream of Spark's", "Spark", "_spark_metadata/")
+_KINDS = (
+    _Kind("a Delta table", "Delta", "_delta_log/"),
+    _Kind("a Hudi table", "Hudi", ".hoodie/"),
+    _Kind("an Iceberg table", "Iceberg", "metadata/", _is_iceberg),  # others may call a folder so, too
+    _STREAM,
+)
+
+
+def refuse_foreign_write(ctx: CommitContext) -> None:
+    """Refuse to write into a table of another format, or into a directory of one.
+
+    It would not know of files that are added, and lose those that are replaced. Costs a listing of four folders, and of
+    four more for each folder above.
+
+    Raises:
+        InvalidRequestError: there is such a table; says which. What is above may be out of bounds: then nobody can
+            tell, and the job goes on.
+    """
+
+    def look(folder: str) -> tuple[_Kind, str] | None:
+        if folder != ctx.prefix and is_hidden(ctx.prefix[len(folder) :].rstrip("/")):
+            return None  # its tools do not look there
+        try:
+            kind = _kind(ctx, folder)
+        except AccessDeniedError:
+            if folder == ctx.prefix:
+                raise
+            return None
+        return None if kind is None else (kind, folder)
+
+    for found in ctx.runner.map(look, folders(ctx.prefix)):
+        if found is not None:
+            kind, folder = found
+            raise InvalidRequestError(
+                f"the destination is or lies in {kind.what}, which would not know of files that are added and miss "
+                f"those that are replaced: write to another place, or with {kind.whose}'s own writer",
+                url=ctx.url,
+                records=folder + kind.home,
+            )
+
+
+def refuse_foreign_read(ctx: CommitContext, *, by_spark: bool = False) -> None:
+    """Refuse to read a table of another format: its directory also holds rows that were deleted or changed.
+
+    Args:
+        by_spark: Spark's own reader does it, which knows the records of Spark's own streams.
+
+    Raises:
+        InvalidRequestError: it is one; says which.
+    """
+    kind = _kind(ctx, ctx.prefix)
+    if kind is not None and not (by_spark and kind is _STREAM):
+        raise InvalidRequestError(
+            f"this is {kind.what}, whose directory may also hold files that do not count: read it with {kind.whose}'s "
+            "own reader",
+            url=ctx.url,
+            records=ctx.prefix + kind.home,
+        )
+
+
+def _kind(ctx: CommitContext, folder: str) -> _Kind | None:
+    for kind in _KINDS:
+        start = folder + kind.home
+        if any(kind.is_record(info.key[len(start) :]) for info in iter_objects(ctx.store, start)):
+            return kind
+    return None
