@@ -50,7 +50,8 @@ def read(monkeypatch: pytest.MonkeyPatch, url: Path, meanwhile: Callable[[], obj
 
     def load(*arguments: Any) -> list[str]:
         files: list[Path] = []
-        for path in (Path(one.removeprefix("file://")) for one in arguments[-1]):
+        paths: list[str] = next(one for one in arguments if isinstance(one, list))
+        for path in (Path(one.removeprefix("file://")) for one in paths):
             if path.is_file():
                 files.append(path)
             else:
@@ -113,7 +114,7 @@ def spark_options(file_format: str, table: bool, **options: str) -> dict[str, st
     read = ReadOptions(
         store=StoreOptions(url="/data"), file_format=file_format, format_options=options, time_zone="Europe/Berlin"
     )
-    return native._spark_options(snapshot, FormatChoice.of(read, snapshot), read)
+    return native._spark_options(snapshot, FormatChoice.of(read, snapshot), read, "00000000000a")
 
 
 @pytest.mark.parametrize(("file_format", "table"), [("json", True), ("json", False), ("csv", False)])
