@@ -116,7 +116,7 @@ def test_columns_are_those_of_the_files_then_those_of_the_directories(directory:
     table = found(ctx, "parquet", "k")
     assert table is not None
     assert (table.file_format, table.partition_by) == ("parquet", ("K",))
-    assert [(one["name"].lower(), one["type"]) for one in table.fields] == [("id", "long"), ("k", "integer")]
+    assert [(one["name"], one["type"]) for one in table.fields] == [("id", "long"), ("k", "integer")]
 
 
 # --- CSV: the first line tells, and nothing else does -----------------------------------------------------------------
