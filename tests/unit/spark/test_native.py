@@ -114,7 +114,7 @@ def spark_options(file_format: str, table: bool, **options: str) -> dict[str, st
     read = ReadOptions(
         store=StoreOptions(url="/data"), file_format=file_format, format_options=options, time_zone="Europe/Berlin"
     )
-    return native._spark_options(snapshot, FormatChoice.of(read, snapshot), read, "00000000000a")
+    return native._spark_options(snapshot, FormatChoice.of(read, snapshot), read)
 
 
 @pytest.mark.parametrize(("file_format", "table"), [("json", True), ("json", False), ("csv", False)])
