@@ -50,7 +50,8 @@ def read(monkeypatch: pytest.MonkeyPatch, url: Path, meanwhile: Callable[[], obj
 
     def load(*arguments: Any) -> list[str]:
         files: list[Path] = []
-        for path in (Path(one.removeprefix("file://")) for one in arguments[-1]):
+        paths: list[str] = next(one for one in arguments if isinstance(one, list))
+        for path in (Path(one.removeprefix("file://")) for one in paths):
             if path.is_file():
                 files.append(path)
             else:
