@@ -236,7 +236,7 @@ def test_where_spark_cannot_open_it_python_does_at_once(
     found = holdfast.read(spark, url)
     assert (is_native(found), found.count()) == (False, 3)
     if bucket in deaf:
-        assert 1 <= len(deaf[bucket].connections) <= 4, "S3A by itself makes some fifty"
+        assert 1 <= len(deaf[bucket].connections) <= 4, "S3A by itself repeats for two minutes"
     with pytest.raises(UnsupportedError, match=f"Spark's own reader cannot do this: .*{reason}"):
         holdfast.read(spark, url, reader="native")
 
