@@ -12,15 +12,17 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
-from pyspark.sql.types import StringType, StructType
 
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import RowFilter, nearest
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
 
 __all__ = [
     "Condition",
@@ -109,6 +111,8 @@ def require_comparable(conditions: Sequence[Condition], schema: StructType) -> N
     Raises:
         InvalidRequestError: a condition's column has a collation.
     """
+    from pyspark.sql.types import StringType  # the command line reads conditions without PySpark
+
     collated = {f.name for f in schema if isinstance(f.dataType, StringType) and f.dataType != StringType()}
     for one in conditions:
         if one.column in collated:

@@ -10,10 +10,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from py4j.protocol import Py4JJavaError
 
 pytest.importorskip("pyspark.sql")
 
-from holdfast.commit import TWO_PHASE, SaveMode, Snapshot, open_context
+from holdfast.commit import TWO_PHASE, SaveMode, Snapshot, VisibleFile, open_context
 from holdfast.errors import UnavailableError
 from holdfast.formats import get_format
 from holdfast.spark import native
@@ -168,44 +169,92 @@ def test_columns_have_the_tables_order() -> None:
 
 
 # --- the place --------------------------------------------------------------------------------------------------------
+class Missing(Py4JJavaError):
+    """What py4j raises where Hadoop finds no file."""
+
+    def __init__(self) -> None:
+        self.java_exception = SimpleNamespace(
+            getClass=lambda: SimpleNamespace(getName=lambda: "java.io.FileNotFoundException")
+        )
+
+    def __str__(self) -> str:
+        return "no such file"
+
+
+class HadoopFiles:
+    """A file system of Hadoop's that holds some files."""
+
+    def __init__(self, files: dict[str, bytes]) -> None:
+        self._files = files
+
+    def _bytes(self, path: str) -> bytes:
+        if path not in self._files:
+            raise Missing
+        return self._files[path]
+
+    def open(self, path: HadoopPath) -> Any:
+        data = self._bytes(path.path)
+        return SimpleNamespace(readAllBytes=lambda: data, close=lambda: None)
+
+    def getFileStatus(self, path: HadoopPath) -> Any:
+        data = self._bytes(path.path)
+        return SimpleNamespace(getLen=lambda: len(data))
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
 class HadoopPath:
-    """Hadoop's path, in a file system that knows some files."""
+    """A path of Hadoop's."""
 
-    def __init__(self, known: set[str], path: str) -> None:
-        self.known = known
+    def __init__(self, path: str, files: HadoopFiles) -> None:
         self.path = path
+        self._files = files
 
-    def getFileSystem(self, _configuration: object) -> HadoopPath:
-        return self
+    def getFileSystem(self, _settings: object) -> HadoopFiles:
+        return self._files
 
-    def exists(self, found: HadoopPath) -> bool:
-        return found.path in self.known
+    def toUri(self) -> str:
+        return self.path
 
 
-def place(url: str, known: set[str], head: int, s3: S3Options | None = None) -> str | None:
-    hadoop = SimpleNamespace(fs=SimpleNamespace(Path=lambda path: HadoopPath(known, path)))
-    state = SimpleNamespace(newHadoopConf=lambda: None)
-    spark: Any = SimpleNamespace(
-        _jvm=SimpleNamespace(org=SimpleNamespace(apache=SimpleNamespace(hadoop=hadoop))),
-        _jsparkSession=SimpleNamespace(sessionState=lambda: state),
+def place(url: str, files: dict[str, bytes], head: int = 0, s3: S3Options | None = None) -> str | None:
+    """Where Spark finds a destination with these files, which through Holdfast's store has `ENTRY` or `PART`."""
+    system = HadoopFiles(files)
+    fs = SimpleNamespace(
+        Path=lambda path: HadoopPath(path, system),
+        FileSystem=SimpleNamespace(newInstance=lambda _uri, _settings: system),
     )
-    ctx: Any = SimpleNamespace(url=url)
-    return hadoop_path(spark, ctx, StoreOptions(url=url, s3=s3 or S3Options()), head)[0]
+    settings = SimpleNamespace(set=lambda _name, _value: None)
+    spark: Any = SimpleNamespace(
+        _jvm=SimpleNamespace(org=SimpleNamespace(apache=SimpleNamespace(hadoop=SimpleNamespace(fs=fs)))),
+        _jsparkSession=SimpleNamespace(sessionState=lambda: SimpleNamespace(newHadoopConf=lambda: settings)),
+    )
+    ctx: Any = SimpleNamespace(url=url, key=lambda path: path, store=SimpleNamespace(get=lambda _key: b"decided"))
+    snapshot = Snapshot(head=head, files=() if head else (VisibleFile(PART, 4),), table=None)
+    return hadoop_path(spark, ctx, StoreOptions(url=url, s3=s3 or S3Options()), snapshot)[0]
 
 
 ENTRY = "_holdfast/log/00000000000000000003.json"
+PART = "k=1/part.parquet"
 
 
 def test_spark_has_to_see_the_newest_decision() -> None:
-    """A directory of that name may be there on the driver's machine too, or in another bucket of that name."""
-    assert place("file:///data/t", {"file:///data/t", f"file:///data/t/{ENTRY}"}, 3) == "file:///data/t"
-    assert place("file:///data/t", {"file:///data/t"}, 3) is None
-    assert place("file:///data/t", {"file:///data/t"}, 0) == "file:///data/t"
-    assert place("s3://bucket/t/", {f"s3a://bucket/t/{ENTRY}"}, 3) == "s3a://bucket/t"
-    assert place("memory://t", {"memory://t"}, 0) is None
+    """A directory of that name may be there on the driver's machine too, or in another server's bucket of that name."""
+    assert place("file:///data/t", {f"file:///data/t/{ENTRY}": b"decided"}, 3) == "file:///data/t"
+    assert place("file:///data/t", {f"file:///data/t/{ENTRY}": b"decided otherwise"}, 3) is None
+    assert place("file:///data/t", {}, 3) is None
+    assert place("s3://bucket/t/", {f"s3a://bucket/t/{ENTRY}": b"decided"}, 3) == "s3a://bucket/t"
+    assert place("memory://t", {f"memory://t/{ENTRY}": b"decided"}, 3) is None
+
+
+def test_without_a_decision_spark_has_to_see_the_first_file() -> None:
+    assert place("file:///data/t", {f"file:///data/t/{PART}": b"1234"}) == "file:///data/t"
+    assert place("file:///data/t", {f"file:///data/t/{PART}": b"12345"}) is None
+    assert place("file:///data/t", {}) is None
 
 
 def test_spark_is_not_asked_with_other_keys_than_the_calls() -> None:
-    known = {"s3a://bucket/t"}
-    assert place("s3://bucket/t", known, 0) == "s3a://bucket/t"
-    assert place("s3://bucket/t", known, 0, S3Options(endpoint_url="http://127.0.0.1:9")) is None
+    known = {f"s3a://bucket/t/{PART}": b"1234"}
+    assert place("s3://bucket/t", known) == "s3a://bucket/t"
+    assert place("s3://bucket/t", known, s3=S3Options(endpoint_url="http://127.0.0.1:9")) is None
