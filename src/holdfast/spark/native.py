@@ -84,14 +84,13 @@ def native_frame(spark: SparkSession, options: ReadOptions) -> DataFrame | None:
 
 
 def _nearly(ctx: CommitContext, instant: Instant) -> Snapshot:
-    """The snapshot with its first file alone, as the log tells the rest and the listing is Spark's work.
+    """The snapshot without files where the log tells of a table: the listing is Spark's work.
 
-    Where no log tells of a table, all files: there may be other formats among them, and places that Spark skips.
+    Where it does not, with all files: there may be several formats among them, and places that Spark skips.
     """
-    found = (VisibleFile(path, info.size_bytes) for path, info in iter_visible(ctx.store, ctx.prefix))
-    first = () if (one := next(found, None)) is None else (one,)
-    rest = found if instant.table is None else ()
-    return Snapshot(head=instant.head, files=(*first, *rest), table=instant.table)
+    found = iter_visible(ctx.store, ctx.prefix) if instant.table is None else ()
+    files = tuple(VisibleFile(path, info.size_bytes) for path, info in found)
+    return Snapshot(head=instant.head, files=files, table=instant.table)
 
 
 def _has_plain_directories(snapshot: Snapshot) -> bool:
