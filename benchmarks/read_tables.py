@@ -58,12 +58,14 @@ class Read:
         make: writes the table with Spark's own writer.
         columns: the ones that are asked for; None for all.
         count: ask for nothing but the number of rows.
+        partition_by: columns that the table's directories hold.
     """
 
     title: str
     make: Callable[[SparkSession, Path, TableSizes], None]
     columns: Sequence[str] | None = None
     count: bool = False
+    partition_by: Sequence[str] = ()
 
 
 def _rows_of(columns: Sequence[str], share: int = 1) -> Callable[[SparkSession, Path, TableSizes], None]:
@@ -101,6 +103,6 @@ READS: Mapping[str, Read] = {
     "read-count": Read(title="count() of the flat table", make=_rows_of(FLAT), count=True),
     "read-nested": Read(title="structs, lists, maps and INT96 timestamps", make=_rows_of(_NESTED, 4)),
     "read-wide": Read(title="50 columns of longs", make=_rows_of(_WIDE, 8)),
-    "read-partitions": Read(title="partition directories of 100 rows", make=_partitions),
+    "read-partitions": Read(title="partition directories of 100 rows", make=_partitions, partition_by=("part",)),
     "read-files": Read(title="files of 100 rows", make=_files),
 }

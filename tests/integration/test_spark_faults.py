@@ -231,7 +231,7 @@ def test_write_knows_that_the_job_is_committed_though_spark_says_it_failed(
 ) -> None:
     """The process that commits dies after the decision; Spark calls abort, which finishes the job, and raises."""
     target = str(tmp_path / "t")
-    monkeypatch.setattr("holdfast.spark.write.register", lambda session: session.dataSource.register(DyingHoldfast))
+    monkeypatch.setattr("holdfast.spark.session.register", lambda session: session.dataSource.register(DyingHoldfast))
     try:
         result = holdfast.write(rows, target)
     finally:

@@ -101,8 +101,9 @@ def test_links(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_a_link_that_leads_back_up(spark: SparkSession, tmp_path: Path) -> None:
-    """Here alone the rows differ: Spark goes round until the system stops it, and gives them again and again."""
+    """Here alone the readers differ: Spark goes round until the system stops it, and gives rows again and again."""
     written(spark, tmp_path / "t/m=1", "parquet", "a")
     (tmp_path / "t/m=1/again").symlink_to(".")
     assert spark.read.parquet(str(tmp_path / "t")).count() > 10
-    assert found(holdfast.read(spark, str(tmp_path / "t"), file_format="parquet"))[1] == [("a", 1)]
+    again = holdfast.read(spark, str(tmp_path / "t"), file_format="parquet", reader="python")
+    assert found(again)[1] == [("a", 1)]

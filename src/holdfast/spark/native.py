@@ -60,6 +60,8 @@ def native_frame(spark: SparkSession, options: ReadOptions) -> DataFrame | None:
             choice = FormatChoice.of(options, snapshot)
             if snapshot.table is None and _has_plain_directories(snapshot):
                 path, refusal = None, "it leaves out files in directories that are no partitions"
+            elif snapshot.table is None and not any(file.size_bytes for file in snapshot.files):
+                path, refusal = None, "every file is empty"
             else:
                 path, refusal = _place(spark, ctx, options, choice, snapshot)
             if path is None:

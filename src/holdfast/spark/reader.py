@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -179,7 +179,7 @@ class HoldfastReader(DataSourceReader):
                 splits = self._plan(ctx, files, choice, directories, goal)
                 whole = None
                 if choice.name == "csv" and self._options.columns is not None and files:
-                    whole = arrow_schema(_whole_schema(ctx, self._options, snapshot))
+                    whole = arrow_schema(_whole_schema(ctx, replace(self._options, columns=None), snapshot))
             finally:
                 ctx.close()
             return [SplitGroup(group, choice, directories, whole) for group in _packed(splits, goal)]
