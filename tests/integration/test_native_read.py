@@ -187,6 +187,7 @@ def test_files_that_go_while_spark_is_told_of_them(spark: Any, tmp_path: Path, m
     assert rows(found) == rows(new)
 
 
+@pytest.mark.slow
 def test_nothing_is_there_while_the_first_job_is_not_visible(spark: Any, tmp_path: Path) -> None:
     url = str(tmp_path / "t")
     frame = spark.range(2).selectExpr("id", "id as k")

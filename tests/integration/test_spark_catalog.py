@@ -34,6 +34,7 @@ def expect_outcomes(found: dict[str, str], base: Path) -> None:
     assert all(visible(base / name) == [] for name in ("ctas", "saved", "parted", "created", "directory", "plain"))
 
 
+@pytest.mark.slow
 def test_statements(spark: SparkSession, tmp_path: Path) -> None:
     register(spark)
     expect_outcomes(outcomes(spark, tmp_path), tmp_path)

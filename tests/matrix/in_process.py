@@ -62,10 +62,10 @@ def read_table(options: Mapping[str, str], schema: Any = None) -> tuple[Any, Any
 @contextlib.contextmanager
 def _task(number: int) -> Iterator[None]:
     """What a task can ask of Spark: the number of its partition."""
-    context = TaskContext()
+    before = TaskContext._taskContext
+    context = TaskContext()  # which makes itself the current one
     context._partitionId = number
     context._localProperties = {}
-    before, TaskContext._taskContext = TaskContext._taskContext, context
     try:
         yield
     finally:
