@@ -142,7 +142,7 @@ def slowed(df: DataFrame, signals: Path) -> DataFrame:
 
 
 # The others one by one in `make check`: they share the steps that matter here.
-DEFAULT = ("two_phase", "magic")
+DEFAULT = ("two_phase",)
 
 
 @pytest.mark.parametrize(
