@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from holdfast.commit import Snapshot
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import FormatOptions, format_of_name, get_format
+from holdfast.formats.lines import codec_of_name
 from holdfast.spark.options import ReadOptions, parse_late_format_options
 from holdfast.table import ReadSettings, first_with_rows
 from holdfast.table.contract import decode_table
 
 __all__ = ["FormatChoice"]
 
-_STREAM_CODECS = {".gz": "gzip", ".bz2": "bzip2", ".zst": "zstd"}
 _STREAM_FORMATS = ("csv", "json", "text")
 _ZONED_FORMATS = ("csv", "json")  # an instant may be written there without a zone
 
@@ -74,10 +74,10 @@ class FormatChoice:
         if self.name in _STREAM_FORMATS:
             strings.pop("compression", None)
             strings.pop("codec", None)
-            codec = _STREAM_CODECS.get(path[path.rfind(".") :].lower())
-            if codec is not None:
-                strings["compression"] = codec
-        return parse_late_format_options(strings, self.name)
+        parsed = parse_late_format_options(strings, self.name)
+        if self.name in _STREAM_FORMATS:
+            return replace(parsed, codec=codec_of_name(path))  # type: ignore[call-arg]  # all of these have one
+        return parsed
 
 
 def _format_of(snapshot: Snapshot) -> str:
