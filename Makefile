@@ -25,6 +25,7 @@ check: lint types ## Run lint, types and every test, the long ones too, and the 
 
 lint: ## Run the linter
 	@scripts/run ruff check .
+	@scripts/run ruff format --check src tests benchmarks
 
 types: ## Run the type checker
 	@scripts/run mypy

@@ -175,9 +175,7 @@ def _measure_cold(name: str, home: Path, run: ReadRun, say: Say) -> Result:
     return _result(name, run, say, {who: contender(who) for who in ("holdfast", "spark")}, 0)
 
 
-def _result(
-    name: str, run: ReadRun, say: Say, contenders: dict[str, Callable[[], _Taken]], warm_ups: int
-) -> Result:
+def _result(name: str, run: ReadRun, say: Say, contenders: dict[str, Callable[[], _Taken]], warm_ups: int) -> Result:
     """The medians by the clock that counts; those by the other one are details."""
     other: dict[str, list[float]] = {who: [] for who in contenders}
 

@@ -116,4 +116,3 @@ def outcomes(spark: SparkSession, base: Path) -> dict[str, str]:
     found["tables left"] = str([table.name for table in spark.catalog.listTables() if not table.isTemporary])
     found["rows left"] = str([*map(str, ids())])
     return found
-

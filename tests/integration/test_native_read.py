@@ -128,6 +128,21 @@ def test_lost_rows_are_an_error_whatever_the_session_says(spark: Any, tmp_path: 
             spark.conf.unset(name)
 
 
+def test_headers_in_another_order_are_not_read_by_position(spark: Any, tmp_path: Path) -> None:
+    """Also where others wrote the file later: Spark's own reader would give one column's values for another's."""
+    url = str(tmp_path / "t")
+    holdfast.write(spark.sql("select '1' as a, '2' as b"), url, file_format="csv", header=True)
+    holdfast.write(
+        spark.sql("select '3' as a, '4' as b, '5' as c"), url, file_format="csv", header=True, mergeSchema=True
+    )
+    for reader in READERS:
+        assert rows(holdfast.read(spark, url, reader=reader)) == ["('1', '2', None)", "('3', '4', '5')"]
+    spark.sql("select '7' as b, '6' as a").write.mode("append").csv(url, header=True)
+    with pytest.raises(UnsupportedError, match="by position: leave reader=native out"):
+        holdfast.read(spark, url, reader="native")
+    assert "('6', '7', None)" in rows(holdfast.read(spark, url))
+
+
 @pytest.mark.parametrize("name", ["json", "csv"])
 def test_a_column_is_no_place_for_corrupt_lines(spark: Any, tmp_path: Path, name: str) -> None:
     """Spark's text readers have a column of that name for themselves, and the session may choose another."""

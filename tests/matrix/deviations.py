@@ -265,7 +265,10 @@ _WRITTEN = (
         "PySpark has no Arrow type for it: store cast(column as string)",
     ),
     Deviation(
-        ("holdfast>*>-",), _CHAR, Fails("cannot leave Spark"), "PySpark has no Arrow type for it: cast to string"
+        ("holdfast>*>-",),
+        _CHAR,
+        Fails("cannot leave Spark"),
+        "with `spark.sql.preserveCharVarcharTypeInfo`; else they are strings of a padded length: cast to string",
     ),
     Deviation(_by("holdfast", "csv", "-"), ("*",), Fails("cannot hold"), "CSV has no nested values", _DEEP),
     Deviation(

@@ -43,13 +43,14 @@ def document() -> str:
     parts = [_HEAD.format(kinds=len(KINDS), cases=cases, readers=readers), "## Every format\n", _table("*")]
     for name in (*DIALECTS, "partitions"):
         parts += [f"## {_TITLES.get(name, name.capitalize())}\n", _table(name)]
-        if name in DIALECTS and DIALECTS[name].ours:
-            parts.append(_not_compared(DIALECTS[name].format))
+        told = _not_compared(DIALECTS[name].format) if name in DIALECTS and DIALECTS[name].ours else ""
+        if told:
+            parts.append(told)
     return "\n".join(parts)
 
 
 def _table(dialect: str) -> str:
-    lines = [line for one in DEVIATIONS for line in _rows(one, dialect)]
+    lines = list(dict.fromkeys(line for one in DEVIATIONS for line in _rows(one, dialect)))
     if not lines:
         return "Nothing else.\n"
     return "\n".join(["| written by | type | read by | instead | why |", "|---|---|---|---|---|", *lines]) + "\n"

@@ -26,7 +26,9 @@ _IGNORE = re.compile(
 )
 
 
-@pytest.mark.parametrize("command", ["ruff check --quiet .", "mypy --no-error-summary"])
+@pytest.mark.parametrize(
+    "command", ["ruff check --quiet .", "ruff format --check --quiet src tests benchmarks", "mypy --no-error-summary"]
+)
 def test_the_tools_are_content(command: str) -> None:
     arguments = [sys.executable, "-m", *command.split()]
     run = subprocess.run(arguments, cwd=ROOT, capture_output=True, text=True, timeout=300)

@@ -6,6 +6,8 @@ Rows become Python objects on the way: Avro is for exchange, not for speed. Memo
 from __future__ import annotations
 
 import re
+import struct
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
@@ -219,10 +221,14 @@ class _Output:
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
+# What fastavro lets through when the bytes are not those of a file.
+_DAMAGED = (ValueError, OverflowError, EOFError, IndexError, KeyError, TypeError, struct.error, zlib.error)
+
+
 def _open_file(source: BinaryIO) -> Any:
     try:
         return _fastavro().reader(source)
-    except (ValueError, EOFError) as error:
+    except _DAMAGED as error:
         raise CorruptDataError("not an Avro file: check what was put there and when") from error
 
 
@@ -244,6 +250,8 @@ _READ_LOGICAL: Mapping[str, pa.DataType] = {
     "timestamp-millis": pa.timestamp("us", "UTC"),
     "local-timestamp-micros": pa.timestamp("us"),
     "local-timestamp-millis": pa.timestamp("us"),
+    "time-micros": pa.time64("us"),
+    "time-millis": pa.time64("us"),
 }
 
 
@@ -270,6 +278,45 @@ def _arrow_type(avro: Any) -> pa.DataType:
     if kind not in _READ_PRIMITIVES:
         raise InvalidRequestError("an Avro type that cannot be read: give another file", type=str(kind))
     return _READ_PRIMITIVES[kind]
+
+
+def _with_texts(avro: Any) -> Callable[[Any], Any] | None:
+    """A function from fastavro's form of a value to one that Arrow takes, None where they are the same.
+
+    Only a string of the logical type uuid differs: fastavro makes an object of it, Spark leaves it a string.
+    """
+    if isinstance(avro, list):
+        return next((_with_texts(one) for one in avro if one != "null"), None)
+    if isinstance(avro, str):
+        return None
+    if avro["type"] == "string" and avro.get("logicalType") == "uuid":
+        return lambda value: None if value is None else str(value)
+    if avro["type"] == "record":
+        changes = {field["name"]: _with_texts(field["type"]) for field in avro["fields"]}
+        changed = {name: change for name, change in changes.items() if change is not None}
+        if changed:
+            return lambda row: row and {**row, **{name: change(row[name]) for name, change in changed.items()}}
+        return None
+    inner = _with_texts(avro.get("items", avro.get("values", "null")))
+    if inner is None:
+        return None
+    if avro["type"] == "map":
+        return lambda entries: entries and {key: inner(value) for key, value in entries.items()}
+    return lambda values: values and [inner(value) for value in values]
+
+
+def _rows(file: Any) -> Iterator[dict[str, Any]]:
+    """The rows as Arrow takes them."""
+    change = _with_texts(file.writer_schema)
+    try:
+        for row in file:
+            yield row if change is None else change(row)
+    except _DAMAGED as error:
+        raise CorruptDataError(
+            "an Avro file is damaged, or holds a date or a timestamp outside of the years 1 to 9999, which its Python "
+            "reader does not know: read it with Spark's Avro package",
+            reason=f"{type(error).__name__}: {error}"[:200],
+        ) from error
 
 
 def _read_schema(source: BinaryIO, options: AvroOptions) -> pa.Schema:
@@ -301,7 +348,7 @@ def _read_batches(
         rows.clear()
         return finish(batch, needed, columns, row_filter)
 
-    for row in file:
+    for row in _rows(file):
         rows.append(row)
         if len(rows) == _READ_ROWS:
             yield flush()

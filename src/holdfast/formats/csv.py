@@ -295,6 +295,11 @@ def _read_schema(source: BinaryIO, options: CsvOptions) -> pa.Schema:
     return pa.schema(list(zip(names, types, strict=True)))
 
 
+def header_names(source: BinaryIO, options: CsvOptions) -> list[str]:
+    """The names in a file's first record, empty for a file without records. The options have to say ``header``."""
+    return next((names for names, _ in _pieces(source, options) if names is not None), [])
+
+
 def _sample(piece: Plain | Records, width: int, options: CsvOptions) -> list[Any]:
     """All columns; further values of a record do not matter here."""
     try:

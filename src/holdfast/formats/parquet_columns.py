@@ -70,9 +70,7 @@ class ColumnChange:
     apply: Callable[[Any], Any]
 
 
-def column_changes(
-    schema: pa.Schema, columns: Iterable[Any], notes: Mapping[bytes, bytes]
-) -> dict[int, ColumnChange]:
+def column_changes(schema: pa.Schema, columns: Iterable[Any], notes: Mapping[bytes, bytes]) -> dict[int, ColumnChange]:
     """The changes of a file's columns by their position; most files have none.
 
     Args:

@@ -102,6 +102,4 @@ def _regarded_as_gregorian(days: Any) -> Any:
 def _floor_divide(values: Any, divisor: int) -> Any:
     """Arrow's division rounds towards zero."""
     quotient = pc.divide(values, divisor)
-    return pc.if_else(
-        pc.less(values, pc.multiply(quotient, divisor)), pc.subtract(quotient, 1), quotient
-    )
+    return pc.if_else(pc.less(values, pc.multiply(quotient, divisor)), pc.subtract(quotient, 1), quotient)

@@ -95,6 +95,4 @@ def _format_of(snapshot: Snapshot) -> str:
                     other=file.path,
                 )
         return known.name
-    raise InvalidRequestError(
-        "the files' names do not tell their format: give the option fileFormat", file=first.path
-    )
+    raise InvalidRequestError("the files' names do not tell their format: give the option fileFormat", file=first.path)

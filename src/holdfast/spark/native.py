@@ -21,6 +21,7 @@ from holdfast.commit import CommitContext, Instant, Snapshot, VisibleFile, read_
 from holdfast.commit.layout import iter_visible
 from holdfast.errors import InvalidRequestError, NotFoundError, UnavailableError, UnsupportedError
 from holdfast.formats import get_format, nearest
+from holdfast.spark.csv_headers import require_headers_in_order
 from holdfast.spark.file_format import FormatChoice
 from holdfast.spark.filters import Condition, require_comparable, row_filters, typed_values
 from holdfast.spark.hadoop_path import hadoop_path
@@ -68,6 +69,8 @@ def native_frame(spark: SparkSession, options: ReadOptions) -> DataFrame | None:
                 if options.reader == "native":
                     raise UnsupportedError(f"Spark's own reader cannot do this: {refusal}", url=ctx.url)
                 return None
+            if choice.name == "csv" and snapshot.table is not None:
+                require_headers_in_order(ctx, choice, decode_table(snapshot.table))
             paths = [path] if instant.is_settled else [f"{path}/{file.path}" for file in snapshot.files]
             try:
                 frame = _load(spark, options, snapshot, choice, ctx.ids.token(), path, paths)
@@ -165,7 +168,7 @@ def _spark_options(snapshot: Snapshot, choice: FormatChoice, options: ReadOption
         given |= {name.lower(): value for name, value in needed.items()}
         given["multiLine"] = "true"
         if snapshot.table is None:
-            given["enforceSchema"] = "false"  # a header in another order is refused; a table has one order
+            given["enforceSchema"] = "false"  # a header in another order is refused; a table's were looked at
     if choice.name == "parquet" and snapshot.table is not None:
         given["datetimeRebaseMode"] = "CORRECTED"  # ours are never rebased, whatever the session expects of others
     return given

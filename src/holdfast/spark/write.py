@@ -29,6 +29,7 @@ _log = logging.getLogger(__name__)
 
 _SCOPE = "spark.sql.sources.partitionOverwriteMode"
 
+
 @dataclass(frozen=True, kw_only=True)
 class WriteResult:
     """What a write did.

@@ -156,9 +156,7 @@ def _as_in(first: _File, options: FormatOptions) -> Any:
     return replace(texts, codec=codec_of_name(first.path), time_zone=texts.time_zone or "UTC")
 
 
-def _with_theirs(
-    mine: Sequence[Mapping[str, Any]], theirs: Sequence[Mapping[str, Any]]
-) -> list[Mapping[str, Any]]:
+def _with_theirs(mine: Sequence[Mapping[str, Any]], theirs: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """The rows' fields as the files spell them, then those of the files that the rows lack."""
     found = fold(theirs)
     fields: list[Mapping[str, Any]] = []

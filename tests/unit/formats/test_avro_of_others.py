@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from holdfast.errors import CorruptDataError
 from holdfast.formats import get_format
 
 fastavro = pytest.importorskip("fastavro")
@@ -75,3 +76,66 @@ def test_dates_and_instants_of_the_old_calendar(notes: dict[str, str], rebased: 
         },
     ]
     assert batch.schema.equals(pa.schema(found))
+
+
+def written(kind: Any, values: list[Any]) -> io.BytesIO:
+    """A file of one column."""
+    sink = io.BytesIO()
+    schema = {"type": "record", "name": "r", "fields": [{"name": "a", "type": kind}]}
+    fastavro.writer(sink, fastavro.parse_schema(schema), [{"a": value} for value in values])
+    sink.seek(0)
+    return sink
+
+
+def read(source: io.BytesIO) -> list[Any]:
+    avro = get_format("avro")
+    found = avro.read_schema(source, avro.default_options)
+    source.seek(0)
+    batches = avro.read_batches(source, found, found.names, None, avro.default_options, None)
+    return [row["a"] for batch in batches for row in batch.to_pylist()]
+
+
+ID = "12345678-1234-5678-1234-567812345678"
+UUID = {"type": "string", "logicalType": "uuid"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "found"),
+    [
+        ({"type": "int", "logicalType": "time-millis"}, [5], [datetime.time(microsecond=5000)]),
+        ({"type": "long", "logicalType": "time-micros"}, [5], [datetime.time(microsecond=5)]),
+        (UUID, [ID], [ID]),
+        (["null", UUID], [None, ID], [None, ID]),
+        ({"type": "array", "items": ["null", UUID]}, [[], [None, ID]], [[], [None, ID]]),
+        ({"type": "map", "values": UUID}, [{}, {"k": ID}], [[], [("k", ID)]]),
+        (
+            ["null", {"type": "record", "name": "s", "fields": [{"name": "u", "type": UUID}]}],
+            [None, {"u": ID}],
+            [None, {"u": ID}],
+        ),
+        ({"type": "fixed", "size": 12, "name": "d", "logicalType": "duration"}, [b"x" * 12], [b"x" * 12]),
+    ],
+)
+def test_logical_types(kind: Any, values: list[Any], found: list[Any]) -> None:
+    assert read(written(kind, values)) == found
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"), [(DAY, 99_999_999), (DAY, -99_999_999), (INSTANT, 2**62), (LOCAL, -(2**62))]
+)
+def test_years_that_python_does_not_have_end_in_a_sentence(kind: Any, value: int) -> None:
+    with pytest.raises(CorruptDataError, match="outside of the years 1 to 9999"):
+        read(written(kind, [value]))
+
+
+def test_a_file_cut_anywhere_ends_in_a_sentence() -> None:
+    """Or reads as nothing where only the schema is left: an Avro file does not tell how many rows it has."""
+    whole = written(["null", UUID], [None, ID] * 3).getvalue()
+    read(io.BytesIO(whole))
+    refused = 0
+    for length in range(len(whole)):
+        try:
+            assert read(io.BytesIO(whole[:length])) in ([], [None, ID] * 3)
+        except CorruptDataError:
+            refused += 1
+    assert refused > len(whole) // 2

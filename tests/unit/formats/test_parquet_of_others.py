@@ -117,9 +117,7 @@ def test_statistics_of_another_calendar_or_of_int96_rule_nothing_out() -> None:
     only = RowFilter(pc.field("x") == pa.scalar(day, INSTANT), frozenset({"x"}))
     old = written(table, {**spark, "org.apache.spark.legacyDateTime": ""})
     assert read(old, only=only).num_rows == 1
-    int96 = written(
-        table, {**spark, "org.apache.spark.legacyINT96": ""}, use_deprecated_int96_timestamps=True
-    )
+    int96 = written(table, {**spark, "org.apache.spark.legacyINT96": ""}, use_deprecated_int96_timestamps=True)
     assert read(int96, only=only).num_rows == 1
 
 
