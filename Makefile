@@ -11,6 +11,7 @@ demo: ## Watch real data go through Spark into an S3 server while tasks and the 
 	@scripts/run --java holdfast demo
 
 test: ## Run the default tests (under 12 minutes on 2 cores)
+	@scripts/run --java python -m tests.class_archive
 	@scripts/run --java python -m pytest $(SIDE_BY_SIDE)
 
 bench: ## Measure the write path and the job commit against Spark's own, then every committer on one job
@@ -18,6 +19,7 @@ bench: ## Measure the write path and the job commit against Spark's own, then ev
 	@scripts/run python benchmarks/committers.py
 
 check: lint types ## Run lint, types and every test, the long ones too, and the checker's small worlds and walks
+	@scripts/run --java python -m tests.class_archive
 	@scripts/run --java python -m pytest $(SIDE_BY_SIDE) -m ""
 	@scripts/run holdfast check two_phase --small
 	@scripts/run holdfast check two_phase --walk --seed 7 --seconds 600
@@ -31,6 +33,7 @@ types: ## Run the type checker
 	@scripts/run mypy
 
 integration: ## Run the tests against real Spark and real servers only, the long ones too
+	@scripts/run --java python -m tests.class_archive
 	@scripts/run --java python -m pytest $(SIDE_BY_SIDE) -m "" tests/integration
 
 lock: ## Resolve the dependencies anew into the lock files (then commit them)

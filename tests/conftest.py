@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.class_archive import java_options
+
 _SESSION_MARK = "HOLDFAST_TEST_SESSION"
 _GRACE_S = 10.0
 _LEFT = "left_behind"
@@ -37,7 +39,8 @@ def pytest_configure(config: pytest.Config) -> None:
         "NO_PROXY": "127.0.0.1,localhost",
         "PYSPARK_PYTHON": sys.executable,  # scripts/run sets these too; an editor that runs one test does not
         "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1",  # no test runs long enough to pay for Java's second compiler
+        "SPARK_DAEMON_JAVA_OPTS": java_options(),
+        "SPARK_SUBMIT_OPTS": java_options(),
         "no_proxy": "127.0.0.1,localhost",
         _SESSION_MARK: _mark(config),
     }

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from holdfast.commit import open_context, read_history, verify
 from holdfast.commit.ids import file_owner
+from tests.class_archive import java_options
 
 ROOT = Path(__file__).parents[2]
 
@@ -52,6 +53,7 @@ def _start(master: str, config: Mapping[str, str]) -> SparkSession:
         "spark.driver.memory": "1g",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.session.timeZone": "America/Los_Angeles",
+        "spark.executor.extraJavaOptions": java_options(),
         "spark.executorEnv.PYTHONPATH": paths,
         "spark.executorEnv.PYSPARK_PYTHON": sys.executable,
         **{key.replace("__", "."): value for key, value in config.items()},

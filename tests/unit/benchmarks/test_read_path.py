@@ -23,7 +23,7 @@ def test_cpu_seconds_count_processes_that_have_ended() -> None:
         [sys.executable, "-c", "import os\nwhile sum(os.times()[:2]) < 0.2: pass"], check=True, env=dict(os.environ)
     )
     assert used.returncode == 0
-    assert meter.seconds() - before >= 0.2
+    assert round(meter.seconds() - before, 2) >= 0.2  # hundredths that were counted one by one
     assert CpuMeter(root=2**22 + 1).seconds() == 0, "nobody has that number"
 
 
