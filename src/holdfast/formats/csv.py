@@ -31,7 +31,7 @@ from holdfast.formats.render import scalar_text, text_bytes
 from holdfast.formats.spark_text import parse_texts
 from holdfast.formats.types import check_types, is_string
 
-__all__ = ["CSV", "CsvOptions"]
+__all__ = ["CSV", "CsvOptions", "header_names"]
 
 _SAMPLE_BYTES = 4 * 1024 * 1024
 _NO_VALUE = "\ufdd0"  # given to Spark for nullValue: then nothing at all is null, and the empty string is not

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from holdfast.commit import CommitContext
 from holdfast.commit.layout import iter_visible
 from holdfast.errors import UnsupportedError
@@ -31,7 +33,8 @@ def require_headers_in_order(ctx: CommitContext, choice: FormatChoice, table: Ta
         path, size_bytes = found
         options = choice.parsed(path)
         assert isinstance(options, CsvOptions)
-        with StoreFile(ctx.store, ctx.key(path), size_bytes) as source:
+        file: Any = StoreFile(ctx.store, ctx.key(path), size_bytes)  # a reader's file, which typing.BinaryIO is not
+        with file as source:
             header = header_names(source, options)
         if [name.lower() for name in header] != folded[: len(header)]:
             raise UnsupportedError(

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -28,13 +29,21 @@ def test_cpu_seconds_count_processes_that_have_ended() -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("start", ["warm", pytest.param("cold", marks=pytest.mark.slow)])
-def test_the_command_reads_every_table_with_both_readers(tmp_path: Path, start: str) -> None:
+@pytest.mark.parametrize(
+    ("start", "names"),
+    [
+        ("warm", ("read-one", "read-partitions")),
+        pytest.param("warm", READS, marks=pytest.mark.slow),
+        pytest.param("cold", ("read-one",), marks=pytest.mark.slow),
+    ],
+    ids=["some", "every", "cold"],
+)
+def test_the_command_reads_tables_with_both_readers(tmp_path: Path, start: str, names: Sequence[str]) -> None:
     """In a process of its own, as it is run by hand: it opens and stops a Spark session."""
     every, results = tmp_path / "every.json", tmp_path / "results"
     sizes = ["--rows", "200", "--partitions", "3", "--files", "4", "--rounds", "1", "--warm-ups", "0", "--start", start]
     where = ["--folder", str(tmp_path), "--results", str(results), "--json", str(every)]
-    only = [word for name in READS if start == "warm" or name == "read-one" for word in ("--only", name)]
+    only = [word for name in names for word in ("--only", name)]
     command = [sys.executable, read_path.__file__, *sizes, *where, *only]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
