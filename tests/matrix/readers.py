@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -211,9 +211,17 @@ def _pyarrow_json(files: Files, names: Sequence[str]) -> Any:
     return pa.concat_tables([pa.json.read_json(path, parse_options=options) for path in files.paths])
 
 
+def _maps_to_null(chunk: Any) -> Iterator[list[tuple[Any, None]] | None]:
+    keys, ends, there = chunk.keys.to_pylist(), chunk.offsets.to_pylist(), chunk.is_valid().to_pylist()
+    for index, is_there in enumerate(there):
+        yield [(key, None) for key in keys[ends[index] : ends[index + 1]]] if is_there else None
+
+
 def _sound(column: Any) -> Any:
-    """The column; lists of nothing but nulls anew, for pandas cuts them wrongly where files are small."""
+    """The column; lists and maps of nothing but nulls anew, for pandas cuts them wrongly where files are small."""
     kind = column.type
+    if pa.types.is_map(kind) and pa.types.is_null(kind.item_type):
+        return pa.array([row for chunk in column.chunks for row in _maps_to_null(chunk)], kind)
     if not (pa.types.is_list(kind) and pa.types.is_null(kind.value_type)):
         return column
     lengths = pa.compute.list_value_length(column).to_pylist()

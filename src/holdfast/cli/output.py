@@ -113,7 +113,7 @@ class Output:
         if self.json:
             return
         if not is_terminal():
-            for line in plain_table([name.replace("\n", "") for name in columns], rows, right):
+            for line in plain_table(columns, rows, right):
                 _put(line)
             return
         from rich import box

@@ -55,7 +55,7 @@ def is_terminal(stream: TextIO | None = None) -> bool:
 
 def plain_table(columns: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[str]) -> list[str]:
     """A line for the names, and one for each row; columns are two blanks apart and aligned."""
-    lines = [[in_one_line(cell) for cell in row] for row in [columns, *rows]]
+    lines = [[in_one_line(cell) for cell in row] for row in [list(map(_unbroken, columns)), *rows]]
     widths = [
         max((wide for wide in map(_width, cells) if wide <= _MOST_PADDED), default=0)
         for cells in zip(*lines, strict=True)
@@ -67,6 +67,11 @@ def plain_table(columns: Sequence[str], rows: Iterable[Sequence[str]], right: Se
         ).rstrip()
         for line in lines
     ]
+
+
+def _unbroken(name: str) -> str:
+    """A name that is broken for a screen, in one line: between words, or behind a hyphen within one."""
+    return re.sub(r"(?<=[-_])\n", "", name).replace("\n", " ")
 
 
 def _padded(cell: str, width: int, to_right: bool) -> str:

@@ -50,3 +50,10 @@ def test_one_long_cell_does_not_push_the_others_away() -> None:
 
 def test_a_cell_with_a_line_feed_stays_one_line() -> None:
     assert plain_table(["a"], [["x\ny"]], right=[]) == ["a", "x\\ny"]
+
+
+def test_names_that_are_broken_for_a_screen_stay_legible() -> None:
+    assert plain_table(["files\nseen", "two_\nphase"], [["1", "x"]], right=["files\nseen"]) == [
+        "files seen  two_phase",
+        "         1  x",
+    ]
