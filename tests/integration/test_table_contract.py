@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import holdfast
@@ -146,6 +148,27 @@ def test_a_directory_of_others_that_fits_is_added_to(spark: Any, tmp_path: Path)
         for reader in READERS:
             found = holdfast.read(spark, url, reader=reader).select("id", "t", "k")
             assert rows(found) == both, (name, reader)
+
+
+def test_a_column_that_others_never_left_empty_may_be_null(spark: Any, tmp_path: Path) -> None:
+    """What their files promise holds for their rows: Spark would answer ``is null`` by the promise alone."""
+    inner = pa.struct([pa.field("x", pa.int64(), nullable=False)])
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("s", inner, nullable=False)])
+    for name in ("parquet", "arrow"):
+        (tmp_path / name).mkdir()
+        table = pa.table({"id": [1], "s": [{"x": 1}]}, schema)
+        if name == "parquet":
+            pq.write_table(table, tmp_path / name / "f.parquet")
+        else:
+            with pa.ipc.new_file(str(tmp_path / name / "f.arrow"), schema) as file:
+                file.write_table(table)
+        url = str(tmp_path / name)
+        added = spark.sql("select cast(null as bigint) as id, cast(null as struct<x: bigint>) as s")
+        holdfast.write(added, url, file_format=name)
+        for reader in ("auto", "python"):
+            found = holdfast.read(spark, url, reader=reader)
+            assert found.schema == added.schema
+            assert (found.where("id is null").count(), found.where("s.x is null").count()) == (1, 1), (name, reader)
 
 
 def test_files_of_a_job_are_no_table(spark: Any, tmp_path: Path) -> None:

@@ -25,8 +25,7 @@ def require_headers_in_order(ctx: CommitContext, choice: FormatChoice, table: Ta
     Raises:
         UnsupportedError: a file's are not; the Python reader, which goes by the names, can read it.
     """
-    partition_by = {name.lower() for name in table.partition_by}
-    names = [name for name in (str(field["name"]) for field in table.fields) if name.lower() not in partition_by]
+    names = table.data_names
     folded = [name.lower() for name in names]
 
     def look(found: tuple[str, int]) -> None:

@@ -25,7 +25,7 @@ from holdfast.table.contract import TableRecord
 from holdfast.table.partition import parse_partition_path
 from holdfast.table.store_file import StoreFile
 from holdfast.table.values import parse_values
-from holdfast.table.widening import fold
+from holdfast.table.widening import fold, nullable_fields
 
 __all__ = ["find_existing"]
 
@@ -136,14 +136,14 @@ def _fields(
     if file_format.name in _SELF_DESCRIBING:
         with _opened(ctx, first) as source:
             found = file_format.read_schema(source, options)
-        theirs = json.loads(spark_schema_json(found))["fields"]
+        theirs = nullable_fields(json.loads(spark_schema_json(found))["fields"])
         return [*(one for one in theirs if one["name"].lower() not in partition_by), *directories]
     if file_format.name == "csv":
         _require_csv_columns(ctx, first, file_format, options, [str(one["name"]) for one in mine])
     if file_format.name == "json":
         with _opened(ctx, first) as source:
             found = file_format.read_schema(source, _as_in(first, options))
-        theirs = json.loads(spark_schema_json(found))["fields"]
+        theirs = nullable_fields(json.loads(spark_schema_json(found))["fields"])
         mine = _with_theirs(mine, [one for one in theirs if one["name"].lower() not in partition_by])
     if file_format.name in ("csv", "json"):
         _require_values_of(ctx, first, file_format, options, replace(given, fields=mine))

@@ -21,6 +21,7 @@ __all__ = [
     "holds",
     "merge_fields",
     "merge_types",
+    "nullable_fields",
     "read_exactly",
     "type_text",
 ]
@@ -161,6 +162,23 @@ def merge_fields(
             raise MismatchError(where, "", type_text(other["type"]), needs_merge=True)
         fields.append(dict(other))
     return fields
+
+
+def nullable_fields(fields: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The fields with null allowed everywhere: what files promise of their rows, rows to come do not."""
+    return [{**field, "nullable": True, "type": _nullable(field["type"])} for field in fields]
+
+
+def _nullable(kind: SparkType) -> SparkType:
+    found = _kind(kind)
+    if found == "struct":
+        return {**kind, "fields": nullable_fields(kind["fields"])}
+    if found == "array":
+        return {**kind, "elementType": _nullable(kind["elementType"]), "containsNull": True}
+    if found == "map":
+        inner = {name: _nullable(kind[name]) for name in ("keyType", "valueType")}
+        return {**kind, **inner, "valueContainsNull": True}
+    return kind
 
 
 def _kind(kind: SparkType) -> str:
