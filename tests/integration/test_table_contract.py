@@ -259,3 +259,47 @@ def test_json_of_others_keeps_its_fields(spark: Any, tmp_path: Path) -> None:
         assert rows(found) == [(1, [(True, 2)], None, "x"), (2, [(False, None)], "n", None)]
     stock = spark.read.json(str(tmp_path)).select("ID", "s", "n", "b")
     assert rows(stock) == [(1, [(True, 2)], None, "x"), (2, [(False, None)], "n", None)]
+
+
+@pytest.mark.parametrize("name", ["csv", "parquet", "avro"])
+def test_a_frame_that_was_made_before_an_overwrite(spark: Any, tmp_path: Path, name: str) -> None:
+    """It finds its columns in the table as it is now, or says that they are not there any more (C12)."""
+    url = str(tmp_path / "t")
+    holdfast.write(spark.sql("select 1 as a, 2 as b"), url, file_format=name)
+    found = holdfast.read(spark, url, reader="python")
+    holdfast.write(spark.sql("select 20 as b, 10 as a"), url, file_format=name, mode="overwrite")
+    assert rows(found.select("a", "b")) == [(10, 20)]
+    for query in ("select 5 as c, 10 as a", "select 10 as a, timestamp '2026-01-01' as b", "select 1L as a, 2 as b"):
+        holdfast.write(spark.sql("select 1 as a, 2 as b"), url, file_format=name, mode="overwrite")
+        found = holdfast.read(spark, url, reader="python")
+        holdfast.write(spark.sql(query), url, file_format=name, mode="overwrite")
+        with pytest.raises(Exception, match="make the DataFrame anew"):
+            found.collect()
+
+
+def test_a_schema_of_the_users_goes_by_the_tables_names(spark: Any, tmp_path: Path) -> None:
+    url = str(tmp_path / "t")
+    holdfast.write(spark.sql("select 1 as a, '02' as b"), url, file_format="csv")
+    reader = spark.read.format("holdfast")
+    assert rows(reader.schema("b string, a int").load(url).select("a", "b")) == [(1, "02")]
+    assert rows(reader.schema("a string").load(url)) == [("1",)]
+    with pytest.raises(Exception, match="the table has no such column"):
+        reader.schema("a int, c int").load(url).collect()
+
+
+def test_what_other_tables_note_at_their_columns_is_left_behind(spark: Any, tmp_path: Path) -> None:
+    """A default of a table of Spark's would fill nulls of ours; a CHAR's length would pad texts as they are read."""
+    spark.sql("create table noted (a int, b int default 42, c char(5)) using parquet")
+    try:
+        spark.sql("insert into noted values (5, 6, 'ab')")
+        for name in ("parquet", "orc", "json"):
+            url = str(tmp_path / name)
+            holdfast.write(spark.table("noted"), url, file_format=name)
+            holdfast.write(spark.sql("select 7 as a, 'cd' as c"), url, file_format=name)
+            for reader in READERS:
+                found = holdfast.read(spark, url, reader=reader)
+                assert rows(found) == [(5, 6, "ab   "), (7, None, "cd")], (name, reader)
+            schema = holdfast.read(spark, url).schema
+            assert rows(spark.read.schema(schema).format(name).load(url)) == [(5, 6, "ab   "), (7, None, "cd")]
+    finally:
+        spark.sql("drop table noted")

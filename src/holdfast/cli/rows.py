@@ -21,6 +21,7 @@ from holdfast.errors import InvalidRequestError
 from holdfast.formats import RowFilter, nearest
 from holdfast.formats.arrow_schema import arrow_schema_of
 from holdfast.formats.spark_ddl import parse_ddl
+from holdfast.formats.spark_fields import beyond_arrow
 from holdfast.spark.file_format import FormatChoice
 from holdfast.spark.options import parse_read_options
 from holdfast.table import (
@@ -183,11 +184,21 @@ def _column(name: str, schema: pa.Schema) -> str:
     return folded[name.lower()]
 
 
+def _refuse_collated(field: pa.Field) -> None:
+    """Here texts are compared byte by byte."""
+    if "collated string" in beyond_arrow(field):
+        raise InvalidRequestError(
+            "the column has a collation, which conditions of a read do not heed: read with Spark and filter there",
+            column=field.name,
+        )
+
+
 def _condition(text: str, schema: pa.Schema) -> RowFilter:
     found = _CONDITION.fullmatch(text)
     if found is None:
         raise InvalidRequestError("not a condition: write column=value, or !=, <, <=, >, >= instead of =", where=text)
     name = _column(found[1], schema)
+    _refuse_collated(schema.field(name))
     field, operator, word = pc.field(name), found[2], found[3].strip("'\"")
     try:
         value = _typed(word, schema.field(name).type)

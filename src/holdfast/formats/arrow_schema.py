@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from holdfast.errors import CorruptDataError, InvalidRequestError
 from holdfast.formats.spark_ddl import parse_type
+from holdfast.formats.spark_fields import describe
 
 __all__ = ["arrow_schema_of"]
 
@@ -17,7 +18,7 @@ def arrow_schema_of(text: str) -> pa.Schema:
     """The Arrow schema of what `StructType.json` prints.
 
     Guarantee: the types are those in which PySpark hands the columns to Python, timestamps in UTC, ``char`` and
-    ``varchar`` as strings, times in microseconds. Comments and other metadata are left out.
+    ``varchar`` as strings, times in microseconds. What only Spark knows of a column is with it, as by `describe`.
 
     Raises:
         CorruptDataError: it is not the JSON of a struct.
@@ -36,7 +37,7 @@ def arrow_schema_of(text: str) -> pa.Schema:
 
 def _column(field: dict[str, Any]) -> pa.Field:
     try:
-        return _field(field)
+        return describe(_field(field), field)
     except InvalidRequestError as error:
         raise InvalidRequestError(
             "a column's type cannot be read without Spark: use holdfast.read", column=field["name"], type=field["type"]

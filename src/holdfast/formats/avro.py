@@ -15,16 +15,16 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.types as pat
 
-from holdfast.errors import CorruptDataError, InvalidRequestError, UnsupportedError
+from holdfast.errors import CorruptDataError, HoldfastError, InvalidRequestError, UnsupportedError
 from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, RowFilter
 from holdfast.formats.columns import (
     batch_of,
-    cast_column,
     finish,
     map_children,
     needed_schema,
     plain_batch,
     plain_schema,
+    relabel,
 )
 from holdfast.formats.options import choice, text
 from holdfast.formats.parquet_columns import Calendars
@@ -157,13 +157,20 @@ def _numeric_field(field: pa.Field) -> pa.Field:
     return pa.field(field.name, map_children(field.type, _numeric_field), field.nullable)
 
 
+def _as_dictionary(pairs: Sequence[tuple[str, Any]], item: Callable[[Any], Any]) -> dict[str, Any]:
+    found = {key: item(value) for key, value in pairs}
+    if len(found) < len(pairs):
+        raise InvalidRequestError("a map holds a key twice, which Avro's Python writer cannot keep: use parquet")
+    return found
+
+
 def _with_maps(kind: pa.DataType) -> Callable[[Any], Any]:
     """A function from pyarrow's Python form of a value to fastavro's: pairs of a map become a dictionary."""
     if not any(pat.is_nested(child.type) for child in children(kind)) and not pat.is_map(kind):
         return lambda value: value
     if pat.is_map(kind):
         item = _with_maps(kind.item_type)
-        return lambda pairs: None if pairs is None else {key: item(value) for key, value in pairs}
+        return lambda pairs: None if pairs is None else _as_dictionary(pairs, item)
     if pat.is_struct(kind):
         fields = {field.name: _with_maps(field.type) for field in children(kind)}
         return lambda row: None if row is None else {name: fields[name](value) for name, value in row.items()}
@@ -196,7 +203,7 @@ class _AvroWriter:
         check_years("Avro's Python reader", batch)
         plain = plain_batch(batch, self._plain)
         columns = [
-            column if column.type.equals(field.type) else cast_column(column, field)
+            column if column.type.equals(field.type) else relabel(column, field.type)
             for column, field in zip(plain.columns, self._numeric, strict=True)
         ]
         for row in batch_of(columns, self._numeric, plain.num_rows).to_pylist():
@@ -228,6 +235,8 @@ _DAMAGED = (ValueError, OverflowError, EOFError, IndexError, KeyError, TypeError
 def _open_file(source: BinaryIO) -> Any:
     try:
         return _fastavro().reader(source)
+    except HoldfastError:
+        raise  # of the store
     except _DAMAGED as error:
         raise CorruptDataError("not an Avro file: check what was put there and when") from error
 
@@ -311,6 +320,8 @@ def _rows(file: Any) -> Iterator[dict[str, Any]]:
     try:
         for row in file:
             yield row if change is None else change(row)
+    except HoldfastError:
+        raise
     except _DAMAGED as error:
         raise CorruptDataError(
             "an Avro file is damaged, or holds a date or a timestamp outside of the years 1 to 9999, which its Python "

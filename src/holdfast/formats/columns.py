@@ -10,7 +10,7 @@ import pyarrow.types as pat
 
 from holdfast.errors import InvalidRequestError
 from holdfast.formats.base import RowFilter
-from holdfast.formats.types import children, is_string
+from holdfast.formats.types import children, is_binary, is_string
 
 __all__ = [
     "batch_of",
@@ -22,6 +22,7 @@ __all__ = [
     "needed_schema",
     "plain_batch",
     "plain_schema",
+    "relabel",
 ]
 
 
@@ -114,8 +115,15 @@ def cast_column(column: Any, field: pa.Field) -> Any:
         ) from error
 
 
+def relabel(column: Any, kind: pa.DataType) -> Any:
+    """The column in a type of the same layout: dates, times and durations, wherever they are, as numbers or back."""
+    if column.offset and pat.is_nested(column.type):
+        column = pa.concat_arrays([column])
+    return _labelled(column, kind) if pat.is_nested(kind) else column.view(kind)
+
+
 def _refuse_lossy(kind: pa.DataType, wanted: pa.DataType) -> None:
-    """Raise `pa.ArrowInvalid` for casts in which Arrow rounds, cuts or reinterprets values without a word."""
+    """Raise `pa.ArrowInvalid` for casts in which values might be rounded, cut or taken for something else."""
     if pat.is_nested(kind) and pat.is_nested(wanted):
         if pat.is_struct(wanted) and pat.is_struct(kind):
             fields = {field.name: field for field in children(kind)}
@@ -127,15 +135,28 @@ def _refuse_lossy(kind: pa.DataType, wanted: pa.DataType) -> None:
         return
     if pat.is_dictionary(kind):
         kind = kind.value_type
-    if pat.is_floating(kind):
-        loses = pat.is_decimal(wanted) or is_string(wanted)
-        loses = loses or (pat.is_floating(wanted) and wanted.bit_width < kind.bit_width)
-    elif pat.is_timestamp(kind):
-        loses = pat.is_date(wanted) or pat.is_time(wanted) or is_string(wanted)
-    else:
-        loses = pat.is_decimal(kind) and pat.is_floating(wanted)
-    if loses or (pat.is_boolean(wanted) and (pat.is_integer(kind) or pat.is_floating(kind) or pat.is_decimal(kind))):
+    if isinstance(kind, pa.BaseExtensionType):
+        kind = kind.storage_type
+    if not (kind.equals(wanted) or pat.is_null(kind) or _keeps(kind, wanted)):
         raise pa.ArrowInvalid(f"no cast from {kind} to {wanted} that keeps every value")
+
+
+def _keeps(kind: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether Arrow's cast gives the same value or an error: between kinds of one sort, and to larger numbers."""
+    if pat.is_integer(kind):
+        return bool(pat.is_integer(wanted) or pat.is_floating(wanted) or pat.is_decimal(wanted))
+    if pat.is_floating(kind):
+        return bool(pat.is_integer(wanted) or (pat.is_floating(wanted) and wanted.bit_width >= kind.bit_width))
+    if pat.is_decimal(kind):
+        return bool(pat.is_decimal(wanted) or pat.is_integer(wanted))
+    if pat.is_date(kind):
+        return bool(pat.is_date(wanted) or (pat.is_timestamp(wanted) and wanted.tz is None))
+    sorts = (pat.is_timestamp, pat.is_time, pat.is_duration, pat.is_boolean, _is_bytes)
+    return any(is_one(kind) and is_one(wanted) for is_one in sorts)
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    return is_string(kind) or is_binary(kind)
 
 
 def _nullable(field: pa.Field) -> pa.Field:

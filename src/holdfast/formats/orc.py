@@ -24,7 +24,16 @@ import pyarrow.types as pat
 from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, RowFilter
 from holdfast.formats.buffer import BatchBuffer
-from holdfast.formats.columns import conform, finish, leaves, map_children, needed_schema, plain_batch, plain_schema
+from holdfast.formats.columns import (
+    batch_of,
+    finish,
+    leaves,
+    map_children,
+    needed_schema,
+    plain_batch,
+    plain_schema,
+    relabel,
+)
 from holdfast.formats.options import choice
 from holdfast.formats.orc_arrays import NTZ, SPARK_TYPE, holds, split_instants, stored_table
 from holdfast.formats.orc_instants import open_orc
@@ -210,7 +219,9 @@ def _read_batches(
     found = [name for name in rows.names if called[name].lower() in wanted] or rows.names[:1]
     logical = pa.schema([_logical_field(rows.schema.field(name)) for name in found])
     for stripe in range(rows.stripes):
-        batch = conform(rows.read_stripe(stripe, found), logical)
+        stored = rows.read_stripe(stripe, found)
+        arrays = [relabel(column, field.type) for column, field in zip(stored.columns, logical, strict=True)]
+        batch = batch_of(arrays, logical, stored.num_rows)
         yield finish(batch.rename_columns([called[name] for name in found]), needed, columns, row_filter)
 
 

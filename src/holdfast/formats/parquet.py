@@ -6,6 +6,7 @@ encoded pages; the file itself is never held.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
@@ -78,13 +79,17 @@ _NOISE = 0.9
 
 
 def _sampled_leaves(table: pa.Table) -> dict[str, Any]:
-    """The first values of every leaf column, by its path."""
+    """The first values of every leaf column, by its path; without those whose path another one has, too.
+
+    The writer is told its settings by paths, and in these a field ``b`` of ``a`` is called like a column ``a.b``.
+    """
     sample = table.slice(0, _SAMPLE_ROWS).combine_chunks()
-    found: dict[str, Any] = {}
+    found: list[tuple[str, Any]] = []
     for name in sample.column_names:
         column = sample.column(name)
-        found.update(leaves(name, column.chunk(0) if column.num_chunks else pa.nulls(0, column.type)))
-    return found
+        found += leaves(name, column.chunk(0) if column.num_chunks else pa.nulls(0, column.type))
+    times = Counter(path for path, _ in found)
+    return {path: leaf for path, leaf in found if times[path] == 1}
 
 
 def _goes_in_small_steps(leaf: Any) -> bool:

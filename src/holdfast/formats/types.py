@@ -18,6 +18,7 @@ __all__ = [
     "check_names",
     "check_types",
     "children",
+    "is_binary",
     "is_string",
     "kind_of",
     "special_struct",
@@ -29,7 +30,8 @@ def is_string(kind: pa.DataType) -> bool:
     return bool(pat.is_string(kind) or pat.is_large_string(kind) or pat.is_string_view(kind))
 
 
-def _is_binary(kind: pa.DataType) -> bool:
+def is_binary(kind: pa.DataType) -> bool:
+    """Any of Arrow's binary types."""
     return bool(
         pat.is_binary(kind) or pat.is_large_binary(kind) or pat.is_fixed_size_binary(kind) or pat.is_binary_view(kind)
     )
@@ -61,7 +63,7 @@ _KINDS: Mapping[str, Callable[[pa.DataType], bool]] = {
     "float": lambda kind: pat.is_float32(kind) or pat.is_float64(kind),
     "decimal": lambda kind: pat.is_decimal128(kind),
     "string": is_string,
-    "binary": _is_binary,
+    "binary": is_binary,
     "date": pat.is_date32,
     "timestamp": lambda kind: pat.is_timestamp(kind) and kind.tz is not None,
     "timestamp_ntz": lambda kind: pat.is_timestamp(kind) and kind.tz is None,
@@ -165,9 +167,11 @@ def check_names(schema: pa.Schema) -> None:
     then fails on the table, so it is refused.
 
     Raises:
-        InvalidRequestError: two names are the same.
+        InvalidRequestError: two names are the same, or one holds NUL, where Spark cuts it off on the way to Python.
     """
     seen: dict[str, str] = {}
+    for field in schema:
+        _refuse_nul(field)
     for name in schema.names:
         folded = name.lower()
         if folded in seen:
@@ -175,6 +179,14 @@ def check_names(schema: pa.Schema) -> None:
                 "two columns are the same or differ only by case: rename one", first=seen[folded], second=name
             )
         seen[folded] = name
+
+
+def _refuse_nul(field: pa.Field) -> None:
+    if "\0" in field.name:
+        spelled = field.name.replace("\0", r"\0")
+        raise InvalidRequestError("a column's name holds NUL: rename the column", column=spelled)
+    for child in children(field.type):
+        _refuse_nul(child)
 
 
 def check_types(format_name: str, schema: pa.Schema) -> None:

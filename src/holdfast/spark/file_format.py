@@ -32,7 +32,7 @@ class FormatChoice:
         """What the user said, else what the newest decision kept, else what the files are called.
 
         Raises:
-            InvalidRequestError: nothing tells the format, or an option is not the format's.
+            InvalidRequestError: nothing tells the format, or an option is not the format's or not the table's.
         """
         table = None if snapshot.table is None else decode_table(snapshot.table)
         name = options.file_format or (table.file_format if table is not None else _format_of(snapshot))
@@ -44,7 +44,9 @@ class FormatChoice:
             strings["timezone"] = options.time_zone
         zone = (table.time_zone if table is not None else "") or options.time_zone or "UTC"
         choice = cls(name, strings, zone)
-        choice.parsed("")
+        parsed = choice.parsed("")
+        if table is not None and table.file_format == name:
+            _require_kept(table.reader_options, get_format(name).reader_options(parsed))
         return choice
 
     def settings(self, path: str, split_bytes: int) -> ReadSettings:
@@ -78,6 +80,18 @@ class FormatChoice:
         if self.name in _STREAM_FORMATS:
             return replace(parsed, codec=codec_of_name(path))  # type: ignore[call-arg]  # all of these have one
         return parsed
+
+
+def _require_kept(kept: Mapping[str, str], given: Mapping[str, str]) -> None:
+    """Files read with other options than they were written with give other rows."""
+    for name, value in kept.items():
+        if given.get(name, value) != value:
+            raise InvalidRequestError(
+                "the table's files are written with another value of a format option: leave the option out",
+                option=name,
+                there=value,
+                given=given[name],
+            )
 
 
 def _format_of(snapshot: Snapshot) -> str:

@@ -15,7 +15,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.functions import col, isnan, lit
-from pyspark.sql.types import DataType, DoubleType, FloatType, StructType, _parse_datatype_json_string
+from pyspark.sql.types import DataType, DoubleType, FloatType, StructType
 
 from holdfast.commit import CommitContext, Instant, Snapshot, VisibleFile, read_instant, read_snapshot
 from holdfast.commit.layout import iter_visible
@@ -27,7 +27,7 @@ from holdfast.spark.filters import Condition, require_comparable, row_filters, t
 from holdfast.spark.hadoop_path import hadoop_path
 from holdfast.spark.options import ReadOptions
 from holdfast.spark.reader import infer_schema, nothing_to_read
-from holdfast.spark.types import arrow_schema
+from holdfast.spark.types import arrow_schema, table_schema
 from holdfast.table.contract import decode_table
 from holdfast.table.foreign import refuse_foreign_read
 
@@ -144,9 +144,7 @@ def _load(
 def _schema(options: ReadOptions, snapshot: Snapshot, choice: FormatChoice) -> StructType | None:
     """The columns: those of the table; of files that tell theirs Spark's guess, of text files ours."""
     if snapshot.table is not None:
-        schema = _parse_datatype_json_string(decode_table(snapshot.table).schema_json)
-        assert isinstance(schema, StructType), "a table's schema is a struct"
-        return schema
+        return table_schema(decode_table(snapshot.table))
     return None if choice.name in _SELF_DESCRIBING else infer_schema(replace(options, columns=None, conditions=()))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,16 +11,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pat
 from pyspark.sql.datasource import DataSourceReader, InputPartition
-from pyspark.sql.types import StructType, _parse_datatype_json_string
+from pyspark.sql.types import StructType
 
 from holdfast.commit import CommitContext, Snapshot, read_snapshot
 from holdfast.errors import HoldfastError, InvalidRequestError, NotFoundError
-from holdfast.formats import RowFilter, nearest
+from holdfast.formats import RowFilter, get_format, nearest
 from holdfast.spark.failures import one_sentence
 from holdfast.spark.file_format import FormatChoice
 from holdfast.spark.filters import require_comparable, row_filters
 from holdfast.spark.options import ReadOptions
-from holdfast.spark.types import arrow_schema, spark_schema
+from holdfast.spark.types import arrow_schema, spark_schema, table_schema
 from holdfast.table import (
     DataFile,
     ReadSplit,
@@ -33,6 +34,7 @@ from holdfast.table import (
 from holdfast.table.contract import decode_table
 from holdfast.table.foreign import refuse_foreign_read
 from holdfast.table.partition import parse_partition_path
+from holdfast.table.requested import require_known
 
 __all__ = ["HoldfastReader", "SplitGroup", "infer_schema", "nothing_to_read"]
 
@@ -117,9 +119,7 @@ def nothing_to_read(ctx: CommitContext) -> InvalidRequestError:
 def _whole_schema(ctx: CommitContext, options: ReadOptions, snapshot: Snapshot) -> StructType:
     choice = FormatChoice.of(options, snapshot)  # a wrong option shows before the schema is used
     if snapshot.table is not None:
-        schema = _parse_datatype_json_string(decode_table(snapshot.table).schema_json)
-        assert isinstance(schema, StructType), "a table's schema is a struct"
-        return schema
+        return table_schema(decode_table(snapshot.table))
     files = _data_files(snapshot)
     first = first_with_rows(files)
     path = "" if first is None else first.path
@@ -156,6 +156,7 @@ class HoldfastReader(DataSourceReader):
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self._options = options
         self._schema = arrow_schema(schema)
+        self._wanted = json.loads(schema.json())["fields"]
         require_comparable(options.conditions, schema)
         self._filters = row_filters(options.conditions, self._schema)
 
@@ -171,18 +172,30 @@ class HoldfastReader(DataSourceReader):
                 snapshot = _snapshot(ctx)
                 files = [file for file in _data_files(snapshot) if file.size_bytes]
                 choice = FormatChoice.of(self._options, snapshot)
+                if snapshot.table is not None:
+                    require_known(self._wanted, decode_table(snapshot.table))
                 directories = tuple(parse_partition_path(files[0].path)) if files else ()
                 total = sum(file.size_bytes + _OPEN_COST_BYTES for file in files)
                 goal = min(self._options.split_size_bytes, max(total // _WANTED_TASKS, _LEAST_TASK_BYTES))
                 if snapshot.table is None or not decode_table(snapshot.table).time_zone:
                     self._require_zone(directories)
                 splits = self._plan(ctx, files, choice, directories, goal)
-                whole = None
-                if choice.name == "csv" and self._options.columns is not None and files:
-                    whole = arrow_schema(_whole_schema(ctx, replace(self._options, columns=None), snapshot))
+                whole = self._whole(ctx, choice, snapshot) if files else None
             finally:
                 ctx.close()
             return [SplitGroup(group, choice, directories, whole) for group in _packed(splits, goal)]
+
+    def _whole(self, ctx: CommitContext, choice: FormatChoice, snapshot: Snapshot) -> pa.Schema | None:
+        """All of the table's columns in its order, the wanted ones in their types, where files tell them by position.
+
+        None where they are told by name; and where no log tells of a table, so that the wanted ones are all there are.
+        """
+        by_position = get_format(choice.name).by_position
+        if not by_position or (snapshot.table is None and self._options.columns is None):
+            return None
+        found = arrow_schema(_whole_schema(ctx, replace(self._options, columns=None), snapshot))
+        wanted = {field.name.lower(): field for field in self._schema}
+        return pa.schema([wanted.get(field.name.lower(), field) for field in found])
 
     def _require_zone(self, directories: Sequence[str]) -> None:
         """A directory names a local time: read in another zone it would silently be another instant."""

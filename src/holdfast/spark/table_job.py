@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.types as pat
-from pyspark.sql.types import StructType, _parse_datatype_json_string
+from pyspark.sql.types import StructType
 
 from holdfast.commit import TWO_PHASE, CommitContext, JobRecord, SaveMode, TaskAttempt, get_committer
 from holdfast.commit.log import LogView, read_state
@@ -20,7 +20,7 @@ from holdfast.errors import ConflictError, InvalidRequestError
 from holdfast.formats import get_format
 from holdfast.formats.columns import conform
 from holdfast.spark.options import WriteOptions
-from holdfast.spark.types import described_schema, nullable
+from holdfast.spark.types import described_schema, nullable, table_schema, without_foreign_metadata
 from holdfast.table import TableWriter, WriteSettings
 from holdfast.table.contract import TableRecord, agree, decode_table
 from holdfast.table.existing import find_existing
@@ -56,6 +56,7 @@ class TableJob:
         Raises:
             InvalidRequestError: the format cannot hold the rows, or a partition column is not there.
         """
+        schema = without_foreign_metadata(schema)
         arrow = described_schema(schema)
         options = replace(options, partition_by=resolve_partition_columns(arrow, options.partition_by))
         _settings(options, "UTC").check_schema(arrow)
@@ -139,10 +140,8 @@ class TableJob:
 
     def with_files(self, written: TableRecord) -> TableJob:
         """The request for files that look like `written`, whatever the destination's table is by now."""
-        schema = _parse_datatype_json_string(written.schema_json)
-        assert isinstance(schema, StructType), "a table's schema is a struct"
         options = replace(self.options, partition_by=written.partition_by)
-        return replace(self, options=options, written=written, columns=described_schema(schema))
+        return replace(self, options=options, written=written, columns=described_schema(table_schema(written)))
 
     def contract(
         self, ctx: CommitContext, job: JobRecord, table: Mapping[str, object] | None
@@ -173,11 +172,19 @@ class TableJob:
         table = TableWriter(self.columns, settings, attempt)
         try:
             for batch in batches:
-                table.write(conform(batch, self.columns))
+                table.write(conform(self._announced(batch), self.columns))
             table.close()
         except BaseException:
             table.abort()
             raise
+
+    def _announced(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The batch, if Spark spoke of all of its columns: the values of any other would be dropped."""
+        known = {name.lower() for name in self.columns.names}
+        for name in batch.schema.names:
+            if name.lower() not in known:
+                raise InvalidRequestError("Spark hands over a column that it did not announce: rename it", column=name)
+        return batch
 
     def _partition(self, directory: str) -> str:
         return canonical_directory(directory, self.columns, self.written.time_zone or "UTC")

@@ -8,13 +8,25 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
-from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType, _parse_datatype_json_string
 
 from holdfast.errors import InvalidRequestError
 from holdfast.formats.spark_fields import beyond_arrow, describe, spark_field
 from holdfast.formats.types import UNREACHABLE
+from holdfast.table.contract import TableRecord
 
-__all__ = ["arrow_schema", "described_schema", "nullable", "spark_schema"]
+__all__ = [
+    "arrow_schema",
+    "described_schema",
+    "nullable",
+    "spark_schema",
+    "table_schema",
+    "without_foreign_metadata",
+]
+
+# What tables of Spark's catalog note at their columns for Spark itself: it would fill nulls with a default of theirs,
+# and pad or cut texts when it reads files that carry such notes.
+_FOREIGN = re.compile(r"CURRENT_DEFAULT|EXISTS_DEFAULT|__(?!COLLATIONS$).*")
 
 # PySpark 4.3 asks for the zone, 4.1 for a flag whose default means the same.
 _UTC: dict[str, Any] = {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_schema).parameters else {}
@@ -94,6 +106,40 @@ def _known_field(field: pa.Field) -> StructField | None:
     if nullable(there.fields[0].dataType) != nullable(expected.fields[0].dataType):
         raise ValueError("the file holds another type than Spark noted")
     return found
+
+
+def table_schema(record: TableRecord) -> StructType:
+    """The schema of a table as the log keeps it."""
+    schema = _parse_datatype_json_string(record.schema_json)
+    assert isinstance(schema, StructType), "a table's schema is a struct"
+    return without_foreign_metadata(schema)
+
+
+def without_foreign_metadata(schema: StructType) -> StructType:
+    """The schema without what other tables noted at its columns, nested ones included."""
+    found = _without_foreign(schema)
+    assert isinstance(found, StructType), "a struct stays one"
+    return found
+
+
+def _without_foreign(kind: DataType) -> DataType:
+    if isinstance(kind, StructType):
+        return StructType(
+            [
+                StructField(
+                    field.name,
+                    _without_foreign(field.dataType),
+                    field.nullable,
+                    {name: value for name, value in (field.metadata or {}).items() if not _FOREIGN.fullmatch(name)},
+                )
+                for field in kind.fields
+            ]
+        )
+    if isinstance(kind, ArrayType):
+        return ArrayType(_without_foreign(kind.elementType), kind.containsNull)
+    if isinstance(kind, MapType):
+        return MapType(_without_foreign(kind.keyType), _without_foreign(kind.valueType), kind.valueContainsNull)
+    return kind
 
 
 def nullable(kind: DataType) -> DataType:

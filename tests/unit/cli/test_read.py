@@ -53,6 +53,14 @@ def parquet(columns: Mapping[str, object]) -> bytes:
     return data.getvalue()
 
 
+def test_a_collated_column_is_not_compared_byte_by_byte(tmp_path: Path) -> None:
+    collated = {"name": "s", "type": "string", "nullable": True, "metadata": {"__COLLATIONS": {"s": "icu.UNICODE_CI"}}}
+    schema = json.dumps({"type": "struct", "fields": [collated]})
+    commit_files(str(tmp_path), {".parquet": parquet({"s": ["abc"]})}, {"schema": schema, "format": "parquet"})
+    assert "has a collation" in refusal(str(tmp_path), "--where", "s=ABC")
+    assert read(str(tmp_path)) == [{"s": "abc"}]
+
+
 # --- columns and types ------------------------------------------------------------------------------------------------
 def test_columns_are_those_that_the_log_keeps_not_those_of_the_first_file(tmp_path: Path) -> None:
     """A narrow append hides no column of older data, nor does a wide one lose its own."""

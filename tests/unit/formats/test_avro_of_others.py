@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from holdfast.errors import CorruptDataError
+from holdfast.errors import CorruptDataError, InvalidRequestError, NotFoundError
 from holdfast.formats import get_format
 
 fastavro = pytest.importorskip("fastavro")
@@ -139,3 +139,24 @@ def test_a_file_cut_anywhere_ends_in_a_sentence() -> None:
         except CorruptDataError:
             refused += 1
     assert refused > len(whole) // 2
+
+
+def test_a_map_with_a_key_twice_is_refused() -> None:
+    avro = get_format("avro")
+    schema = pa.schema([("m", pa.map_(pa.string(), pa.int64()))])
+    writer = avro.open_writer(io.BytesIO(), schema, avro.default_options)
+    with pytest.raises(InvalidRequestError, match="holds a key twice"):
+        writer.write(pa.record_batch([pa.array([[("k", 1), ("k", 2)]], schema.field(0).type)], schema=schema))
+
+
+class Gone(io.BytesIO):
+    """A file that is deleted while it is read."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        raise NotFoundError("no such file: check the key")
+
+
+def test_an_error_of_the_store_is_no_damage() -> None:
+    avro = get_format("avro")
+    with pytest.raises(NotFoundError, match="no such file"):
+        avro.read_schema(Gone(), avro.default_options)

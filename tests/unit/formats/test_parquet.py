@@ -245,3 +245,14 @@ def test_floating_point_columns_have_no_statistics() -> None:
     assert {path for path, there in found.items() if there} == {"i", "n.s.b", "n.m.key_value.key"}
     assert len(found) == 7
     assert metadata(write([batch.select(["x"])])).num_rows == 2  # no column is left to have any
+
+
+def test_a_field_and_a_column_of_one_path_are_told_apart() -> None:
+    """The writer is told its settings by paths; a wrong one is a raw error, or statistics that leave NaN out."""
+    inner = pa.struct([("b", pa.float64())])
+    ids = pa.array(range(5000), pa.int64())
+    values = pa.array([{"b": math.nan if row == 7 else 1.0} for row in range(5000)], inner)
+    batch = pa.record_batch({"a": values, "a.b": ids, "c": ids})
+    group = metadata(write([batch])).row_group(0)
+    assert [group.column(i).is_stats_set for i in range(group.num_columns)] == [False, False, True]
+    assert pq.read_table(io.BytesIO(write([batch])))["a.b"].to_pylist() == ids.to_pylist()

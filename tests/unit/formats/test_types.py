@@ -91,3 +91,14 @@ def test_what_only_spark_says_is_found_inside_other_types() -> None:
     times = described(pa.list_(pa.time64("ns")), {"type": "array", "elementType": "time(7)", "containsNull": True})
     with pytest.raises(InvalidRequestError, match="times are kept in microseconds"):
         get_format("parquet").check_schema(pa.schema([times]))
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.int64(), pa.struct([("x\0y", pa.int64())]), pa.list_(pa.struct([("\0", pa.int8())]))]
+)
+def test_names_with_nul_are_refused(kind: pa.DataType) -> None:
+    """Spark cuts them off on the way to Python, and the values would be found under no name."""
+    name = "a\0b" if pa.types.is_integer(kind) else "s"
+    for file_format in sorted(FORMATS.keys() - {"text"}):
+        with pytest.raises(InvalidRequestError, match="holds NUL: rename the column"):
+            get_format(file_format).check_schema(pa.schema([("id", pa.int64()), (name, kind)]))

@@ -15,7 +15,7 @@ from py4j.protocol import Py4JJavaError
 pytest.importorskip("pyspark.sql")
 
 from holdfast.commit import TWO_PHASE, SaveMode, Snapshot, VisibleFile, open_context
-from holdfast.errors import UnavailableError
+from holdfast.errors import InvalidRequestError, UnavailableError
 from holdfast.formats import get_format
 from holdfast.spark import native
 from holdfast.spark.file_format import FormatChoice
@@ -133,7 +133,7 @@ def test_a_table_of_csv_may_have_grown_by_columns() -> None:
 
 
 def test_files_are_read_with_the_options_that_they_were_written_with() -> None:
-    """The table keeps them; what the call says itself counts more, and those of another format nothing."""
+    """The table keeps them; a call that says otherwise is refused, and those of another format count nothing."""
     record = TableRecord(fields=[{"name": "a", "type": "long"}], file_format="csv", reader_options={"sep": ";"})
     snapshot = Snapshot(head=1, files=(), table=record.encode())
 
@@ -143,7 +143,9 @@ def test_files_are_read_with_the_options_that_they_were_written_with() -> None:
         return choice.name, choice.option_strings.get("sep")
 
     assert chosen() == ("csv", ";")
-    assert chosen(SEP="|") == ("csv", "|")
+    assert chosen(SEP=";", lineSep="\n") == ("csv", ";")
+    with pytest.raises(InvalidRequestError, match="another value of a format option: leave the option out"):
+        chosen(SEP="|")
     assert chosen("json") == ("json", None)
 
 
