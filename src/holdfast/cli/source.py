@@ -10,6 +10,7 @@ from holdfast.cli.presence import require_anything
 from holdfast.commit import CommitContext, Snapshot, VisibleFile, read_snapshot
 from holdfast.commit.context import Place
 from holdfast.commit.layout import HOME
+from holdfast.commit.nesting import refuse_part
 from holdfast.errors import InvalidRequestError, NotFoundError
 from holdfast.stores.base import iter_objects
 from holdfast.table.foreign import refuse_foreign_read
@@ -39,10 +40,13 @@ def find_source(ctx: CommitContext) -> Source:
 
     Raises:
         NotFoundError: nothing is there, or nothing matches.
-        InvalidRequestError: a pattern that cannot be, or one that reaches into other destinations.
+        InvalidRequestError: a folder of a destination, a pattern that cannot be, or one that reaches into other
+            destinations.
     """
     refuse_foreign_read(ctx)
     snapshot = read_snapshot(ctx)
+    if snapshot.files and not snapshot.head:
+        refuse_part(ctx)
     if snapshot.files or snapshot.head:
         return Source(ctx, snapshot)
     own = ctx.prefix.rstrip("/")

@@ -24,7 +24,7 @@ from holdfast.commit.records import Kind
 from holdfast.errors import AccessDeniedError, ConflictError, CorruptDataError, InvalidRequestError, NotFoundError
 from holdfast.stores.base import iter_objects
 
-__all__ = ["is_first", "refuse_inner", "refuse_inner_logs", "refuse_nested"]
+__all__ = ["is_first", "refuse_inner", "refuse_inner_logs", "refuse_nested", "refuse_part"]
 
 _FEW = 10  # a directory marker may be among them
 
@@ -105,6 +105,34 @@ def refuse_inner(ctx: CommitContext, folder: str) -> None:
         url=ctx.url,
         inner=_url(ctx, folder),
     )
+
+
+def refuse_part(ctx: CommitContext) -> None:
+    """Refuse to read a folder of a destination by itself: its files do not hold all columns, nor tell what counts.
+
+    Costs one listing of a few keys for each folder above.
+
+    Raises:
+        InvalidRequestError: there is a destination above. It may be out of bounds: then nobody can tell.
+    """
+
+    def look(folder: str) -> str | None:
+        if layout.is_hidden(ctx.prefix[len(folder) :].rstrip("/")):
+            return None
+        try:
+            return folder if _has_log(ctx, folder) and _is_destination(ctx, folder) else None
+        except AccessDeniedError:
+            return None
+
+    above = [folder for folder in layout.folders(ctx.prefix) if folder != ctx.prefix]
+    for outer in ctx.runner.map(look, above):
+        if outer is not None:
+            raise InvalidRequestError(
+                "this is a folder of a destination, which knows all of its columns and which files count: read the "
+                "destination, with filters on its partition columns",
+                url=ctx.url,
+                destination=_url(ctx, outer),
+            )
 
 
 # --- above ------------------------------------------------------------------------------------------------------------

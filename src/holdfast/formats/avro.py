@@ -29,7 +29,7 @@ from holdfast.formats.columns import (
 from holdfast.formats.options import choice, text
 from holdfast.formats.parquet_columns import Calendars
 from holdfast.formats.rebase import rebase_dates, rebase_instants
-from holdfast.formats.types import check_types, children, is_string
+from holdfast.formats.types import check_map_keys, check_types, children, is_string
 from holdfast.formats.years import check_years
 
 __all__ = ["AVRO", "AvroOptions"]
@@ -128,6 +128,7 @@ def _avro_schema(schema: pa.Schema, options: AvroOptions) -> dict[str, Any]:
 
 def _check_schema(schema: pa.Schema) -> None:
     check_types("avro", schema)
+    check_map_keys("Avro", plain_schema(schema))
     for field in plain_schema(schema):
         _check_field(field, field.name)
 
@@ -138,8 +139,6 @@ def _check_field(field: pa.Field, path: str) -> None:
             "Avro names hold letters, digits and _ only: rename the column or use another format", column=path
         )
     kind = field.type
-    if pat.is_map(kind) and not is_string(kind.key_type):
-        raise InvalidRequestError("Avro maps have string keys: cast them or use parquet", column=path)
     for child in children(kind):
         if pat.is_struct(kind):
             _check_field(child, f"{path}.{child.name}")

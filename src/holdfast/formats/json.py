@@ -15,14 +15,14 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, RowFilter
-from holdfast.formats.columns import batch_of, finish, needed_schema
+from holdfast.formats.columns import batch_of, finish, needed_schema, plain_schema
 from holdfast.formats.json_schema import infer_schema
 from holdfast.formats.json_text import decoder, json_rows, read_lines, repeated_keys, scan
 from holdfast.formats.json_values import NeedsSource, build_column, field_decoder, has_map
 from holdfast.formats.lines import CODEC_EXTENSIONS, TEXT_PARSERS, LineWriter
 from holdfast.formats.options import boolean, only, text
 from holdfast.formats.render import join_object, json_field, text_bytes
-from holdfast.formats.types import check_types
+from holdfast.formats.types import check_map_keys, check_types
 
 __all__ = ["JSON", "JsonOptions"]
 
@@ -55,6 +55,11 @@ def _open_writer(sink: ByteSink, schema: pa.Schema, options: JsonOptions) -> Lin
         return text_bytes(join_object(fields, batch.num_rows, "{", "}\n"))
 
     return LineWriter(sink, schema, options.codec, render)
+
+
+def _check_schema(schema: pa.Schema) -> None:
+    check_types("json", schema)
+    check_map_keys("JSON", plain_schema(schema))
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
@@ -128,7 +133,7 @@ JSON = FileFormat(
         "timezone": text("time_zone"),
     },
     extension=lambda options: f".json{CODEC_EXTENSIONS[options.codec]}",
-    check_schema=lambda schema: check_types("json", schema),
+    check_schema=_check_schema,
     open_writer=_open_writer,
     read_schema=_read_schema,
     read_batches=_read_batches,

@@ -15,6 +15,7 @@ __all__ = [
     "HOLDS",
     "REASONS",
     "UNREACHABLE",
+    "check_map_keys",
     "check_names",
     "check_types",
     "children",
@@ -205,6 +206,24 @@ def check_types(format_name: str, schema: pa.Schema) -> None:
                 type=str(unheld.type),
             )
         _check_struct_names(column.name, column.type)
+
+
+def check_map_keys(format_name: str, schema: pa.Schema) -> None:
+    """See that maps have strings for keys, as they do where a map is an object of names and values.
+
+    Raises:
+        InvalidRequestError: a map has others, which at least Spark's reader would not take back.
+    """
+    for column in schema:
+        _check_map_keys(format_name, column.name, column.type)
+
+
+def _check_map_keys(format_name: str, path: str, kind: pa.DataType) -> None:
+    if pat.is_map(kind) and not is_string(kind.key_type):
+        raise InvalidRequestError(f"{format_name} maps have string keys: cast them or use parquet", column=path)
+    for child in children(kind):
+        inner = path if pat.is_map(kind) else f"{path}.{child.name if pat.is_struct(kind) else 'element'}"
+        _check_map_keys(format_name, inner, child.type)
 
 
 def _advice(format_name: str, kind: str) -> str:

@@ -19,6 +19,7 @@ from pyspark.sql.types import DataType, DoubleType, FloatType, StructType
 
 from holdfast.commit import CommitContext, Instant, Snapshot, VisibleFile, read_instant, read_snapshot
 from holdfast.commit.layout import iter_visible
+from holdfast.commit.nesting import refuse_part
 from holdfast.errors import InvalidRequestError, NotFoundError, UnavailableError, UnsupportedError
 from holdfast.formats import get_format, nearest
 from holdfast.spark.csv_headers import require_headers_in_order
@@ -58,6 +59,8 @@ def native_frame(spark: SparkSession, options: ReadOptions) -> DataFrame | None:
             snapshot = _nearly(ctx, instant) if instant.is_settled else read_snapshot(ctx)
             if not snapshot.files and snapshot.table is None:
                 raise nothing_to_read(ctx)
+            if not snapshot.head:
+                refuse_part(ctx)
             choice = FormatChoice.of(options, snapshot)
             if snapshot.table is None and _has_plain_directories(snapshot):
                 path, refusal = None, "it leaves out files in directories that are no partitions"

@@ -14,6 +14,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from holdfast.commit import CommitContext, Snapshot, read_snapshot
+from holdfast.commit.nesting import refuse_part
 from holdfast.errors import HoldfastError, InvalidRequestError, NotFoundError
 from holdfast.formats import RowFilter, get_format, nearest
 from holdfast.spark.failures import one_sentence
@@ -96,6 +97,8 @@ def _snapshot(ctx: CommitContext) -> Snapshot:
     snapshot = read_snapshot(ctx)
     if not snapshot.files and snapshot.table is None:
         raise nothing_to_read(ctx)
+    if not snapshot.head:
+        refuse_part(ctx)
     return snapshot
 
 

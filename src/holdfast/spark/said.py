@@ -181,7 +181,7 @@ def _option_text(value: object, spelled: str) -> str:
         return str(operator.index(value))  # type: ignore[arg-type]  # what is no whole number raises
     except TypeError:
         raise InvalidRequestError(
-            "options are strings, whole numbers or booleans: write one of those",
+            "options are strings, whole numbers or booleans: write one of those, and check the option's name",
             option=spelled,
             type=type(value).__name__,
         ) from None

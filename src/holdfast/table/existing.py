@@ -204,6 +204,13 @@ def _require_csv_columns(
     line = next(rows, [])
     found = [("" if one is None else str(one)) for one in line]
     looks_like_header = _folded(found) == _folded(names)
+    if looks_like_header and not with_header:
+        raise InvalidRequestError(
+            "the first line of the CSV files that are there holds the columns' names: write with header=true, or use "
+            "mode overwrite",
+            file=first.path,
+            there=found[:20],
+        )
     if len(found) != len(names) or looks_like_header != with_header:
         raise InvalidRequestError(
             "the CSV files that are there have other columns, or were written with another header or separator: write "

@@ -19,6 +19,7 @@ from holdfast.commit import (
     verify,
 )
 from holdfast.commit.layout import job_record
+from holdfast.commit.nesting import refuse_part
 from holdfast.commit.stream_jobs import plan_batch
 from holdfast.errors import AccessDeniedError, ConflictError, CorruptDataError, InvalidRequestError
 from holdfast.stores.base import iter_objects
@@ -334,3 +335,15 @@ def test_an_overwrite_of_the_outer_one_keeps_the_inner_ones_rows(
         start(world.context())
     assert recover(ctx).clean and recover(world.context()).clean
     assert world.listing(OUTER) == before
+
+
+def test_a_folder_of_a_destination_is_not_read_by_itself() -> None:
+    """Its files lack the partition column, and columns that the table has got since."""
+    world = World("upload")
+    run_job(world.context(home=OUTER), "outer")
+    with pytest.raises(InvalidRequestError, match="read the destination, with filters") as refused:
+        refuse_part(world.context(home=f"{OUTER}k=1/"))
+    assert str(refused.value.variables["destination"]).rstrip("/").endswith(OUTER.rstrip("/"))
+    refuse_part(world.context(home=OUTER))
+    refuse_part(world.context(home="beside/"))
+    refuse_part(world.context(home=f"{OUTER}_archive/old/"))
