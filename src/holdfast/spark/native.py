@@ -61,11 +61,11 @@ def _frame_or_reason(spark: SparkSession, ctx: CommitContext, options: ReadOptio
         path, refusal = hadoop_path(spark, ctx, options.store, snapshot)
         if path is None:
             return refusal
-        promised = scan.promised()
-        if promised is not None and (refusal := limit_of_columns(spark, scan.choice, promised)):
-            return refusal
         paths = [path] if instant.is_settled else [f"{path}/{file.path}" for file in snapshot.files]
         try:
+            promised = scan.promised()
+            if promised is not None and (refusal := limit_of_columns(spark, scan.choice, promised)):
+                return refusal
             frame = scan.load(path, paths, promised)
         except (PySparkException, Py4JError, NotFoundError) as error:
             problem = error

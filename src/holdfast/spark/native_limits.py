@@ -23,7 +23,6 @@ _SETTINGS: Mapping[str, str] = {
     "spark.sql.files.ignoreInvalidPartitionPaths": "false",
     "spark.sql.files.ignoredPathSegmentRegex": "^[._]",
     "spark.sql.sources.validatePartitionColumns": "true",
-    "mapreduce.input.pathFilter.class": "",
 }
 _SETTINGS_OF: Mapping[str, Mapping[str, str]] = {
     "parquet": {

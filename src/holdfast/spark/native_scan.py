@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
@@ -11,7 +12,7 @@ from pyspark.sql.types import StructType, _parse_datatype_json_string
 
 from holdfast.commit import CommitContext, Snapshot, VisibleFile
 from holdfast.commit.layout import iter_visible
-from holdfast.errors import HoldfastError, NotFoundError
+from holdfast.errors import CorruptDataError, InvalidRequestError, NotFoundError, UnsupportedError
 from holdfast.spark.csv_headers import require_headers_in_order
 from holdfast.spark.file_format import FormatChoice
 from holdfast.spark.native_limits import limit_of_columns, limit_of_read, limit_of_zones
@@ -91,10 +92,10 @@ class Scan:
         settings = self.choice.settings(first.path, self.options.split_size_bytes)
         try:
             return spark_schema(read_schema(files, self._open, settings).schema)
-        except HoldfastError:
+        except (CorruptDataError, InvalidRequestError, UnsupportedError):
             return None
 
-    def _open(self, path: str, size_bytes: int) -> StoreFile:
+    def _open(self, path: str, size_bytes: int) -> Any:  # a reader's file, which typing.BinaryIO is not
         return StoreFile(self.ctx.store, self.ctx.key(path), size_bytes)
 
     def load(self, path: str, paths: list[str], promised: StructType | None) -> DataFrame:

@@ -208,14 +208,16 @@ class HadoopPath:
         return self.path
 
 
-def place(url: str, files: dict[str, bytes], head: int = 0, s3: S3Options | None = None) -> str | None:
+def place(
+    url: str, files: dict[str, bytes], head: int = 0, s3: S3Options | None = None, hadoop: dict[str, str] | None = None
+) -> str | None:
     """Where Spark finds a destination with these files, which through Holdfast's store has `ENTRY` or `PART`."""
     system = HadoopFiles(files)
     fs = SimpleNamespace(
         Path=lambda path: HadoopPath(path, system),
         FileSystem=SimpleNamespace(newInstance=lambda _uri, _settings: system),
     )
-    settings = SimpleNamespace(set=lambda _name, _value: None)
+    settings = SimpleNamespace(set=lambda _name, _value: None, get=(hadoop or {}).get)
     spark: Any = SimpleNamespace(
         _jvm=SimpleNamespace(org=SimpleNamespace(apache=SimpleNamespace(hadoop=SimpleNamespace(fs=fs)))),
         _jsparkSession=SimpleNamespace(sessionState=lambda: SimpleNamespace(newHadoopConf=lambda: settings)),
@@ -248,3 +250,10 @@ def test_spark_is_not_asked_with_other_keys_than_the_calls() -> None:
     known = {f"s3a://bucket/t/{PART}": b"1234"}
     assert place("s3://bucket/t", known) == "s3a://bucket/t"
     assert place("s3://bucket/t", known, s3=S3Options(endpoint_url="http://127.0.0.1:9")) is None
+
+
+def test_spark_is_not_asked_where_a_filter_keeps_files_from_it() -> None:
+    known = {f"file:///data/t/{PART}": b"1234"}
+    assert (
+        place("file:///data/t", known, hadoop={"mapreduce.input.pathFilter.class": "org.example.NoTemporaries"}) is None
+    )
