@@ -23,6 +23,7 @@ _log = logging.getLogger(__name__)
 
 _SCHEMES = {"file": "file", "s3": "s3a"}
 _NO_CLASSES = ("java.lang.ClassNotFoundException", "java.lang.NoClassDefFoundError", "UnsupportedFileSystemException")
+_FILTER = "mapreduce.input.pathFilter.class"
 # S3A repeats a request that finds nobody at home for two minutes and more, and waits 200 s for an answer: by then the
 # Python reader is done. So a request is made twice, and waited for 15 s each, the least that S3A takes.
 _IMPATIENT = {
@@ -59,6 +60,9 @@ def hadoop_path(
         # Hadoop keeps one file system a bucket, whatever options a read has: it would be asked with other keys.
         return None, "endpoint and keys are given to this read alone; set them as spark.hadoop.fs.s3a.… instead"
     path = f"{_SCHEMES[scheme]}://{rest.rstrip('/')}"
+    settings = _settings(spark)
+    if settings.get(_FILTER):
+        return None, f"Hadoop's setting {_FILTER} keeps files from Spark"
     try:
         if scheme == "s3":
             with _impatient(spark, jvm, path) as file_system:
@@ -66,7 +70,7 @@ def hadoop_path(
             if not found:
                 return None, "Spark's file system does not see the destination"
         # And as Spark will: it keeps the file system that it made first, maybe with other keys.
-        file_system = jvm.org.apache.hadoop.fs.Path(path).getFileSystem(_settings(spark))
+        file_system = jvm.org.apache.hadoop.fs.Path(path).getFileSystem(settings)
         if not _is_same(jvm, file_system, path, ctx, snapshot):
             return None, "Spark's file system does not see the destination"
     except (Py4JError, PySparkException) as error:

@@ -137,7 +137,9 @@ def _schema_of_nothing(settings: ReadSettings) -> pa.Schema:
 
 # --- schema -----------------------------------------------------------------------------------------------------------
 def read_schema(files: Sequence[DataFile], open_file: OpenFile, settings: ReadSettings) -> TableSchema:
-    """The schema of the first file that has bytes, then the partition columns with types inferred as Spark does.
+    """The schema of the first file that has bytes, and the partition columns with types inferred as Spark does.
+
+    Those come last, or where the file has a column of that name, as in Spark.
 
     Raises:
         InvalidRequestError: there is no file, no file has bytes, or files are partitioned differently.
@@ -154,10 +156,10 @@ def read_schema(files: Sequence[DataFile], open_file: OpenFile, settings: ReadSe
             found = settings.file_format.read_schema(source, settings.options)
     else:
         found = _schema_of_nothing(settings)
-    folded = {name.lower() for name in partition_by}
-    fields = [field for field in found if field.name.lower() not in folded]
-    fields += [pa.field(name, infer_type([row[name] for row in values])) for name in partition_by]
-    return TableSchema(pa.schema(fields), partition_by)
+    inferred = {name: pa.field(name, infer_type([row[name] for row in values])) for name in partition_by}
+    folded = {name.lower(): field for name, field in inferred.items()}
+    fields = [folded.pop(field.name.lower(), field) for field in found]
+    return TableSchema(pa.schema([*fields, *folded.values()]), partition_by)
 
 
 def given_schema(schema: pa.Schema, files: Sequence[DataFile]) -> TableSchema:

@@ -17,9 +17,10 @@ pytest.importorskip("pyspark.sql")
 from holdfast.commit import TWO_PHASE, SaveMode, Snapshot, VisibleFile, open_context
 from holdfast.errors import InvalidRequestError, UnavailableError
 from holdfast.formats import get_format
-from holdfast.spark import native
+from holdfast.spark import native, native_options
 from holdfast.spark.file_format import FormatChoice
 from holdfast.spark.hadoop_path import hadoop_path
+from holdfast.spark.native_scan import Scan
 from holdfast.spark.options import ReadOptions, StoreOptions
 from holdfast.stores.faulty import Fault, FaultMode, Faulty, SimulatedCrash
 from holdfast.stores.intercept import InterceptedStore
@@ -49,9 +50,8 @@ def run_job(url: Path, name: str, mode: SaveMode = SaveMode.APPEND, *faults: Fau
 def read(monkeypatch: pytest.MonkeyPatch, url: Path, meanwhile: Callable[[], object] = lambda: None) -> list[str]:
     """What the files hold that Spark would read; `meanwhile` happens while it lists, between two directories."""
 
-    def load(*arguments: Any) -> list[str]:
+    def load(_scan: Scan, _path: str, paths: list[str], _promised: object) -> list[str]:
         files: list[Path] = []
-        paths: list[str] = next(one for one in arguments if isinstance(one, list))
         for path in (Path(one.removeprefix("file://")) for one in paths):
             if path.is_file():
                 files.append(path)
@@ -61,11 +61,11 @@ def read(monkeypatch: pytest.MonkeyPatch, url: Path, meanwhile: Callable[[], obj
                 files += path.glob("k=1/part-*")
         return sorted(file.read_text() for file in files)
 
-    monkeypatch.setattr(native, "_load", load)
-    monkeypatch.setattr(native, "_narrowed", lambda frame, *_: frame)
-    monkeypatch.setattr(native, "_order", lambda *_: [])
+    monkeypatch.setattr(Scan, "load", load)
+    monkeypatch.setattr(Scan, "unlike", lambda *_: "")
+    monkeypatch.setattr(native, "narrowed", lambda frame, *_: frame)
     monkeypatch.setattr(native, "hadoop_path", lambda *_: (f"file://{url}", ""))
-    spark: Any = SimpleNamespace()
+    spark: Any = SimpleNamespace(conf=SimpleNamespace(get=lambda _name, default: default))
     found: Any = native.native_frame(spark, ReadOptions(store=StoreOptions(url=str(url))))
     return list(found)
 
@@ -111,11 +111,12 @@ def spark_options(file_format: str, table: bool, **options: str) -> dict[str, st
         partition_by=("t",),
         time_zone="Asia/Kathmandu",
     )
-    snapshot = Snapshot(head=1, files=(), table=record.encode() if table else None)
+    known = record if table else None
+    snapshot = Snapshot(head=1, files=(), table=None if known is None else known.encode())
     read = ReadOptions(
         store=StoreOptions(url="/data"), file_format=file_format, format_options=options, time_zone="Europe/Berlin"
     )
-    return native._spark_options(snapshot, FormatChoice.of(read, snapshot), read)
+    return native_options.spark_options(known, FormatChoice.of(read, snapshot), read)
 
 
 @pytest.mark.parametrize(("file_format", "table"), [("json", True), ("json", False), ("csv", False)])
@@ -150,24 +151,13 @@ def test_files_are_read_with_the_options_that_they_were_written_with() -> None:
 
 
 def test_values_of_a_table_are_what_was_written_whatever_the_session_says() -> None:
-    """Its zone, its calendar; a session's settings are about files of others."""
-    assert spark_options("parquet", True)["datetimeRebaseMode"] == "CORRECTED"
-    assert "datetimeRebaseMode" not in spark_options("parquet", False)
+    """Its zone and, as in the files of others that note nothing else, today's calendar."""
+    for table in (True, False):
+        assert spark_options("parquet", table)["datetimeRebaseMode"] == "CORRECTED"
+        assert spark_options("parquet", table)["int96RebaseMode"] == "CORRECTED"
     assert spark_options("parquet", True)["timeZone"] == "Asia/Kathmandu"
     assert spark_options("parquet", False)["timeZone"] == "Europe/Berlin"
     assert spark_options("orc", True)["__globPaths__"] == "false", "a path is a path"
-
-
-def test_columns_have_the_tables_order() -> None:
-    """Spark's file sources put partition columns last."""
-    record = TableRecord(
-        fields=[{"name": "k", "type": "long"}, {"name": "id", "type": "long"}],
-        file_format="parquet",
-        partition_by=("k",),
-    )
-    frame: Any = SimpleNamespace(columns=["id", "k"])
-    assert native._order(Snapshot(head=1, files=(), table=record.encode()), frame) == ["k", "id"]
-    assert native._order(Snapshot(head=0, files=(), table=None), frame) == ["id", "k"]
 
 
 # --- the place --------------------------------------------------------------------------------------------------------
@@ -220,14 +210,16 @@ class HadoopPath:
         return self.path
 
 
-def place(url: str, files: dict[str, bytes], head: int = 0, s3: S3Options | None = None) -> str | None:
+def place(
+    url: str, files: dict[str, bytes], head: int = 0, s3: S3Options | None = None, hadoop: dict[str, str] | None = None
+) -> str | None:
     """Where Spark finds a destination with these files, which through Holdfast's store has `ENTRY` or `PART`."""
     system = HadoopFiles(files)
     fs = SimpleNamespace(
         Path=lambda path: HadoopPath(path, system),
         FileSystem=SimpleNamespace(newInstance=lambda _uri, _settings: system),
     )
-    settings = SimpleNamespace(set=lambda _name, _value: None)
+    settings = SimpleNamespace(set=lambda _name, _value: None, get=(hadoop or {}).get)
     spark: Any = SimpleNamespace(
         _jvm=SimpleNamespace(org=SimpleNamespace(apache=SimpleNamespace(hadoop=SimpleNamespace(fs=fs)))),
         _jsparkSession=SimpleNamespace(sessionState=lambda: SimpleNamespace(newHadoopConf=lambda: settings)),
@@ -260,3 +252,10 @@ def test_spark_is_not_asked_with_other_keys_than_the_calls() -> None:
     known = {f"s3a://bucket/t/{PART}": b"1234"}
     assert place("s3://bucket/t", known) == "s3a://bucket/t"
     assert place("s3://bucket/t", known, s3=S3Options(endpoint_url="http://127.0.0.1:9")) is None
+
+
+def test_spark_is_not_asked_where_a_filter_keeps_files_from_it() -> None:
+    known = {f"file:///data/t/{PART}": b"1234"}
+    assert (
+        place("file:///data/t", known, hadoop={"mapreduce.input.pathFilter.class": "org.example.NoTemporaries"}) is None
+    )

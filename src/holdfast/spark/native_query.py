@@ -1,0 +1,83 @@
+"""The columns and rows that were asked for, in Spark's own expressions, which mean what the Python reader's do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql.functions import col, isnan, lit
+from pyspark.sql.types import DataType, DoubleType, FloatType
+
+from holdfast.errors import InvalidRequestError
+from holdfast.formats import nearest
+from holdfast.spark.filters import Condition, require_comparable, row_filters, typed_values
+from holdfast.spark.options import ReadOptions
+from holdfast.spark.types import arrow_schema
+
+__all__ = ["narrowed"]
+
+
+def narrowed(frame: DataFrame, options: ReadOptions, names: Sequence[str]) -> DataFrame:
+    """The columns and rows that were asked for.
+
+    Args:
+        frame: over all of them.
+        options: what was asked for.
+        names: of all columns, in the table's order.
+
+    Raises:
+        InvalidRequestError: a column is not there, or a condition does not fit its column.
+    """
+    if options.columns is not None:
+        folded = {name.lower(): name for name in names}
+        for name in options.columns:
+            if name.lower() not in folded:
+                raise InvalidRequestError(f"no such column: {nearest(name, names)}", column=name)
+        names = [folded[name.lower()] for name in options.columns]
+    chosen = frame.select([_column(name) for name in names])
+    if not options.conditions:
+        return chosen
+    arrow = arrow_schema(chosen.schema)
+    require_comparable(options.conditions, chosen.schema)
+    row_filters(options.conditions, arrow)  # says what is wrong with a condition
+    types = {field.name: field.dataType for field in chosen.schema.fields}
+    met = [_condition(one, types[one.column], arrow.field(one.column).type) for one in options.conditions]
+    return chosen.filter(reduce(Column.__and__, met))
+
+
+def _column(name: str) -> Column:
+    return col("`" + name.replace("`", "``") + "`")
+
+
+def _condition(condition: Condition, kind: DataType, arrow: object) -> Column:
+    """The condition as the Python reader takes it: neither null nor NaN meets it, but NaN meets ``!=``."""
+    values = condition.value if isinstance(condition.value, tuple) else (condition.value,)
+    literals = [_literal(value, kind) for value in typed_values(values, arrow, condition).to_pylist()]
+    column = _column(condition.column)
+    if 0 in values and isinstance(kind, FloatType | DoubleType):
+        column = column + lit(0.0).cast(kind)  # Spark misses the negative zero in Parquet's statistics
+    if condition.operator == "in":
+        met = column.isin(*literals)
+    else:
+        met = {
+            "=": column == literals[0],
+            "!=": column != literals[0],
+            "<": column < literals[0],
+            "<=": column <= literals[0],
+            ">": column > literals[0],
+            ">=": column >= literals[0],
+        }[condition.operator]
+    if isinstance(kind, FloatType | DoubleType) and condition.operator != "!=":
+        met = met & ~isnan(column)
+    return met
+
+
+def _literal(value: object, kind: DataType) -> Column:
+    """A value as Spark's; times and decimals as text with their zone, for the session's zone shall not count."""
+    plain = value if isinstance(value, bool | int | float | str | bytes) else _iso(value)
+    return lit(plain).cast(kind)
+
+
+def _iso(value: object) -> str:
+    return value.isoformat() if hasattr(value, "isoformat") else str(value)

@@ -1,0 +1,287 @@
+"""Files of others in odd places and settings of the session: both readers show the same, or none does."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.orc
+import pyarrow.parquet
+import pytest
+
+import holdfast
+from holdfast.commit import read_instant
+from holdfast.errors import InvalidRequestError, UnsupportedError
+from holdfast.spark import native
+from holdfast.spark.native_listing import unlike
+
+pytestmark = pytest.mark.spark
+
+READERS = ("auto", "python")
+
+
+def rows(frame: Any) -> list[str]:
+    return sorted(repr(tuple(row)) for row in frame.collect())
+
+
+def is_native(frame: Any) -> bool:
+    return "FileScan" in frame._jdf.queryExecution().toString()
+
+
+def put(path: Path, **columns: Any) -> None:
+    """A file of somebody else's."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    table = pa.table(
+        {name: value if isinstance(value, pa.Array) else pa.array(value) for name, value in columns.items()}
+    )
+    if path.suffix == ".orc":
+        pyarrow.orc.write_table(table, path)
+    elif path.suffix == ".json":
+        path.write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
+    else:
+        pyarrow.parquet.write_table(table, path)
+
+
+@contextlib.contextmanager
+def settings(spark: Any, **values: str) -> Iterator[None]:
+    """Settings of the session, with two underscores for a dot."""
+    names = {name.replace("__", "."): value for name, value in values.items()}
+    before = {name: spark.conf.get(name, None) for name in names}
+    for name, value in names.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, was in before.items():
+            spark.conf.unset(name) if was is None else spark.conf.set(name, was)
+
+
+def assert_alike(spark: Any, url: Path | str, expected: list[str]) -> Any:
+    """What `auto` shows, and where that is Spark's own reader the Python reader, too; returns the frame of `auto`."""
+    found = holdfast.read(spark, str(url))
+    assert rows(found) == expected
+    if is_native(found):
+        python = holdfast.read(spark, str(url), reader="python")
+        assert rows(python) == expected
+        assert found.schema == python.schema
+    assert holdfast.count(spark, str(url)) == len(expected)
+    return found
+
+
+def assert_refused(spark: Any, url: Path | str, reason: str) -> None:
+    """Neither reader takes one layout for another."""
+    assert not is_native(holdfast.read(spark, str(url)))
+    with pytest.raises(InvalidRequestError, match="files are partitioned differently"):
+        holdfast.count(spark, str(url))
+    with pytest.raises(UnsupportedError, match=reason):
+        holdfast.read(spark, str(url), reader="native")
+
+
+# --- files in odd places ----------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", ["parquet", "json"])
+def test_a_directory_like_a_partition_hides_no_table(spark: Any, tmp_path: Path, name: str) -> None:
+    url = tmp_path / "t"
+    holdfast.write(spark.sql("select * from values (1L), (2L) as v(a)"), str(url), file_format=name)
+    assert is_native(assert_alike(spark, url, ["(1,)", "(2,)"]))
+    put(url / f"p=1/x.{name}", a=[3])
+    with pytest.raises(Exception, match="files are partitioned differently"):
+        holdfast.read(spark, str(url)).collect()
+    assert_refused(spark, url, "not the partitions of the others")
+
+
+@pytest.mark.parametrize("log", [True, False])
+def test_a_file_beside_the_partitions_is_not_dropped(spark: Any, tmp_path: Path, log: bool) -> None:
+    url = tmp_path / "t"
+    holdfast.write(spark.sql("select 1L as a, 1 as p"), str(url), partition_by="p")
+    if not log:
+        shutil.rmtree(url / "_holdfast")
+    (url / "p=2_$folder$").touch()
+    if log:
+        (url / "_metadata").write_bytes(
+            b"no rows"
+        )  # Spark lists it, and where there is no log takes the schema from it
+    assert is_native(assert_alike(spark, url, ["(1, 1)"])), "what is empty or hidden is no row"
+    put(url / "x.parquet", a=[5])
+    if log:
+        assert_refused(spark, url, r"not the partitions of the others.*x\.parquet")
+        return
+    for reader in ("auto", "python", "native"):
+        with pytest.raises(
+            (InvalidRequestError, UnsupportedError), match=r"different|not the partitions of the others"
+        ):
+            holdfast.read(spark, str(url), reader=reader)
+
+
+def test_files_in_plain_directories_of_a_table_are_read(spark: Any, tmp_path: Path) -> None:
+    url = tmp_path / "t"
+    holdfast.write(spark.sql("select 1L as a"), str(url))
+    (url / "nothing").mkdir()
+    (url / "nothing/empty.parquet").touch()
+    assert is_native(assert_alike(spark, url, ["(1,)"]))
+    put(url / "2026/01/x.parquet", a=[2])
+    assert not is_native(assert_alike(spark, url, ["(1,)", "(2,)"]))
+    with pytest.raises(UnsupportedError, match=r"directories that are no partitions.*2026/01"):
+        holdfast.read(spark, str(url), reader="native")
+    parted = tmp_path / "p"
+    holdfast.write(spark.sql("select 1L as a, 1 as p"), str(parted), partition_by="p")
+    put(parted / "p=1/deep/x.parquet", a=[2])
+    assert is_native(assert_alike(spark, parted, ["(1, 1)", "(2, 1)"])), "Spark looks into a partition's directories"
+    put(parted / "p=1/deep/q=7/x.parquet", a=[3])
+    assert_refused(spark, parted, "CONFLICTING_PARTITION_COLUMN_NAMES|not the partitions of the others")
+
+
+def test_files_by_name_are_looked_at_too(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While a decision waits, Spark gets the files one by one, and finds partitions in their paths all the same."""
+    monkeypatch.setattr(native, "read_instant", lambda ctx: replace(read_instant(ctx), waiting=frozenset([1])))
+    url = tmp_path / "t"
+    holdfast.write(spark.sql("select 1L as a"), str(url))
+    put(url / "2026/x.parquet", a=[2])
+    assert is_native(assert_alike(spark, url, ["(1,)", "(2,)"])), "by their names it reads them"
+    put(url / "p=1/x.parquet", a=[3])
+    assert_refused(spark, url, "not the partitions of the others")
+
+
+def test_the_look_at_a_listing_asks_the_same_of_any_number_of_files(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Names do not come to Python, which would take longer than Spark's own listing."""
+    client = spark._jvm._gateway_client
+    send = client.send_command
+    calls: list[str] = []
+
+    def counted(command: str, *args: Any, **kwargs: Any) -> Any:
+        calls.append(command)
+        return send(command, *args, **kwargs)
+
+    monkeypatch.setattr(client, "send_command", counted)
+    asked = []
+    for count in (2, 60):
+        for number in range(count):
+            put(tmp_path / f"{count}/p={number}/x.parquet", a=[number])
+        frame = spark.read.parquet(str(tmp_path / str(count)))
+        calls.clear()
+        assert unlike(frame, ["p"], lambda: pytest.fail("nothing differs")) == ""
+        asked.append(sum(1 for call in calls if call.startswith("c\n")))  # not the memory commands of its collector
+    assert asked[0] == asked[1] < 40
+
+
+# --- settings of the session ------------------------------------------------------------------------------------------
+def test_a_struct_without_the_wanted_fields_is_there(spark: Any, tmp_path: Path) -> None:
+    url = str(tmp_path / "t")
+    holdfast.write(spark.sql("select 1 as id, named_struct('a', 1) as s"), url)
+    holdfast.write(spark.sql("select 2 as id, named_struct('a', 1, 'b', 2) as s"), url, mergeSchema=True)
+    with settings(spark, spark__sql__legacy__parquet__returnNullStructIfAllFieldsMissing="true"):
+        found = holdfast.read(spark, url).where("s is not null").select("id", "s.b")
+        assert rows(found) == ["(1, None)", "(2, 2)"]
+        with pytest.raises(UnsupportedError, match="returnNullStructIfAllFieldsMissing=true Spark may read other"):
+            holdfast.read(spark, url, reader="native")
+
+
+def test_columns_of_orc_go_by_name(spark: Any, tmp_path: Path) -> None:
+    url = tmp_path / "t"
+    holdfast.write(spark.sql("select 1L as a, 2L as b"), str(url), file_format="orc")
+    put(url / "x.orc", b=[4], a=[3])
+    with settings(spark, orc__force__positional__evolution="true"):
+        assert is_native(assert_alike(spark, url, ["(1, 2)", "(3, 4)"]))
+
+
+@pytest.mark.parametrize("name", ["parquet", "orc"])
+def test_names_are_found_in_any_case(spark: Any, tmp_path: Path, name: str) -> None:
+    url = tmp_path / "t"
+    holdfast.write(spark.sql("select 1L as a, named_struct('x', 2L) as s"), str(url), file_format=name)
+    put(url / f"x.{name}", A=[3], S=pa.array([{"X": 4}]))
+    with settings(spark, spark__sql__caseSensitive="true"):
+        assert_alike(spark, url, ["(1, Row(x=2))", "(3, Row(x=4))"])
+
+
+def test_what_directories_hold_does_not_depend_on_the_session(spark: Any, tmp_path: Path) -> None:
+    put(tmp_path / "t=2026-01-01 00%3A00%3A00/n=01/x.parquet", a=[1])
+    plain = assert_alike(spark, tmp_path, ["(1, datetime.datetime(2026, 1, 1, 8, 0), 1)"])
+    assert is_native(plain)
+    for values in (
+        {"spark__sql__timestampType": "TIMESTAMP_NTZ"},
+        {"spark__sql__sources__partitionColumnTypeInference__enabled": "false"},
+        {"spark__sql__sources__validatePartitionColumns": "false"},
+        {"spark__sql__sources__useV1SourceList": ""},
+    ):
+        with settings(spark, **values):
+            for reader in READERS:
+                assert holdfast.read(spark, str(tmp_path), reader=reader).schema == plain.schema, values
+            with pytest.raises(UnsupportedError, match="Spark's own reader cannot do this"):
+                holdfast.read(spark, str(tmp_path), reader="native")
+
+
+def test_types_of_others_files_do_not_depend_on_the_session(spark: Any, tmp_path: Path) -> None:
+    put(tmp_path / "x.parquet", b=[b"x"], t=pa.array([0], pa.timestamp("us")))
+    plain = holdfast.read(spark, str(tmp_path))
+    assert is_native(plain) and plain.schema.simpleString() == "struct<b:binary,t:timestamp_ntz>"
+    with settings(
+        spark, spark__sql__parquet__binaryAsString="true", spark__sql__parquet__inferTimestampNTZ__enabled="false"
+    ):
+        for reader in READERS:
+            assert holdfast.read(spark, str(tmp_path), reader=reader).schema == plain.schema
+
+
+def test_a_partition_column_that_is_in_the_files_too_keeps_its_place(spark: Any, tmp_path: Path) -> None:
+    put(tmp_path / "p=1/x.parquet", p=[7], a=[2])
+    assert_alike(spark, tmp_path, ["(1, 2)"])
+    assert holdfast.read(spark, str(tmp_path)).columns == spark.read.parquet(str(tmp_path)).columns == ["p", "a"]
+
+
+def test_field_ids_are_left_to_the_python_reader(spark: Any, tmp_path: Path) -> None:
+    from pyspark.sql.types import LongType, StructField, StructType
+
+    url = str(tmp_path / "t")
+    inner = StructType([StructField("x", LongType(), metadata={"parquet.field.id": 7})])
+    holdfast.write(spark.createDataFrame([((1,),)], StructType([StructField("s", inner)])), url)
+    with settings(spark, spark__sql__parquet__fieldId__read__enabled="true"):
+        assert_alike(spark, url, ["(Row(x=1),)"])
+        with pytest.raises(UnsupportedError, match=r"by ids that files need not have"):
+            holdfast.read(spark, url, reader="native")
+
+
+# --- columns and values -----------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("log", [True, False])
+@pytest.mark.parametrize(
+    ("name", "column", "expected"),
+    [
+        ("s", "named_struct('x`y', 1)", "(Row(x`y=1),)"),
+        ("a`b", "named_struct('x', 1)", "(Row(x=1),)"),
+        ("s", "array(map('k', named_struct('x`y', 1)))", "([{'k': Row(x`y=1)}],)"),
+        ("", "1", "(1,)"),
+        ("s", "named_struct('', 1)", "(Row(=1),)"),
+    ],
+)
+def test_odd_names_of_orc(spark: Any, tmp_path: Path, name: str, column: str, expected: str, log: bool) -> None:
+    url = tmp_path / "t"
+    frame = spark.sql(f"select {column} as x").toDF(name)
+    holdfast.write(frame, str(url), file_format="orc")
+    if not log:
+        shutil.rmtree(url / "_holdfast")
+    assert_alike(spark, url, [expected])
+    with pytest.raises(UnsupportedError, match="no column of ORC whose name is empty or has a backtick"):
+        holdfast.read(spark, str(url), reader="native")
+
+
+def test_text_without_a_zone_is_of_the_session_where_directories_are_of_the_table(spark: Any, tmp_path: Path) -> None:
+    """Spark takes one zone for both."""
+    put(tmp_path / "p=2020-01-01 00%3A00%3A00/x.json", t=["2020-01-01 00:00:00"])
+    with settings(spark, spark__sql__session__timeZone="America/New_York"):
+        frame = spark.sql("select timestamp '2020-01-01 00:00:00' as t, timestamp '2020-01-01 00:00:00' as p")
+        holdfast.write(frame, str(tmp_path), file_format="json", partition_by="p")
+        assert is_native(holdfast.read(spark, str(tmp_path)))
+        new_york = 1577854800
+        assert rows(holdfast.read(spark, str(tmp_path)).selectExpr("unix_seconds(t)")) == [f"({new_york},)"] * 2
+    with settings(spark, spark__sql__session__timeZone="Asia/Tokyo"):
+        tokyo = 1577804400
+        for reader in READERS:
+            found = holdfast.read(spark, str(tmp_path), reader=reader).selectExpr("unix_seconds(t)", "unix_seconds(p)")
+            assert rows(found) == [f"({tokyo}, {new_york})", f"({new_york}, {new_york})"]
+        with pytest.raises(UnsupportedError, match="Spark takes one zone"):
+            holdfast.read(spark, str(tmp_path), reader="native")
