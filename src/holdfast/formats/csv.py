@@ -291,9 +291,7 @@ def _look(source: BinaryIO, options: CsvOptions) -> SeenColumns:
             types = [None] * len(names or ())
         if names:
             columns = _sample(piece, len(names), options)
-            types = [
-                column_type(texts, options.null_value, kind) for texts, kind in zip(columns, types, strict=True)
-            ]
+            types = [column_type(texts, options.null_value, kind) for texts, kind in zip(columns, types, strict=True)]
     return SeenColumns.of(names or (), types, by_name=options.header)
 
 

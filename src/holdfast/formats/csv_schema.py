@@ -53,7 +53,8 @@ class SeenColumns:
         """Raises `InvalidRequestError` for a name that comes twice, though others are numbered."""
         if len({name.lower() for name in names}) < len(names):
             raise InvalidRequestError(
-                "the header has names that are those of its numbered columns: rename one, or give a schema", header=names
+                "the header has names that are those of its numbered columns: rename one, or give a schema",
+                header=names,
             )
         return cls(dict(zip(names, types, strict=True)), by_name)
 
@@ -105,7 +106,7 @@ def _number_type(texts: Any) -> pa.DataType | None:
     """The type of texts that are all longs, or all numbers with a fraction among them: most numbers, looked at fast."""
     if pc.all(pc.match_substring_regex(texts, r"^[+-]?[0-9]{1,18}$")).as_py():
         ends = pc.min_max(pc.utf8_ltrim(texts, "+").cast(pa.int64())).as_py()
-        return pa.int32() if -(2**31) <= ends["min"] and ends["max"] < 2**31 else pa.int64()
+        return pa.int32() if ends["min"] >= -(2**31) and ends["max"] < 2**31 else pa.int64()
     if (
         pc.all(pc.match_substring_regex(texts, r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$")).as_py()
         and pc.any(pc.match_substring_regex(texts, r"\.[0-9]|[eE]")).as_py()

@@ -35,7 +35,7 @@ def type_of_rows(rows: Iterable[dict[str, Any]]) -> pa.DataType:
 
 def _shape(value: Any) -> Hashable:
     """What values of one type have in common, found faster than the type."""
-    kind = type(value)
+    kind: Any = type(value)
     if kind is str:
         return kind if value else None
     if kind is Whole:

@@ -217,7 +217,9 @@ def test_a_header_that_names_nothing_is_not_written(name: str, options: dict[str
 def test_names_in_the_header_are_those_of_a_schema_or_those_that_were_inferred() -> None:
     """Spark numbers names that come twice, and columns without one."""
     data = "N,a,A,,c\n1,2,3,4,5\n"
-    inferred = CSV.read_schema(io.BytesIO(data.encode()), CSV.parse_options({"header": "true", "nullValue": "N"}).options)
+    inferred = CSV.read_schema(
+        io.BytesIO(data.encode()), CSV.parse_options({"header": "true", "nullValue": "N"}).options
+    )
     assert inferred.names == ["_c0", "a1", "A2", "_c3", "c"]
     options = {"header": "true", "nullValue": "N"}
     assert list(read(data, strings(*inferred.names), **options)[0].values()) == ["1", "2", "3", "4", "5"]
