@@ -18,6 +18,7 @@ from holdfast.formats.spark_text import date_days, double_value, timestamp_micro
 __all__ = ["SeenColumns", "column_type", "merge_columns", "safe_names", "schema_of"]
 
 _INSTANT = pa.timestamp("us", "UTC")
+_PLAIN_TIMESTAMP = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?Z?$"
 _LARGEST_PRECISION = 38
 _RANK_OF_DOUBLES = 3
 
@@ -92,6 +93,7 @@ def column_type(texts: Any, null_value: str, so_far: pa.DataType | None = None) 
     if len(texts) == 0:
         return so_far
     kind = _number_type(texts) if _rank(so_far) <= _RANK_OF_DOUBLES else None
+    kind = kind or _timestamp_type(texts)
     if kind is not None:
         return _merged(so_far, kind)
     found = so_far
@@ -113,6 +115,17 @@ def _number_type(texts: Any) -> pa.DataType | None:
     ):
         return pa.float64()
     return None
+
+
+def _timestamp_type(texts: Any) -> pa.DataType | None:
+    """Likewise for texts that are all plain timestamps."""
+    if not pc.all(pc.match_substring_regex(texts, _PLAIN_TIMESTAMP)).as_py():
+        return None
+    try:
+        pc.utf8_rtrim(texts, "Z").cast(pa.timestamp("us"))
+    except pa.ArrowInvalid:  # a day that is none, say
+        return None
+    return _INSTANT
 
 
 # --- one text after the other -----------------------------------------------------------------------------------------
