@@ -116,3 +116,68 @@ def test_a_timestamp_without_a_zone_is_local_to_the_session(spark: Any, tmp_path
     assert found.schema == stock.schema
     text = "cast(_c0 as string)"
     assert sorted(found.selectExpr(text).collect()) == sorted(stock.selectExpr(text).collect())
+
+
+JSON_FILES = [
+    ['{"a":1,"n":{"x":1},"l":[1],"k":null,"d":1,"s":{"x":1}}', '{"s":"text"}'],
+    ['{"a":1.5,"n":{"y":"t"},"l":[null,"x"],"k":null,"d":12345678901234567890,"e":""}', '{"a":null,"l":[]}'],
+    ['{"b":true,"n":null,"l":null,"m":[{"p":1}]}', '{"m":[{"q":[1.5]},{"p":"t"}],"n":{"x":2.5}}', "{}"],
+]
+
+
+def test_json_is_inferred_from_all_files_as_spark_does(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And from the last line of each, whatever the size of a block is."""
+    for number, lines in enumerate(JSON_FILES):
+        (tmp_path / f"{number}.json").write_text("\n".join(lines))
+    monkeypatch.setattr("holdfast.formats.lines.BLOCK_BYTES", 16)
+    stock = spark.read.json(str(tmp_path))
+    for reader in ("native", "python"):
+        found = holdfast.read(spark, str(tmp_path), reader=reader)
+        assert found.schema == stock.schema
+        assert sorted(found.collect(), key=repr) == sorted(stock.collect(), key=repr)
+
+
+CSV_FILES = [
+    ["1,2,x,2020-01-01,,1", "2,3,y,2020-01-02,,2147483648", "3,9,,2020-01-03,,"],
+    ["4,2.5,1,2020-01-01 00:00:00,,99999999999999999999", "x,1e3,,,,1"],
+    [",,,,,", "5,1,2,,,true"],
+]
+
+
+@pytest.mark.parametrize("header", ["", "a,b,c,d,e,f\n"])
+def test_csv_is_inferred_from_all_files_as_spark_does(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, header: str
+) -> None:
+    for number, lines in enumerate(CSV_FILES):
+        (tmp_path / f"{number}.csv").write_text(header + "\n".join(lines))
+    monkeypatch.setattr("holdfast.formats.lines.BLOCK_BYTES", 16)
+    stock = spark.read.options(header=str(bool(header)), inferSchema="true", multiLine="true").csv(str(tmp_path))
+    for reader in ("native", "python"):
+        found = holdfast.read(spark, str(tmp_path), reader=reader, file_format="csv", header=bool(header))
+        assert found.schema == stock.schema
+        assert sorted(found.collect(), key=repr) == sorted(stock.collect(), key=repr), reader
+
+
+def test_columns_of_any_csv_header_are_there(spark: Any, tmp_path: Path) -> None:
+    """Spark goes by the first one, and drops what others have more."""
+    (tmp_path / "0.csv").write_text("a\n1\n")
+    (tmp_path / "1.csv").write_text("B,a\nx,2\n")
+    found = holdfast.read(spark, str(tmp_path), header=True)
+    assert found.schema.simpleString() == "struct<a:int,B:string>"
+    assert sorted(found.collect()) == [(1, None), (2, "x")]
+    (tmp_path / "0.csv").write_text("1\n")
+    wider = holdfast.read(spark, str(tmp_path))
+    with pytest.raises(Exception, match="more values than there are columns"):
+        wider.collect()
+
+
+def test_a_header_that_stands_for_null_loses_no_column(spark: Any, tmp_path: Path) -> None:
+    for number, (name, options) in enumerate([("N", {"null_value": "N"}), ("", {})]):
+        frame = spark.sql(f"select 'x' as `{name or 'N'}`, 1 as b").toDF(name, "b")
+        url = str(tmp_path / str(number))
+        with pytest.raises(Exception, match="a header cannot name a column"):
+            holdfast.write(frame, url, file_format="csv", header=True, **options)
+        holdfast.write(frame, url, file_format="csv", **options)
+        assert holdfast.read(spark, url).collect() == [("x", 1)]

@@ -303,3 +303,56 @@ def test_what_other_tables_note_at_their_columns_is_left_behind(spark: Any, tmp_
             assert rows(spark.read.schema(schema).format(name).load(url)) == [(5, 6, "ab   "), (7, None, "cd")]
     finally:
         spark.sql("drop table noted")
+
+
+def test_keys_of_any_file_are_kept(spark: Any, tmp_path: Path) -> None:
+    """Also those that only a later file has, which stock Spark saw before."""
+    (tmp_path / "x.json").write_text('{"a":1}\n')
+    (tmp_path / "y.json").write_text('{"a":2,"b":"y"}\n')
+    holdfast.write(spark.sql("select 3L as a"), str(tmp_path), file_format="json")
+    for reader in READERS:
+        assert rows(holdfast.read(spark, str(tmp_path), reader=reader)) == [(1, None), (2, "y"), (3, None)]
+
+
+def put_parquet(directory: Path, **files: pa.Table) -> str:
+    for name, table in files.items():
+        pq.write_table(table, directory / f"{name}.parquet")
+    return str(directory)
+
+
+def test_columns_of_any_file_are_the_tables(spark: Any, tmp_path: Path) -> None:
+    """Wider types, too; those of a data frame without rows are guessed and bind nobody."""
+    nothing = pa.table({"a": pa.array([], pa.float64()), "b": pa.nulls(0)})
+    one, two = pa.table({"a": pa.array([1], pa.int32())}), pa.table({"A": [2], "b": ["x"]})
+    url = put_parquet(tmp_path, n=nothing, o=one, t=two)
+    (tmp_path / "z.parquet").touch()
+    with pytest.raises(InvalidRequestError, match=r"another type in the table.*column='b' there='string'"):
+        holdfast.write(spark.sql("select 3L a, 5L b"), url, merge_schema=True)
+    holdfast.write(spark.sql("select 3 a, 'y' b"), url)
+    for reader in READERS:
+        found = holdfast.read(spark, url, reader=reader)
+        assert found.schema.simpleString() == "struct<a:bigint,b:string>"
+        assert rows(found) == [(1, None), (2, "x"), (3, "y")], reader
+    assert rows(spark.read.schema("a long, b string").parquet(url)) == [(1, None), (2, "x"), (3, "y")]
+
+
+def test_files_of_others_that_do_not_agree_are_refused(spark: Any, tmp_path: Path) -> None:
+    url = put_parquet(tmp_path, a=pa.table({"a": [1]}), b=pa.table({"a": [1], "b": [5]}), c=pa.table({"b": ["x"]}))
+    before = visible(url)
+    with pytest.raises(InvalidRequestError, match=r"different types of a column.*'b'.*first='b\.par.*other='c\.par"):
+        holdfast.write(spark.sql("select 3L a"), url)
+    assert visible(url) == before
+
+
+def test_nulls_without_a_type_stay_nulls(spark: Any, tmp_path: Path) -> None:
+    """CSV cannot tell a null that stands alone from an empty string."""
+    url = str(tmp_path / "alone")
+    nothing, text = spark.sql("select null as a from range(2)"), spark.sql("select 'x' as a")
+    with pytest.raises(Exception, match="cannot tell null from an empty string"):
+        holdfast.write(nothing, url, file_format="csv")
+    for options in ({"file_format": "csv", "null_value": "-"}, {"file_format": "json"}):
+        url = str(tmp_path / options["file_format"])
+        holdfast.write(nothing, url, **options)
+        holdfast.write(text, url, merge_schema=True, **options)
+        for reader in READERS:
+            assert rows(holdfast.read(spark, url, reader=reader)) == [("x",), (None,), (None,)], (options, reader)

@@ -1,4 +1,7 @@
-"""The first rows of a destination, through the table layer: no Spark, only as many files as it takes."""
+"""The first rows of a destination, through the table layer: no Spark, only as many files as it takes.
+
+Without a log and a schema, those of CSV and JSON are all read once for their types, as `holdfast.read` does.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +79,7 @@ def first_rows(
 
     Args:
         options: of the format, as in docs/spark.md.
-        ddl: the schema, as Spark's SQL spells it; None: as the log kept it, else that of the first file.
+        ddl: the schema, as Spark's SQL spells it; None: as the log kept it, else that of the files.
 
     Raises:
         NotFoundError: there is nothing at the url.
@@ -132,7 +135,13 @@ def _table_schema(
         if not files or choice is None:
             return TableSchema(pa.schema([]))
         first = first_with_rows(files)
-        schema = read_schema(files, _opener(source.ctx), choice.settings(first.path if first else "", _SPLIT_BYTES))
+        schema = read_schema(
+            files,
+            _opener(source.ctx),
+            choice.settings(first.path if first else "", _SPLIT_BYTES),
+            settings_of=choice.settings_of(_SPLIT_BYTES),
+            each=source.ctx.runner.map,
+        )
     else:
         schema = given_schema(_with_directories(known, files), files)
     _refuse_doubles(schema.schema)

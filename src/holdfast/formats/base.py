@@ -29,6 +29,7 @@ __all__ = [
     "ByteSink",
     "FileFormat",
     "FormatOptions",
+    "Inference",
     "ParsedOptions",
     "ReadBatches",
     "RowFilter",
@@ -120,6 +121,21 @@ class ReadBatches(Protocol[Opt]):  # type: ignore[misc]  # Opt is invariant in F
 
 
 @dataclass(frozen=True, kw_only=True)
+class Inference(Generic[Opt]):
+    """How a format without types takes them from its values, over any number of files.
+
+    Attributes:
+        look: (source, options) to what the values of one file tell; the file is read to its end, in pieces.
+        merge: what a file tells, and what the next one does, to what both do.
+        schema: what the files tell to their schema.
+    """
+
+    look: Callable[[BinaryIO, Opt], Any]
+    merge: Callable[[Any, Any], Any]
+    schema: Callable[[Any], pa.Schema]
+
+
+@dataclass(frozen=True, kw_only=True)
 class FileFormat(Generic[Opt]):
     """One file format.
 
@@ -132,7 +148,7 @@ class FileFormat(Generic[Opt]):
         extension: what a file name ends in, with the leading dot, e.g. ``.snappy.parquet``.
         check_schema: raises `InvalidRequestError` that names the column, its type and the formats that can hold it.
         open_writer: (sink, schema, options) to a `BatchWriter`. The schema was checked.
-        read_schema: the schema of a file, from its footer or inferred from its first rows.
+        read_schema: the schema of a file, from its footer or inferred from its values.
         read_batches: (source, schema, columns, row_filter, options, row_groups) to record batches. `schema` is that of
             the rows in the file (CSV without a header has no other); out come `columns` of it, in that order and type:
             null where the file lacks one, cast where it has another type; only rows that meet the filter, whose columns
@@ -141,6 +157,7 @@ class FileFormat(Generic[Opt]):
         by_position: whether files tell their columns by position only, so that all files need one order.
         reader_options: options to those that every reader of files written with them has to use, under Spark's names
             and in one spelling each, defaults included. Files whose reader options are equal can be read together.
+        inference: how the schema of many files is inferred; None where each file tells its own.
     """
 
     name: str
@@ -155,6 +172,7 @@ class FileFormat(Generic[Opt]):
     plan_splits: Callable[[BinaryIO, Opt, int], Sequence[Sequence[int] | None]] = field(default=lambda *_: (None,))
     by_position: bool = False
     reader_options: Callable[[Opt], Mapping[str, str]] = field(default=lambda _: {})
+    inference: Inference[Opt] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Spark carries settings between processes: a format travels by its name."""

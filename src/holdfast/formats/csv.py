@@ -19,12 +19,13 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
+import pyarrow.types as pat
 
 from holdfast.errors import CorruptDataError, InvalidRequestError
-from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, RowFilter
+from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, Inference, RowFilter
 from holdfast.formats.columns import batch_of, finish, needed_schema
 from holdfast.formats.csv_dialect import Dialect, Plain, Record, Records, read_records, tokens
-from holdfast.formats.csv_schema import column_type, safe_names
+from holdfast.formats.csv_schema import SeenColumns, column_type, merge_columns, safe_names, schema_of
 from holdfast.formats.lines import BYTE_ORDER_MARK, CODEC_EXTENSIONS, TEXT_PARSERS, LineWriter
 from holdfast.formats.options import boolean, choice, only, single_character, text
 from holdfast.formats.render import scalar_text, text_bytes
@@ -33,9 +34,7 @@ from holdfast.formats.types import check_types, is_string
 
 __all__ = ["CSV", "CsvOptions", "header_names"]
 
-_SAMPLE_BYTES = 4 * 1024 * 1024
 _NO_VALUE = "\ufdd0"  # given to Spark for nullValue: then nothing at all is null, and the empty string is not
-_ROW_BYTES = 64  # what a record that was taken apart counts for in the sample
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +105,7 @@ def _cells(column: Any, options: CsvOptions, name: str, alone: bool) -> Any:
         texts = _quoted_where_needed(texts, options)
     null = options.null_value
     if alone and not null and texts.null_count:  # a blank line is no record to any reader
-        if is_string(column.type):
+        if is_string(column.type) or pat.is_null(column.type):  # which may be a string one day
             raise InvalidRequestError(
                 "a CSV file of one column cannot tell null from an empty string: give the option nullValue", column=name
             )
@@ -133,6 +132,12 @@ def _open_writer(sink: ByteSink, schema: pa.Schema, options: CsvOptions) -> Line
     alone = len(schema) == 1
     header = b""
     if options.header:
+        if {"", options.null_value}.intersection(schema.names):
+            raise InvalidRequestError(
+                "a header cannot name a column that is called nothing, or the same as nullValue: rename it",
+                columns=schema.names,
+                nullValue=options.null_value,
+            )
         names = [_quoted_where_needed(pa.array([name], pa.string()), options) for name in schema.names]
         header = _starting_plainly(bytes(text_bytes(_lines(names, options))))
     begun = bool(header)
@@ -169,18 +174,17 @@ def _check_schema(schema: pa.Schema) -> None:
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
-def _pieces(source: BinaryIO, options: CsvOptions) -> Iterator[tuple[list[str] | None, Plain | Records]]:
-    """Stretches of records with the names from the header, None without one. The first may have no record."""
-    names: list[str] | None = None
+def _pieces(source: BinaryIO, options: CsvOptions) -> Iterator[tuple[Record | None, Plain | Records]]:
+    """Stretches of records with the header, None without one. The first may have no record."""
+    names: Record | None = None
     first = options.header
     for piece in read_records(source, options.codec, lambda end: _dialect(options, end), options.line_end):
         if not first:
             yield names, piece
             continue
-        header, rest = _parted(piece, options)
-        if header is not None:
+        names, rest = _parted(piece, options)
+        if names is not None:
             first = False
-            names = safe_names(header, options.null_value)
             yield names, rest
 
 
@@ -273,31 +277,31 @@ def _without_null_texts(texts: Any, kind: pa.DataType, options: CsvOptions) -> A
     return texts
 
 
-def _read_schema(source: BinaryIO, options: CsvOptions) -> pa.Schema:
-    """As Spark infers it, from the first megabytes of a file."""
+def _look(source: BinaryIO, options: CsvOptions) -> SeenColumns:
+    """The columns of a file, and their types as Spark infers them."""
     names: list[str] | None = None
-    samples: list[Plain | Records] = []
-    size = 0
+    types: list[pa.DataType | None] = []
     for header, piece in _pieces(source, options):
-        names = header
-        samples.append(piece)
-        size += len(piece.data) if isinstance(piece, Plain) else len(piece.rows) * _ROW_BYTES
-        if size >= _SAMPLE_BYTES:
-            break
-    if names is None:
-        firsts = (_parted(piece, options)[0] for piece in samples)
-        first: Record = next((one for one in firsts if one is not None), [])
-        names = [f"_c{index}" for index in range(len(first))]
-    rows = [_sample(piece, len(names), options) for piece in samples]
-    types = [
-        column_type(pa.concat_arrays([row[index] for row in rows]), options.null_value) for index in range(len(names))
-    ]
-    return pa.schema(list(zip(names, types, strict=True)))
+        if names is None:
+            if header is None:
+                first = _parted(piece, options)[0]
+                names = None if first is None else [f"_c{index}" for index in range(len(first))]
+            else:
+                names = safe_names(header, options.null_value)
+            types = [None] * len(names or ())
+        if names:
+            columns = _sample(piece, len(names), options)
+            types = [column_type(texts, options.null_value, kind) for texts, kind in zip(columns, types, strict=True)]
+    return SeenColumns.of(names or (), types, by_name=options.header)
 
 
 def header_names(source: BinaryIO, options: CsvOptions) -> list[str]:
-    """The names in a file's first record, empty for a file without records. The options have to say ``header``."""
-    return next((names for names, _ in _pieces(source, options) if names is not None), [])
+    """The names in a file's first record as they stand there, empty for a file without records.
+
+    The options have to say ``header``.
+    """
+    header = next((names for names, _ in _pieces(source, options) if names is not None), [])
+    return [name or "" for name in header]
 
 
 def _sample(piece: Plain | Records, width: int, options: CsvOptions) -> list[Any]:
@@ -309,18 +313,43 @@ def _sample(piece: Plain | Records, width: int, options: CsvOptions) -> list[Any
         return _columns(Records([row[:width] for row in rows]), width, range(width), options)[0]
 
 
-def _positions(header: list[str] | None, schema: pa.Schema, needed: pa.Schema) -> list[int | None]:
-    """Where in a record the needed columns are, None for one that the file lacks."""
-    names = schema.names if header is None else header
-    exact = {name: index for index, name in enumerate(names)}
-    folded = {name.lower(): index for name, index in exact.items()}
-    if header and len(header) == len(schema) and not any(name.lower() in folded for name in schema.names):
+def _positions(header: Record | None, schema: pa.Schema, needed: pa.Schema, null_value: str) -> list[int | None]:
+    """Where in a record the needed columns are, None for one that the file lacks.
+
+    A schema that is known has the names of the header, one that was inferred those of `safe_names`.
+    """
+    if header is None:
+        spellings = [schema.names]
+    else:
+        raw = [name or "" for name in header]
+        spellings = [raw, safe_names(header, null_value)]
+    known: dict[str, list[int]] = {}
+    for names in (*spellings, *([name.lower() for name in names] for names in spellings)):
+        here: dict[str, list[int]] = {}
+        for index, name in enumerate(names):
+            here.setdefault(name, []).append(index)
+        known = {**here, **known}
+    if header and len(header) == len(schema) and not any(_places(name, known) for name in schema.names):
         raise InvalidRequestError(
             "the header has none of the schema's names: name the columns as the header does",
-            header=header,
+            header=spellings[0],
             schema=schema.names,
         )
-    return [exact.get(name, folded.get(name.lower())) for name in needed.names]
+    positions: list[int | None] = []
+    for name in needed.names:
+        places = _places(name, known)
+        if len(places) > 1:
+            raise InvalidRequestError(
+                "the header has a column twice: leave the schema out, which numbers such columns, or rename one",
+                column=name,
+                header=spellings[0],
+            )
+        positions.append(places[0] if places else None)
+    return positions
+
+
+def _places(name: str, known: Mapping[str, list[int]]) -> list[int]:
+    return known.get(name) or known.get(name.lower()) or []
 
 
 def _read_batches(
@@ -333,7 +362,7 @@ def _read_batches(
 ) -> Iterator[pa.RecordBatch]:
     needed = needed_schema(schema, columns, row_filter)
     for header, piece in _pieces(source, options):
-        positions = _positions(header, schema, needed)
+        positions = _positions(header, schema, needed, options.null_value)
         width = len(schema if header is None else header)
         found, rows = _columns(piece, width, [index for index in positions if index is not None], options)
         arrays = iter(found)
@@ -391,8 +420,9 @@ CSV = FileFormat(
     extension=lambda options: f".csv{CODEC_EXTENSIONS[options.codec]}",
     check_schema=_check_schema,
     open_writer=_open_writer,
-    read_schema=_read_schema,
+    read_schema=lambda source, options: schema_of(_look(source, options)),
     read_batches=_read_batches,
     by_position=True,
     reader_options=_reader_options,
+    inference=Inference(look=_look, merge=merge_columns, schema=schema_of),
 )

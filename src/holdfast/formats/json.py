@@ -14,9 +14,9 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 
-from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, RowFilter
+from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, Inference, RowFilter
 from holdfast.formats.columns import batch_of, finish, needed_schema, plain_schema
-from holdfast.formats.json_schema import infer_schema
+from holdfast.formats.json_schema import merge_types, schema_of, type_of_rows
 from holdfast.formats.json_text import decoder, json_rows, read_lines, repeated_keys, scan
 from holdfast.formats.json_values import NeedsSource, build_column, field_decoder, has_map
 from holdfast.formats.lines import CODEC_EXTENSIONS, TEXT_PARSERS, LineWriter
@@ -27,7 +27,6 @@ from holdfast.formats.types import check_map_keys, check_types
 __all__ = ["JSON", "JsonOptions"]
 
 _READ_ROWS = 16 * 1024
-_SAMPLE_CHARACTERS = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,20 +62,11 @@ def _check_schema(schema: pa.Schema) -> None:
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
-def _read_schema(source: BinaryIO, options: JsonOptions) -> pa.Schema:
-    """As Spark infers it, from the first megabytes of a file."""
+def _look(source: BinaryIO, options: JsonOptions) -> pa.DataType:
     parse = decoder()
-
-    def sample() -> Iterator[dict[str, Any]]:
-        size = 0
-        for lines in read_lines(source, options.codec):
-            for line in lines:
-                yield from json_rows(line, parse)
-                size += len(line)
-                if size >= _SAMPLE_CHARACTERS:
-                    return
-
-    return infer_schema(sample())
+    return type_of_rows(
+        row for lines in read_lines(source, options.codec) for line in lines for row in json_rows(line, parse)
+    )
 
 
 def _read_batches(
@@ -135,6 +125,7 @@ JSON = FileFormat(
     extension=lambda options: f".json{CODEC_EXTENSIONS[options.codec]}",
     check_schema=_check_schema,
     open_writer=_open_writer,
-    read_schema=_read_schema,
+    read_schema=lambda source, options: schema_of(_look(source, options)),
     read_batches=_read_batches,
+    inference=Inference(look=_look, merge=merge_types, schema=schema_of),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from typing import Any
 
 import pyarrow as pa
@@ -11,17 +11,44 @@ import pyarrow.types as pat
 from holdfast.formats.json_text import Constant, Fraction, Whole
 from holdfast.formats.types import children
 
-__all__ = ["infer_schema"]
+__all__ = ["merge_types", "schema_of", "type_of_rows"]
 
 _LARGEST_PRECISION = 38
 _LONG = 20  # digits of a decimal that holds any long
+_SURELY_LONG = 19  # characters: a whole number of fewer is a long
+_MOST_SHAPES = 10_000
 
 
-def infer_schema(rows: Iterable[dict[str, Any]]) -> pa.Schema:
-    """The schema that holds all of the rows."""
+def type_of_rows(rows: Iterable[dict[str, Any]]) -> pa.DataType:
+    """The struct that holds all of the rows, with fields of nulls where nothing else was seen."""
     found: pa.DataType = pa.struct([])
+    seen: set[Hashable] = set()  # most rows look like one before: these change nothing
     for row in rows:
-        found = _merged(found, _type(row))
+        shape = _shape(row)
+        if shape not in seen:
+            if len(seen) == _MOST_SHAPES:
+                seen.clear()
+            seen.add(shape)
+            found = merge_types(found, _type(row))
+    return found
+
+
+def _shape(value: Any) -> Hashable:
+    """What values of one type have in common, found faster than the type."""
+    kind: Any = type(value)
+    if kind is str:
+        return kind if value else None
+    if kind is Whole:
+        return kind if len(value) < _SURELY_LONG else _whole(value)
+    if isinstance(value, dict):
+        return tuple([(name, _shape(one)) for name, one in value.items()])
+    if isinstance(value, list):
+        return frozenset([_shape(one) for one in value])
+    return None if value is None else kind
+
+
+def schema_of(found: pa.DataType) -> pa.Schema:
+    """The schema of rows of a type."""
     known = _known(found)
     return pa.schema([] if known is None else children(known))
 
@@ -46,7 +73,7 @@ def _type(value: Any) -> pa.DataType:
         return _struct({name: _type(one) for name, one in value.items()})
     element: pa.DataType = pa.null()
     for one in value:
-        element = _merged(element, _type(one))
+        element = merge_types(element, _type(one))
     return pa.list_(element)
 
 
@@ -57,7 +84,7 @@ def _whole(text: str) -> pa.DataType:
     return pa.float64()
 
 
-def _merged(first: pa.DataType, second: pa.DataType) -> pa.DataType:
+def merge_types(first: pa.DataType, second: pa.DataType) -> pa.DataType:
     """The type that holds the values of both; strings hold everything."""
     if first.equals(second) or pat.is_null(second):
         return first
@@ -66,10 +93,10 @@ def _merged(first: pa.DataType, second: pa.DataType) -> pa.DataType:
     if pat.is_struct(first) and pat.is_struct(second):
         fields = {field.name: field.type for field in children(first)}
         for field in children(second):
-            fields[field.name] = _merged(fields[field.name], field.type) if field.name in fields else field.type
+            fields[field.name] = merge_types(fields[field.name], field.type) if field.name in fields else field.type
         return _struct(fields)
     if pat.is_list(first) and pat.is_list(second):
-        return pa.list_(_merged(first.value_type, second.value_type))
+        return pa.list_(merge_types(first.value_type, second.value_type))
     numbers = [kind for kind in (first, second) if pat.is_int64(kind) or pat.is_floating(kind) or pat.is_decimal(kind)]
     if len(numbers) < 2:
         return pa.string()

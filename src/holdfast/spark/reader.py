@@ -65,7 +65,7 @@ class SplitGroup(InputPartition):
 
 # --- schema -----------------------------------------------------------------------------------------------------------
 def infer_schema(options: ReadOptions) -> StructType:
-    """The schema that the newest decision kept; where Holdfast never wrote, that of the first file.
+    """The schema that the newest decision kept; where Holdfast never wrote, that of the first file, or of all values.
 
     Raises:
         NotFoundError: there is nothing to read.
@@ -126,7 +126,13 @@ def _whole_schema(ctx: CommitContext, options: ReadOptions, snapshot: Snapshot) 
     files = _data_files(snapshot)
     first = first_with_rows(files)
     path = "" if first is None else first.path
-    table = read_schema(files, _opener(ctx), choice.settings(path, options.split_size_bytes))
+    table = read_schema(
+        files,
+        _opener(ctx),
+        choice.settings(path, options.split_size_bytes),
+        settings_of=choice.settings_of(options.split_size_bytes),
+        each=ctx.runner.map,
+    )
     return spark_schema(_wanted(table.schema, options.columns))
 
 

@@ -14,7 +14,6 @@ Worked composition::
 
 from __future__ import annotations
 
-import contextlib
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -22,9 +21,10 @@ from typing import Any, BinaryIO, Protocol, TypeVar
 
 import pyarrow as pa
 
-from holdfast.errors import CorruptDataError, HoldfastError, InvalidRequestError, UnsupportedError
+from holdfast.errors import HoldfastError, InvalidRequestError
 from holdfast.formats import FileFormat, FormatOptions, RowFilter, nearest, require_all
 from holdfast.table.inference import infer_type
+from holdfast.table.inferred import ForEach, infer_files, naming
 from holdfast.table.partition import parse_partition_path, raw_partition_values
 from holdfast.table.values import parse_values
 
@@ -136,10 +136,23 @@ def _schema_of_nothing(settings: ReadSettings) -> pa.Schema:
 
 
 # --- schema -----------------------------------------------------------------------------------------------------------
-def read_schema(files: Sequence[DataFile], open_file: OpenFile, settings: ReadSettings) -> TableSchema:
-    """The schema of the first file that has bytes, and the partition columns with types inferred as Spark does.
+def read_schema(
+    files: Sequence[DataFile],
+    open_file: OpenFile,
+    settings: ReadSettings,
+    *,
+    settings_of: Callable[[str], ReadSettings] | None = None,
+    each: ForEach = map,
+) -> TableSchema:
+    """The schema of the first file that has bytes, then the partition columns with types inferred as Spark does.
 
-    Those come last, or where the file has a column of that name, as in Spark.
+    Partition columns come last, or where the file has a column of that name, as in Spark. CSV and JSON have no types:
+    there all files are read to their end.
+
+    Args:
+        settings: how the first file is read.
+        settings_of: how the file at a path is read; None for all alike.
+        each: runs a function over files, many at a time if it may.
 
     Raises:
         InvalidRequestError: there is no file, no file has bytes, or files are partitioned differently.
@@ -151,8 +164,16 @@ def read_schema(files: Sequence[DataFile], open_file: OpenFile, settings: ReadSe
     partition_by = tuple(parse_partition_path(first.path))
     directories = [file.path for file in files if file.size_bytes or parse_partition_path(file.path)]
     values = [raw_partition_values(path, partition_by) for path in directories]
-    if first.size_bytes:
-        with _named(first.path), open_file(first.path, first.size_bytes) as source:
+    if first.size_bytes and settings.file_format.inference is not None:
+        found = infer_files(
+            (file for file in files if file.size_bytes),
+            open_file,
+            settings.file_format,
+            lambda path: (settings_of(path) if settings_of is not None else settings).options,
+            each,
+        )
+    elif first.size_bytes:
+        with naming(first.path), open_file(first.path, first.size_bytes) as source:
             found = settings.file_format.read_schema(source, settings.options)
     else:
         found = _schema_of_nothing(settings)
@@ -284,7 +305,7 @@ def read_splits(
     for split in splits:
         settings = settings_of(split.file.path)
         constants = _constants(split.file, schema, settings)
-        with _named(split.file.path), open_file(split.file.path, split.file.size_bytes) as source:
+        with naming(split.file.path), open_file(split.file.path, split.file.size_bytes) as source:
             for batch in settings.file_format.read_batches(
                 source, data_schema, from_file, early, settings.options, split.row_groups
             ):
@@ -294,17 +315,6 @@ def read_splits(
                         whole = whole.filter(late.expression).select(list(columns))
                     if whole.num_rows:
                         yield whole
-
-
-@contextlib.contextmanager
-def _named(path: str) -> Iterator[None]:
-    """An error in what a file holds says in which file that is."""
-    try:
-        yield
-    except (CorruptDataError, InvalidRequestError, UnsupportedError) as error:
-        if "file" not in error.variables:
-            raise type(error)(error.message, **error.variables, file=path) from error
-        raise
 
 
 def _constants(file: DataFile, schema: TableSchema, settings: ReadSettings) -> dict[str, Any]:

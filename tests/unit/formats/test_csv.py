@@ -124,6 +124,10 @@ def test_null_in_the_only_column() -> None:
     assert read(write(batch), batch.schema) == batch.to_pylist()
     texts = pa.record_batch({"x": pa.array(["", None, "a"])})
     assert read(write(texts, nullValue="-"), texts.schema, nullValue="-") == texts.to_pylist()
+    voids = pa.record_batch({"x": pa.nulls(2)})
+    with pytest.raises(InvalidRequestError, match="cannot tell null from an empty string"):
+        write(voids)  # the column may become one of strings
+    assert read(write(voids, nullValue="-"), strings("x"), nullValue="-") == voids.to_pylist()
 
 
 def test_other_readers(tmp_path: Path) -> None:
@@ -200,6 +204,28 @@ def test_columns_are_found_by_the_names_in_the_header() -> None:
     assert read(data, schema, header="true") == [{"a": "2", "b": "1", "missing": None}]
     with pytest.raises(InvalidRequestError, match="none of the schema's names"):
         read(data, strings("x", "y", "z"), header="true")
+
+
+@pytest.mark.parametrize(("name", "options"), [("", {}), ("N", {"nullValue": "N"})])
+def test_a_header_that_names_nothing_is_not_written(name: str, options: dict[str, str]) -> None:
+    batch = pa.record_batch([["x"], ["y"]], names=[name, "b"])
+    with pytest.raises(InvalidRequestError, match="header cannot name"):
+        write(batch, header="true", **options)
+    assert read(write(batch, **options), batch.schema, **options) == batch.to_pylist()
+
+
+def test_names_in_the_header_are_those_of_a_schema_or_those_that_were_inferred() -> None:
+    """Spark numbers names that come twice, and columns without one."""
+    data = "N,a,A,,c\n1,2,3,4,5\n"
+    inferred = CSV.read_schema(
+        io.BytesIO(data.encode()), CSV.parse_options({"header": "true", "nullValue": "N"}).options
+    )
+    assert inferred.names == ["_c0", "a1", "A2", "_c3", "c"]
+    options = {"header": "true", "nullValue": "N"}
+    assert list(read(data, strings(*inferred.names), **options)[0].values()) == ["1", "2", "3", "4", "5"]
+    assert read(data, strings("n", "A", "a", "C"), **options) == [{"n": "1", "A": "3", "a": "2", "C": "5"}]
+    with pytest.raises(InvalidRequestError, match=r"a column twice.*column='b'"):
+        read("b,b,c\n1,2,3\n", strings("b", "c"), header="true")
 
 
 def test_only_the_file_s_own_byte_order_mark_is_dropped() -> None:

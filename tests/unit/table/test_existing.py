@@ -119,6 +119,97 @@ def test_columns_are_those_of_the_files_then_those_of_the_directories(directory:
     assert [(one["name"], one["type"]) for one in table.fields] == [("id", "long"), ("K", "integer")]
 
 
+# --- the columns of all files -----------------------------------------------------------------------------------------
+def a_file(file_format: str, **columns: pa.Array) -> bytes:
+    sink = io.BytesIO()
+    batch = pa.record_batch(columns)
+    writer = get_format(file_format).open_writer(sink, batch.schema, get_format(file_format).default_options)
+    writer.write(batch)
+    writer.close()
+    return sink.getvalue()
+
+
+def types(table: TableRecord | None) -> list[tuple[str, Any]]:
+    assert table is not None
+    return [(str(one["name"]), one["type"]) for one in table.fields]
+
+
+SELF_DESCRIBING = ["parquet", "orc", "avro", "arrow"]
+
+
+@pytest.mark.parametrize("file_format", SELF_DESCRIBING)
+def test_a_table_has_the_columns_of_all_files(directory: tuple[Path, CommitContext], file_format: str) -> None:
+    """Those of the first file in its order, then further ones as they come, each of the type that holds all values."""
+    path, ctx = directory
+    put(path, "a", a_file(file_format, Id=pa.array([1], pa.int32()), k=pa.array([1], pa.int32())))
+    put(path, "b", b"")
+    put(path, "c", a_file(file_format, z=pa.array(["x"]), ID=pa.array([1], pa.int64()), b=pa.array([5])))
+    put(path, "d", a_file(file_format, id=pa.array([1], pa.int32()), b=pa.array([5], pa.int32())))
+    wanted = [("Id", "long"), ("k", "integer"), ("z", "string"), ("b", "long")]
+    assert types(found(ctx, file_format)) == wanted
+    assert types(found(ctx, file_format, most=1)) == [("Id", "integer"), ("k", "integer")]
+
+
+@pytest.mark.parametrize("file_format", SELF_DESCRIBING)
+def test_files_that_do_not_agree_are_named(directory: tuple[Path, CommitContext], file_format: str) -> None:
+    path, ctx = directory
+    put(path, "a", a_file(file_format, id=pa.array([1])))
+    put(path, "b", a_file(file_format, id=pa.array([1]), s=pa.array([{"f": 1}])))
+    put(path, "c", a_file(file_format, id=pa.array([1]), S=pa.array([{"f": "x"}])))
+    with pytest.raises(
+        InvalidRequestError, match=r"different types of a column.*'s\.f'.*first='b'.*bigint.*other='c'.*string"
+    ):
+        found(ctx, file_format)
+
+
+@pytest.mark.parametrize("names", ["ab", "ba"])
+def test_types_of_a_file_without_rows_bind_nobody(directory: tuple[Path, CommitContext], names: str) -> None:
+    """That of a data frame without rows has guessed ones."""
+    path, ctx = directory
+    put(path, names[0], a_file("parquet", id=pa.array([1]), s=pa.array(["x"])))
+    put(path, names[1], a_file("parquet", id=pa.array([], pa.float64()), s=pa.nulls(0)))
+    assert types(found(ctx)) == [("id", "long"), ("s", "string")]
+    put(path, "c", a_file("parquet", id=pa.array([0.5])))
+    with pytest.raises(InvalidRequestError, match=r"column='id' first='[ab]' .* other='c'"):
+        found(ctx)
+
+
+def test_names_that_differ_in_case_only_are_refused(directory: tuple[Path, CommitContext]) -> None:
+    path, ctx = directory
+    put(path, "a.parquet", a_file("parquet", id=pa.array([1]), ID=pa.array([2])))
+    with pytest.raises(InvalidRequestError, match=r"differ in case only.*file='a\.parquet'"):
+        found(ctx)
+
+
+def test_keys_of_all_json_files_are_columns(directory: tuple[Path, CommitContext]) -> None:
+    path, ctx = directory
+    put(path, "x.json", b'{"ID": 1}\n' * 3)
+    put(path, "y.json.gz", gzip.compress(b'{"ID": 2, "b": {"c": "x"}}\n{"ID": 3, "b": {"d": 1}}\n'))
+    b = {"c": "string", "d": "long"}
+    (first, *_), more = types(found(ctx, "json"))[:2], types(found(ctx, "json"))[2]
+    assert first == ("ID", "long")
+    assert more[0] == "b" and {one["name"]: one["type"] for one in more[1]["fields"]} == b
+    assert len(types(found(ctx, "json", most=2))) == 2, "into the first file only"
+    put(path, "z.json", b'{"id": 1}\n')
+    with pytest.raises(InvalidRequestError, match="differ in case only"):
+        found(ctx, "json")
+
+
+@pytest.mark.parametrize(
+    ("file_format", "first", "second"), [("json", b'{"k": 1}\n', b'{"k": 3000000000}\n'), ("csv", b"1,2\n", b"1,x\n")]
+)
+def test_all_values_are_of_the_types_of_the_rows(
+    directory: tuple[Path, CommitContext], file_format: str, first: bytes, second: bytes
+) -> None:
+    path, ctx = directory
+    put(path, f"x.{file_format}", first)
+    assert found(ctx, file_format) is not None
+    put(path, f"y.{file_format}", second)
+    with pytest.raises(InvalidRequestError, match=rf"not of the rows' types.*file='y\.{file_format}'"):
+        found(ctx, file_format)
+    assert found(ctx, file_format, most=10) is not None
+
+
 # --- CSV: the first line tells, and nothing else does -----------------------------------------------------------------
 HEADER, ROWS = b"id,k\n", b"1,2\n3,4\n"
 COMPRESSED: list[tuple[str, Callable[[bytes], bytes]]] = [
@@ -162,3 +253,25 @@ def test_other_columns_or_another_separator_are_refused(directory: tuple[Path, C
     put(path, "a.csv", first)
     with pytest.raises(InvalidRequestError, match=r"other columns.*given=\['id', 'k'\]"):
         csv(ctx, header=True)
+
+
+@pytest.mark.parametrize(
+    ("header", "first", "good", "bad"),
+    [
+        (True, b"id,k\n1,2\n", [b"k,id\n1,2\n", b"ID\n1\n", b"\n"], [b"id,z\n1,2\n", b"1,2\n", b"id,k,z\n1,2,3\n"]),
+        (False, b"1,2\n", [b"3\n"], [b"1,2,3\n", b"id,k\n1,2\n"]),
+    ],
+)
+def test_the_columns_of_all_csv_files_are_looked_at(
+    directory: tuple[Path, CommitContext], header: bool, first: bytes, good: list[bytes], bad: list[bytes]
+) -> None:
+    """A file may lack some, but not have others."""
+    path, ctx = directory
+    put(path, "a.csv", first)
+    for data in good:
+        put(path, "b.csv", data)
+        assert csv(ctx, header=header) is not None
+    for data in bad:
+        put(path, "b.csv", data)
+        with pytest.raises(InvalidRequestError, match=r"other columns.*file='b\.csv'"):
+            csv(ctx, header=header)

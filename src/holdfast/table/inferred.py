@@ -1,0 +1,90 @@
+"""The schema of files that do not tell theirs: inferred from every value of every file, as stock Spark does it."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, BinaryIO, Protocol, TypeVar
+
+import pyarrow as pa
+
+from holdfast.errors import CorruptDataError, InvalidRequestError, UnsupportedError
+from holdfast.formats import FileFormat, FormatOptions
+
+__all__ = ["File", "ForEach", "infer_files", "look_at_files", "naming"]
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_LARGE_BYTES = 1024 * 1024
+_LARGE_AT_ONCE = 4  # of each of these some dozen megabytes are in memory, of smaller ones less than that
+
+
+class ForEach(Protocol):
+    """`map`, or that of a `holdfast.seams.runner.Runner`."""
+
+    def __call__(self, function: Callable[[T], R], items: Iterable[T], /) -> Iterator[R]: ...
+
+
+class File(Protocol):
+    """A file's place and size."""
+
+    @property
+    def path(self) -> str: ...
+    @property
+    def size_bytes(self) -> int: ...
+
+
+def infer_files(
+    files: Iterable[File],
+    open_file: Callable[[str, int], BinaryIO],
+    file_format: FileFormat[Any],
+    options_of: Callable[[str], FormatOptions],
+    each: ForEach,
+) -> pa.Schema:
+    """The schema that holds the values of all files.
+
+    Args:
+        files: none of which is empty.
+        options_of: the format's options for the file at a path.
+        each: runs a function over the files, many at a time if it may.
+
+    Raises:
+        CorruptDataError: a file is not of the format.
+    """
+    inference = file_format.inference
+    assert inference is not None, "the caller asks formats without types only"
+    found: Any = None
+    looked = look_at_files(files, open_file, lambda file, source: inference.look(source, options_of(file.path)), each)
+    for number, seen in enumerate(looked):
+        found = inference.merge(found, seen) if number else seen
+    return inference.schema(found)
+
+
+def look_at_files(
+    files: Iterable[File],
+    open_file: Callable[[str, int], BinaryIO],
+    look: Callable[[File, BinaryIO], R],
+    each: ForEach,
+) -> Iterator[R]:
+    """What a function sees in each file, in the files' order; few large ones are open at once."""
+    large = threading.Semaphore(_LARGE_AT_ONCE)
+
+    def opened(file: File) -> R:
+        turn = large if file.size_bytes > _LARGE_BYTES else contextlib.nullcontext()
+        with turn, naming(file.path), open_file(file.path, file.size_bytes) as source:
+            return look(file, source)
+
+    return each(opened, files)
+
+
+@contextlib.contextmanager
+def naming(path: str) -> Iterator[None]:
+    """An error in what a file holds says in which file that is."""
+    try:
+        yield
+    except (CorruptDataError, InvalidRequestError, UnsupportedError) as error:
+        if "file" not in error.variables:
+            raise type(error)(error.message, **error.variables, file=path) from error
+        raise
