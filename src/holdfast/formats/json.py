@@ -78,6 +78,7 @@ def _read_batches(
     row_groups: Sequence[int] | None,
 ) -> Iterator[pa.RecordBatch]:
     needed = needed_schema(schema, columns, row_filter)
+    check_map_keys("JSON", needed)  # Spark writes a date as a key as the number of its days
     decoders = [field_decoder(field.type, options.time_zone) for field in needed]
     parse = repeated_keys() if any(has_map(field.type) for field in needed) else decoder()
 
