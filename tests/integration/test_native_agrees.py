@@ -102,10 +102,8 @@ def test_a_file_beside_the_partitions_is_not_dropped(spark: Any, tmp_path: Path,
     if not log:
         shutil.rmtree(url / "_holdfast")
     (url / "p=2_$folder$").touch()
-    if log:
-        (url / "_metadata").write_bytes(
-            b"no rows"
-        )  # Spark lists it, and where there is no log takes the schema from it
+    if log:  # else Spark takes the schema from it
+        (url / "_metadata").write_bytes(b"no rows")
     assert is_native(assert_alike(spark, url, ["(1, 1)"])), "what is empty or hidden is no row"
     put(url / "x.parquet", a=[5])
     if log:
