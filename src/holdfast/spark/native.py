@@ -78,9 +78,18 @@ def _frame_or_reason(spark: SparkSession, ctx: CommitContext, options: ReadOptio
         if not instant.is_settled or read_instant(ctx) == instant:
             refusal = scan.unlike(frame, promised)
             return refusal or narrowed(frame, options, scan.names(frame, promised))
-    if problem is not None and options.reader == "auto":
-        return str(problem)  # the Python reader reads it, or says in a sentence why nobody can
-    raise problem or UnavailableError("jobs are decided faster than the destination is listed: read again", url=ctx.url)
+    if problem is None:
+        raise UnavailableError("jobs are decided faster than the destination is listed: read again", url=ctx.url)
+    if isinstance(problem, NotFoundError) and options.reader == "native":
+        raise problem
+    return _first_line(problem)  # the Python reader reads it, or says in a sentence why nobody can
+
+
+def _first_line(error: Exception) -> str:
+    """What Spark says before it lists where in its own code it was."""
+    java = getattr(error, "java_exception", None)
+    text = str(error) if java is None else str(java.toString())
+    return text.strip().partition("\n")[0]
 
 
 def _nearly(ctx: CommitContext, instant: Instant) -> Snapshot:
