@@ -135,7 +135,8 @@ def test_char_and_varchar_come_back_padded_as_they_are(types: SparkSession, tmp_
             types.read.parquet(str(tmp_path / "t")),
             holdfast.read(types, str(tmp_path / "t"), reader="python"),
         ):
-            assert described(read) == described(frame)
+            assert read.dtypes == frame.dtypes
+            assert not any(field.metadata for field in read.schema), "they are strings now, of any length"
             assert rows(read) == rows(frame)
     finally:
         types.sql("drop table chars")

@@ -114,7 +114,7 @@ def test_csv_columns_are_written_in_the_tables_order(spark: Any, tmp_path: Path)
         (lambda frame, url: frame.write.csv(url, header=True), {}, "another file format"),
         (lambda frame, url: frame.write.partitionBy("k").parquet(url), {}, "partitioned otherwise"),
         (lambda frame, url: frame.write.parquet(url), {"partition_by": "k"}, "partitioned otherwise"),
-        (lambda frame, url: frame.write.csv(url, header=True), {"file_format": "csv"}, "another header"),
+        (lambda frame, url: frame.write.csv(url, header=True), {"file_format": "csv"}, "write with header=true"),
         (lambda frame, url: frame.write.csv(url), {"file_format": "csv", "header": True}, "another header"),
         (lambda frame, url: frame.write.csv(url), {"file_format": "csv", "sep": ";"}, "separator"),
         (lambda frame, url: frame.selectExpr("'x' as id", "k").write.parquet(url), {}, "another type"),

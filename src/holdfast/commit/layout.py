@@ -119,9 +119,13 @@ def started_dir(job: JobId) -> str:
 
 
 def is_hidden(path: str) -> bool:
-    """Whether Hadoop and Spark readers skip `path`: a segment starts with ``.``, or with ``_`` and is no partition."""
+    """Whether Hadoop and Spark readers skip `path`: a segment starts with ``.``, or with ``_`` and is no partition.
+
+    Or it ends as those do that Hadoop's shell is still copying.
+    """
     return any(
-        segment.startswith(".") or (segment.startswith("_") and "=" not in segment) for segment in path.split("/")
+        segment.startswith(".") or (segment.startswith("_") and "=" not in segment) or segment.endswith("._COPYING_")
+        for segment in path.split("/")
     )
 
 
