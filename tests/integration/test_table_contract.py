@@ -348,8 +348,9 @@ def test_nulls_without_a_type_stay_nulls(spark: Any, tmp_path: Path) -> None:
     """CSV cannot tell a null that stands alone from an empty string."""
     url = str(tmp_path / "alone")
     nothing, text = spark.sql("select null as a from range(2)"), spark.sql("select 'x' as a")
-    with pytest.raises(Exception, match="cannot tell null from an empty string"):
-        holdfast.write(nothing, url, file_format="csv")
+    for frame, by in ((nothing, []), (nothing.selectExpr("a", "1 as k"), ["k"])):
+        with pytest.raises(Exception, match="cannot tell null from an empty string"):
+            holdfast.write(frame, url, file_format="csv", partition_by=by)
     for options in ({"file_format": "csv", "null_value": "-"}, {"file_format": "json"}):
         url = str(tmp_path / options["file_format"])
         holdfast.write(nothing, url, **options)

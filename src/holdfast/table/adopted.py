@@ -111,7 +111,7 @@ class _TypedFiles:
             return file, fields
 
         columns: dict[str, _Column] = {}
-        for file, fields in look_at_files(files, _opener(self.ctx), look, self.ctx.runner.map):
+        for file, fields in look_at_files(files, _opener(self.ctx), look, self.ctx.runner.map, footers=True):
             for field in fields:
                 name = str(field["name"]).lower()
                 if name not in partition_by:

@@ -67,12 +67,18 @@ def look_at_files(
     open_file: Callable[[str, int], BinaryIO],
     look: Callable[[File, BinaryIO], R],
     each: ForEach,
+    *,
+    footers: bool = False,
 ) -> Iterator[R]:
-    """What a function sees in each file, in the files' order; few large ones are open at once."""
+    """What a function sees in each file, in the files' order.
+
+    Args:
+        footers: whether little is read of a large file, too; else few large ones are open at once.
+    """
     large = threading.Semaphore(_LARGE_AT_ONCE)
 
     def opened(file: File) -> R:
-        turn = large if file.size_bytes > _LARGE_BYTES else contextlib.nullcontext()
+        turn = large if file.size_bytes > _LARGE_BYTES and not footers else contextlib.nullcontext()
         with turn, naming(file.path), open_file(file.path, file.size_bytes) as source:
             return look(file, source)
 
