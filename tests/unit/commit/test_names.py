@@ -56,7 +56,9 @@ def test_paths_that_are_output(path: str) -> None:
     assert not layout.is_hidden(path) and layout.is_safe_path(path)
 
 
-@pytest.mark.parametrize("path", ["_a/b", "a/_b", ".a/b", "a/.b", "../a", "a/../b", "_SUCCESS", "_holdfast/log/x"])
+@pytest.mark.parametrize(
+    "path", ["_a/b", "a/_b", ".a/b", "a/.b", "../a", "a/../b", "_SUCCESS", "_holdfast/log/x", "k=1/b.csv._COPYING_"]
+)
 def test_paths_that_readers_skip(path: str) -> None:
     assert layout.is_hidden(path) and not layout.is_safe_path(path)
 
