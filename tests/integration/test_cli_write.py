@@ -46,6 +46,13 @@ def test_a_csv_file_becomes_a_table(tmp_path: Path) -> None:
         {"id": 2, "name": "é", "month": 2},
         {"id": 3, "name": None, "month": 2},
     ]
+    assert run("verify", str(tmp_path / "out")).exit_code == 0
+
+
+@pytest.mark.slow
+def test_a_mode_that_refuses(tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text("id\n1\n", encoding="utf-8")
+    assert write(tmp_path, "in.csv", "out").returncode == 0
     again = write(tmp_path, "in.csv", "out", "--mode", "fail")
     assert again.returncode == 1
     assert again.stderr.startswith("error: the destination holds data already")
@@ -60,21 +67,23 @@ def test_an_input_that_is_not_there(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_workers_with_another_python_are_told_of_in_one_sentence(tmp_path: Path) -> None:
+@pytest.mark.parametrize("chosen", ["bare", pytest.param("none", marks=pytest.mark.slow)])
+def test_workers_with_another_python_are_told_of_in_one_sentence(tmp_path: Path, chosen: str) -> None:
     """An interpreter that has none of our packages: the venv's own base, without the venv."""
     (tmp_path / "in.csv").write_text("id\n1\n")
     bare = tmp_path / "bare"
     base = Path(sys.base_prefix) / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}"
     bare.write_text(f'#!/bin/sh\nunset PYTHONPATH\nexec {base} -I "$@"\n')
     bare.chmod(0o755)
-    for python, sentence in ((str(tmp_path / "no-python3"), "find no Python"), (str(bare), "run a Python without")):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("PYSPARK_PYTHON", python)
-            written = write(tmp_path, "in.csv", "out")
-        assert (written.returncode, written.stdout) == (2, "")
-        assert written.stderr.startswith("error: Spark's workers ")
-        assert (sentence in written.stderr, written.stderr.count("\n")) == (True, 1)
-        assert "PYSPARK_PYTHON" in written.stderr
+    found = {"none": (str(tmp_path / "no-python3"), "find no Python"), "bare": (str(bare), "run a Python without")}
+    python, sentence = found[chosen]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYSPARK_PYTHON", python)
+        written = write(tmp_path, "in.csv", "out")
+    assert (written.returncode, written.stdout) == (2, "")
+    assert written.stderr.startswith("error: Spark's workers ")
+    assert (sentence in written.stderr, written.stderr.count("\n")) == (True, 1)
+    assert "PYSPARK_PYTHON" in written.stderr
     assert visible(tmp_path / "out") == []
 
 

@@ -32,11 +32,11 @@ def test_cpu_seconds_count_processes_that_have_ended() -> None:
 @pytest.mark.parametrize(
     ("start", "names"),
     [
-        ("warm", ("read-one", "read-partitions")),
+        ("warm", ("read-one",)),
         pytest.param("warm", READS, marks=pytest.mark.slow),
         pytest.param("cold", ("read-one",), marks=pytest.mark.slow),
     ],
-    ids=["some", "every", "cold"],
+    ids=["one", "every", "cold"],
 )
 def test_the_command_reads_tables_with_both_readers(tmp_path: Path, start: str, names: Sequence[str]) -> None:
     """In a process of its own, as it is run by hand: it opens and stops a Spark session."""

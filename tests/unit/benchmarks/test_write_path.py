@@ -95,6 +95,7 @@ def test_memory_of_a_job_commit(tmp_path: Path) -> None:
     assert found["details"]["2 tasks x 2 files, MB above start"] >= 0
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_the_command_writes_a_table_with_both_writers(tmp_path: Path) -> None:
     """In a process of its own, as `make bench` runs it: it opens and stops a Spark session."""
