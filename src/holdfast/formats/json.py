@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 
+from holdfast.errors import InvalidRequestError
 from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, Inference, RowFilter
 from holdfast.formats.columns import batch_of, finish, needed_schema, plain_schema
 from holdfast.formats.json_schema import merge_types, schema_of, type_of_rows
@@ -22,7 +23,7 @@ from holdfast.formats.json_values import NeedsSource, build_column, field_decode
 from holdfast.formats.lines import CODEC_EXTENSIONS, TEXT_PARSERS, LineWriter
 from holdfast.formats.options import boolean, only, text
 from holdfast.formats.render import join_object, json_field, text_bytes
-from holdfast.formats.types import check_map_keys, check_types
+from holdfast.formats.types import check_map_keys, check_types, children, special_struct
 
 __all__ = ["JSON", "JsonOptions"]
 
@@ -69,6 +70,18 @@ def _look(source: BinaryIO, options: JsonOptions) -> pa.DataType:
     )
 
 
+def _refuse_variant(path: str, kind: pa.DataType) -> None:
+    """Its two parts are no fields of an object."""
+    if special_struct(kind):
+        raise InvalidRequestError(
+            "a text in JSON is not of the column's type VARIANT here: read it as a string and use parse_json, or "
+            "reader=native",
+            column=path,
+        )
+    for child in children(kind):
+        _refuse_variant(f"{path}.{child.name}", child.type)
+
+
 def _read_batches(
     source: BinaryIO,
     schema: pa.Schema,
@@ -79,6 +92,8 @@ def _read_batches(
 ) -> Iterator[pa.RecordBatch]:
     needed = needed_schema(schema, columns, row_filter)
     check_map_keys("JSON", needed)  # Spark writes a date as a key as the number of its days
+    for field in needed:
+        _refuse_variant(field.name, field.type)
     decoders = [field_decoder(field.type, options.time_zone) for field in needed]
     parse = repeated_keys() if any(has_map(field.type) for field in needed) else decoder()
 

@@ -8,7 +8,9 @@ import math
 import pyarrow as pa
 import pytest
 
+from holdfast.errors import InvalidRequestError
 from holdfast.formats import get_format
+from holdfast.formats.variant import VARIANT
 
 JSON = get_format("json")
 
@@ -31,3 +33,15 @@ def test_a_double_is_the_nearest_one_there_is(text: str, value: float, nested: b
     data = f'{{"x":{f"[{text}]" if nested else text}}}\n'.encode()
     (batch,) = JSON.read_batches(io.BytesIO(data), schema, ["x"], None, JSON.default_options, None)
     assert batch.to_pylist() == [{"x": [value] if nested else value}]
+
+
+@pytest.mark.parametrize("text", [b'{"v":{}}', b'{"v":{"a":1}}', b'{"v":null}'])
+@pytest.mark.parametrize("kind", [VARIANT, pa.list_(VARIANT)])
+def test_variant_is_not_made_of_objects(text: bytes, kind: pa.DataType) -> None:
+    """An object without the two parts would be a VARIANT that is none."""
+    json_format = get_format("json")
+    schema = pa.schema([("v", kind), ("id", pa.int64())])
+    read = json_format.read_batches
+    with pytest.raises(InvalidRequestError, match="use parse_json"):
+        list(read(io.BytesIO(text + b"\n"), schema, ["v"], None, json_format.default_options, None))
+    assert list(read(io.BytesIO(text + b"\n"), schema, ["id"], None, json_format.default_options, None))
