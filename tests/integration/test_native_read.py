@@ -7,7 +7,6 @@ import datetime
 import itertools
 import math
 import shutil
-from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -15,15 +14,11 @@ from typing import Any
 import pytest
 
 import holdfast
-from holdfast.commit import TWO_PHASE, SaveMode, read_snapshot
-from holdfast.commit.log import read_log
+from holdfast.commit import read_snapshot
 from holdfast.commit.recovery import recover
 from holdfast.errors import InvalidRequestError, NotFoundError, UnsupportedError
 from holdfast.spark import native
-from holdfast.spark.options import parse_write_options
-from holdfast.spark.table_job import TableJob
-from holdfast.stores.faulty import Faulty, SimulatedCrash, crash_at
-from holdfast.stores.intercept import InterceptedStore
+from tests.integration.dying_jobs import dying_overwrite
 
 pytestmark = pytest.mark.spark
 
@@ -38,24 +33,6 @@ def rows(frame: Any) -> list[str]:
 
 def is_native(frame: Any) -> bool:
     return "FileScan" in frame._jdf.queryExecution().toString()
-
-
-def dying_overwrite(frame: Any, url: str, nth: int) -> bool:
-    """An overwrite whose driver dies at the nth store call of its commit; whether it got through instead."""
-    table = TableJob.of(parse_write_options({"path": url, "partitionBy": "k"}, overwrite=True), frame.schema)
-    with table.opened() as ctx:
-        table = table.fitted(ctx, read_log(ctx))
-        job = TWO_PHASE.start_job(ctx, SaveMode.OVERWRITE, table.details)
-        assert job is not None
-        with TWO_PHASE.start_task(ctx, job, 0) as attempt:
-            table.write_rows(iter(frame.toArrow().to_batches()), attempt)
-            commit = attempt.commit()
-        dying = replace(ctx, store=InterceptedStore(ctx.store, Faulty(crash_at(nth, after=True))))
-        try:
-            TWO_PHASE.commit_job(dying, job, [commit], 1)
-        except SimulatedCrash:
-            return False
-    return True
 
 
 def test_a_job_is_seen_whole_or_not_at_all_at_every_call_of_its_commit(spark: Any, tmp_path: Path) -> None:

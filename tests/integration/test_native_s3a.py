@@ -12,7 +12,6 @@ import os
 import socket
 import threading
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +19,9 @@ import boto3
 import pytest
 
 import holdfast
-from holdfast.commit import TWO_PHASE, SaveMode
-from holdfast.commit.log import read_log
 from holdfast.errors import NotFoundError, UnsupportedError
-from holdfast.spark.options import parse_write_options
-from holdfast.spark.table_job import TableJob
-from holdfast.stores.faulty import Faulty, SimulatedCrash, crash_at
-from holdfast.stores.intercept import InterceptedStore
 from holdfast.testing.weed import SeaweedServer
+from tests.integration.dying_jobs import dying_overwrite
 from tests.integration.spark_session import spark_session
 
 JARS = sorted(map(str, Path(os.environ.get("HOLDFAST_S3A_JARS", "/nowhere")).glob("*.jar")))
@@ -178,24 +172,6 @@ def test_directory_markers_of_s3a_and_files_of_others(spark: Any) -> None:
     assert spark.read.parquet(s3a).count() == 2
     with pytest.raises(NotFoundError):
         holdfast.read(spark, "s3://s3a/markers/nothing")
-
-
-def dying_overwrite(frame: Any, url: str, nth: int) -> bool:
-    """An overwrite whose driver dies at the nth store call of its commit; whether it got through instead."""
-    table = TableJob.of(parse_write_options({"path": url, "partitionBy": "k"}, overwrite=True), frame.schema)
-    with table.opened() as ctx:
-        table = table.fitted(ctx, read_log(ctx))
-        job = TWO_PHASE.start_job(ctx, SaveMode.OVERWRITE, table.details)
-        assert job is not None
-        with TWO_PHASE.start_task(ctx, job, 0) as attempt:
-            table.write_rows(iter(frame.toArrow().to_batches()), attempt)
-            commit = attempt.commit()
-        dying = replace(ctx, store=InterceptedStore(ctx.store, Faulty(crash_at(nth, after=True))))
-        try:
-            TWO_PHASE.commit_job(dying, job, [commit], 1)
-        except SimulatedCrash:
-            return False
-    return True
 
 
 def test_a_job_is_seen_whole_or_not_at_all_at_every_call_of_its_commit(spark: Any) -> None:

@@ -57,8 +57,7 @@ def refuse_nested(ctx: CommitContext, *, first: bool, deciding: bool = False) ->
     """
     if not ctx.settings.check_nesting or (deciding and not first):
         return
-    above = [folder for folder in layout.folders(ctx.prefix) if folder != ctx.prefix]
-    for _done in ctx.runner.map(lambda folder: _look_above(ctx, folder, deciding), above):
+    for _done in ctx.runner.map(lambda folder: _look_above(ctx, folder, deciding), _above(ctx)):
         pass
     if first:
         refuse_inner_logs(ctx, layout.iter_keys_below(ctx.store, ctx.prefix), deciding=deciding)
@@ -117,15 +116,12 @@ def refuse_part(ctx: CommitContext) -> None:
     """
 
     def look(folder: str) -> str | None:
-        if layout.is_hidden(ctx.prefix[len(folder) :].rstrip("/")):
-            return None
         try:
             return folder if _has_log(ctx, folder) and _is_destination(ctx, folder) else None
         except AccessDeniedError:
             return None
 
-    above = [folder for folder in layout.folders(ctx.prefix) if folder != ctx.prefix]
-    for outer in ctx.runner.map(look, above):
+    for outer in ctx.runner.map(look, _above(ctx)):
         if outer is not None:
             raise InvalidRequestError(
                 "this is a folder of a destination, which knows all of its columns and which files count: read the "
@@ -136,9 +132,13 @@ def refuse_part(ctx: CommitContext) -> None:
 
 
 # --- above ------------------------------------------------------------------------------------------------------------
+def _above(ctx: CommitContext) -> list[str]:
+    """The folders above whose readers see the destination."""
+    above = (folder for folder in layout.folders(ctx.prefix) if folder != ctx.prefix)
+    return [folder for folder in above if not layout.is_hidden(ctx.prefix[len(folder) :].rstrip("/"))]
+
+
 def _look_above(ctx: CommitContext, folder: str, deciding: bool) -> None:
-    if layout.is_hidden(ctx.prefix[len(folder) :].rstrip("/")):
-        return  # readers of the folder do not see us
     try:
         # Jobs before the log: one that was undecided by then, and is not announced any more, is in the log.
         announced = deciding and _has_announced(ctx, folder)

@@ -104,7 +104,7 @@ class Scan:
             PySparkException, Py4JError: it cannot read that.
         """
         if self.choice.name == "csv" and self.table is not None:
-            require_headers_in_order(self.ctx, self.choice, self.table)
+            require_headers_in_order(self.ctx, listed(self.ctx), self._open, self.choice, self.table)
         reader = self.spark.read.format(self.choice.name)
         reader = reader.options(**spark_options(self.table, self.choice, self.options))
         # Others' files that tell their columns tell Spark, too: of some types it has a word and we have none.

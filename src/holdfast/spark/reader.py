@@ -181,14 +181,15 @@ class HoldfastReader(DataSourceReader):
                 snapshot = _snapshot(ctx)
                 files = [file for file in _data_files(snapshot) if file.size_bytes]
                 choice = FormatChoice.of(self._options, snapshot)
-                directories = tuple(parse_partition_path(files[0].path)) if files else ()
-                if snapshot.table is not None:
-                    table = decode_table(snapshot.table)
+                table = None if snapshot.table is None else decode_table(snapshot.table)
+                if table is not None:
                     require_known(self._wanted, table)
                     directories = table.partition_by
+                else:
+                    directories = tuple(parse_partition_path(files[0].path)) if files else ()
                 total = sum(file.size_bytes + _OPEN_COST_BYTES for file in files)
                 goal = min(self._options.split_size_bytes, max(total // _WANTED_TASKS, _LEAST_TASK_BYTES))
-                if snapshot.table is None or not decode_table(snapshot.table).time_zone:
+                if table is None or not table.time_zone:
                     self._require_zone(directories)
                 splits = self._plan(ctx, files, choice, directories, goal)
                 whole = self._whole(ctx, choice, snapshot) if files else None

@@ -1,0 +1,33 @@
+"""Jobs whose driver dies in the middle of their commit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from holdfast.commit import TWO_PHASE, SaveMode
+from holdfast.commit.log import read_log
+from holdfast.spark.options import parse_write_options
+from holdfast.spark.table_job import TableJob
+from holdfast.stores.faulty import Faulty, SimulatedCrash, crash_at
+from holdfast.stores.intercept import InterceptedStore
+
+__all__ = ["dying_overwrite"]
+
+
+def dying_overwrite(frame: Any, url: str, nth: int) -> bool:
+    """An overwrite whose driver dies at the nth store call of its commit; whether it got through instead."""
+    table = TableJob.of(parse_write_options({"path": url, "partitionBy": "k"}, overwrite=True), frame.schema)
+    with table.opened() as ctx:
+        table = table.fitted(ctx, read_log(ctx))
+        job = TWO_PHASE.start_job(ctx, SaveMode.OVERWRITE, table.details)
+        assert job is not None
+        with TWO_PHASE.start_task(ctx, job, 0) as attempt:
+            table.write_rows(iter(frame.toArrow().to_batches()), attempt)
+            commit = attempt.commit()
+        dying = replace(ctx, store=InterceptedStore(ctx.store, Faulty(crash_at(nth, after=True))))
+        try:
+            TWO_PHASE.commit_job(dying, job, [commit], 1)
+        except SimulatedCrash:
+            return False
+    return True
