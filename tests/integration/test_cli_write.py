@@ -49,6 +49,24 @@ def test_a_csv_file_becomes_a_table(tmp_path: Path) -> None:
     assert run("verify", str(tmp_path / "out")).exit_code == 0
 
 
+def test_an_input_in_another_dialect_and_without_a_header(tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text('1;"say ""hi"""\n2;b\n', encoding="utf-8")
+    dialect = ["--input-option", "header=false", "--input-option", "delimiter=;", "--input-option", 'escape="']
+    written = write(tmp_path, "in.csv", "out", *dialect, "--input-schema", "id long, name string", "--json")
+    assert (written.returncode, written.stderr) == (0, "")
+    rows = json.loads(run("read", str(tmp_path / "out"), "--json").stdout)["rows"]
+    assert rows == [{"id": 1, "name": 'say "hi"'}, {"id": 2, "name": "b"}]
+
+
+@pytest.mark.slow
+def test_an_input_whose_header_names_other_columns(tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text("name,id\n1,2\n", encoding="utf-8")
+    written = write(tmp_path, "in.csv", "out", "--input-schema", "id string, name string")
+    assert written.returncode == 1
+    assert "CSV header does not conform to the schema" in written.stderr
+    assert run("read", str(tmp_path / "out")).exit_code == 2
+
+
 @pytest.mark.slow
 def test_a_mode_that_refuses(tmp_path: Path) -> None:
     (tmp_path / "in.csv").write_text("id\n1\n", encoding="utf-8")
@@ -63,7 +81,7 @@ def test_a_mode_that_refuses(tmp_path: Path) -> None:
 def test_an_input_that_is_not_there(tmp_path: Path) -> None:
     written = write(tmp_path, "nothing.csv", "out")
     assert (written.returncode, written.stdout) == (2, "")
-    assert written.stderr == "error: there is no such input: check its path\n"
+    assert written.stderr == f"error: there is no such input: check its path input='file:{tmp_path}/nothing.csv'\n"
     assert list(tmp_path.iterdir()) == []
 
 

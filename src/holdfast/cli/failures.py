@@ -63,7 +63,8 @@ def _of_spark(error: Exception) -> HoldfastError:
     if condition in ("JAVA_GATEWAY_EXITED", "JAVA_HOME_NOT_SET"):
         return UnsupportedError("Spark needs Java 17 or newer: install it, or set JAVA_HOME")
     if condition == "PATH_NOT_FOUND":
-        return NotFoundError("there is no such input: check its path")
+        parameters: dict[str, str] = error.getMessageParameters() or {}  # type: ignore[attr-defined]  # has a condition
+        return NotFoundError("there is no such input: check its path", input=parameters.get("path"))
     from holdfast.spark.failures import of_workers
 
     return of_workers(str(error)) or ConflictError(f"Spark could not do it, nothing was written: {_said(error)}")

@@ -7,7 +7,14 @@ from holdfast.commit.layout import iter_visible
 from holdfast.errors import InvalidRequestError, NotFoundError
 from holdfast.stores.base import iter_objects, iter_uploads, multipart
 
-__all__ = ["require_anything", "require_history"]
+__all__ = ["is_empty", "require_anything", "require_history"]
+
+
+def is_empty(ctx: CommitContext) -> bool:
+    """Whether there is neither an object nor a pending upload."""
+    if next(iter_objects(ctx.store, ctx.prefix, page_size=2), None) is not None:
+        return False
+    return ctx.store.capabilities.multipart is None or not any(iter_uploads(multipart(ctx.store), ctx.prefix))
 
 
 def require_anything(ctx: CommitContext) -> None:
@@ -17,9 +24,7 @@ def require_anything(ctx: CommitContext) -> None:
         NotFoundError: check the url.
         InvalidRequestError: the destination is a file.
     """
-    if next(iter_objects(ctx.store, ctx.prefix, page_size=2), None) is not None:
-        return
-    if ctx.store.capabilities.multipart is not None and any(iter_uploads(multipart(ctx.store), ctx.prefix)):
+    if not is_empty(ctx):
         return
     if ctx.prefix:
         try:

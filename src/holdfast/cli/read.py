@@ -26,7 +26,7 @@ value is taken as the column's type."""
 @click.command(epilog=_EPILOG)
 @click.argument("url")
 @click.option("-n", "--limit", type=click.IntRange(min=0), default=20, show_default=True, help="Rows to show.")
-@click.option("--columns", metavar="A,B,…", help="Columns to show, in this order.")
+@click.option("--columns", multiple=True, metavar="A,B,…", help="Columns to show, in this order.")
 @click.option(
     "--where", "conditions", multiple=True, metavar="CONDITION", help="Only rows that meet it; repeat for and."
 )
@@ -38,7 +38,7 @@ value is taken as the column's type."""
 def read(
     url: str,
     limit: int,
-    columns: str | None,
+    columns: tuple[str, ...],
     conditions: tuple[str, ...],
     file_format: str | None,
     options: tuple[str, ...],
@@ -49,7 +49,7 @@ def read(
     """Show rows of the destination at URL."""
     from holdfast.cli.rows import as_text, as_value, cells, first_rows
 
-    names = [name.strip() for name in columns.split(",")] if columns else None
+    names = [name.strip() for text in columns for name in text.split(",")] or None
     given = parse_options(options, reserved=_RESERVED)
     with reach.open(url) as ctx, out.waiting("reading"):
         found = first_rows(

@@ -58,13 +58,18 @@ def uploads() -> None:
 def _list(url: str, older_than: float, reach: Reach, out: Output) -> None:
     """Show the pending uploads below URL."""
     from holdfast.cli.pending import find_pending
+    from holdfast.cli.presence import is_empty
 
     with reach.open(url) as ctx, out.waiting("listing uploads"):
-        found = [one for one in find_pending(ctx) if one.age_s >= older_than]
+        pending = find_pending(ctx)
+        nothing = not pending and is_empty(ctx)
+    found = [one for one in pending if one.age_s >= older_than]
     out.document({"url": ctx.url, "uploads": [_fields(one) for one in found]})
     if found:
         _table(found, out)
     out.say(f"{counted(len(found), 'pending upload')} below {ctx.url}")
+    if nothing:
+        out.note("there is nothing else at this url either: check its spelling")
 
 
 @uploads.command("expect", epilog=_EXPECT_EPILOG)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from holdfast.cli.arguments import Reach, Word, on_store, option_pairs, reports
+from holdfast.cli.arguments import Reach, Word, on_store, option_pairs, parse_options, reports
 from holdfast.cli.output import Output, counted, size
 from holdfast.errors import InvalidRequestError
 
@@ -31,18 +32,26 @@ Examples:
   holdfast write flights.csv s3://bucket/flights --partition-by month
   holdfast write events/ ./table --input-format json --mode overwrite
   holdfast write a.parquet ./out --format csv --option header=true
+  holdfast write x.csv ./out --input-option "sep=;" --input-option header=false
 
-INPUT is anything that Spark reads: a file, a directory, a glob, a url that this Spark knows. CSV files need a header;
-their types are inferred. All rows become visible at once, or none: also if you press Ctrl-C. Options are those of
-docs/spark.md, e.g. maxRecordsPerFile=100000 or targetFileSize=256m."""
+INPUT is anything that Spark reads: a file, a directory, a glob, a url that this Spark knows. CSV files have a header,
+and their types are inferred, unless --input-option or --input-schema says otherwise. All rows become visible at once,
+or none: also if you press Ctrl-C. Options of the write are those of docs/spark.md, e.g. maxRecordsPerFile=100000 or
+targetFileSize=256m."""
 
 
 @click.command(epilog=_EPILOG)
 @click.argument("input_path", metavar="INPUT")
 @click.argument("url")
 @click.option("--input-format", type=Word(_INPUT_FORMATS), help="Format of INPUT, if its name does not tell.")
+@click.option(
+    "--input-option", "input_options", multiple=True, metavar="KEY=VALUE", help="Option of Spark's reader; repeatable."
+)
+@click.option("--input-schema", metavar="DDL", help="Columns and types of INPUT, e.g. 'id long, name string'.")
 @click.option("--format", "file_format", show_default="parquet", help="Format of the files to write.")
-@click.option("--partition-by", metavar="A,B,…", help="Columns that become directories, outermost first.")
+@click.option(
+    "--partition-by", multiple=True, metavar="A,B,…", help="Columns that become directories, outermost first."
+)
 @click.option(
     "--mode",
     type=Word(_MODES),
@@ -58,8 +67,10 @@ def write(
     input_path: str,
     url: str,
     input_format: str | None,
+    input_options: tuple[str, ...],
+    input_schema: str | None,
     file_format: str | None,
-    partition_by: str | None,
+    partition_by: tuple[str, ...],
     mode: str | None,
     options: tuple[str, ...],
     committer: str | None,
@@ -68,11 +79,12 @@ def write(
     out: Output,
 ) -> None:
     """Write INPUT to URL with Spark, all of it or nothing."""
-    known_format = input_format or _format_of(input_path)
+    given = parse_options(input_options, reserved={"path": "INPUT"})
+    source = _Input(input_path, input_format or _format_of(input_path), given, input_schema)
     said: list[tuple[str, str, str | None]] = [  # option, its value, and how the user named it
         ("path", "URL", url),
         ("fileFormat", "--format", file_format),
-        ("partitionBy", "--partition-by", partition_by),
+        ("partitionBy", "--partition-by", ",".join(partition_by) or None),
         ("committer", "--committer", committer),
         ("endpoint", "--endpoint-url", reach.endpoint_url),
         ("region", "--region", reach.region),
@@ -81,7 +93,7 @@ def write(
     parsed, strings = _check(said, mode)
     request = {"mode": mode, **strings}
     try:
-        result = _write_with_spark(input_path, known_format, request, master, out)
+        result = _write_with_spark(source, request, master, out)
     except (KeyboardInterrupt, SystemExit):
         from holdfast.cli.interrupted import end_write
 
@@ -131,15 +143,36 @@ def _check(said: Sequence[tuple[str, str, str | None]], mode: str | None) -> tup
     return parsed, settled(sayings)
 
 
-def _write_with_spark(
-    input_path: str, input_format: str, request: dict[str, Any], master: str | None, out: Output
-) -> WriteResult:
+@dataclass(frozen=True)
+class _Input:
+    path: str
+    format: str
+    options: Mapping[str, str]
+    schema: str | None
+
+    def load(self, spark: SparkSession) -> DataFrame:
+        reader = spark.read.format(self.format).options(**self._defaults()).options(**self.options)
+        if self.schema:
+            reader = reader.schema(self.schema)
+        return reader.load(self.path)
+
+    def _defaults(self) -> dict[str, str]:
+        if self.format != "csv":
+            return {}
+        # With a schema, Spark would by default not look at the header: columns in another order would be exchanged.
+        found = {"header": "true", "inferSchema": "true", "enforceSchema": "false"}
+        if "delimiter" not in map(str.lower, self.options):  # of the two names Spark takes sep
+            found["sep"] = "\t" if ".tsv" in PurePosixPath(self.path).name.lower() else ","
+        return found
+
+
+def _write_with_spark(source: _Input, request: dict[str, Any], master: str | None, out: Output) -> WriteResult:
     from holdfast.cli.session import spark_session
     from holdfast.spark.write import write as write_rows
 
     with out.waiting("starting Spark") as stage, spark_session("holdfast write", master, debug=out.debug) as spark:
-        stage(f"reading {input_path}")
-        rows = _load(spark, input_path, input_format)
+        stage(f"reading {source.path}")
+        rows = source.load(spark)
         stage(f"writing {request['path']}")
         return write_rows(rows, request["path"], **request)
 
@@ -159,11 +192,3 @@ def _format_of(path: str) -> str:
             input=path,
         )
     return _EXTENSIONS[words[-1]]
-
-
-def _load(spark: SparkSession, path: str, input_format: str) -> DataFrame:
-    reader = spark.read.format(input_format)
-    if input_format == "csv":
-        separator = "\t" if ".tsv" in PurePosixPath(path).name.lower() else ","
-        reader = reader.option("header", True).option("inferSchema", True).option("sep", separator)
-    return reader.load(path)

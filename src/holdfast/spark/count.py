@@ -14,6 +14,7 @@ from holdfast.spark.native import native_frame
 from holdfast.spark.options import ReadOptions, parse_read_options
 from holdfast.spark.reader import HoldfastReader, infer_schema
 from holdfast.spark.said import say, say_conditions, say_options, say_url
+from holdfast.spark.session import require_reachable, require_session
 
 __all__ = ["count"]
 
@@ -41,10 +42,12 @@ def count(
         NotFoundError: nothing is there.
         InvalidRequestError: fix the call.
     """
+    require_session(spark)
     said = [*say_url(url), *say_conditions("filters", filters, "filters"), *say_options(options)]
     if not any(one.name == "timezone" for one in said):
         said += say("timeZone", spark.conf.get("spark.sql.session.timeZone"), "timeZone")
     parsed = parse_read_options(said)
+    require_reachable(spark, parsed.store.url)
     if parsed.reader != "python":
         frame = native_frame(spark, parsed)
         if frame is not None:

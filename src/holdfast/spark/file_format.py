@@ -109,4 +109,7 @@ def _format_of(snapshot: Snapshot) -> str:
                     other=file.path,
                 )
         return known.name
-    raise InvalidRequestError("the files' names do not tell their format: give the option fileFormat", file=first.path)
+    raise InvalidRequestError(
+        "the files' names do not tell their format: give it (the option fileFormat, --format on a command line)",
+        file=first.path,
+    )

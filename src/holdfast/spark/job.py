@@ -18,7 +18,7 @@ from holdfast.errors import HoldfastError, InvalidRequestError, UnsupportedError
 from holdfast.formats import nearest
 from holdfast.spark.options import JobOptions, parse_job_options
 from holdfast.spark.said import flag, say, say_options, say_url
-from holdfast.spark.session import is_classic
+from holdfast.spark.session import is_classic, require_session
 from holdfast.spark.stages import stage_tasks
 from holdfast.spark.task_function import Reports, TaskFunction
 from holdfast.spark.task_reports import accepted_commits, forget_runs, marked_runs
@@ -90,6 +90,7 @@ def job(
     word = str(mode).strip().lower().replace("_", "-")
     if word not in _MODES:
         raise InvalidRequestError(f"no such mode for a job: {nearest(str(mode), _MODES)}", mode=mode)
+    require_session(spark)
     if not is_classic(spark):
         raise UnsupportedError("a job needs classic Spark, Spark Connect has no accumulators: use holdfast.write there")
     said = [*say_url(url), *say("committer", committer, "committer"), *say_options(options)]

@@ -11,7 +11,7 @@ from holdfast.spark.failures import typed_again
 from holdfast.spark.native import native_frame
 from holdfast.spark.options import parse_read_options
 from holdfast.spark.said import say, say_columns, say_conditions, say_options, say_url, settled
-from holdfast.spark.session import registered, require_reachable
+from holdfast.spark.session import registered, require_reachable, require_session
 
 __all__ = ["read"]
 
@@ -41,6 +41,7 @@ def read(
         NotFoundError: nothing is there.
         InvalidRequestError: fix the call.
     """
+    require_session(spark)
     said = [
         *say_url(url),
         *say_columns("columns", columns, "columns"),

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from holdfast.errors import InvalidRequestError
 from holdfast.spark.source import HoldfastDataSource
 
-__all__ = ["is_classic", "register", "registered", "require_reachable"]
+__all__ = ["is_classic", "register", "registered", "require_reachable", "require_rows", "require_session"]
 
 _log = logging.getLogger(__name__)
 
@@ -26,6 +26,30 @@ _UNCHECKED = "2147483647"
 def is_classic(spark: object) -> bool:
     """Whether the session's JVM is a child of this process, rather than behind a Spark Connect server."""
     return hasattr(spark, "_jsparkSession")
+
+
+def require_session(spark: object) -> None:
+    """Classic Spark's session, or that of Spark Connect.
+
+    Raises:
+        InvalidRequestError: it is something else.
+    """
+    if not hasattr(spark, "conf"):  # the two classes have no parent in common
+        raise InvalidRequestError(
+            "this is no Spark session: give the session first, then the url", type=type(spark).__name__
+        )
+
+
+def require_rows(df: object) -> None:
+    """Classic Spark's DataFrame, or that of Spark Connect.
+
+    Raises:
+        InvalidRequestError: it is something else.
+    """
+    if not hasattr(df, "sparkSession"):
+        raise InvalidRequestError(
+            "this is no Spark DataFrame: make one of it with spark.createDataFrame", type=type(df).__name__
+        )
 
 
 def require_reachable(spark: object, url: str) -> None:

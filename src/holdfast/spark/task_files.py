@@ -34,6 +34,8 @@ class TaskFile(io.BufferedIOBase):
         """Append bytes, all of them."""
         if self.closed:
             raise ValueError("write to a closed file")
+        if isinstance(data, str):
+            raise TypeError("a job's files take bytes: encode the text, or wrap the file in io.TextIOWrapper")
         written = self._sink.write(data)
         self._size_bytes += written
         return written

@@ -21,7 +21,7 @@ from holdfast.spark.failures import typed_again
 from holdfast.spark.option_values import Saying
 from holdfast.spark.options import WriteOptions, parse_write_options
 from holdfast.spark.said import flag, say, say_columns, say_mode, say_options, say_url, settled
-from holdfast.spark.session import registered, require_reachable
+from holdfast.spark.session import registered, require_reachable, require_rows
 
 __all__ = ["WriteResult", "write"]
 
@@ -88,6 +88,7 @@ def write(
 
     Crash: undecided jobs are ended by ``holdfast recover``, decided ones also by the next job on the destination.
     """
+    require_rows(df)
     overwrite, said = say_mode(mode)
     said += [
         *say_url(url),

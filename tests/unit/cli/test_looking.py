@@ -101,12 +101,26 @@ def test_read_shows_wide_rows_line_by_line(tmp_path: Path) -> None:
     assert (names.split()[-1], values.split()[-1]) == ("c11", "11")
 
 
+def test_columns_may_be_given_one_by_one(url: str) -> None:
+    commit_table(url)
+    table = json.loads(run("read", url, "--columns", "month, delay", "--columns", "carrier", "--json").stdout)
+    assert [one["name"] for one in table["columns"]] == ["month", "delay", "carrier"]
+
+
 # --- wrong urls -------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("command", ["read", "verify", "history", "recover", "show"])
 def test_a_mistyped_url_is_not_found_in_order(command: str, tmp_path: Path) -> None:
     result = run(command, str(tmp_path / "flihgts"))
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.startswith("error: there is no")
+
+
+def test_uploads_of_nothing_hint_at_the_spelling(url: str) -> None:
+    missing = run("uploads", "list", f"{url}-mistyped")
+    assert missing.stdout.startswith("0 pending uploads below ")
+    assert (missing.exit_code, missing.stderr) == (0, "there is nothing else at this url either: check its spelling\n")
+    commit_table(url)
+    assert run("uploads", "list", url).stderr == ""
 
 
 @pytest.mark.parametrize("command", ["verify", "history", "recover"])

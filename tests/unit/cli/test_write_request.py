@@ -31,6 +31,9 @@ from tests.unit.cli.destinations import run
         ),
         (["flights.csv", "out", "--option", "manifestSaveAttempts=0"], "not a whole number from 1"),
         (["flights.csv", "out", "--option", "writeId=a", "--committer", "magic"], "only two_phase remembers"),
+        (["flights.csv", "out", "--input-option", "sep"], "an option is written as key=value"),
+        (["flights.csv", "out", "--input-option", "sep=;", "--input-option", "SEP=,"], "twice with different values"),
+        (["flights.csv", "out", "--input-option", "path=b.csv"], "the command says this in another way: give INPUT"),
         (["flights.csv", "memory://x/y"], "memory:// lives in one process"),
     ],
 )

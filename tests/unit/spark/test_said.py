@@ -396,3 +396,15 @@ def test_what_says_nothing() -> None:
     assert say_columns("partitionBy", [], "x") == [] and say_mode(None) == (False, [])
     assert flag(True, "x") and not flag(False, "x")
     assert joined_columns(["a`", "b"]) == "`a```,`b`"
+
+
+# --- what is handed in ------------------------------------------------------------------------------------------------
+def test_what_is_no_dataframe_is_refused() -> None:
+    with pytest.raises(InvalidRequestError, match=r"make one of it with spark.createDataFrame type='dict'"):
+        holdfast.write({"a": [1]}, "/data/t")  # type: ignore[arg-type]  # what a user hands in who thinks of pandas
+
+
+@pytest.mark.parametrize("call", [holdfast.read, holdfast.count, holdfast.job])
+def test_what_is_no_session_is_refused(call: Any) -> None:
+    with pytest.raises(InvalidRequestError, match="give the session first, then the url type='str'"):
+        call("/data/t", Session())
