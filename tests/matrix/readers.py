@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -211,21 +212,38 @@ def _pyarrow_json(files: Files, names: Sequence[str]) -> Any:
     return pa.concat_tables([pa.json.read_json(path, parse_options=options) for path in files.paths])
 
 
-def _maps_to_null(chunk: Any) -> Iterator[list[tuple[Any, None]] | None]:
-    keys, ends, there = chunk.keys.to_pylist(), chunk.offsets.to_pylist(), chunk.is_valid().to_pylist()
-    for index, is_there in enumerate(there):
-        yield [(key, None) for key in keys[ends[index] : ends[index + 1]]] if is_there else None
+def _holds_null(kind: Any) -> bool:
+    below = (kind.field(index).type for index in range(kind.num_fields)) if pa.types.is_nested(kind) else ()
+    return pa.types.is_null(kind) or any(map(_holds_null, below))
 
 
 def _sound(column: Any) -> Any:
-    """The column; lists and maps of nothing but nulls anew, for pandas cuts them wrongly where files are small."""
+    """The column; nulls of no type below others anew, for pandas cuts them wrongly where files are small."""
     kind = column.type
-    if pa.types.is_map(kind) and pa.types.is_null(kind.item_type):
-        return pa.array([row for chunk in column.chunks for row in _maps_to_null(chunk)], kind)
-    if not (pa.types.is_list(kind) and pa.types.is_null(kind.value_type)):
+    if not pa.types.is_nested(kind) or not _holds_null(kind):
         return column
-    lengths = pa.compute.list_value_length(column).to_pylist()
-    return pa.array([None if length is None else [None] * length for length in lengths], kind)
+    return pa.array([row for chunk in column.chunks for row in _rows(chunk)], kind)
+
+
+def _rows(array: Any, count: int = 0) -> list[Any]:
+    """The values; an array of nulls may have a wrong length, and has `count`."""
+    kind = array.type
+    if pa.types.is_null(kind):
+        return [None] * count
+    if not _holds_null(kind):
+        return list(array.to_pylist())
+    if pa.types.is_struct(kind):
+        nulls = [None] * len(array)
+        parts = [nulls if pa.types.is_null(one.type) else _rows(array.field(one.name)) for one in kind]
+        found: list[Any] = [dict(zip(kind.names, row, strict=True)) for row in zip(*parts, strict=True)]
+    else:
+        ends = array.offsets.to_pylist()
+        if pa.types.is_map(kind):
+            below = list(zip(_rows(array.keys), _rows(array.items, len(array.keys)), strict=True))
+        else:
+            below = _rows(array.values, ends[-1])
+        found = [below[start:end] for start, end in itertools.pairwise(ends)]
+    return [row if there else None for row, there in zip(found, array.is_valid().to_pylist(), strict=True)]
 
 
 def _pandas(read: Callable[[Any, str, Sequence[str]], Any]) -> Read:
