@@ -52,6 +52,9 @@ def test_columns_of_csv_are_told_by_their_places_in_the_table(tmp_path: Path) ->
         whole(tmp_path, StructField("c", LongType()))
 
 
-def test_columns_of_json_are_told_by_their_names(tmp_path: Path) -> None:
-    commit_table(tmp_path, "json", b'{"a":1}\n')
-    assert whole(tmp_path, B_STRING) is None
+@pytest.mark.parametrize(("file_format", "by_name"), [("json", True), ("avro", True), ("orc", False)])
+def test_only_files_that_always_tell_names_are_read_without_all_columns(
+    tmp_path: Path, file_format: str, by_name: bool
+) -> None:
+    commit_table(tmp_path, file_format, b"not opened here")
+    assert (whole(tmp_path, B_STRING) is None) is by_name
