@@ -319,6 +319,7 @@ def test_a_folder_of_a_destination_is_not_read_by_itself(tmp_path: Path) -> None
     folder = next((tmp_path / "t").glob("*=*"))
     said = refusal(str(folder))
     assert "this is a folder of a destination" in said and f"destination='{(tmp_path / 't').as_uri()}'" in said
+    assert "this is a folder of a destination" in refusal(f"{folder}/*.parquet")
     assert len(read(url)) == 3
 
 

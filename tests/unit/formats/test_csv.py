@@ -250,6 +250,15 @@ def test_values_that_are_missing_further_on_change_no_type(monkeypatch: pytest.M
     assert schema.types == [pa.int32(), pa.float64(), pa.string()]
 
 
+@pytest.mark.parametrize("block_bytes", [8, 4096])
+def test_whole_numbers_behind_a_decimal_are_decimals_wherever_a_block_ends(
+    monkeypatch: pytest.MonkeyPatch, block_bytes: int
+) -> None:
+    monkeypatch.setattr("holdfast.formats.lines.BLOCK_BYTES", block_bytes)
+    assert inferred("9999999999999999999\n" + "3000000000\n7\n0\n" * 3).types == [pa.decimal128(19, 0)]
+    assert inferred("5.\n" + "3000000000\n0\n" * 3).types == [pa.decimal128(10, 0)]
+
+
 def test_only_the_file_s_own_byte_order_mark_is_dropped() -> None:
     assert read("\ufeffa,b\n\ufeffx,y\n", strings("a", "b"), header="true") == [{"a": "\ufeffx", "b": "y"}]
     assert read("\ufeff\ufeffx,y\n", strings("a", "b")) == [{"a": "\ufeffx", "b": "y"}]
