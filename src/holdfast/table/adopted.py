@@ -71,7 +71,19 @@ def adopted_fields(
 
 
 def _fields_of(schema: pa.Schema) -> _Fields:
-    return list(nullable_fields(json.loads(spark_schema_json(schema))["fields"]))
+    return list(nullable_fields([_field_of(field) for field in schema]))
+
+
+def _field_of(field: pa.Field) -> Mapping[str, Any]:
+    try:
+        found: Mapping[str, Any] = json.loads(spark_schema_json(pa.schema([field])))["fields"][0]
+    except InvalidRequestError as error:
+        raise InvalidRequestError(
+            "Spark has no type for a column of the files that are there: use another destination, or mode overwrite",
+            column=field.name,
+            type=str(field.type),
+        ) from error
+    return found
 
 
 def _require_folded(fields: Sequence[Mapping[str, Any]]) -> None:

@@ -181,6 +181,41 @@ def test_names_that_differ_in_case_only_are_refused(directory: tuple[Path, Commi
         found(ctx)
 
 
+@pytest.mark.parametrize(
+    ("file_format", "kind"),
+    [
+        ("parquet", pa.float16()),
+        ("arrow", pa.uint8()),
+        ("arrow", pa.uint64()),
+        ("arrow", pa.date64()),
+        ("arrow", pa.list_view(pa.int32())),
+        ("arrow", pa.decimal256(50, 2)),
+        ("arrow", pa.decimal128(5, -2)),
+        ("arrow", pa.month_day_nano_interval()),
+        ("arrow", pa.run_end_encoded(pa.int32(), pa.int64())),
+        ("arrow", pa.struct([("u", pa.uint32())])),
+        ("arrow", pa.map_(pa.string(), pa.uint32())),
+    ],
+)
+def test_types_that_spark_does_not_have_are_refused(
+    directory: tuple[Path, CommitContext], file_format: str, kind: pa.DataType
+) -> None:
+    """Recorded as anything else, the column could be read no more."""
+    path, ctx = directory
+    sink = io.BytesIO()
+    table = pa.table({"id": pa.array([1]), "a": pa.array([None], kind)})
+    if file_format == "parquet":
+        pq.write_table(table, sink)
+    else:
+        with pa.ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table)
+    put(path, f"x.{file_format}", sink.getvalue())
+    with pytest.raises(
+        InvalidRequestError, match=rf"Spark has no type for a column.*column='a'.*file='x\.{file_format}'"
+    ):
+        found(ctx, file_format)
+
+
 def test_keys_of_all_json_files_are_columns(directory: tuple[Path, CommitContext]) -> None:
     path, ctx = directory
     put(path, "x.json", b'{"ID": 1}\n' * 3)
