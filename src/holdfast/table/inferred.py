@@ -5,14 +5,16 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, BinaryIO, Protocol, TypeVar
+from typing import Any, BinaryIO, Protocol, TypeVar, cast
 
 import pyarrow as pa
 
+from holdfast.commit import CommitContext
 from holdfast.errors import CorruptDataError, InvalidRequestError, UnsupportedError
 from holdfast.formats import FileFormat, FormatOptions
+from holdfast.table.store_file import StoreFile
 
-__all__ = ["File", "ForEach", "infer_files", "look_at_files", "naming"]
+__all__ = ["File", "ForEach", "infer_files", "look_at_files", "naming", "opener"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -34,6 +36,15 @@ class File(Protocol):
     def path(self) -> str: ...
     @property
     def size_bytes(self) -> int: ...
+
+
+def opener(ctx: CommitContext) -> Callable[[str, int], BinaryIO]:
+    """A function that opens a file of the destination, from its path and its size."""
+
+    def open_file(path: str, size_bytes: int) -> BinaryIO:
+        return cast(BinaryIO, StoreFile(ctx.store, ctx.key(path), size_bytes))
+
+    return open_file
 
 
 def infer_files(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import io
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,8 @@ from holdfast.commit import CommitContext, open_context
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import get_format
 from holdfast.formats.csv import CsvOptions
+from holdfast.formats.spark_schema import spark_schema_json
+from holdfast.table import typed_files
 from holdfast.table.contract import TableRecord
 from holdfast.table.existing import find_existing
 
@@ -134,6 +137,10 @@ def types(table: TableRecord | None) -> list[tuple[str, Any]]:
     return [(str(one["name"]), one["type"]) for one in table.fields]
 
 
+def spark_word(kind: pa.DataType) -> Any:
+    return json.loads(spark_schema_json(pa.schema([("c", kind)])))["fields"][0]["type"]
+
+
 SELF_DESCRIBING = ["parquet", "orc", "avro", "arrow"]
 
 
@@ -172,6 +179,35 @@ def test_types_of_a_file_without_rows_bind_nobody(directory: tuple[Path, CommitC
     put(path, "c", a_file("parquet", id=pa.array([0.5])))
     with pytest.raises(InvalidRequestError, match=r"column='id' first='[ab]' .* other='c'"):
         found(ctx)
+
+
+@pytest.mark.parametrize("first", [pa.int64(), pa.int32(), pa.float64()])
+def test_a_type_of_a_file_without_rows_does_not_hide_that_of_one_with_rows(
+    directory: tuple[Path, CommitContext], first: pa.DataType
+) -> None:
+    """The type that holds all values may be one that no row has."""
+    path, ctx = directory
+    put(path, "a", a_file("parquet", id=pa.array([], first)))
+    put(path, "b", a_file("parquet", id=pa.array([1], pa.int32())))
+    put(path, "c", a_file("parquet", id=pa.array([], pa.int32())))
+    put(path, "d", a_file("parquet", id=pa.array([], pa.string())))
+    assert types(found(ctx)) == [("id", spark_word(first))]
+    put(path, "e", a_file("parquet", id=pa.array(["x"])))
+    with pytest.raises(InvalidRequestError, match=r"column='id'.*other='e'"):
+        found(ctx)
+
+
+def test_one_file_only_is_opened_twice(directory: tuple[Path, CommitContext], monkeypatch: pytest.MonkeyPatch) -> None:
+    path, ctx = directory
+    for name in "abcd":
+        put(path, name, a_file("parquet", id=pa.array([1]), k=pa.array([1]), **{name * 2: pa.array([1])}))
+    asked = []
+    look = typed_files.TypedFiles._any_rows
+    monkeypatch.setattr(
+        typed_files.TypedFiles, "_any_rows", lambda self, file: asked.append(file.path) or look(self, file)
+    )
+    found(ctx)
+    assert asked == ["a"]
 
 
 def test_names_that_differ_in_case_only_are_refused(directory: tuple[Path, CommitContext]) -> None:

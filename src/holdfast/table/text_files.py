@@ -1,0 +1,110 @@
+"""Files of CSV or JSON, which do not tell their types: seen to be readable with those of the rows to add."""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, BinaryIO
+
+from holdfast.commit import CommitContext
+from holdfast.errors import CorruptDataError, InvalidRequestError
+from holdfast.formats import FileFormat, FormatOptions
+from holdfast.formats.arrow_schema import arrow_schema_of
+from holdfast.formats.csv import header_names
+from holdfast.formats.lines import codec_of_name
+from holdfast.table.contract import TableRecord
+from holdfast.table.file_fields import Fields, fields_of
+from holdfast.table.inferred import File, infer_files, look_at_files, opener
+
+__all__ = ["TextFiles"]
+
+
+@dataclass(frozen=True, slots=True)
+class TextFiles:
+    """Files of CSV or JSON.
+
+    Attributes:
+        options: with which the rows are written.
+        whole: whether to read the files to their end, or their first rows only.
+    """
+
+    ctx: CommitContext
+    file_format: FileFormat[Any]
+    options: FormatOptions
+    files: Sequence[File]
+    whole: bool
+
+    def _options_of(self, path: str) -> Any:
+        """The options with what the file's name tells; instants without a zone are a matter of each read."""
+        texts: Any = self.options
+        return replace(texts, codec=codec_of_name(path), time_zone=texts.time_zone or "UTC")
+
+    def inferred(self) -> Fields:
+        """The columns that all values tell."""
+        return fields_of(
+            infer_files(self.files, opener(self.ctx), self.file_format, self._options_of, self.ctx.runner.map)
+        )
+
+    def require_values(self, table: TableRecord) -> None:
+        """The files have to be readable with the table's types."""
+        schema = arrow_schema_of(table.schema_json)
+
+        def look(file: File, source: BinaryIO) -> None:
+            options = self._options_of(file.path)
+            try:
+                batches = self.file_format.read_batches(source, schema, schema.names, None, options, None)
+                deque(batches if self.whole else itertools.islice(batches, 1), maxlen=0)
+            except (CorruptDataError, InvalidRequestError) as error:
+                raise InvalidRequestError(
+                    "the files that are there hold values that are not of the rows' types: cast the rows, use another "
+                    "destination, or mode overwrite",
+                    file=file.path,
+                    reason=str(error),
+                ) from error
+
+        deque(look_at_files(self.files, opener(self.ctx), look, self.ctx.runner.map), maxlen=0)
+
+    def require_columns(self, names: Sequence[str]) -> None:
+        """CSV's columns are told by position, and nothing but the first line tells whether there is a header.
+
+        Files behind the first one may lack columns: these are null there.
+        """
+        with_header = self.file_format.reader_options(self.options).get("header") == "true"
+        folded = [name.lower() for name in names]
+
+        def look(file: File, source: BinaryIO) -> None:
+            try:
+                found = header_names(source, replace(self._options_of(file.path), header=True))
+            except CorruptDataError as error:
+                raise InvalidRequestError(
+                    "the CSV files that are there do not parse with the options of this write: write with theirs, or "
+                    "use mode overwrite",
+                    file=file.path,
+                ) from error
+            here = [name.lower() for name in found]
+            is_first = file is self.files[0]
+            if with_header:
+                fits = here == folded if is_first else len(set(here)) == len(here) and set(here) <= set(folded)
+            else:
+                fits = len(here) == len(folded) if is_first else len(here) <= len(folded)
+                fits = fits and (not here or here != folded[: len(here)])
+            if is_first and not with_header and here == folded:
+                raise InvalidRequestError(
+                    "the first line of the CSV files that are there holds the columns' names: write with header=true, "
+                    "or use mode overwrite",
+                    file=file.path,
+                    there=found[:20],
+                )
+            if not fits:
+                raise InvalidRequestError(
+                    "the CSV files that are there have other columns, or were written with another header or "
+                    "separator: write the same, or use mode overwrite",
+                    file=file.path,
+                    there=found[:20],
+                    given=list(names[:20]),
+                    header=with_header,
+                )
+
+        deque(look_at_files(self.files, opener(self.ctx), look, self.ctx.runner.map), maxlen=0)

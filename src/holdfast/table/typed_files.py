@@ -1,0 +1,98 @@
+"""The columns of files that tell theirs: those of all of them, each of the type that holds all values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, BinaryIO
+
+from holdfast.commit import CommitContext
+from holdfast.errors import InvalidRequestError
+from holdfast.formats import FileFormat, FormatOptions
+from holdfast.table.file_fields import Fields, fields_of, require_folded
+from holdfast.table.inferred import File, look_at_files, naming, opener
+from holdfast.table.widening import MismatchError, Rules, merge_fields
+
+__all__ = ["TypedFiles"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """A column of the files so far.
+
+    Attributes:
+        file: the one that the type is from.
+        last: a file with the column, of which nobody asked yet whether it has rows; none before it has any.
+        has_rows: whether one of them is known to have rows; then `last` does not matter any more.
+    """
+
+    field: Mapping[str, Any]
+    file: File
+    last: File
+    has_rows: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TypedFiles:
+    ctx: CommitContext
+    file_format: FileFormat[Any]
+    options: FormatOptions
+    known_rows: dict[str, bool] = field(default_factory=dict)
+
+    def columns(self, files: Iterable[File], partition_by: set[str]) -> Fields:
+        """Those of the first file, then further ones as they come; each of the type that holds all values."""
+
+        def look(file: File, source: BinaryIO) -> tuple[File, Fields]:
+            fields = fields_of(self.file_format.read_schema(source, self.options))
+            require_folded(fields)
+            return file, fields
+
+        columns: dict[str, _Column] = {}
+        for file, fields in look_at_files(files, opener(self.ctx), look, self.ctx.runner.map, footers=True):
+            for one in fields:
+                name = str(one["name"]).lower()
+                if name not in partition_by:
+                    new = _Column(one, file, file)
+                    columns[name] = self._merged(columns[name], new) if name in columns else new
+        return [column.field for column in columns.values()]
+
+    def _merged(self, known: _Column, new: _Column) -> _Column:
+        known = replace(known, has_rows=known.has_rows or self._has_rows(known.last))
+        if not known.has_rows:
+            known = replace(known, last=new.last)
+        if {**new.field, "name": known.field["name"]} == known.field:
+            return known
+        rules = Rules(file_format=self.file_format.name, merge=True, written=True)
+        try:
+            merged = merge_fields([known.field], [new.field], rules)[0]
+        except MismatchError as error:
+            if not known.has_rows:
+                return replace(new, field={**new.field, "name": known.field["name"]})
+            if not self._has_rows(new.file):
+                return known
+            raise InvalidRequestError(
+                "two of the files that are there have different types of a column: use another destination, or mode "
+                "overwrite",
+                column=error.path,
+                first=known.file.path,
+                first_type=error.known,
+                other=new.file.path,
+                other_type=error.given,
+            ) from error
+        return known if merged == known.field else replace(known, field=merged, file=new.file)
+
+    def _has_rows(self, file: File) -> bool:
+        """Whether there are values of the types that a file tells: a data frame without rows, say, has guessed ones.
+
+        It is asked of the first file with rows, which tells it for all of its columns, and where types differ.
+        """
+        if file.path not in self.known_rows:
+            self.known_rows[file.path] = self._any_rows(file)
+        return self.known_rows[file.path]
+
+    def _any_rows(self, file: File) -> bool:
+        with naming(file.path), opener(self.ctx)(file.path, file.size_bytes) as source:
+            schema = self.file_format.read_schema(source, self.options)
+        with naming(file.path), opener(self.ctx)(file.path, file.size_bytes) as source:
+            batches = self.file_format.read_batches(source, schema, schema.names[:1], None, self.options, None)
+            return any(batch.num_rows for batch in batches)
