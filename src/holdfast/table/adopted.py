@@ -13,6 +13,7 @@ from typing import Any
 
 from holdfast.commit import CommitContext
 from holdfast.formats import FileFormat, FormatOptions
+from holdfast.formats.types import children
 from holdfast.table.contract import TableRecord
 from holdfast.table.file_fields import Fields, with_theirs
 from holdfast.table.inferred import File
@@ -57,6 +58,8 @@ def adopted_fields(
         if file_format.name == "csv":
             texts.require_columns([str(one["name"]) for one in mine])
         else:
-            mine = with_theirs(mine, [one for one in texts.inferred() if one["name"].lower() not in partition_by])
+            mine = with_theirs(
+                mine, [one for one in children(texts.rows_type()) if one.name.lower() not in partition_by]
+            )
         texts.require_values(replace(given, fields=mine))
     return [*mine, *directories]

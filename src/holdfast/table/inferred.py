@@ -14,7 +14,7 @@ from holdfast.errors import CorruptDataError, InvalidRequestError, UnsupportedEr
 from holdfast.formats import FileFormat, FormatOptions
 from holdfast.table.store_file import StoreFile
 
-__all__ = ["File", "ForEach", "infer_files", "look_at_files", "naming", "opener"]
+__all__ = ["File", "ForEach", "infer_files", "look_at_files", "naming", "opener", "what_files_tell"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -64,13 +64,25 @@ def infer_files(
     Raises:
         CorruptDataError: a file is not of the format.
     """
+    assert file_format.inference is not None, "the caller asks formats without types only"
+    return file_format.inference.schema(what_files_tell(files, open_file, file_format, options_of, each))
+
+
+def what_files_tell(
+    files: Iterable[File],
+    open_file: Callable[[str, int], BinaryIO],
+    file_format: FileFormat[Any],
+    options_of: Callable[[str], FormatOptions],
+    each: ForEach,
+) -> Any:
+    """Likewise, before the format's inference makes a schema of it: nulls have no type yet."""
     inference = file_format.inference
     assert inference is not None, "the caller asks formats without types only"
     found: Any = None
     looked = look_at_files(files, open_file, lambda file, source: inference.look(source, options_of(file.path)), each)
     for number, seen in enumerate(looked):
         found = inference.merge(found, seen) if number else seen
-    return inference.schema(found)
+    return found
 
 
 def look_at_files(

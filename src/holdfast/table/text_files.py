@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, BinaryIO
 
+import pyarrow as pa
+
 from holdfast.commit import CommitContext
 from holdfast.errors import CorruptDataError, InvalidRequestError
 from holdfast.formats import FileFormat, FormatOptions
@@ -15,8 +17,7 @@ from holdfast.formats.arrow_schema import arrow_schema_of
 from holdfast.formats.csv import header_names
 from holdfast.formats.lines import codec_of_name
 from holdfast.table.contract import TableRecord
-from holdfast.table.file_fields import Fields, fields_of
-from holdfast.table.inferred import File, infer_files, look_at_files, opener
+from holdfast.table.inferred import File, look_at_files, opener, what_files_tell
 
 __all__ = ["TextFiles"]
 
@@ -41,11 +42,12 @@ class TextFiles:
         texts: Any = self.options
         return replace(texts, codec=codec_of_name(path), time_zone=texts.time_zone or "UTC")
 
-    def inferred(self) -> Fields:
-        """The columns that all values tell."""
-        return fields_of(
-            infer_files(self.files, opener(self.ctx), self.file_format, self._options_of, self.ctx.runner.map)
+    def rows_type(self) -> pa.DataType:
+        """The struct that all objects of JSON are of, with nulls where nothing else was seen."""
+        found: pa.DataType = what_files_tell(
+            self.files, opener(self.ctx), self.file_format, self._options_of, self.ctx.runner.map
         )
+        return found
 
     def require_values(self, table: TableRecord) -> None:
         """The files have to be readable with the table's types."""

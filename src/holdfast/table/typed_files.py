@@ -43,9 +43,9 @@ class TypedFiles:
         """Those of the first file, then further ones as they come; each of the type that holds all values."""
 
         def look(file: File, source: BinaryIO) -> tuple[File, Fields]:
-            fields = fields_of(self.file_format.read_schema(source, self.options))
-            require_folded(fields)
-            return file, fields
+            schema = self.file_format.read_schema(source, self.options)
+            require_folded(schema)
+            return file, fields_of(schema)
 
         columns: dict[str, _Column] = {}
         for file, fields in look_at_files(files, opener(self.ctx), look, self.ctx.runner.map, footers=True):

@@ -20,10 +20,12 @@ from holdfast.commit import CommitContext, open_context
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import get_format
 from holdfast.formats.csv import CsvOptions
+from holdfast.formats.spark_ddl import parse_type
 from holdfast.formats.spark_schema import spark_schema_json
 from holdfast.table import typed_files
 from holdfast.table.contract import TableRecord
 from holdfast.table.existing import find_existing
+from holdfast.table.widening import type_text
 
 SCHEMA = pa.schema([("id", pa.int64()), ("k", pa.int32())])
 FIELDS = [
@@ -212,9 +214,10 @@ def test_one_file_only_is_opened_twice(directory: tuple[Path, CommitContext], mo
 
 def test_names_that_differ_in_case_only_are_refused(directory: tuple[Path, CommitContext]) -> None:
     path, ctx = directory
-    put(path, "a.parquet", a_file("parquet", id=pa.array([1]), ID=pa.array([2])))
-    with pytest.raises(InvalidRequestError, match=r"differ in case only.*file='a\.parquet'"):
-        found(ctx)
+    for columns in ({"id": pa.array([1]), "ID": pa.array([2])}, {"id": pa.array([[{"s": {"A": 1, "a": 2}}]])}):
+        put(path, "a.parquet", a_file("parquet", **columns))
+        with pytest.raises(InvalidRequestError, match=r"differ in case only.*file='a\.parquet'"):
+            found(ctx)
 
 
 @pytest.mark.parametrize(
@@ -264,6 +267,71 @@ def test_keys_of_all_json_files_are_columns(directory: tuple[Path, CommitContext
     put(path, "z.json", b'{"id": 1}\n')
     with pytest.raises(InvalidRequestError, match="differ in case only"):
         found(ctx, "json")
+
+
+def json_type(ctx: CommitContext, ddl: str) -> str:
+    """The type of the column ``c`` once rows with it are added."""
+    schema = pa.schema([pa.field("c", parse_type(ddl))])
+    fields = json.loads(spark_schema_json(schema))["fields"]
+    record = TableRecord(fields=fields, file_format="json")
+    table = find_existing(ctx, record, schema, get_format("json").default_options)
+    assert table is not None
+    return str(type_text({one["name"]: one["type"] for one in table.fields}["c"]))
+
+
+@pytest.mark.parametrize(
+    ("ddl", "value", "wanted"),
+    [
+        (
+            "map<string,struct<a:bigint>>",
+            '{"k": {"a": 1, "b": "x"}, "l": {"c": {"d": 1}}}',
+            "map<string,struct<a:bigint,b:string,c:struct<d:bigint>>>",
+        ),
+        ("map<string,struct<a:bigint>>", '{"k": {"A": 1}, "K": {}}', "map<string,struct<A:bigint>>"),
+        (
+            "array<map<string,struct<a:bigint>>>",
+            '[{"k": {"a": 1, "b": 2}}, {"l": {"b": 0.5}}]',
+            "array<map<string,struct<a:bigint,b:double>>>",
+        ),
+        (
+            "map<string,map<string,struct<a:int>>>",
+            '{"k": {"x": {"A": 1}}, "l": {"y": {"b": true}}}',
+            "map<string,map<string,struct<A:int,b:boolean>>>",
+        ),
+        (
+            "map<string,array<struct<a:int>>>",
+            '{"k": [{"b": 1}], "l": [], "m": null}',
+            "map<string,array<struct<a:int,b:bigint>>>",
+        ),
+        ("map<string,bigint>", '{"A": 1, "a": 2}', "map<string,bigint>"),
+        ("map<string,bigint>", "{}", "map<string,bigint>"),
+        ("struct<a:int>", '{"b": {}, "": 1, "B": "", "A": null}', "struct<A:int,B:string>"),
+    ],
+)
+def test_objects_in_maps_keep_their_fields(
+    directory: tuple[Path, CommitContext], ddl: str, value: str, wanted: str
+) -> None:
+    path, ctx = directory
+    put(path, "x.json", b'{"c": %s}\n' % value.encode())
+    assert json_type(ctx, ddl) == wanted
+
+
+@pytest.mark.parametrize(
+    ("ddl", "line"),
+    [
+        ("struct<x:int>", '{"c": {"x": 1, "s": {"A": 1, "a": 2}}}'),
+        ("int", '{"c": 1, "s": {"A": 1, "a": 2}}'),
+        ("int", '{"c": 1, "s": [[{"t": {"A": 1, "a": 2}}]]}'),
+        ("map<string,struct<x:int>>", '{"c": {"k": {"A": 1}, "l": {"a": 2}}}'),
+    ],
+)
+def test_keys_that_differ_in_case_only_are_refused_at_any_depth(
+    directory: tuple[Path, CommitContext], ddl: str, line: str
+) -> None:
+    path, ctx = directory
+    put(path, "x.json", line.encode())
+    with pytest.raises(InvalidRequestError, match=r"differ in case only.*columns=\['A', 'a'\]"):
+        json_type(ctx, ddl)
 
 
 @pytest.mark.parametrize(
