@@ -56,7 +56,8 @@ def adopted_fields(
         looked_at = list(files if most is None else itertools.islice(files, 1))
         texts = TextFiles(ctx, file_format, options, looked_at, whole=most is None)
         if file_format.name == "csv":
-            texts.require_columns([str(one["name"]) for one in mine])
+            names = texts.require_columns([str(one["name"]) for one in mine])
+            mine = [{**one, "name": name} for one, name in zip(mine, names, strict=True)]
         else:
             mine = with_theirs(
                 mine, [one for one in children(texts.rows_type()) if one.name.lower() not in partition_by]

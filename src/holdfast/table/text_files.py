@@ -15,6 +15,7 @@ from holdfast.errors import CorruptDataError, InvalidRequestError
 from holdfast.formats import FileFormat, FormatOptions
 from holdfast.formats.arrow_schema import arrow_schema_of
 from holdfast.formats.csv import header_names
+from holdfast.formats.csv_schema import safe_names
 from holdfast.formats.lines import codec_of_name
 from holdfast.table.contract import TableRecord
 from holdfast.table.inferred import File, look_at_files, opener, what_files_tell
@@ -68,45 +69,65 @@ class TextFiles:
 
         deque(look_at_files(self.files, opener(self.ctx), look, self.ctx.runner.map), maxlen=0)
 
-    def require_columns(self, names: Sequence[str]) -> None:
-        """CSV's columns are told by position, and nothing but the first line tells whether there is a header.
+    def require_columns(self, names: Sequence[str]) -> Sequence[str]:
+        """The names as the files spell them. CSV's columns are told by position, and only by the first line if at all.
 
-        Files behind the first one may lack columns: these are null there.
+        Files behind the first one may lack columns: these are null there. Files without a line tell nothing.
+
+        Args:
+            names: of the rows' columns.
         """
         with_header = self.file_format.reader_options(self.options).get("header") == "true"
         folded = [name.lower() for name in names]
 
-        def look(file: File, source: BinaryIO) -> None:
+        def look(file: File, source: BinaryIO) -> tuple[File, list[str]]:
             try:
-                found = header_names(source, replace(self._options_of(file.path), header=True))
+                return file, self._first_line(source, file, with_header)
             except CorruptDataError as error:
                 raise InvalidRequestError(
                     "the CSV files that are there do not parse with the options of this write: write with theirs, or "
                     "use mode overwrite",
                     file=file.path,
                 ) from error
-            here = [name.lower() for name in found]
-            is_first = file is self.files[0]
-            if with_header:
-                fits = here == folded if is_first else len(set(here)) == len(here) and set(here) <= set(folded)
-            else:
-                fits = len(here) == len(folded) if is_first else len(here) <= len(folded)
-                fits = fits and (not here or here != folded[: len(here)])
-            if is_first and not with_header and here == folded:
+
+        spelled: Sequence[str] = ()
+        for file, there in look_at_files(self.files, opener(self.ctx), look, self.ctx.runner.map):
+            here = [name.lower() for name in there]
+            if not here:
+                continue
+            if not spelled and not with_header and here == folded:
                 raise InvalidRequestError(
                     "the first line of the CSV files that are there holds the columns' names: write with header=true, "
                     "or use mode overwrite",
                     file=file.path,
-                    there=found[:20],
+                    there=there[:20],
                 )
-            if not fits:
+            if not (_fits_header if with_header else _fits_width)(here, folded, is_first=not spelled):
                 raise InvalidRequestError(
                     "the CSV files that are there have other columns, or were written with another header or "
                     "separator: write the same, or use mode overwrite",
                     file=file.path,
-                    there=found[:20],
+                    there=there[:20],
                     given=list(names[:20]),
                     header=with_header,
                 )
+            spelled = spelled or (there if with_header else names)
+        return spelled or names
 
-        deque(look_at_files(self.files, opener(self.ctx), look, self.ctx.runner.map), maxlen=0)
+    def _first_line(self, source: BinaryIO, file: File, with_header: bool) -> list[str]:
+        """The names of columns in a header, as readers have them; else the first record."""
+        texts = header_names(source, replace(self._options_of(file.path), header=True))
+        return safe_names(texts, self._options_of(file.path).null_value) if with_header else texts
+
+
+def _fits_header(here: Sequence[str], wanted: Sequence[str], *, is_first: bool) -> bool:
+    if is_first:
+        return here == wanted
+    return len(set(here)) == len(here) and set(here) <= set(wanted)
+
+
+def _fits_width(here: Sequence[str], wanted: Sequence[str], *, is_first: bool) -> bool:
+    """Whether a record may be one of rows with the wanted columns, rather than their names."""
+    if here == wanted[: len(here)]:
+        return False
+    return len(here) == len(wanted) if is_first else len(here) <= len(wanted)

@@ -379,11 +379,40 @@ def test_a_header_has_to_be_there_if_one_is_written_and_only_then(
         csv(ctx, header=not header)
 
 
-@pytest.mark.parametrize("line", [b"ID,K\n", b'"id","k"\n'])
-def test_a_header_is_one_in_any_case_and_quoted(directory: tuple[Path, CommitContext], line: bytes) -> None:
+@pytest.mark.parametrize(("line", "names"), [(b"ID,K\n", ["ID", "K"]), (b'"id","k"\n', ["id", "k"])])
+def test_a_header_is_one_in_any_case_and_quoted(
+    directory: tuple[Path, CommitContext], line: bytes, names: list[str]
+) -> None:
+    """The table spells its columns as the files do."""
     path, ctx = directory
     put(path, "a.csv", line + ROWS)
-    assert csv(ctx, header=True) is not None
+    put(path, "b.csv", b"iD\n1\n")
+    assert [name for name, _ in types(csv(ctx, header=True))] == names
+
+
+def test_a_header_without_some_names_is_one_of_numbered_columns(directory: tuple[Path, CommitContext]) -> None:
+    """pandas names no column for its index; readers number it."""
+    path, ctx = directory
+    put(path, "a.csv", b",x,x\n0,1,2\n")
+    put(path, "b.csv", b",x,x\n0,1,2\n")
+    columns = [{**FIELDS[0], "name": name} for name in ("_c0", "X1", "x2")]
+    given = TableRecord(fields=columns, file_format="csv")
+    schema = pa.schema([(str(one["name"]), pa.int64()) for one in columns])
+    table = find_existing(ctx, given, schema, CsvOptions(header=True))
+    assert [name for name, _ in types(table)] == ["_c0", "x1", "x2"]
+
+
+@pytest.mark.parametrize("header", [True, False])
+def test_files_of_blank_lines_say_nothing_of_columns(directory: tuple[Path, CommitContext], header: bool) -> None:
+    path, ctx = directory
+    put(path, "a.csv", b"\n")
+    assert csv(ctx, header=header) is not None
+    put(path, "b.csv", (HEADER if header else b"") + ROWS)
+    put(path, "c.csv", b"\r\n\r\n")
+    assert csv(ctx, header=header) is not None
+    put(path, "b.csv", (b"id\n" if header else b"") + b"1\n")
+    with pytest.raises(InvalidRequestError, match=r"other columns.*file='b\.csv'"):
+        csv(ctx, header=header)
 
 
 @pytest.mark.parametrize("first", [b"id;k\n1;2\n", b"id\n1\n", b"id,k,z\n1,2,3\n", b"k,id\n2,1\n", b"id,z\n1,2\n"])
