@@ -51,11 +51,11 @@ class TextFiles:
         return found
 
     def require_values(self, table: TableRecord) -> None:
-        """The files have to be readable with the table's types."""
+        """The files have to be readable with the table's types, and no number of theirs may become another one."""
         schema = arrow_schema_of(table.schema_json)
 
         def look(file: File, source: BinaryIO) -> None:
-            options = self._options_of(file.path)
+            options = replace(self._options_of(file.path), exact=True)
             try:
                 batches = self.file_format.read_batches(source, schema, schema.names, None, options, None)
                 deque(batches if self.whole else itertools.islice(batches, 1), maxlen=0)

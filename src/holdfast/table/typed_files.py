@@ -34,6 +34,13 @@ class _Column:
 
 @dataclass(frozen=True, slots=True)
 class TypedFiles:
+    """Files of Parquet, ORC, Avro or Arrow.
+
+    Attributes:
+        options: with which the rows are written.
+        known_rows: whether files have rows, by path: those that were asked.
+    """
+
     ctx: CommitContext
     file_format: FileFormat[Any]
     options: FormatOptions

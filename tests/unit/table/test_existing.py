@@ -349,6 +349,69 @@ def test_all_values_are_of_the_types_of_the_rows(
     assert found(ctx, file_format, most=10) is not None
 
 
+ROUNDED = [
+    ("double", ["5", "1e300", "0.1234567890123"], ["9007199254740993"]),
+    ("float", ["5", "0.1", "16777216"], ["0.1234567890123", "1e300", "16777217"]),
+    ("decimal(10,2)", ["5", "1.25"], ["1.005", "123456789.5"]),
+]
+
+
+@pytest.mark.parametrize("around", ["%s", '{"x": [%s]}', '{"x": [{"y": {"k": %s}}]}'])
+@pytest.mark.parametrize(("ddl", "kept", "rounded"), ROUNDED)
+def test_numbers_of_json_stay_what_they_are(
+    directory: tuple[Path, CommitContext], ddl: str, kept: list[str], rounded: list[str], around: str
+) -> None:
+    path, ctx = directory
+    nested = {"%s": "%s", '{"x": [%s]}': "struct<x:array<%s>>"}.get(around, "struct<x:array<struct<y:map<string,%s>>>>")
+    put(path, "a.json", "".join(f'{{"c": {around % text}}}\n' for text in kept).encode())
+    assert json_type(ctx, nested % ddl) == nested % ddl
+    for text in rounded:
+        put(path, "b.json", f'{{"c": {around % text}}}\n'.encode())
+        with pytest.raises(InvalidRequestError, match=r"not of the rows' types.*file='b\.json' reason="):
+            json_type(ctx, nested % ddl)
+
+
+@pytest.mark.parametrize(("ddl", "kept", "rounded"), ROUNDED)
+def test_numbers_of_csv_and_of_directories_stay_what_they_are(
+    directory: tuple[Path, CommitContext], ddl: str, kept: list[str], rounded: list[str]
+) -> None:
+    path, ctx = directory
+    schema = pa.schema([("id", pa.int64()), ("c", parse_type(ddl))])
+    given = TableRecord(fields=json.loads(spark_schema_json(schema))["fields"], file_format="csv")
+
+    def look(*by: str) -> TableRecord | None:
+        return find_existing(ctx, replace(given, partition_by=by), schema, CsvOptions())
+
+    put(path, "a.csv", "".join(f"1,{text}\n" for text in ["", *kept]).encode())
+    assert look() is not None
+    for text in rounded:
+        put(path, "b.csv", f"1,{text}\n".encode())
+        with pytest.raises(InvalidRequestError, match=r"not of the rows' types.*file='b\.csv' reason="):
+            look()
+    for name in "ab":
+        (path / f"{name}.csv").unlink()
+    for text in kept:
+        put(path, f"c={text}/a.csv", b"1\n")
+    assert look("c") is not None
+    for text in rounded:
+        put(path, f"c={text}/a.csv", b"1\n")
+        with pytest.raises(InvalidRequestError, match=r"not of the (rows' types|column's type)"):
+            look("c")
+        (path / f"c={text}/a.csv").unlink()
+
+
+def test_directories_of_finer_timestamps_than_spark_has_are_refused(directory: tuple[Path, CommitContext]) -> None:
+    path, ctx = directory
+    schema = pa.schema([("id", pa.int64()), ("t", pa.timestamp("us"))])
+    fields = json.loads(spark_schema_json(schema))["fields"]
+    given = TableRecord(fields=fields, file_format="csv", partition_by=("t",))
+    put(path, "t=2026-01-01 00%3A00%3A00.1234560/a.csv", b"1\n")
+    assert find_existing(ctx, given, schema, CsvOptions()) is not None
+    put(path, "t=2026-01-01 00%3A00%3A00.1234567/a.csv", b"1\n")
+    with pytest.raises(InvalidRequestError, match=r"not of the rows' types.*directory=.*1234567"):
+        find_existing(ctx, given, schema, CsvOptions())
+
+
 # --- CSV: the first line tells, and nothing else does -----------------------------------------------------------------
 HEADER, ROWS = b"id,k\n", b"1,2\n3,4\n"
 COMPRESSED: list[tuple[str, Callable[[bytes], bytes]]] = [
