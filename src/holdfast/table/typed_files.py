@@ -21,14 +21,15 @@ class _Column:
     """A column of the files so far.
 
     Attributes:
-        file: the one that the type is from.
-        last: a file with the column, of which nobody asked yet whether it has rows; none before it has any.
-        has_rows: whether one of them is known to have rows; then `last` does not matter any more.
+        field: of the type that all files have, as far as those without rows agree.
+        bound: of the type that the files with rows have.
+        file: the one that `bound` is from; as long as none is known to have rows, the last one with the column.
+        has_rows: whether one of them is known to have rows.
     """
 
     field: Mapping[str, Any]
+    bound: Mapping[str, Any]
     file: File
-    last: File
     has_rows: bool = False
 
 
@@ -59,22 +60,20 @@ class TypedFiles:
             for one in fields:
                 name = str(one["name"]).lower()
                 if name not in partition_by:
-                    new = _Column(one, file, file)
+                    new = _Column(one, one, file)
                     columns[name] = self._merged(columns[name], new) if name in columns else new
         return [column.field for column in columns.values()]
 
     def _merged(self, known: _Column, new: _Column) -> _Column:
-        known = replace(known, has_rows=known.has_rows or self._has_rows(known.last))
-        if not known.has_rows:
-            known = replace(known, last=new.last)
-        if {**new.field, "name": known.field["name"]} == known.field:
+        named = {**new.field, "name": known.field["name"]}
+        if not known.has_rows and not self._has_rows(known.file):
+            return _Column(self._held(known.field, named) or named, named, new.file)
+        known = replace(known, has_rows=True)
+        if named == known.bound:
             return known
-        rules = Rules(file_format=self.file_format.name, merge=True, written=True)
         try:
-            merged = merge_fields([known.field], [new.field], rules)[0]
+            bound = merge_fields([known.bound], [named], self._rules)[0]
         except MismatchError as error:
-            if not known.has_rows:
-                return replace(new, field={**new.field, "name": known.field["name"]})
             if not self._has_rows(new.file):
                 return known
             raise InvalidRequestError(
@@ -86,7 +85,23 @@ class TypedFiles:
                 other=new.file.path,
                 other_type=error.given,
             ) from error
-        return known if merged == known.field else replace(known, field=merged, file=new.file)
+        if bound == known.bound:
+            return known
+        field = self._held(known.field, bound) or bound
+        if not self._has_rows(new.file):
+            return replace(known, field=field)
+        return replace(known, field=field, bound=bound, file=new.file)
+
+    @property
+    def _rules(self) -> Rules:
+        return Rules(file_format=self.file_format.name, merge=True, written=True)
+
+    def _held(self, one: Mapping[str, Any], other: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """The field that holds the values of both; None if there is none."""
+        try:
+            return merge_fields([one], [other], self._rules)[0]
+        except MismatchError:
+            return None
 
     def _has_rows(self, file: File) -> bool:
         """Whether there are values of the types that a file tells: a data frame without rows, say, has guessed ones.

@@ -199,6 +199,20 @@ def test_a_type_of_a_file_without_rows_does_not_hide_that_of_one_with_rows(
         found(ctx)
 
 
+def test_a_type_that_no_row_has_gives_way(directory: tuple[Path, CommitContext]) -> None:
+    """Wherever it stands; where it holds all values it may stay."""
+    path, ctx = directory
+    put(path, "a", a_file("parquet", id=pa.array([], pa.float64())))
+    put(path, "b", a_file("parquet", id=pa.array([1], pa.int32())))
+    assert types(found(ctx)) == [("id", "double")]
+    put(path, "c", a_file("parquet", id=pa.array([], pa.float64())))
+    put(path, "d", a_file("parquet", id=pa.array([1], pa.int64())))
+    assert types(found(ctx)) == [("id", "long")]
+    put(path, "e", a_file("parquet", id=pa.array(["x"])))
+    with pytest.raises(InvalidRequestError, match=r"first='d' first_type='bigint' other='e'"):
+        found(ctx)
+
+
 def test_one_file_only_is_opened_twice(directory: tuple[Path, CommitContext], monkeypatch: pytest.MonkeyPatch) -> None:
     path, ctx = directory
     for name in "abcd":
