@@ -10,7 +10,7 @@ import pyarrow.types as pat
 
 from holdfast.errors import InvalidRequestError
 from holdfast.formats.base import RowFilter
-from holdfast.formats.types import children, is_binary, is_string
+from holdfast.formats.types import children, is_binary, is_list, is_string
 
 __all__ = [
     "batch_of",
@@ -169,7 +169,7 @@ def _labelled(array: Any, kind: pa.DataType) -> Any:
         return array
     if array.offset:
         array = pa.concat_arrays([array])
-    own, below = 2, [array.values] if _is_list(kind) or pat.is_map(kind) else []
+    own, below = 2, [array.values] if is_list(kind) or pat.is_map(kind) else []
     if pat.is_fixed_size_list(kind):
         own = 1
     if pat.is_struct(kind):
@@ -247,16 +247,12 @@ def _spelled_type(kind: pa.DataType, like: pa.DataType) -> pa.DataType:
             item.with_type(_spelled_type(item.type, like.item_type)),
             kind.keys_sorted,
         )
-    if _is_list(kind) and pat.is_nested(like) and like.num_fields == 1:
+    if is_list(kind) and pat.is_nested(like) and like.num_fields == 1:
         element = kind.value_field.with_type(_spelled_type(kind.value_type, like.field(0).type))
         if pat.is_fixed_size_list(kind):
             return pa.list_(element, kind.list_size)
         return pa.large_list(element) if pat.is_large_list(kind) else pa.list_(element)
     return kind
-
-
-def _is_list(kind: pa.DataType) -> bool:
-    return bool(pat.is_list(kind) or pat.is_large_list(kind) or pat.is_fixed_size_list(kind))
 
 
 def batch_of(columns: list[Any], schema: pa.Schema, rows: int) -> pa.RecordBatch:

@@ -29,6 +29,7 @@ from holdfast.formats.csv_schema import SeenColumns, column_type, merge_columns,
 from holdfast.formats.lines import BYTE_ORDER_MARK, CODEC_EXTENSIONS, TEXT_PARSERS, LineWriter
 from holdfast.formats.options import boolean, choice, only, single_character, text
 from holdfast.formats.render import scalar_text, text_bytes
+from holdfast.formats.rounding import refuse_rounded
 from holdfast.formats.spark_text import parse_texts
 from holdfast.formats.types import check_types, is_string
 
@@ -49,6 +50,7 @@ class CsvOptions(FormatOptions):
         line_end: read lines that end in this; empty for what the first line of a file ends in.
         time_zone: in which a text without a zone is read as an instant; empty if that is not known.
         codec: pyarrow codec of the whole file, empty for none.
+        exact: refuse numbers that a float or double column rounds; readers take them, as Spark's do.
     """
 
     header: bool = False
@@ -60,6 +62,7 @@ class CsvOptions(FormatOptions):
     line_end: str = ""
     time_zone: str = ""
     codec: str = ""
+    exact: bool = False
 
 
 def _dialect(options: CsvOptions, line_end: str = "\n") -> Dialect:
@@ -373,6 +376,8 @@ def _read_batches(
                 continue
             texts = _without_null_texts(next(arrays), field.type, options)
             values.append(parse_texts(texts, field.type, field.name, options.time_zone))
+            if options.exact and pat.is_floating(field.type):
+                refuse_rounded(texts, parse_texts(texts, pa.float64(), field.name, ""), field.type, field.name)
         yield finish(batch_of(values, needed, rows), needed, columns, row_filter)
 
 

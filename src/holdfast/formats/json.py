@@ -38,11 +38,13 @@ class JsonOptions(FormatOptions):
         ignore_null_fields: leave fields out that are null (Spark's default) instead of writing ``null``.
         time_zone: in which a text without a zone is read as an instant; empty if that is not known.
         codec: pyarrow codec of the whole file, empty for none.
+        exact: refuse numbers that a float or double rounds; readers take them, as Spark's do.
     """
 
     ignore_null_fields: bool = True
     time_zone: str = ""
     codec: str = ""
+    exact: bool = False
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
@@ -94,7 +96,7 @@ def _read_batches(
     check_map_keys("JSON", needed)  # Spark writes a date as a key as the number of its days
     for field in needed:
         _refuse_variant(field.name, field.type)
-    decoders = [field_decoder(field.type, options.time_zone) for field in needed]
+    decoders = [field_decoder(field.type, options.time_zone, exact=options.exact) for field in needed]
     parse = repeated_keys() if any(has_map(field.type) for field in needed) else decoder()
 
     def build(rows: list[dict[str, Any]]) -> pa.RecordBatch:

@@ -16,6 +16,7 @@ import pyarrow.types as pat
 
 from holdfast.errors import InvalidRequestError
 from holdfast.formats.json_text import Constant, Fraction, SourceArray, SourceObject, Whole
+from holdfast.formats.rounding import is_rounded
 from holdfast.formats.spark_text import date_days, decimal_value, fitted, parse_texts, text_parser, timestamp_micros
 from holdfast.formats.types import children, is_string
 
@@ -65,7 +66,7 @@ def build_column(values: list[Any], field: pa.Field, decode: _Decode, time_zone:
         ) from error
 
 
-def _value_decoder(kind: pa.DataType, time_zone: str) -> _Decode:
+def _value_decoder(kind: pa.DataType, time_zone: str, exact: bool) -> _Decode:
     """A function from a value, not null, to what `pa.array` takes; it raises ValueError with a reason."""
     if is_string(kind):
         return _text
@@ -74,7 +75,8 @@ def _value_decoder(kind: pa.DataType, time_zone: str) -> _Decode:
     if pat.is_integer(kind):
         return _whole
     if pat.is_floating(kind):
-        return _number
+        single = bool(pat.is_float32(kind))
+        return (lambda value: _exact_number(value, single)) if exact else _number
     if pat.is_decimal(kind):
         return lambda value: _decimal(value, kind)
     if pat.is_binary(kind) or pat.is_large_binary(kind):
@@ -85,25 +87,25 @@ def _value_decoder(kind: pa.DataType, time_zone: str) -> _Decode:
     if pat.is_date(kind):
         return lambda value: date_days(_string(value))
     if pat.is_nested(kind):
-        return _nested(kind, time_zone)
+        return _nested(kind, time_zone, exact)
     return _unknown
 
 
-def _nested(kind: pa.DataType, time_zone: str) -> _Decode:
+def _nested(kind: pa.DataType, time_zone: str, exact: bool) -> _Decode:
     if pat.is_map(kind):
-        key, item = _map_key(kind.key_type, time_zone), _nullable(_value_decoder(kind.item_type, time_zone))
+        key, item = _map_key(kind.key_type, time_zone), _nullable(_value_decoder(kind.item_type, time_zone, exact))
         return lambda value: [(key(name), item(one)) for name, one in _pairs(value)]
     if pat.is_struct(kind):
-        fields = [(field.name, field_decoder(field.type, time_zone)) for field in children(kind)]
+        fields = [(field.name, field_decoder(field.type, time_zone, exact=exact)) for field in children(kind)]
         return lambda value: {name: decode(_object(value).get(name)) for name, decode in fields}
-    element = _nullable(_value_decoder(kind.value_type, time_zone))
+    element = _nullable(_value_decoder(kind.value_type, time_zone, exact))
     return lambda value: [element(one) for one in _array(value)]
 
 
 def _map_key(kind: pa.DataType, time_zone: str) -> _Decode:
     """Map keys are strings in JSON, whatever their type."""
     if pat.is_binary(kind) or pat.is_large_binary(kind):
-        return _value_decoder(kind, time_zone)
+        return _value_decoder(kind, time_zone, exact=False)
     return text_parser(kind, time_zone)
 
 
@@ -111,12 +113,17 @@ def _nullable(decode: _Decode) -> _Decode:
     return lambda value: None if value is None else decode(value)
 
 
-def field_decoder(kind: pa.DataType, time_zone: str) -> _Decode:
+def field_decoder(kind: pa.DataType, time_zone: str, *, exact: bool = False) -> _Decode:
     """Likewise for the field of an object, which may be null.
 
     Many write an empty string for a number that is not there; as in Spark it is null too.
+
+    Args:
+        kind: of the field.
+        time_zone: in which timestamps without a zone are local time.
+        exact: whether a number that a float rounds has a reason to be refused.
     """
-    decode = _value_decoder(kind, time_zone)
+    decode = _value_decoder(kind, time_zone, exact)
     if is_string(kind) or pat.is_binary(kind) or pat.is_large_binary(kind):
         return _nullable(decode)
     return lambda value: None if value is None or value == "" else decode(value)
@@ -159,6 +166,13 @@ def _number(value: Any) -> float:
     if isinstance(value, str) and value in _WORDS:
         return _WORDS[value]
     raise ValueError("not a number")
+
+
+def _exact_number(value: Any, single: bool) -> float:
+    number = _number(value)
+    if isinstance(value, Whole | Fraction) and is_rounded(value, number, single=single):
+        raise ValueError(f"a {'float' if single else 'double'} rounds {value[:60]}")
+    return number
 
 
 def _as_float(number: int) -> float:

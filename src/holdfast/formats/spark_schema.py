@@ -14,9 +14,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pat
 
+from holdfast.errors import InvalidRequestError
 from holdfast.formats.columns import map_children
 from holdfast.formats.spark_fields import describe, spark_field
-from holdfast.formats.types import children, is_string, special_struct
+from holdfast.formats.types import children, is_binary, is_list, is_string, special_struct
 from holdfast.formats.variant import VARIANT
 
 __all__ = ["SPARK_SCHEMA_KEY", "recognized_schema", "spark_schema_json"]
@@ -37,11 +38,16 @@ _SIMPLE = {
 }
 _DAY_TIME = re.compile(r"interval (day|hour|minute|second)( to (hour|minute|second))?")
 _TIME = re.compile(r"time\([0-6]\)")
+_LARGEST_PRECISION = 38
 
 
 # --- to Spark's JSON --------------------------------------------------------------------------------------------------
 def spark_schema_json(schema: pa.Schema) -> str:
-    """The schema as Spark's `StructType` would print itself."""
+    """The schema as Spark's `StructType` would print itself.
+
+    Raises:
+        InvalidRequestError: Spark has no such type; says which.
+    """
     return json.dumps(_struct(list(schema), [spark_field(field) for field in schema]), ensure_ascii=False)
 
 
@@ -70,7 +76,7 @@ def _type(kind: pa.DataType, spark: Any) -> object:
         return _SIMPLE[kind]
     if is_string(kind):
         return "string"
-    if pat.is_decimal(kind):
+    if pat.is_decimal(kind) and kind.precision <= _LARGEST_PRECISION and 0 <= kind.scale <= kind.precision:
         return f"decimal({kind.precision},{kind.scale})"
     if pat.is_timestamp(kind):
         return "timestamp" if kind.tz else "timestamp_ntz"
@@ -80,7 +86,9 @@ def _type(kind: pa.DataType, spark: Any) -> object:
         return word if _TIME.fullmatch(word) else "time(6)"
     if special_struct(kind) == "variant":
         return "variant"
-    return _nested(kind, spark if isinstance(spark, dict) else {}) if pat.is_nested(kind) else "binary"
+    if is_binary(kind):
+        return "binary"
+    return _nested(kind, spark if isinstance(spark, dict) else {})
 
 
 def _nested(kind: pa.DataType, spark: Mapping[str, Any]) -> object:
@@ -94,6 +102,8 @@ def _nested(kind: pa.DataType, spark: Mapping[str, Any]) -> object:
     if pat.is_struct(kind):
         known = {field["name"]: field for field in spark.get("fields", ())}
         return _struct(children(kind), [known.get(field.name) for field in children(kind)])
+    if not is_list(kind):
+        raise InvalidRequestError("Spark has no such type: cast the column", type=str(kind))
     return {
         "type": "array",
         "elementType": _type(kind.value_type, spark.get("elementType")),

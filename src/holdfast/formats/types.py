@@ -20,6 +20,7 @@ __all__ = [
     "check_types",
     "children",
     "is_binary",
+    "is_list",
     "is_string",
     "kind_of",
     "special_struct",
@@ -38,7 +39,8 @@ def is_binary(kind: pa.DataType) -> bool:
     )
 
 
-def _is_list(kind: pa.DataType) -> bool:
+def is_list(kind: pa.DataType) -> bool:
+    """Any of Arrow's list types that a file can hold; views are none of them."""
     return bool(pat.is_list(kind) or pat.is_large_list(kind) or pat.is_fixed_size_list(kind))
 
 
@@ -70,7 +72,7 @@ _KINDS: Mapping[str, Callable[[pa.DataType], bool]] = {
     "timestamp_ntz": lambda kind: pat.is_timestamp(kind) and kind.tz is None,
     "time": pat.is_time,
     "interval": pat.is_duration,
-    "list": _is_list,
+    "list": is_list,
     "map": pat.is_map,
     "variant": lambda kind: special_struct(kind) == "variant",
     "geometry": lambda kind: special_struct(kind) == "geometry",

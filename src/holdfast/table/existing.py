@@ -7,22 +7,25 @@ do not fit (`holdfast.table.adopted`).
 from __future__ import annotations
 
 import itertools
+import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.types as pat
 
 from holdfast.commit import CommitContext
 from holdfast.commit.layout import iter_visible
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import FORMATS, FileFormat, FormatOptions, format_of_name
+from holdfast.formats.rounding import is_rounded
 from holdfast.table.adopted import adopted_fields
 from holdfast.table.contract import TableRecord
-from holdfast.table.partition import parse_partition_path
+from holdfast.table.partition import parse_partition_path, segment
 from holdfast.table.reader import DataFile
-from holdfast.table.values import parse_values
+from holdfast.table.values import parse_float, parse_values
 
 __all__ = ["find_existing"]
 
@@ -105,10 +108,33 @@ def _sniffed(ctx: CommitContext, file: DataFile) -> FileFormat[Any] | None:
 def _require_values(
     values: Sequence[set[str | None]], directories: Sequence[str], given: TableRecord, schema: pa.Schema
 ) -> None:
-    """Every directory has to name a value of its column's type, or nobody could read the table."""
+    """Every directory has to name a value of its column's type, or nobody could read the table; and no other one."""
     folded = {name.lower(): name for name in schema.names}
     for name, seen in zip(directories, values, strict=True):
         column = folded.get(name.lower())
-        if column is not None:
-            texts = sorted(value for value in seen if value is not None)
-            parse_values(texts, schema.field(column).type, given.time_zone or "UTC", column)
+        if column is None:
+            continue
+        kind = schema.field(column).type
+        texts = sorted(value for value in seen if value is not None)
+        parse_values(texts, kind, given.time_zone or "UTC", column)
+        for text in texts:
+            if _is_cut(text, kind):
+                raise InvalidRequestError(
+                    "the files that are there hold values that are not of the rows' types: cast the rows, use another "
+                    "destination, or mode overwrite",
+                    directory=segment(name, text),
+                    type=str(kind),
+                    reason="the type rounds the value",
+                )
+
+
+_BEYOND_MICROSECONDS = re.compile(r"\.[0-9]{6}[0-9]*[1-9]")
+
+
+def _is_cut(text: str, kind: pa.DataType) -> bool:
+    """Whether a directory's value would be another one: all types but these keep it, or do not take it."""
+    if pat.is_floating(kind):
+        number = parse_float(text)
+        assert number is not None, "it was parsed before"
+        return is_rounded(text, number, single=bool(pat.is_float32(kind)))
+    return bool(pat.is_timestamp(kind) and _BEYOND_MICROSECONDS.search(text))

@@ -5,14 +5,16 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, BinaryIO, Protocol, TypeVar
+from typing import Any, BinaryIO, Protocol, TypeVar, cast
 
 import pyarrow as pa
 
+from holdfast.commit import CommitContext
 from holdfast.errors import CorruptDataError, InvalidRequestError, UnsupportedError
 from holdfast.formats import FileFormat, FormatOptions
+from holdfast.table.store_file import StoreFile
 
-__all__ = ["File", "ForEach", "infer_files", "look_at_files", "naming"]
+__all__ = ["File", "ForEach", "infer_files", "look_at_files", "naming", "opener", "what_files_tell"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -36,6 +38,15 @@ class File(Protocol):
     def size_bytes(self) -> int: ...
 
 
+def opener(ctx: CommitContext) -> Callable[[str, int], BinaryIO]:
+    """A function that opens a file of the destination, from its path and its size."""
+
+    def open_file(path: str, size_bytes: int) -> BinaryIO:
+        return cast(BinaryIO, StoreFile(ctx.store, ctx.key(path), size_bytes))
+
+    return open_file
+
+
 def infer_files(
     files: Iterable[File],
     open_file: Callable[[str, int], BinaryIO],
@@ -53,13 +64,25 @@ def infer_files(
     Raises:
         CorruptDataError: a file is not of the format.
     """
+    assert file_format.inference is not None, "the caller asks formats without types only"
+    return file_format.inference.schema(what_files_tell(files, open_file, file_format, options_of, each))
+
+
+def what_files_tell(
+    files: Iterable[File],
+    open_file: Callable[[str, int], BinaryIO],
+    file_format: FileFormat[Any],
+    options_of: Callable[[str], FormatOptions],
+    each: ForEach,
+) -> Any:
+    """Likewise, before the format's inference makes a schema of it: nulls have no type yet."""
     inference = file_format.inference
     assert inference is not None, "the caller asks formats without types only"
     found: Any = None
     looked = look_at_files(files, open_file, lambda file, source: inference.look(source, options_of(file.path)), each)
     for number, seen in enumerate(looked):
         found = inference.merge(found, seen) if number else seen
-    return inference.schema(found)
+    return found
 
 
 def look_at_files(

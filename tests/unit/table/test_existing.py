@@ -20,9 +20,12 @@ from holdfast.commit import CommitContext, open_context
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import get_format
 from holdfast.formats.csv import CsvOptions
+from holdfast.formats.spark_ddl import parse_type
 from holdfast.formats.spark_schema import spark_schema_json
+from holdfast.table import typed_files
 from holdfast.table.contract import TableRecord
 from holdfast.table.existing import find_existing
+from holdfast.table.widening import type_text
 
 SCHEMA = pa.schema([("id", pa.int64()), ("k", pa.int32())])
 FIELDS = [
@@ -142,6 +145,10 @@ def types(table: TableRecord | None) -> list[tuple[str, Any]]:
     return [(str(one["name"]), one["type"]) for one in table.fields]
 
 
+def spark_word(kind: pa.DataType) -> Any:
+    return json.loads(spark_schema_json(pa.schema([("c", kind)])))["fields"][0]["type"]
+
+
 SELF_DESCRIBING = ["parquet", "orc", "avro", "arrow"]
 
 
@@ -198,11 +205,90 @@ def test_the_file_that_widened_a_column_is_named(directory: tuple[Path, CommitCo
         found(ctx)
 
 
+@pytest.mark.parametrize("first", [pa.int64(), pa.int32(), pa.float64()])
+def test_a_type_of_a_file_without_rows_does_not_hide_that_of_one_with_rows(
+    directory: tuple[Path, CommitContext], first: pa.DataType
+) -> None:
+    """The type that holds all values may be one that no row has."""
+    path, ctx = directory
+    put(path, "a", a_file("parquet", id=pa.array([], first)))
+    put(path, "b", a_file("parquet", id=pa.array([1], pa.int32())))
+    put(path, "c", a_file("parquet", id=pa.array([], pa.int32())))
+    put(path, "d", a_file("parquet", id=pa.array([], pa.string())))
+    assert types(found(ctx)) == [("id", spark_word(first))]
+    put(path, "e", a_file("parquet", id=pa.array(["x"])))
+    with pytest.raises(InvalidRequestError, match=r"column='id'.*other='e'"):
+        found(ctx)
+
+
+def test_a_type_that_no_row_has_gives_way(directory: tuple[Path, CommitContext]) -> None:
+    """Wherever it stands; where it holds all values it may stay."""
+    path, ctx = directory
+    put(path, "a", a_file("parquet", id=pa.array([], pa.float64())))
+    put(path, "b", a_file("parquet", id=pa.array([1], pa.int32())))
+    assert types(found(ctx)) == [("id", "double")]
+    put(path, "c", a_file("parquet", id=pa.array([], pa.float64())))
+    put(path, "d", a_file("parquet", id=pa.array([1], pa.int64())))
+    assert types(found(ctx)) == [("id", "long")]
+    put(path, "e", a_file("parquet", id=pa.array(["x"])))
+    with pytest.raises(InvalidRequestError, match=r"first='d' first_type='bigint' other='e'"):
+        found(ctx)
+
+
+def test_one_file_only_is_opened_twice(directory: tuple[Path, CommitContext], monkeypatch: pytest.MonkeyPatch) -> None:
+    path, ctx = directory
+    for name in "abcd":
+        put(path, name, a_file("parquet", id=pa.array([1]), k=pa.array([1]), **{name * 2: pa.array([1])}))
+    asked = []
+    look = typed_files.TypedFiles._any_rows
+    monkeypatch.setattr(
+        typed_files.TypedFiles, "_any_rows", lambda self, file: asked.append(file.path) or look(self, file)
+    )
+    found(ctx)
+    assert asked == ["a"]
+
+
 def test_names_that_differ_in_case_only_are_refused(directory: tuple[Path, CommitContext]) -> None:
     path, ctx = directory
-    put(path, "a.parquet", a_file("parquet", id=pa.array([1]), ID=pa.array([2])))
-    with pytest.raises(InvalidRequestError, match=r"differ in case only.*file='a\.parquet'"):
-        found(ctx)
+    for columns in ({"id": pa.array([1]), "ID": pa.array([2])}, {"id": pa.array([[{"s": {"A": 1, "a": 2}}]])}):
+        put(path, "a.parquet", a_file("parquet", **columns))
+        with pytest.raises(InvalidRequestError, match=r"differ in case only.*file='a\.parquet'"):
+            found(ctx)
+
+
+@pytest.mark.parametrize(
+    ("file_format", "kind"),
+    [
+        ("parquet", pa.float16()),
+        ("arrow", pa.uint8()),
+        ("arrow", pa.uint64()),
+        ("arrow", pa.date64()),
+        ("arrow", pa.list_view(pa.int32())),
+        ("arrow", pa.decimal256(50, 2)),
+        ("arrow", pa.decimal128(5, -2)),
+        ("arrow", pa.month_day_nano_interval()),
+        ("arrow", pa.run_end_encoded(pa.int32(), pa.int64())),
+        ("arrow", pa.struct([("u", pa.uint32())])),
+        ("arrow", pa.map_(pa.string(), pa.uint32())),
+    ],
+)
+def test_types_that_spark_does_not_have_are_refused(
+    directory: tuple[Path, CommitContext], file_format: str, kind: pa.DataType
+) -> None:
+    """Recorded as anything else, the column could be read no more."""
+    path, ctx = directory
+    sink = io.BytesIO()
+    table = pa.table({"id": pa.array([1]), "a": pa.array([None], kind)})
+    if file_format == "parquet":
+        pq.write_table(table, sink)
+    else:
+        with pa.ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table)
+    put(path, f"x.{file_format}", sink.getvalue())
+    with pytest.raises(
+        InvalidRequestError, match=rf"Spark has no type for a column.*column='a'.*file='x\.{file_format}'"
+    ):
+        found(ctx, file_format)
 
 
 def test_keys_of_all_json_files_are_columns(directory: tuple[Path, CommitContext]) -> None:
@@ -233,6 +319,71 @@ def test_fields_of_json_are_kept_inside_of_arrays_and_structs(directory: tuple[P
     assert elements == [("X", "integer"), ("w", "integer"), ("y", "string")]
 
 
+def json_type(ctx: CommitContext, ddl: str) -> str:
+    """The type of the column ``c`` once rows with it are added."""
+    schema = pa.schema([pa.field("c", parse_type(ddl))])
+    fields = json.loads(spark_schema_json(schema))["fields"]
+    record = TableRecord(fields=fields, file_format="json")
+    table = find_existing(ctx, record, schema, get_format("json").default_options)
+    assert table is not None
+    return str(type_text({one["name"]: one["type"] for one in table.fields}["c"]))
+
+
+@pytest.mark.parametrize(
+    ("ddl", "value", "wanted"),
+    [
+        (
+            "map<string,struct<a:bigint>>",
+            '{"k": {"a": 1, "b": "x"}, "l": {"c": {"d": 1}}}',
+            "map<string,struct<a:bigint,b:string,c:struct<d:bigint>>>",
+        ),
+        ("map<string,struct<a:bigint>>", '{"k": {"A": 1}, "K": {}}', "map<string,struct<A:bigint>>"),
+        (
+            "array<map<string,struct<a:bigint>>>",
+            '[{"k": {"a": 1, "b": 2}}, {"l": {"b": 0.5}}]',
+            "array<map<string,struct<a:bigint,b:double>>>",
+        ),
+        (
+            "map<string,map<string,struct<a:int>>>",
+            '{"k": {"x": {"A": 1}}, "l": {"y": {"b": true}}}',
+            "map<string,map<string,struct<A:int,b:boolean>>>",
+        ),
+        (
+            "map<string,array<struct<a:int>>>",
+            '{"k": [{"b": 1}], "l": [], "m": null}',
+            "map<string,array<struct<a:int,b:bigint>>>",
+        ),
+        ("map<string,bigint>", '{"A": 1, "a": 2}', "map<string,bigint>"),
+        ("map<string,bigint>", "{}", "map<string,bigint>"),
+        ("struct<a:int>", '{"b": {}, "": 1, "B": "", "A": null}', "struct<A:int,B:string>"),
+    ],
+)
+def test_objects_in_maps_keep_their_fields(
+    directory: tuple[Path, CommitContext], ddl: str, value: str, wanted: str
+) -> None:
+    path, ctx = directory
+    put(path, "x.json", b'{"c": %s}\n' % value.encode())
+    assert json_type(ctx, ddl) == wanted
+
+
+@pytest.mark.parametrize(
+    ("ddl", "line"),
+    [
+        ("struct<x:int>", '{"c": {"x": 1, "s": {"A": 1, "a": 2}}}'),
+        ("int", '{"c": 1, "s": {"A": 1, "a": 2}}'),
+        ("int", '{"c": 1, "s": [[{"t": {"A": 1, "a": 2}}]]}'),
+        ("map<string,struct<x:int>>", '{"c": {"k": {"A": 1}, "l": {"a": 2}}}'),
+    ],
+)
+def test_keys_that_differ_in_case_only_are_refused_at_any_depth(
+    directory: tuple[Path, CommitContext], ddl: str, line: str
+) -> None:
+    path, ctx = directory
+    put(path, "x.json", line.encode())
+    with pytest.raises(InvalidRequestError, match=r"differ in case only.*columns=\['A', 'a'\]"):
+        json_type(ctx, ddl)
+
+
 @pytest.mark.parametrize(
     ("file_format", "first", "second"), [("json", b'{"k": 1}\n', b'{"k": 3000000000}\n'), ("csv", b"1,2\n", b"1,x\n")]
 )
@@ -246,6 +397,69 @@ def test_all_values_are_of_the_types_of_the_rows(
     with pytest.raises(InvalidRequestError, match=rf"not of the rows' types.*file='y\.{file_format}'"):
         found(ctx, file_format)
     assert found(ctx, file_format, most=10) is not None
+
+
+ROUNDED = [
+    ("double", ["5", "1e300", "0.1234567890123"], ["9007199254740993"]),
+    ("float", ["5", "0.1", "16777216"], ["0.1234567890123", "1e300", "16777217"]),
+    ("decimal(10,2)", ["5", "1.25"], ["1.005", "123456789.5"]),
+]
+
+
+@pytest.mark.parametrize("around", ["%s", '{"x": [%s]}', '{"x": [{"y": {"k": %s}}]}'])
+@pytest.mark.parametrize(("ddl", "kept", "rounded"), ROUNDED)
+def test_numbers_of_json_stay_what_they_are(
+    directory: tuple[Path, CommitContext], ddl: str, kept: list[str], rounded: list[str], around: str
+) -> None:
+    path, ctx = directory
+    nested = {"%s": "%s", '{"x": [%s]}': "struct<x:array<%s>>"}.get(around, "struct<x:array<struct<y:map<string,%s>>>>")
+    put(path, "a.json", "".join(f'{{"c": {around % text}}}\n' for text in kept).encode())
+    assert json_type(ctx, nested % ddl) == nested % ddl
+    for text in rounded:
+        put(path, "b.json", f'{{"c": {around % text}}}\n'.encode())
+        with pytest.raises(InvalidRequestError, match=r"not of the rows' types.*file='b\.json' reason="):
+            json_type(ctx, nested % ddl)
+
+
+@pytest.mark.parametrize(("ddl", "kept", "rounded"), ROUNDED)
+def test_numbers_of_csv_and_of_directories_stay_what_they_are(
+    directory: tuple[Path, CommitContext], ddl: str, kept: list[str], rounded: list[str]
+) -> None:
+    path, ctx = directory
+    schema = pa.schema([("id", pa.int64()), ("c", parse_type(ddl))])
+    given = TableRecord(fields=json.loads(spark_schema_json(schema))["fields"], file_format="csv")
+
+    def look(*by: str) -> TableRecord | None:
+        return find_existing(ctx, replace(given, partition_by=by), schema, CsvOptions())
+
+    put(path, "a.csv", "".join(f"1,{text}\n" for text in ["", *kept]).encode())
+    assert look() is not None
+    for text in rounded:
+        put(path, "b.csv", f"1,{text}\n".encode())
+        with pytest.raises(InvalidRequestError, match=r"not of the rows' types.*file='b\.csv' reason="):
+            look()
+    for name in "ab":
+        (path / f"{name}.csv").unlink()
+    for text in kept:
+        put(path, f"c={text}/a.csv", b"1\n")
+    assert look("c") is not None
+    for text in rounded:
+        put(path, f"c={text}/a.csv", b"1\n")
+        with pytest.raises(InvalidRequestError, match=r"not of the (rows' types|column's type)"):
+            look("c")
+        (path / f"c={text}/a.csv").unlink()
+
+
+def test_directories_of_finer_timestamps_than_spark_has_are_refused(directory: tuple[Path, CommitContext]) -> None:
+    path, ctx = directory
+    schema = pa.schema([("id", pa.int64()), ("t", pa.timestamp("us"))])
+    fields = json.loads(spark_schema_json(schema))["fields"]
+    given = TableRecord(fields=fields, file_format="csv", partition_by=("t",))
+    put(path, "t=2026-01-01 00%3A00%3A00.1234560/a.csv", b"1\n")
+    assert find_existing(ctx, given, schema, CsvOptions()) is not None
+    put(path, "t=2026-01-01 00%3A00%3A00.1234567/a.csv", b"1\n")
+    with pytest.raises(InvalidRequestError, match=r"not of the rows' types.*directory=.*1234567"):
+        find_existing(ctx, given, schema, CsvOptions())
 
 
 # --- CSV: the first line tells, and nothing else does -----------------------------------------------------------------
@@ -278,11 +492,40 @@ def test_a_header_has_to_be_there_if_one_is_written_and_only_then(
         csv(ctx, header=not header)
 
 
-@pytest.mark.parametrize("line", [b"ID,K\n", b'"id","k"\n'])
-def test_a_header_is_one_in_any_case_and_quoted(directory: tuple[Path, CommitContext], line: bytes) -> None:
+@pytest.mark.parametrize(("line", "names"), [(b"ID,K\n", ["ID", "K"]), (b'"id","k"\n', ["id", "k"])])
+def test_a_header_is_one_in_any_case_and_quoted(
+    directory: tuple[Path, CommitContext], line: bytes, names: list[str]
+) -> None:
+    """The table spells its columns as the files do."""
     path, ctx = directory
     put(path, "a.csv", line + ROWS)
-    assert csv(ctx, header=True) is not None
+    put(path, "b.csv", b"iD\n1\n")
+    assert [name for name, _ in types(csv(ctx, header=True))] == names
+
+
+def test_a_header_without_some_names_is_one_of_numbered_columns(directory: tuple[Path, CommitContext]) -> None:
+    """pandas names no column for its index; readers number it."""
+    path, ctx = directory
+    put(path, "a.csv", b",x,x\n0,1,2\n")
+    put(path, "b.csv", b",x,x\n0,1,2\n")
+    columns = [{**FIELDS[0], "name": name} for name in ("_c0", "X1", "x2")]
+    given = TableRecord(fields=columns, file_format="csv")
+    schema = pa.schema([(str(one["name"]), pa.int64()) for one in columns])
+    table = find_existing(ctx, given, schema, CsvOptions(header=True))
+    assert [name for name, _ in types(table)] == ["_c0", "x1", "x2"]
+
+
+@pytest.mark.parametrize("header", [True, False])
+def test_files_of_blank_lines_say_nothing_of_columns(directory: tuple[Path, CommitContext], header: bool) -> None:
+    path, ctx = directory
+    put(path, "a.csv", b"\n")
+    assert csv(ctx, header=header) is not None
+    put(path, "b.csv", (HEADER if header else b"") + ROWS)
+    put(path, "c.csv", b"\r\n\r\n")
+    assert csv(ctx, header=header) is not None
+    put(path, "b.csv", (b"id\n" if header else b"") + b"1\n")
+    with pytest.raises(InvalidRequestError, match=r"other columns.*file='b\.csv'"):
+        csv(ctx, header=header)
 
 
 @pytest.mark.parametrize("first", [b"id;k\n1;2\n", b"id\n1\n", b"id,k,z\n1,2,3\n", b"k,id\n2,1\n", b"id,z\n1,2\n"])

@@ -1,0 +1,105 @@
+"""The fields of files of others, as a table keeps them: Spark's words for their types, null allowed everywhere."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.types as pat
+
+from holdfast.errors import InvalidRequestError
+from holdfast.formats.json_schema import merge_types, schema_of
+from holdfast.formats.spark_schema import spark_schema_json
+from holdfast.formats.types import children
+from holdfast.table.widening import nullable_fields
+
+__all__ = ["Fields", "fields_of", "require_folded", "with_theirs"]
+
+Fields = list[Mapping[str, Any]]
+
+
+def fields_of(schema: Iterable[pa.Field]) -> Fields:
+    """The fields of columns.
+
+    Raises:
+        InvalidRequestError: Spark has no type for one.
+    """
+    return list(nullable_fields([_field_of(column) for column in schema]))
+
+
+def _field_of(column: pa.Field) -> Mapping[str, Any]:
+    try:
+        found: Mapping[str, Any] = json.loads(spark_schema_json(pa.schema([column])))["fields"][0]
+    except InvalidRequestError as error:
+        raise InvalidRequestError(
+            "Spark has no type for a column of the files that are there: use another destination, or mode overwrite",
+            column=column.name,
+            type=str(column.type),
+        ) from error
+    return found
+
+
+# --- names that differ in case only -----------------------------------------------------------------------------------
+def require_folded(fields: Iterable[pa.Field]) -> None:
+    """Spark tells names by more than their case, those of structs' fields at any depth too."""
+    columns = list(fields)
+    _require_names([column.name for column in columns])
+    for column in columns:
+        _require_folded_below(column.type)
+
+
+def _require_folded_below(kind: pa.DataType) -> None:
+    if pat.is_dictionary(kind):
+        kind = kind.value_type
+    if pat.is_struct(kind):
+        require_folded(children(kind))
+    else:
+        for child in children(kind):
+            _require_folded_below(child.type)
+
+
+def _require_names(names: Sequence[str]) -> None:
+    if len({name.lower() for name in names}) < len(names):
+        raise InvalidRequestError(
+            "the files that are there have columns whose names differ in case only: use another destination, or mode "
+            "overwrite",
+            columns=list(names[:20]),
+        )
+
+
+# --- JSON -------------------------------------------------------------------------------------------------------------
+def with_theirs(mine: Sequence[Mapping[str, Any]], theirs: Iterable[pa.Field]) -> Fields:
+    """The rows' fields as the files of JSON spell them, then those of the files that the rows lack.
+
+    Args:
+        theirs: as values tell them: nulls have no type, and what has no value at all is no column yet.
+    """
+    columns = {column.name: column for column in theirs}
+    names = schema_of(pa.struct(list(columns.values()))).names
+    _require_names(names)
+    found = {name.lower(): columns[name] for name in names}
+    fields: Fields = []
+    for one in mine:
+        other = found.pop(str(one["name"]).lower(), None)
+        if other is not None:
+            one = {**one, "name": other.name, "type": _type_with_theirs(one["type"], other.type)}
+        fields.append(one)
+    further = schema_of(pa.struct(list(found.values())))
+    require_folded(further)
+    return [*fields, *fields_of(further)]
+
+
+def _type_with_theirs(mine: Any, theirs: pa.DataType) -> Any:
+    kind = mine.get("type") if isinstance(mine, dict) else ""
+    if kind == "struct" and pat.is_struct(theirs):
+        return {**mine, "fields": with_theirs(mine["fields"], children(theirs))}
+    if kind == "map" and pat.is_struct(theirs) and theirs.num_fields:
+        # Which objects are maps only the rows tell: in the files their keys look like fields, and may differ in case.
+        value = functools.reduce(merge_types, [field.type for field in children(theirs)])
+        return {**mine, "valueType": _type_with_theirs(mine["valueType"], value)}
+    if kind == "array" and pat.is_list(theirs):
+        return {**mine, "elementType": _type_with_theirs(mine["elementType"], theirs.value_type)}
+    return mine

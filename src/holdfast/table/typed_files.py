@@ -1,0 +1,120 @@
+"""The columns of files that tell theirs: those of all of them, each of the type that holds all values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, BinaryIO
+
+from holdfast.commit import CommitContext
+from holdfast.errors import InvalidRequestError
+from holdfast.formats import FileFormat, FormatOptions
+from holdfast.table.file_fields import Fields, fields_of, require_folded
+from holdfast.table.inferred import File, look_at_files, naming, opener
+from holdfast.table.widening import MismatchError, Rules, merge_fields
+
+__all__ = ["TypedFiles"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """A column of the files so far.
+
+    Attributes:
+        field: of the type that all files have, as far as those without rows agree.
+        bound: of the type that the files with rows have.
+        file: the one that `bound` is from; as long as none is known to have rows, the last one with the column.
+        has_rows: whether one of them is known to have rows.
+    """
+
+    field: Mapping[str, Any]
+    bound: Mapping[str, Any]
+    file: File
+    has_rows: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TypedFiles:
+    """Files of Parquet, ORC, Avro or Arrow.
+
+    Attributes:
+        options: with which the rows are written.
+        known_rows: whether files have rows, by path: those that were asked.
+    """
+
+    ctx: CommitContext
+    file_format: FileFormat[Any]
+    options: FormatOptions
+    known_rows: dict[str, bool] = field(default_factory=dict)
+
+    def columns(self, files: Iterable[File], partition_by: set[str]) -> Fields:
+        """Those of the first file, then further ones as they come; each of the type that holds all values."""
+
+        def look(file: File, source: BinaryIO) -> tuple[File, Fields]:
+            schema = self.file_format.read_schema(source, self.options)
+            require_folded(schema)
+            return file, fields_of(schema)
+
+        columns: dict[str, _Column] = {}
+        for file, fields in look_at_files(files, opener(self.ctx), look, self.ctx.runner.map, footers=True):
+            for one in fields:
+                name = str(one["name"]).lower()
+                if name not in partition_by:
+                    new = _Column(one, one, file)
+                    columns[name] = self._merged(columns[name], new) if name in columns else new
+        return [column.field for column in columns.values()]
+
+    def _merged(self, known: _Column, new: _Column) -> _Column:
+        named = {**new.field, "name": known.field["name"]}
+        if not known.has_rows and not self._has_rows(known.file):
+            return _Column(self._held(known.field, named) or named, named, new.file)
+        known = replace(known, has_rows=True)
+        if named == known.bound:
+            return known
+        try:
+            bound = merge_fields([known.bound], [named], self._rules)[0]
+        except MismatchError as error:
+            if not self._has_rows(new.file):
+                return known
+            raise InvalidRequestError(
+                "two of the files that are there have different types of a column: use another destination, or mode "
+                "overwrite",
+                column=error.path,
+                first=known.file.path,
+                first_type=error.known,
+                other=new.file.path,
+                other_type=error.given,
+            ) from error
+        if bound == known.bound:
+            return known
+        field = self._held(known.field, bound) or bound
+        if not self._has_rows(new.file):
+            return replace(known, field=field)
+        return replace(known, field=field, bound=bound, file=new.file)
+
+    @property
+    def _rules(self) -> Rules:
+        return Rules(file_format=self.file_format.name, merge=True, written=True)
+
+    def _held(self, one: Mapping[str, Any], other: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """The field that holds the values of both; None if there is none."""
+        try:
+            return merge_fields([one], [other], self._rules)[0]
+        except MismatchError:
+            return None
+
+    def _has_rows(self, file: File) -> bool:
+        """Whether there are values of the types that a file tells: a data frame without rows, say, has guessed ones.
+
+        It is asked of the first file with rows, which tells it for all of its columns, and where types differ.
+        """
+        if file.path not in self.known_rows:
+            self.known_rows[file.path] = self._any_rows(file)
+        return self.known_rows[file.path]
+
+    def _any_rows(self, file: File) -> bool:
+        with naming(file.path), opener(self.ctx)(file.path, file.size_bytes) as source:
+            schema = self.file_format.read_schema(source, self.options)
+        with naming(file.path), opener(self.ctx)(file.path, file.size_bytes) as source:
+            batches = self.file_format.read_batches(source, schema, schema.names[:1], None, self.options, None)
+            return any(batch.num_rows for batch in batches)
