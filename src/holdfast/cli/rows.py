@@ -148,7 +148,7 @@ def _condition(text: str, schema: pa.Schema) -> RowFilter:
         raise InvalidRequestError("not a condition: write column=value, or !=, <, <=, >, >= instead of =", where=text)
     name = _column(found[1], schema)
     _refuse_collated(schema.field(name))
-    field, operator, word = pc.field(name), found[2], found[3].strip("'\"")
+    field, operator, word = pc.field(name), found[2], _unquoted(found[3])
     try:
         value = _typed(word, schema.field(name).type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
@@ -165,6 +165,11 @@ def _condition(text: str, schema: pa.Schema) -> RowFilter:
         ">=": field >= value,
     }
     return RowFilter(compare[operator], frozenset({name}))
+
+
+def _unquoted(word: str) -> str:
+    """Quotes around all of a value are not its own; any other is."""
+    return word[1:-1] if len(word) > 1 and word[0] == word[-1] and word[0] in "'\"" else word
 
 
 def _typed(word: str, kind: pa.DataType) -> Any:

@@ -370,6 +370,27 @@ def test_a_folder_of_a_destination_is_not_read_by_itself(tmp_path: Path) -> None
     assert len(read(url)) == 3
 
 
+@pytest.mark.parametrize(
+    ("condition", "found"),
+    [
+        ("s=x", "x"),
+        ("s='x'", "x"),
+        ('s = "x" ', "x"),
+        ("s=x'", "x'"),
+        ("s='x''", "x'"),
+        ("s=\"'x'\"", "'x'"),
+        ('s="', '"'),
+        ("s=\"x'", None),
+        ("s=''", ""),
+        ("s=", ""),
+    ],
+)
+def test_a_pair_of_quotes_around_a_value_is_not_its_own(tmp_path: Path, condition: str, found: str | None) -> None:
+    values = ["x", "x'", "'x'", '"', ""]
+    (tmp_path / "a.parquet").write_bytes(parquet({"s": values}))
+    assert read(str(tmp_path), "--where", condition) == ([] if found is None else [{"s": found}])
+
+
 def test_files_of_two_formats_are_not_taken_for_one(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("id,v\n1,x\n")
     (tmp_path / "b.json").write_text('{"id": 5}\n')
