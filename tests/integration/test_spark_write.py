@@ -252,6 +252,18 @@ def test_save_as_table_needs_a_path(spark: SparkSession, rows: DataFrame) -> Non
         rows.write.format("holdfast").mode("append").saveAsTable("t")
 
 
+# --- paths ----------------------------------------------------------------------------------------------------------
+def test_a_relative_path_is_the_callers(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark's own processes work where Spark was started."""
+    holdfast.write(spark.range(1), str(tmp_path / "before"))  # the data source's process runs already
+    monkeypatch.chdir(tmp_path)
+    assert holdfast.write(spark.range(3).coalesce(1), "x").url == str(tmp_path / "x")
+    assert len(visible(str(tmp_path / "x"))) == 1
+    for reader in ("native", "python"):
+        assert ids(holdfast.read(spark, "x", reader=reader)) == [0, 1, 2]
+    assert holdfast.count(spark, "x", reader="python") == 3
+
+
 # --- secrets ----------------------------------------------------------------------------------------------------------
 def test_credentials_show_nowhere(
     spark: SparkSession, rows: DataFrame, tmp_path: Path, capfd: pytest.CaptureFixture[str]

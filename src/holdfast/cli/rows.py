@@ -9,7 +9,6 @@ import base64
 import datetime
 import json
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,33 +17,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
+from holdfast.cli.columns import SPLIT_BYTES, find_columns, opener
 from holdfast.cli.source import Source, find_source
 from holdfast.commit import CommitContext, Snapshot
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import RowFilter, nearest
-from holdfast.formats.arrow_schema import arrow_schema_of
-from holdfast.formats.spark_ddl import parse_ddl
 from holdfast.formats.spark_fields import beyond_arrow
 from holdfast.spark.file_format import FormatChoice
 from holdfast.spark.options import parse_read_options
-from holdfast.table import (
-    DataFile,
-    StoreFile,
-    TableSchema,
-    first_with_rows,
-    given_schema,
-    plan_splits,
-    read_schema,
-    read_split,
-)
+from holdfast.table import DataFile, TableSchema, plan_splits, read_split
 from holdfast.table.contract import TableRecord, decode_table
-from holdfast.table.inference import infer_type
-from holdfast.table.partition import parse_partition_path, raw_partition_values
 
 __all__ = ["FoundRows", "as_text", "as_value", "cells", "first_rows"]
 
 _CONDITION = re.compile(r"\s*(.+?)\s*(!=|<=|>=|==|=|<|>)\s*(.*?)\s*", re.DOTALL)
-_SPLIT_BYTES = 128 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -89,9 +75,9 @@ def first_rows(
     kept = _kept(source.snapshot)
     choice = _choice(source, kept, file_format, options or {})
     files = [DataFile(file.path, file.size_bytes) for file in source.snapshot.files]
-    table = _table_schema(source, files, choice, kept, ddl)
-    names = table.schema.names if columns is None else [_column(name, table.schema) for name in columns]
-    filters = [_condition(text, table.schema) for text in conditions]
+    table, shown = find_columns(source, files, choice, kept, ddl)
+    names = shown.names if columns is None else [_column(name, shown) for name in columns]
+    filters = [_condition(text, shown) for text in conditions]
     batches = []
     rows = 0
     for batch in _batches(source.ctx, files, choice, table, names, filters) if choice else ():
@@ -99,7 +85,7 @@ def first_rows(
         rows += batches[-1].num_rows
         if rows > limit:
             break
-    schema = pa.schema([table.schema.field(name) for name in names])
+    schema = pa.schema([shown.field(name) for name in names])
     found = pa.Table.from_batches(batches, schema if not batches else batches[0].schema)
     return FoundRows(found.slice(0, limit), min(rows, limit), rows > limit, len(files))
 
@@ -126,52 +112,6 @@ def _choice(
     return FormatChoice.of(parsed, source.snapshot)
 
 
-def _table_schema(
-    source: Source, files: Sequence[DataFile], choice: FormatChoice | None, kept: TableRecord | None, ddl: str | None
-) -> TableSchema:
-    """The schema that was given, else the one that the log keeps, else the first file's."""
-    known = parse_ddl(ddl) if ddl is not None else arrow_schema_of(kept.schema_json) if kept is not None else None
-    if known is None:
-        if not files or choice is None:
-            return TableSchema(pa.schema([]))
-        first = first_with_rows(files)
-        schema = read_schema(
-            files,
-            _opener(source.ctx),
-            choice.settings(first.path if first else "", _SPLIT_BYTES),
-            settings_of=choice.settings_of(_SPLIT_BYTES),
-            each=source.ctx.runner.map,
-        )
-    else:
-        schema = given_schema(_with_directories(known, files), files)
-    _refuse_doubles(schema.schema)
-    return schema
-
-
-def _with_directories(schema: pa.Schema, files: Sequence[DataFile]) -> pa.Schema:
-    """The schema with the columns that only directories hold at its end, as Spark adds them to a schema it is given."""
-    known = {name.lower() for name in schema.names}
-    partition_by = list(parse_partition_path(files[0].path)) if files else []
-    for name in partition_by:
-        if name.lower() not in known:
-            texts = [raw_partition_values(file.path, partition_by)[name] for file in files]
-            schema = schema.append(pa.field(name, infer_type(texts)))
-    return schema
-
-
-def _refuse_doubles(schema: pa.Schema) -> None:
-    doubles = [name for name, count in Counter(schema.names).items() if count > 1]
-    if doubles:
-        raise InvalidRequestError(
-            "several columns have one name and cannot be told apart: rename them where the files are written",
-            column=doubles[0],
-        )
-
-
-def _opener(ctx: CommitContext) -> Any:
-    return lambda path, size_bytes: StoreFile(ctx.store, ctx.key(path), size_bytes)
-
-
 def _batches(
     ctx: CommitContext,
     files: Sequence[DataFile],
@@ -181,9 +121,9 @@ def _batches(
     filters: Sequence[RowFilter],
 ) -> Iterator[pa.RecordBatch]:
     for file in files:  # one by one: most of them are never opened
-        settings = choice.settings(file.path, _SPLIT_BYTES)
-        for split in plan_splits([file], _opener(ctx), table, settings, filters):
-            yield from read_split(split, _opener(ctx), table, settings, names, filters)
+        settings = choice.settings(file.path, SPLIT_BYTES)
+        for split in plan_splits([file], opener(ctx), table, settings, filters):
+            yield from read_split(split, opener(ctx), table, settings, names, filters)
 
 
 def _column(name: str, schema: pa.Schema) -> str:
@@ -208,7 +148,7 @@ def _condition(text: str, schema: pa.Schema) -> RowFilter:
         raise InvalidRequestError("not a condition: write column=value, or !=, <, <=, >, >= instead of =", where=text)
     name = _column(found[1], schema)
     _refuse_collated(schema.field(name))
-    field, operator, word = pc.field(name), found[2], found[3].strip("'\"")
+    field, operator, word = pc.field(name), found[2], _unquoted(found[3])
     try:
         value = _typed(word, schema.field(name).type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
@@ -225,6 +165,11 @@ def _condition(text: str, schema: pa.Schema) -> RowFilter:
         ">=": field >= value,
     }
     return RowFilter(compare[operator], frozenset({name}))
+
+
+def _unquoted(word: str) -> str:
+    """Quotes around all of a value are not its own; any other is."""
+    return word[1:-1] if len(word) > 1 and word[0] == word[-1] and word[0] in "'\"" else word
 
 
 def _typed(word: str, kind: pa.DataType) -> Any:

@@ -120,7 +120,8 @@ class TaskAttempt:
         """
         if not layout.is_safe_path(path) or file_owner(path) not in (None, self._scope.owner):
             raise InvalidRequestError(
-                "a task writes below its destination, under names that do not start with '_' or '.': rename the file",
+                "a task writes below its destination, under names that do not start with '_' or '.' and do not end in "
+                "'._COPYING_', for readers skip those: rename the file, or what the partition is named by",
                 path=path,
             )
         if path in self._sinks:

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from holdfast.errors import CorruptDataError, HoldfastError, InvalidRequestError, UnsupportedError
+from holdfast.formats.avro_types import arrow_type, column_types, with_texts
 from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, RowFilter
 from holdfast.formats.columns import (
     batch_of,
@@ -231,91 +232,21 @@ class _Output:
 _DAMAGED = (ValueError, OverflowError, EOFError, IndexError, KeyError, TypeError, struct.error, zlib.error)
 
 
-def _open_file(source: BinaryIO) -> Any:
+def _open_file(source: BinaryIO) -> tuple[Any, Mapping[str, Any]]:
+    """fastavro's reader, and the file's columns with their types."""
+    fastavro = _fastavro()
     try:
-        return _fastavro().reader(source)
+        file = fastavro.reader(source)
     except HoldfastError:
         raise  # of the store
-    except _DAMAGED as error:
+    except (*_DAMAGED, fastavro.schema.SchemaParseException) as error:
         raise CorruptDataError("not an Avro file: check what was put there and when") from error
+    return file, column_types(file.writer_schema)
 
 
-_READ_PRIMITIVES: Mapping[str, pa.DataType] = {
-    "null": pa.null(),
-    "boolean": pa.bool_(),
-    "int": pa.int32(),
-    "long": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "string": pa.string(),
-    "enum": pa.string(),
-    "bytes": pa.binary(),
-    "fixed": pa.binary(),
-}
-_READ_LOGICAL: Mapping[str, pa.DataType] = {
-    "date": pa.date32(),
-    "timestamp-micros": pa.timestamp("us", "UTC"),
-    "timestamp-millis": pa.timestamp("us", "UTC"),
-    "local-timestamp-micros": pa.timestamp("us"),
-    "local-timestamp-millis": pa.timestamp("us"),
-    "time-micros": pa.time64("us"),
-    "time-millis": pa.time64("us"),
-}
-
-
-def _arrow_type(avro: Any) -> pa.DataType:
-    if isinstance(avro, list):
-        present = [one for one in avro if one != "null"]
-        if len(present) != 1:
-            raise InvalidRequestError("unions of several types cannot be read: give another file", union=str(avro))
-        return _arrow_type(present[0])
-    if isinstance(avro, str):
-        avro = {"type": avro}
-    logical = avro.get("logicalType")
-    if logical == "decimal":
-        return pa.decimal128(avro["precision"], avro.get("scale", 0))
-    if logical in _READ_LOGICAL:
-        return _READ_LOGICAL[logical]
-    kind = avro["type"]
-    if kind == "record":
-        return pa.struct([(field["name"], _arrow_type(field["type"])) for field in avro["fields"]])
-    if kind == "array":
-        return pa.list_(_arrow_type(avro["items"]))
-    if kind == "map":
-        return pa.map_(pa.string(), _arrow_type(avro["values"]))
-    if kind not in _READ_PRIMITIVES:
-        raise InvalidRequestError("an Avro type that cannot be read: give another file", type=str(kind))
-    return _READ_PRIMITIVES[kind]
-
-
-def _with_texts(avro: Any) -> Callable[[Any], Any] | None:
-    """A function from fastavro's form of a value to one that Arrow takes, None where they are the same.
-
-    Only a string of the logical type uuid differs: fastavro makes an object of it, Spark leaves it a string.
-    """
-    if isinstance(avro, list):
-        return next((_with_texts(one) for one in avro if one != "null"), None)
-    if isinstance(avro, str):
-        return None
-    if avro["type"] == "string" and avro.get("logicalType") == "uuid":
-        return lambda value: None if value is None else str(value)
-    if avro["type"] == "record":
-        changes = {field["name"]: _with_texts(field["type"]) for field in avro["fields"]}
-        changed = {name: change for name, change in changes.items() if change is not None}
-        if changed:
-            return lambda row: row and {**row, **{name: change(row[name]) for name, change in changed.items()}}
-        return None
-    inner = _with_texts(avro.get("items", avro.get("values", "null")))
-    if inner is None:
-        return None
-    if avro["type"] == "map":
-        return lambda entries: entries and {key: inner(value) for key, value in entries.items()}
-    return lambda values: values and [inner(value) for value in values]
-
-
-def _rows(file: Any) -> Iterator[dict[str, Any]]:
+def _rows(file: Any, columns: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """The rows as Arrow takes them."""
-    change = _with_texts(file.writer_schema)
+    change = with_texts(columns)
     try:
         for row in file:
             yield row if change is None else change(row)
@@ -330,8 +261,8 @@ def _rows(file: Any) -> Iterator[dict[str, Any]]:
 
 
 def _read_schema(source: BinaryIO, options: AvroOptions) -> pa.Schema:
-    avro = _open_file(source).writer_schema
-    return pa.schema([(field["name"], _arrow_type(field["type"])) for field in avro["fields"]])
+    _, found = _open_file(source)
+    return pa.schema([(name, arrow_type(kind)) for name, kind in found.items()])
 
 
 def _read_batches(
@@ -342,11 +273,10 @@ def _read_batches(
     options: AvroOptions,
     row_groups: Sequence[int] | None,
 ) -> Iterator[pa.RecordBatch]:
-    file = _open_file(source)
+    file, found = _open_file(source)
     needed = needed_schema(schema, columns, row_filter)
-    physical = {field["name"]: _arrow_type(field["type"]) for field in file.writer_schema["fields"]}
     wanted = {name.lower() for name in needed.names}
-    present = pa.schema([(name, kind) for name, kind in physical.items() if name.lower() in wanted])
+    present = pa.schema([(name, arrow_type(kind)) for name, kind in found.items() if name.lower() in wanted])
     rows: list[dict[str, Any]] = []
     calendars = Calendars.of({key.encode(): str(value).encode() for key, value in file.metadata.items()})
 
@@ -358,7 +288,7 @@ def _read_batches(
         rows.clear()
         return finish(batch, needed, columns, row_filter)
 
-    for row in _rows(file):
+    for row in _rows(file, found):
         rows.append(row)
         if len(rows) == _READ_ROWS:
             yield flush()

@@ -171,15 +171,9 @@ def _is(parse: Any, text: str) -> bool:
     return True
 
 
-_TIME_ONLY = re.compile(r"T?(\d{1,2}:\d{1,2}(?::\d{1,2}(?:\.\d*)?)?.*)", re.ASCII)
-
-
 def _is_timestamp(text: str) -> bool:
-    """Also with digits beyond microseconds and without a date: Spark infers timestamps from these, too."""
+    """Also with digits beyond microseconds, as Spark infers; but not a time alone, which it reads as one of today."""
     bare = re.sub(r"(\.\d{6})\d+", r"\1", text.strip())
-    time = _TIME_ONLY.fullmatch(bare)
-    if time is not None:
-        bare = "1970-01-01T" + time[1]
     return _is(lambda one: timestamp_micros(one, "UTC"), bare)
 
 

@@ -8,7 +8,7 @@ JSON is for exchange, not for speed.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -17,6 +17,7 @@ import pyarrow as pa
 from holdfast.errors import InvalidRequestError
 from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, Inference, RowFilter
 from holdfast.formats.columns import batch_of, finish, needed_schema, plain_schema
+from holdfast.formats.json_names import speller
 from holdfast.formats.json_schema import merge_types, schema_of, type_of_rows
 from holdfast.formats.json_text import decoder, json_rows, read_lines, repeated_keys, scan
 from holdfast.formats.json_values import NeedsSource, build_column, field_decoder, has_map
@@ -97,9 +98,11 @@ def _read_batches(
     for field in needed:
         _refuse_variant(field.name, field.type)
     decoders = [field_decoder(field.type, options.time_zone, exact=options.exact) for field in needed]
+    spelled = speller(schema.names)  # all of them: a key that is another column's name is not this one's
     parse = repeated_keys() if any(has_map(field.type) for field in needed) else decoder()
 
-    def build(rows: list[dict[str, Any]]) -> pa.RecordBatch:
+    def build(found: list[dict[str, Any]]) -> pa.RecordBatch:
+        rows = _spelled(found, spelled)
         arrays = [
             build_column([row.get(field.name) for row in rows], field, decode, options.time_zone)
             for field, decode in zip(needed, decoders, strict=True)
@@ -114,6 +117,13 @@ def _read_batches(
             except NeedsSource:
                 batch = build([row for line in lines for row in json_rows(line, _SCAN)])
             yield finish(batch, needed, columns, row_filter)
+
+
+def _spelled(rows: list[dict[str, Any]], spelled: Callable[[dict[str, Any]], dict[str, Any]]) -> list[dict[str, Any]]:
+    try:
+        return [spelled(row) for row in rows]
+    except ValueError as error:
+        raise InvalidRequestError(f"{error}: spell the column as one of them is spelled") from error
 
 
 class _Scan(json.JSONDecoder):

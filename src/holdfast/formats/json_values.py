@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from holdfast.errors import InvalidRequestError
+from holdfast.formats.json_names import speller
 from holdfast.formats.json_text import Constant, Fraction, SourceArray, SourceObject, Whole
 from holdfast.formats.rounding import is_rounded
 from holdfast.formats.spark_text import date_days, decimal_value, fitted, parse_texts, text_parser, timestamp_micros
@@ -97,9 +98,14 @@ def _nested(kind: pa.DataType, time_zone: str, exact: bool) -> _Decode:
         return lambda value: [(key(name), item(one)) for name, one in _pairs(value)]
     if pat.is_struct(kind):
         fields = [(field.name, field_decoder(field.type, time_zone, exact=exact)) for field in children(kind)]
-        return lambda value: {name: decode(_object(value).get(name)) for name, decode in fields}
+        spelled = speller([name for name, _ in fields])
+        return lambda value: _fields_of(spelled(_object(value)), fields)
     element = _nullable(_value_decoder(kind.value_type, time_zone, exact))
     return lambda value: [element(one) for one in _array(value)]
+
+
+def _fields_of(found: dict[str, Any], fields: list[tuple[str, _Decode]]) -> dict[str, Any]:
+    return {name: decode(found.get(name)) for name, decode in fields}
 
 
 def _map_key(kind: pa.DataType, time_zone: str) -> _Decode:

@@ -13,8 +13,8 @@ from holdfast.seams import ThreadRunner
 from holdfast.spark.native import native_frame
 from holdfast.spark.options import ReadOptions, parse_read_options
 from holdfast.spark.reader import HoldfastReader, infer_schema
-from holdfast.spark.said import say, say_conditions, say_options, say_url
-from holdfast.spark.session import require_reachable, require_session
+from holdfast.spark.said import rooted, say, say_conditions, say_options, say_url
+from holdfast.spark.session import is_classic, require_reachable, require_session
 
 __all__ = ["count"]
 
@@ -46,6 +46,8 @@ def count(
     said = [*say_url(url), *say_conditions("filters", filters, "filters"), *say_options(options)]
     if not any(one.name == "timezone" for one in said):
         said += say("timeZone", spark.conf.get("spark.sql.session.timeZone"), "timeZone")
+    if is_classic(spark):
+        said = rooted(said)
     parsed = parse_read_options(said)
     require_reachable(spark, parsed.store.url)
     if parsed.reader != "python":

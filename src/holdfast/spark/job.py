@@ -17,7 +17,7 @@ from holdfast.commit.log import read_log, read_state
 from holdfast.errors import HoldfastError, InvalidRequestError, UnsupportedError
 from holdfast.formats import nearest
 from holdfast.spark.options import JobOptions, parse_job_options
-from holdfast.spark.said import flag, say, say_options, say_url
+from holdfast.spark.said import flag, rooted, say, say_options, say_url
 from holdfast.spark.session import is_classic, require_session
 from holdfast.spark.stages import stage_tasks
 from holdfast.spark.task_function import Reports, TaskFunction
@@ -93,7 +93,7 @@ def job(
     require_session(spark)
     if not is_classic(spark):
         raise UnsupportedError("a job needs classic Spark, Spark Connect has no accumulators: use holdfast.write there")
-    said = [*say_url(url), *say("committer", committer, "committer"), *say_options(options)]
+    said = rooted([*say_url(url), *say("committer", committer, "committer"), *say_options(options)])
     return Job(spark, parse_job_options(said), _MODES[word], flag(allow_empty, "allow_empty"))
 
 

@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 from holdfast.spark.failures import typed_again
 from holdfast.spark.native import native_frame
 from holdfast.spark.options import parse_read_options
-from holdfast.spark.said import say, say_columns, say_conditions, say_options, say_url, settled
-from holdfast.spark.session import registered, require_reachable, require_session
+from holdfast.spark.said import rooted, say, say_columns, say_conditions, say_options, say_url, settled
+from holdfast.spark.session import is_classic, registered, require_reachable, require_session
 
 __all__ = ["read"]
 
@@ -50,6 +50,8 @@ def read(
     ]
     if not any(one.name == "timezone" for one in said):
         said += say("timeZone", spark.conf.get("spark.sql.session.timeZone"), "timeZone")
+    if is_classic(spark):
+        said = rooted(said)
     options_given = parse_read_options(said)
     require_reachable(spark, options_given.store.url)
     if options_given.reader != "python":

@@ -10,16 +10,19 @@ import operator
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import nearest
 from holdfast.spark.filters import conditions_text
 from holdfast.spark.option_values import Saying
+from holdfast.stores.url import absolute_url
 
 __all__ = [
     "column_names",
     "flag",
     "joined_columns",
+    "rooted",
     "say",
     "say_columns",
     "say_conditions",
@@ -39,6 +42,7 @@ _MODES: Mapping[str, tuple[bool, str, str]] = {
     "errorifexists": (False, "ifExists", "fail"),
     "ignore": (False, "ifExists", "ignore"),
 }
+_PLACES = frozenset({"path", "scratchdir", "shareddir", "reportdir"})
 _LOST_SLASH = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/(?!/)")
 
 
@@ -185,6 +189,15 @@ def _option_text(value: object, spelled: str) -> str:
             option=spelled,
             type=type(value).__name__,
         ) from None
+
+
+def rooted(said: Iterable[Saying]) -> list[Saying]:
+    """The same with absolute paths: Spark's processes work in the directories in which they started, not in this one.
+
+    Raises:
+        InvalidRequestError: a path is relative to a directory that is gone.
+    """
+    return [replace(one, text=absolute_url(one.text)) if one.name in _PLACES else one for one in said]
 
 
 def settled(said: Iterable[Saying]) -> dict[str, str]:

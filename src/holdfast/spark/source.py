@@ -10,9 +10,11 @@ from pyspark.sql.types import StructType
 from holdfast.errors import InvalidRequestError
 from holdfast.spark.catalog import refuse_table_properties, require_path
 from holdfast.spark.failures import one_sentence
+from holdfast.spark.option_values import Saying
 from holdfast.spark.options import parse_read_options, parse_stream_options, parse_write_options
 from holdfast.spark.pushdown import PushingReader
 from holdfast.spark.reader import HoldfastReader, infer_schema
+from holdfast.spark.said import rooted
 from holdfast.spark.stream_reader import NoStreamReader
 from holdfast.spark.stream_writer import HoldfastStreamWriter
 from holdfast.spark.writer import HoldfastWriter
@@ -34,13 +36,13 @@ class HoldfastDataSource(DataSource):
         """Asked for only if the user gave no schema."""
         with one_sentence():
             refuse_table_properties(self.options)
-            return infer_schema(parse_read_options(self.options))
+            return infer_schema(parse_read_options(self._said()))
 
     def reader(self, schema: StructType) -> HoldfastReader:
         """A scan of the columns in `schema`."""
         with one_sentence():
             require_path(self.options)
-            options = parse_read_options(self.options)
+            options = parse_read_options(self._said())
             _require_same_columns(options.columns, schema)
             return PushingReader(options, schema) if options.push_filters else HoldfastReader(options, schema)
 
@@ -48,7 +50,7 @@ class HoldfastDataSource(DataSource):
         """A job that is checked and announced."""
         with one_sentence():
             require_path(self.options)
-            return HoldfastWriter(parse_write_options(self.options, overwrite), schema)
+            return HoldfastWriter(parse_write_options(self._said(), overwrite), schema)
 
     def streamReader(self, schema: StructType) -> NoStreamReader:
         """Not there; says so when a query starts."""
@@ -58,7 +60,11 @@ class HoldfastDataSource(DataSource):
         """A batch that is checked; its tasks announce it."""
         with one_sentence():
             require_path(self.options)
-            return HoldfastStreamWriter(parse_stream_options(self.options, overwrite), schema)
+            return HoldfastStreamWriter(parse_stream_options(self._said(), overwrite), schema)
+
+    def _said(self) -> list[Saying]:
+        """The options; paths mean what they mean here, on the driver's machine, also in the tasks."""
+        return rooted(Saying.of(name, text, name) for name, text in self.options.items())
 
 
 def _require_same_columns(columns: Sequence[str] | None, schema: StructType) -> None:

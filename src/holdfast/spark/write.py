@@ -20,8 +20,8 @@ from holdfast.seams import SystemIds
 from holdfast.spark.failures import typed_again
 from holdfast.spark.option_values import Saying
 from holdfast.spark.options import WriteOptions, parse_write_options
-from holdfast.spark.said import flag, say, say_columns, say_mode, say_options, say_url, settled
-from holdfast.spark.session import registered, require_reachable, require_rows
+from holdfast.spark.said import flag, rooted, say, say_columns, say_mode, say_options, say_url, settled
+from holdfast.spark.session import is_classic, registered, require_reachable, require_rows
 
 __all__ = ["WriteResult", "write"]
 
@@ -101,6 +101,8 @@ def write(
         said += say("writeToken", SystemIds().token(), "writeToken")
     if not any(one.name == "timezone" for one in said):
         said += say("timeZone", df.sparkSession.conf.get("spark.sql.session.timeZone"), "timeZone")
+    if is_classic(df.sparkSession):
+        said = rooted(said)
     parsed = parse_write_options(said, overwrite)
     require_reachable(df.sparkSession, parsed.store.url)
     _require_same_scope(df, parsed, said)

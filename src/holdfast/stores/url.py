@@ -24,7 +24,7 @@ from holdfast.stores.local import LocalStore
 from holdfast.stores.memory import MemoryStore
 from holdfast.stores.s3_options import S3Options
 
-__all__ = ["Destination", "memory_store", "open_destination"]
+__all__ = ["Destination", "absolute_url", "memory_store", "open_destination"]
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _S3_SCHEMES = ("s3", "s3a", "s3n")
@@ -105,12 +105,38 @@ def _open_s3(bucket: str, prefix: str, url: str, options: S3Options | None) -> D
 def _open_path(path: str, given: str) -> Destination:
     if "\0" in path or not path:
         raise InvalidRequestError("this cannot be a path: give another", url=given)
-    absolute = os.path.abspath(os.path.expanduser(path))
+    absolute = _absolute(path, given)
     if os.path.islink(absolute) and not os.path.exists(absolute):
         raise InvalidRequestError("the path is a link to nowhere: make the directory that it names", url=given)
     # One directory, one name: what lies above it is then what lies above it, not above a link to it.
     prefix = os.path.realpath(absolute).strip("/")
     return Destination(LocalStore("/", keep=prefix), prefix, f"file:///{prefix}")
+
+
+def absolute_url(url: str) -> str:
+    """The url as another process has to be given it, which may work in another directory and for another user.
+
+    Guarantee: it names what `url` names in this process now. Only a path that is relative or begins with ``~`` is
+    changed; what is no url at all is left to `open_destination` to refuse.
+
+    Raises:
+        InvalidRequestError: the path is relative to a working directory that is gone.
+    """
+    path = url.removeprefix("file:")
+    if _SCHEME.match(url) or url.partition(":")[0].lower() in (*_S3_SCHEMES, "memory"):
+        return url
+    if not path.strip() or os.path.isabs(path):
+        return url
+    return url[: len(url) - len(path)] + _absolute(path, url)
+
+
+def _absolute(path: str, given: str) -> str:
+    try:
+        return os.path.abspath(os.path.expanduser(path))
+    except FileNotFoundError as error:
+        raise InvalidRequestError(
+            "the path is relative and the working directory is gone: give an absolute path", url=given
+        ) from error
 
 
 def _joined(base: str, prefix: str) -> str:

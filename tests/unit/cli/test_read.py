@@ -33,7 +33,7 @@ def refusal(*arguments: str) -> str:
     return result.stderr
 
 
-def commit_files(url: str, files: Mapping[str, bytes], table: Mapping[str, object]) -> None:
+def commit_files(url: str, files: Mapping[str, bytes], table: Mapping[str, object], directory: str = "") -> None:
     """A job with these files by extension, which leaves such a table in the log."""
     kept = {"format_options": {}, "partition_by": [], "time_zone": "", **table}
     ctx = replace(open_context(url), contract=lambda ctx, job, known: kept)
@@ -41,7 +41,7 @@ def commit_files(url: str, files: Mapping[str, bytes], table: Mapping[str, objec
     assert job is not None
     with TWO_PHASE.start_task(ctx, job, 0) as attempt:
         for extension, data in files.items():
-            attempt.open(attempt.file_name(extension)).write(data)
+            attempt.open(directory + attempt.file_name(extension)).write(data)
         commit = attempt.commit()
     assert TWO_PHASE.commit_job(ctx, job, [commit], 1).committed
     ctx.close()
@@ -58,6 +58,7 @@ def test_a_collated_column_is_not_compared_byte_by_byte(tmp_path: Path) -> None:
     schema = json.dumps({"type": "struct", "fields": [collated]})
     commit_files(str(tmp_path), {".parquet": parquet({"s": ["abc"]})}, {"schema": schema, "format": "parquet"})
     assert "has a collation" in refusal(str(tmp_path), "--where", "s=ABC")
+    assert "has a collation" in refusal(str(tmp_path), "--where", "S=ABC", "--schema", "S string")
     assert read(str(tmp_path)) == [{"s": "abc"}]
 
 
@@ -114,6 +115,52 @@ def test_a_schema_names_and_types_the_columns(tmp_path: Path) -> None:
     assert read(str(tmp_path), "--schema", "id string, b string, c string, m string", "-n", "1") == [
         {"id": "1", "b": "a", "c": "0.5", "m": "1"}
     ]
+
+
+def commit_csv(url: str) -> None:
+    """Columns a, b and c by position, and a text p in the directories."""
+    schema = pa.schema([("a", pa.string()), ("b", pa.string()), ("c", pa.int32()), ("p", pa.string())])
+    kept = {"format": "csv", "schema": spark_schema_json(schema), "partition_by": ["p"]}
+    commit_files(url, {".csv": b"A1,B1,3\n"}, kept, directory="p=7/")
+
+
+@pytest.mark.parametrize(
+    ("ddl", "row"),
+    [
+        ("b string, a string", {"b": "B1", "a": "A1", "p": "7"}),
+        ("c bigint, B string", {"c": 3, "B": "B1", "p": "7"}),
+        ("P string, c string", {"P": "7", "c": "3"}),
+    ],
+)
+def test_a_schema_chooses_columns_of_a_table_whatever_their_places(tmp_path: Path, ddl: str, row: object) -> None:
+    commit_csv(str(tmp_path))
+    assert read(str(tmp_path), "--schema", ddl) == [row]
+
+
+@pytest.mark.parametrize(
+    ("ddl", "sentence"),
+    [
+        ("zz string, yy string", "the table has no such column"),
+        ("a string, b string, d string", "the table has no such column"),
+        ("a int", "the table's column is of another type"),
+        ("p int", "the table's column is of another type"),
+    ],
+)
+def test_a_schema_asks_for_what_the_table_has(tmp_path: Path, ddl: str, sentence: str) -> None:
+    commit_csv(str(tmp_path))
+    assert sentence in refusal(str(tmp_path), "--schema", ddl)
+
+
+def test_a_schema_asks_a_table_of_files_with_names_likewise(tmp_path: Path) -> None:
+    kinds = pa.schema([("a", pa.int32()), ("s", pa.string()), ("t", pa.time64("us")), ("d", pa.duration("us"))])
+    data = {".parquet": parquet({"a": pa.array([7], pa.int32()), "s": ["x"]})}
+    words = spark_schema_json(kinds).replace("time(6)", "time(3)").replace("day to second", "hour to second")
+    commit_files(str(tmp_path), data, {"format": "parquet", "schema": words})
+    assert read(str(tmp_path), "--schema", "A bigint, t time(3), d interval hour to second") == [
+        {"A": 7, "t": None, "d": None}
+    ]
+    assert "did you mean a" in refusal(str(tmp_path), "--schema", "aa int, s string")
+    assert "no such column" in refusal(str(tmp_path), "--schema", "s string", "--where", "a=7")
 
 
 @pytest.mark.parametrize(
@@ -321,6 +368,27 @@ def test_a_folder_of_a_destination_is_not_read_by_itself(tmp_path: Path) -> None
     assert "this is a folder of a destination" in said and f"destination='{(tmp_path / 't').as_uri()}'" in said
     assert "this is a folder of a destination" in refusal(f"{folder}/*.parquet")
     assert len(read(url)) == 3
+
+
+@pytest.mark.parametrize(
+    ("condition", "found"),
+    [
+        ("s=x", "x"),
+        ("s='x'", "x"),
+        ('s = "x" ', "x"),
+        ("s=x'", "x'"),
+        ("s='x''", "x'"),
+        ("s=\"'x'\"", "'x'"),
+        ('s="', '"'),
+        ("s=\"x'", None),
+        ("s=''", ""),
+        ("s=", ""),
+    ],
+)
+def test_a_pair_of_quotes_around_a_value_is_not_its_own(tmp_path: Path, condition: str, found: str | None) -> None:
+    values = ["x", "x'", "'x'", '"', ""]
+    (tmp_path / "a.parquet").write_bytes(parquet({"s": values}))
+    assert read(str(tmp_path), "--where", condition) == ([] if found is None else [{"s": found}])
 
 
 def test_files_of_two_formats_are_not_taken_for_one(tmp_path: Path) -> None:

@@ -105,11 +105,11 @@ def test_many_open_files_share_one_budget() -> None:
 STRANGER = "part-00000-20200101000000000-00000000000a-00000000000b-00000.txt"
 
 
-@pytest.mark.parametrize("path", ["../{}", "/{}", "_x/{}", "a//{}", STRANGER, ""])
+@pytest.mark.parametrize("path", ["../{}", "/{}", "_x/{}", "a//{}", "p=x._COPYING_/{}", STRANGER, ""])
 def test_task_writes_only_below_its_destination(path: str) -> None:
     world = World("upload")
     with TWO_PHASE.start_task(world.context(), start(world.context()), 0) as attempt:
-        with pytest.raises(InvalidRequestError):
+        with pytest.raises(InvalidRequestError, match=r"do not start with '_' or '\.' and do not end in '\._COPYING_'"):
             attempt.open(path.format(attempt.file_name(".txt")))
         name = attempt.file_name(".txt")
         attempt.open(name)

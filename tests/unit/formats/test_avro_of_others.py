@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import decimal
 import io
 from typing import Any
 
@@ -105,6 +106,11 @@ UUID = {"type": "string", "logicalType": "uuid"}
         ({"type": "int", "logicalType": "time-millis"}, [5], [datetime.time(microsecond=5000)]),
         ({"type": "long", "logicalType": "time-micros"}, [5], [datetime.time(microsecond=5)]),
         (UUID, [ID], [ID]),
+        # On another type than its own a logical type means nothing.
+        ({"type": "string", "logicalType": "decimal", "precision": 5, "scale": 2}, ["1.2"], ["1.2"]),
+        ({"type": "string", "logicalType": "date"}, ["x"], ["x"]),
+        ({"type": "long", "logicalType": "time-millis"}, [5], [5]),
+        (["null"], [None], [None]),
         (["null", UUID], [None, ID], [None, ID]),
         ({"type": "array", "items": ["null", UUID]}, [[], [None, ID]], [[], [None, ID]]),
         ({"type": "map", "values": UUID}, [{}, {"k": ID}], [[], [("k", ID)]]),
@@ -177,3 +183,68 @@ def test_an_error_of_the_store_is_no_damage() -> None:
     source.read_bytes = len(source.getvalue()) - 16
     with pytest.raises(NotFoundError, match="no such file"):
         read(source)
+
+
+# --- types with names -------------------------------------------------------------------------------------------------
+POINT = {"type": "record", "name": "P", "fields": [{"name": "x", "type": ["null", UUID]}]}
+
+
+def test_a_named_type_is_used_again() -> None:
+    fields = [
+        {"name": "a", "type": POINT},
+        {"name": "b", "type": "P"},
+        {"name": "c", "type": ["null", "P"]},
+        {"name": "d", "type": {"type": "array", "items": "P"}},
+        {"name": "e", "type": {"type": "map", "values": {"type": "enum", "name": "E", "symbols": ["u", "v"]}}},
+        {"name": "f", "type": ["null", "E"]},
+    ]
+    point = {"x": ID}
+    row = {"a": point, "b": point, "c": None, "d": [point, {"x": None}], "e": {"k": "u"}, "f": "v"}
+    sink = io.BytesIO()
+    fastavro.writer(sink, fastavro.parse_schema({**RECORD, "namespace": "n.s", "fields": fields}), [row])
+    assert rows(sink) == [{**row, "e": [("k", "u")]}]
+
+
+RECORD = {"type": "record", "name": "r"}
+WIDE = {"type": "bytes", "logicalType": "decimal", "precision": 50, "scale": 2}
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "sentence"),
+    [
+        (WIDE, decimal.Decimal("1.23"), "more digits than Spark's 38"),
+        (["null", "r"], None, "r, which holds itself"),
+        (["int", "string"], 5, "unions of several types"),
+    ],
+)
+def test_a_type_that_cannot_be_read_leaves_the_other_columns(kind: Any, value: Any, sentence: str) -> None:
+    sink = io.BytesIO()
+    fields = [{"name": "a", "type": kind}, {"name": "b", "type": "int"}]
+    fastavro.writer(sink, fastavro.parse_schema({**RECORD, "fields": fields}), [{"a": value, "b": 1}])
+    with pytest.raises(InvalidRequestError, match=sentence):
+        rows(sink)
+    assert rows(sink, pa.schema([("b", pa.int32())])) == [{"b": 1}]
+
+
+@pytest.mark.parametrize("schema", ["string", {"type": "array", "items": "int"}])
+def test_a_file_without_records_has_no_columns(schema: Any) -> None:
+    sink = io.BytesIO()
+    fastavro.writer(sink, fastavro.parse_schema(schema), ["x"] if schema == "string" else [[1]])
+    for known in (None, pa.schema([("a", pa.int32())])):
+        with pytest.raises(InvalidRequestError, match="no records, so it has no columns"):
+            rows(sink, known)
+
+
+def test_a_schema_that_cannot_be_is_damage() -> None:
+    data = written({**WIDE, "precision": 4}, []).getvalue().replace(b'"precision": 4', b'"precision": 1')
+    with pytest.raises(CorruptDataError, match="not an Avro file"):
+        rows(io.BytesIO(data))
+
+
+def rows(source: io.BytesIO, known: pa.Schema | None = None) -> list[Any]:
+    avro = get_format("avro")
+    source.seek(0)
+    schema = known or avro.read_schema(source, avro.default_options)
+    source.seek(0)
+    batches = avro.read_batches(source, schema, schema.names, None, avro.default_options, None)
+    return [row for batch in batches for row in batch.to_pylist()]

@@ -59,6 +59,15 @@ def strings(*names: str) -> pa.Schema:
     return pa.schema([(name, pa.string()) for name in names])
 
 
+def test_a_time_alone_is_a_text_and_can_be_read() -> None:
+    """It is no timestamp: the day would be that of the read."""
+    data = b"v,w,x\n12:00:00,T1:2,2020-01-01 00:00:00\n1:02:03.5Z,12:00,23:59\n"
+    options = CSV.parse_options({"header": "true", "timeZone": "UTC"}).options
+    schema = CSV.read_schema(io.BytesIO(data), options)
+    assert schema == strings("v", "w", "x")
+    assert read(data, schema, header="true")[0] == {"v": "12:00:00", "w": "T1:2", "x": "2020-01-01 00:00:00"}
+
+
 # --- what is written is read ------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("options", DIALECTS, ids=str)
 def test_any_strings_come_back(options: dict[str, str]) -> None:
@@ -193,6 +202,11 @@ def test_records_with_more_values_are_refused(record: str) -> None:
     """Spark drops the last ones."""
     with pytest.raises(CorruptDataError, match=rf"more values than there are columns.*record='{record}'"):
         read(f"a,b\n{record}\n", strings("a", "b"))
+
+
+def test_a_carriage_return_is_a_character_where_lines_end_in_a_line_feed() -> None:
+    """As to Spark, also in front of a later line's end."""
+    assert read("a,b\n1,x\r\n2,y\n", strings("a", "b"), header="true")[0] == {"a": "1", "b": "x\r"}
 
 
 def test_mixed_line_ends_are_refused() -> None:

@@ -6,10 +6,11 @@ import io
 import math
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from holdfast.errors import InvalidRequestError
-from holdfast.formats import get_format
+from holdfast.formats import RowFilter, get_format
 from holdfast.formats.variant import VARIANT
 
 JSON = get_format("json")
@@ -79,3 +80,48 @@ def test_maps_whose_keys_are_no_strings_are_neither_written_nor_read(text: str, 
             list(JSON.read_batches(source, schema, ["m"], None, JSON.default_options, None))
         list(JSON.read_batches(io.BytesIO(), schema, ["id"], None, JSON.default_options, None))
     JSON.check_schema(pa.schema([("m", pa.map_(pa.large_string(), pa.int64()))]))
+
+
+def _read(text: str, schema: pa.Schema, row_filter: RowFilter | None = None) -> list[dict[str, object]]:
+    batches = JSON.read_batches(io.BytesIO(text.encode()), schema, schema.names, row_filter, JSON.default_options, None)
+    return [row for batch in batches for row in batch.to_pylist()]
+
+
+X = pa.struct([("X", pa.int64())])
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "value"),
+    [
+        ('{"id":2}', pa.int64(), 2),
+        ('{"id":{"x":3}}', X, {"X": 3}),
+        ('{"id":[{"x":3},{},null]}', pa.list_(X), [{"X": 3}, {"X": None}, None]),
+        ('{"id":{"K":{"x":3},"k":{"X":4}}}', pa.map_(pa.string(), X), [("K", {"X": 3}), ("k", {"X": 4})]),
+        ('{"id":1,"ID":2}', pa.int64(), 2),  # the name itself goes first
+        ('{"ID":null,"id":2}', pa.int64(), None),
+    ],
+)
+def test_a_schema_may_spell_fields_in_another_case(text: str, kind: pa.DataType, value: object) -> None:
+    """As in the other formats; the keys of a map are data."""
+    assert _read(text, pa.schema([("ID", kind)])) == [{"ID": value}]
+    wanted = RowFilter(pc.field("ID").is_valid(), frozenset({"ID"}))
+    assert _read(text, pa.schema([("ID", kind)]), wanted) == ([] if value is None else [{"ID": value}])
+
+
+def test_fields_that_differ_by_case_only_have_their_own_keys() -> None:
+    both = pa.struct([("a", pa.int64()), ("A", pa.int64())])
+    schema = pa.schema([("id", both), ("ID", pa.int64())])
+    assert _read('{"id":{"A":1}}\n{"ID":2}', schema) == [
+        {"id": {"a": None, "A": 1}, "ID": None},
+        {"id": None, "ID": 2},
+    ]
+    lines = io.BytesIO(b'{"id":{"A":1}}\n{"ID":2}\n')
+    (batch,) = JSON.read_batches(lines, schema, ["ID"], None, JSON.default_options, None)
+    assert batch.to_pylist() == [{"ID": None}, {"ID": 2}]
+
+
+def test_several_keys_that_are_nearly_a_fields_are_refused() -> None:
+    with pytest.raises(InvalidRequestError, match="by case only"):
+        _read('{"id":1,"iD":2}', pa.schema([("Id", pa.int64())]))
+    with pytest.raises(InvalidRequestError, match="by case only"):
+        _read('{"s":{"id":1,"iD":2}}', pa.schema([("s", pa.struct([("Id", pa.int64())]))]))

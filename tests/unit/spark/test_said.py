@@ -313,6 +313,24 @@ def test_columns_and_conditions_of_a_read(parsed: dict[str, Any]) -> None:
             holdfast.read(Session(), "/data/t", filters=filters)  # type: ignore[arg-type]  # that is the subject
 
 
+def test_paths_are_those_of_the_caller(parsed: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark's processes work in another directory once the caller has changed its own."""
+    monkeypatch.chdir(tmp_path)
+    places = {"scratchDir": "a", "shared_dir": Path("b"), "reportDir": "file:c"}
+    with pytest.raises(Reached):
+        holdfast.write(Session(), "x", path="x", **places)  # type: ignore[arg-type]  # never asked for rows
+    found = parsed["write"]
+    assert found.store.url == f"{tmp_path}/x"
+    settings = found.settings
+    assert [settings.scratch_dir, settings.shared_dir] == [f"{tmp_path}/a", f"{tmp_path}/b"]
+    assert settings.report_dir == f"file:{tmp_path}/c"
+    with pytest.raises(Reached):
+        holdfast.read(Session(), Path("x"), reader="python")  # type: ignore[arg-type]  # never asked
+    assert parsed["read"].store.url == f"{tmp_path}/x"
+    assert HoldfastDataSource({"Path": "x"}).reader(StructType())._options.store.url == f"{tmp_path}/x"
+    assert write(parsed, reportDir="s3://bucket/r").settings.report_dir == "s3://bucket/r"
+
+
 def test_a_schema_and_columns() -> None:
     """``spark.read.schema(...)`` beside the option: Spark hands over the schema alone."""
     schema = StructType([StructField("id", LongType()), StructField("v", LongType())])

@@ -9,7 +9,7 @@ import pytest
 from holdfast.errors import InvalidRequestError
 from holdfast.stores.local import LocalStore
 from holdfast.stores.s3 import S3Store
-from holdfast.stores.url import memory_store, open_destination
+from holdfast.stores.url import absolute_url, memory_store, open_destination
 
 
 @pytest.mark.parametrize(
@@ -60,6 +60,36 @@ def test_relative_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         assert open_destination(url).url == f"file://{tmp_path}/out/t"
     open_destination("out/t").store.put(open_destination("out/t").key("a"), b"1")
     assert (tmp_path / "out/t/a").read_bytes() == b"1"
+
+
+def test_a_path_for_other_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    monkeypatch.chdir(tmp_path)
+    assert [absolute_url(url) for url in ("x", "./x/../y/", "file:x", "~/x", "file:~/x", " x")] == [
+        *(f"{tmp_path}/x", f"{tmp_path}/y", f"file:{tmp_path}/x", "/home/me/x", "file:/home/me/x", f"{tmp_path}/ x"),
+    ]
+    for url in (
+        "/a/../b/",
+        "file:/a",
+        "file:///a",
+        "s3://b/k",
+        "s3a:b",
+        "memory://m/x",
+        "hdfs://h/x",
+        "",
+        " ",
+        "file:",
+    ):
+        assert absolute_url(url) == url
+
+
+def test_a_working_directory_that_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    for call in (absolute_url, open_destination):
+        with pytest.raises(InvalidRequestError, match="give an absolute path"):
+            call("x")
 
 
 def test_the_directory_of_a_destination_is_kept(tmp_path: Path) -> None:

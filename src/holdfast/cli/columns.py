@@ -1,0 +1,135 @@
+"""The columns of what `holdfast read` shows: given, kept by the log, or those of the files."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from holdfast.cli.source import Source
+from holdfast.commit import CommitContext
+from holdfast.errors import InvalidRequestError
+from holdfast.formats import get_format
+from holdfast.formats.arrow_schema import arrow_schema_of
+from holdfast.formats.spark_ddl import parse_ddl
+from holdfast.formats.spark_schema import spark_schema_json
+from holdfast.spark.file_format import FormatChoice
+from holdfast.table import DataFile, StoreFile, TableSchema, first_with_rows, given_schema, read_schema
+from holdfast.table.contract import TableRecord
+from holdfast.table.inference import infer_type
+from holdfast.table.partition import parse_partition_path, raw_partition_values
+from holdfast.table.requested import require_known
+
+__all__ = ["SPLIT_BYTES", "find_columns", "opener"]
+
+SPLIT_BYTES = 128 * 1024 * 1024
+
+
+def find_columns(
+    source: Source, files: Sequence[DataFile], choice: FormatChoice | None, kept: TableRecord | None, ddl: str | None
+) -> tuple[TableSchema, pa.Schema]:
+    """The table as its files are read, and those of its columns that are shown.
+
+    Args:
+        choice: how the files are read; None if there is none and nobody says how others were.
+        kept: what the log says of the table; None if nothing.
+        ddl: the schema, as Spark's SQL spells it; None: as the log kept it, else the files'.
+
+    Raises:
+        InvalidRequestError: the schema asks for what is not the table's, or columns cannot be told apart.
+    """
+    if ddl is not None:
+        table, shown = _given(parse_ddl(ddl), files, choice, kept)
+    else:
+        table = _found(source, files, choice, kept)
+        shown = table.schema
+    _refuse_doubles(table.schema)
+    return table, shown
+
+
+def _found(
+    source: Source, files: Sequence[DataFile], choice: FormatChoice | None, kept: TableRecord | None
+) -> TableSchema:
+    if kept is not None:
+        return given_schema(_with_directories(arrow_schema_of(kept.schema_json), files, {}), files)
+    if not files or choice is None:
+        return TableSchema(pa.schema([]))
+    first = first_with_rows(files)
+    return read_schema(
+        files,
+        opener(source.ctx),
+        choice.settings(first.path if first else "", SPLIT_BYTES),
+        settings_of=choice.settings_of(SPLIT_BYTES),
+        each=source.ctx.runner.map,
+    )
+
+
+def _given(
+    wanted: pa.Schema, files: Sequence[DataFile], choice: FormatChoice | None, kept: TableRecord | None
+) -> tuple[TableSchema, pa.Schema]:
+    """What was asked for has to be the table's: else one column's values would be shown as another's, or as nulls."""
+    if kept is None:
+        table = given_schema(_with_directories(wanted, files, {}), files)
+        return table, table.schema
+    folded = {str(field["name"]).lower(): field for field in kept.fields}
+    asked = {name.lower(): _arrow_field(folded[name.lower()]) for name in wanted.names if name.lower() in folded}
+    others = [field for name, field in folded.items() if name not in asked]
+    # In the words that are left of a type without Spark, which are those of the given schema.
+    known = _spark_fields(pa.schema([field.remove_metadata() for field in asked.values()]))
+    require_known(_spark_fields(wanted), replace(kept, fields=[*known, *others]))
+    described = pa.schema([_described(field, asked[field.name.lower()]) for field in wanted])
+    shown = _with_directories(described, files, folded)
+    whole = shown
+    if choice is not None and get_format(choice.name).by_position:
+        given = {field.name.lower(): field for field in shown}
+        whole = pa.schema([given.get(field.name.lower(), field) for field in arrow_schema_of(kept.schema_json)])
+    return given_schema(whole, files), shown
+
+
+def _described(field: pa.Field, kept: pa.Field) -> pa.Field:
+    """The field with what the log knows of it, a collation say."""
+    return kept.with_name(field.name) if kept.type.equals(field.type) else field
+
+
+def _arrow_field(kept: Mapping[str, Any]) -> pa.Field:
+    return arrow_schema_of(json.dumps({"type": "struct", "fields": [kept]})).field(0)
+
+
+def _spark_fields(schema: pa.Schema) -> list[Mapping[str, Any]]:
+    fields: list[Mapping[str, Any]] = json.loads(spark_schema_json(schema))["fields"]
+    return fields
+
+
+def _with_directories(schema: pa.Schema, files: Sequence[DataFile], kept: Mapping[str, Mapping[str, Any]]) -> pa.Schema:
+    """The schema with the columns that only directories hold at its end, as Spark adds them to a schema it is given.
+
+    Args:
+        kept: the table's columns by folded name, whose types go before those that the names tell.
+    """
+    known = {name.lower() for name in schema.names}
+    partition_by = list(parse_partition_path(files[0].path)) if files else []
+    for name in partition_by:
+        if name.lower() in kept and name.lower() not in known:
+            schema = schema.append(_arrow_field(kept[name.lower()]))
+        elif name.lower() not in known:
+            texts = [raw_partition_values(file.path, partition_by)[name] for file in files]
+            schema = schema.append(pa.field(name, infer_type(texts)))
+    return schema
+
+
+def _refuse_doubles(schema: pa.Schema) -> None:
+    doubles = [name for name, count in Counter(schema.names).items() if count > 1]
+    if doubles:
+        raise InvalidRequestError(
+            "several columns have one name and cannot be told apart: rename them where the files are written",
+            column=doubles[0],
+        )
+
+
+def opener(ctx: CommitContext) -> Any:
+    """Opens the destination's files."""
+    return lambda path, size_bytes: StoreFile(ctx.store, ctx.key(path), size_bytes)
