@@ -7,6 +7,7 @@ import json
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,76 @@ def assert_refused(spark: Any, url: Path | str, reason: str) -> None:
         holdfast.count(spark, str(url))
     with pytest.raises(UnsupportedError, match=reason):
         holdfast.read(spark, str(url), reader="native")
+
+
+# --- files of other types ---------------------------------------------------------------------------------------------
+OTHERS = {  # a file's column, that of another file, what the second one holds
+    "bytes": ("parquet", pa.array([1], pa.int8()), pa.array([300], pa.int32())),
+    "cents": ("parquet", pa.array([5]), pa.array([datetime(2020, 1, 1)], pa.timestamp("ms", "UTC"))),
+    "nested": ("parquet", pa.array([[{"x": 1}]]), pa.array([[{"x": 1.5}]])),
+    "longs": ("orc", pa.array([1], pa.int32()), pa.array([2**33])),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("log", [True, False])
+def test_a_file_of_another_type_is_an_error(spark: Any, tmp_path: Path, name: str, log: bool) -> None:
+    ending, first, other = OTHERS[name]
+    url = tmp_path / "t"
+    put(url / f"aa.{ending}", a=first)
+    if log:
+        holdfast.write(holdfast.read(spark, str(url)), str(url), file_format=ending)
+    assert is_native(holdfast.read(spark, str(url)))
+    put(url / f"z.{ending}", a=other)
+    with pytest.raises(Exception, match="does not fit the column's type"):
+        holdfast.read(spark, str(url)).collect()
+    with pytest.raises(UnsupportedError, match=r"do not go together|not of the type that is read"):
+        holdfast.read(spark, str(url), reader="native")
+
+
+def test_columns_that_a_file_of_others_has_besides_do_not_count(spark: Any, tmp_path: Path) -> None:
+    holdfast.write(spark.sql("select 1L as a"), str(tmp_path))
+    put(tmp_path / "z.parquet", A=[2], b=["x"])
+    assert is_native(assert_alike(spark, tmp_path, ["(1,)", "(2,)"]))
+
+
+def test_nanoseconds_are_read_after_an_append_as_before(spark: Any, tmp_path: Path) -> None:
+    put(tmp_path / "a.parquet", t=pa.array([1_577_836_800_000_000_000], pa.timestamp("ns")))
+    before = rows(holdfast.read(spark, str(tmp_path)))
+    holdfast.write(spark.sql("select cast(null as timestamp_ntz) as t"), str(tmp_path))
+    assert rows(holdfast.read(spark, str(tmp_path))) == sorted([*before, "(None,)"])
+
+
+def test_json_of_others_is_read_here_once_there_is_a_log(spark: Any, tmp_path: Path) -> None:
+    holdfast.write(spark.sql("select cast(1 as tinyint) as a"), str(tmp_path), file_format="json")
+    assert is_native(assert_alike(spark, tmp_path, ["(1,)"]))
+    put(tmp_path / "z.json", a=[2])
+    assert not is_native(assert_alike(spark, tmp_path, ["(1,)", "(2,)"]))
+    put(tmp_path / "z.json", a=[200])
+    with pytest.raises(Exception, match="not of the column's type"):
+        holdfast.read(spark, str(tmp_path)).collect()
+
+
+@pytest.mark.parametrize("names", ["_col0, _col1", "_colour, _collar", "id, _col1"])
+def test_columns_of_orc_that_are_called_col_go_by_name(spark: Any, tmp_path: Path, names: str) -> None:
+    """Spark goes by position where every name in a file starts with these letters."""
+    first, second = names.split(", ")
+    holdfast.write(spark.sql(f"select 1 as {first}, 2 as {second}"), str(tmp_path), file_format="orc")
+    holdfast.write(spark.sql(f"select 3 as {second}"), str(tmp_path), file_format="orc")
+    assert_alike(spark, tmp_path, ["(1, 2)", "(None, 3)"])
+    assert rows(holdfast.read(spark, str(tmp_path), columns=first)) == ["(1,)", "(None,)"]
+
+
+@pytest.mark.parametrize("value", ["date'1582-10-10'", "timestamp_ntz'1582-10-10 12:00:00'"])
+def test_days_that_two_calendars_count_otherwise_are_found(spark: Any, tmp_path: Path, value: str) -> None:
+    """They are the largest in the file: its statistics must not exclude them."""
+    holdfast.write(
+        spark.sql(f"select {value} as v union all select {value} - interval 50 year").coalesce(1), str(tmp_path)
+    )
+    text = value.split("'")[1]
+    for operator, count in (("=", 1), (">=", 1), ("<=", 2)):
+        assert is_native(frame := holdfast.read(spark, str(tmp_path), filters=[("v", operator, text)]))
+        assert frame.count() == count
 
 
 # --- files in odd places ----------------------------------------------------------------------------------------------
@@ -273,7 +344,6 @@ def test_text_without_a_zone_is_of_the_session_where_directories_are_of_the_tabl
     with settings(spark, spark__sql__session__timeZone="America/New_York"):
         frame = spark.sql("select timestamp '2020-01-01 00:00:00' as t, timestamp '2020-01-01 00:00:00' as p")
         holdfast.write(frame, str(tmp_path), file_format="json", partition_by="p")
-        assert is_native(holdfast.read(spark, str(tmp_path)))
         new_york = 1577854800
         assert rows(holdfast.read(spark, str(tmp_path)).selectExpr("unix_seconds(t)")) == [f"({new_york},)"] * 2
     with settings(spark, spark__sql__session__timeZone="Asia/Tokyo"):

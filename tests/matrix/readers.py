@@ -17,7 +17,7 @@ import pyarrow.parquet
 
 from tests.matrix.canonical import MARK, canonical
 
-__all__ = ["READERS", "Files", "Found", "Reader", "in_halves", "spark_found", "table_found"]
+__all__ = ["READERS", "Files", "Found", "Reader", "in_halves", "spark_found", "spark_rows", "table_found"]
 
 
 @dataclass(frozen=True)
@@ -73,13 +73,14 @@ def shown(sql: str, kind: Any, depth: int = 0) -> str | None:
 
 def spark_found(frame: Any, columns: Sequence[str]) -> dict[str, Found]:
     """What a DataFrame holds; columns that spoil the whole are read one by one."""
+    wanted = [name for name in columns if name in frame.columns]
+    missing = {name: Found(error="the column is not there") for name in columns if name not in frame.columns}
+    return missing | in_halves(wanted, functools.partial(spark_rows, frame))
+
+
+def spark_rows(frame: Any, names: Sequence[str]) -> dict[str, Found]:
+    """What a DataFrame holds, or the error of one that reads all columns whichever are wanted."""
     kinds = {field.name: field.dataType for field in frame.schema.fields}
-    wanted = [name for name in columns if name in kinds]
-    missing = {name: Found(error="the column is not there") for name in columns if name not in kinds}
-    return missing | in_halves(wanted, functools.partial(_spark_columns, frame, kinds))
-
-
-def _spark_columns(frame: Any, kinds: Mapping[str, Any], names: Sequence[str]) -> dict[str, Found]:
     order = ["id"] if "id" in kinds else []
     shows = [f"{shown(f'`{name}`', kinds[name]) or f'`{name}`'} as `{name}`" for name in names]
     table = frame.selectExpr(*order, *shows).toArrow()

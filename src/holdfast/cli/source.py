@@ -85,6 +85,7 @@ def _match(ctx: CommitContext, path: str) -> Source:
             "nothing matches the pattern: check it, and keep it in quotes so that no shell expands it", url=ctx.url
         )
     if not snapshot.head:
+        refuse_part(base)
         _refuse_inner_destinations(base, files)
     return Source(base, replace(snapshot, files=files))
 

@@ -32,7 +32,7 @@ Examples:
   holdfast write flights.csv s3://bucket/flights --partition-by month
   holdfast write events/ ./table --input-format json --mode overwrite
   holdfast write a.parquet ./out --format csv --option header=true
-  holdfast write x.csv ./out --input-option "sep=;" --input-option header=false
+  holdfast write x.csv ./t --input-option "sep=;" --input-option header=false
 
 INPUT is anything that Spark reads: a file, a directory, a glob, a url that this Spark knows. CSV files have a header,
 and their types are inferred, unless --input-option or --input-schema says otherwise. All rows become visible at once,

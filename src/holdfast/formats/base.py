@@ -155,6 +155,7 @@ class FileFormat(Generic[Opt]):
             are in the schema too. `row_groups` narrows the file to one of the groups that `plan_splits` gave.
         plan_splits: (source, options, bytes) to groups of row groups of about that size; ``[None]``: not splittable.
         by_position: whether files tell their columns by position only, so that all files need one order.
+        maybe_by_position: whether there are files that do, so that a reader has to know all of a table's columns.
         reader_options: options to those that every reader of files written with them has to use, under Spark's names
             and in one spelling each, defaults included. Files whose reader options are equal can be read together.
         inference: how the schema of many files is inferred; None where each file tells its own.
@@ -171,6 +172,7 @@ class FileFormat(Generic[Opt]):
     read_batches: ReadBatches[Opt]
     plan_splits: Callable[[BinaryIO, Opt, int], Sequence[Sequence[int] | None]] = field(default=lambda *_: (None,))
     by_position: bool = False
+    maybe_by_position: bool = False
     reader_options: Callable[[Opt], Mapping[str, str]] = field(default=lambda _: {})
     inference: Inference[Opt] | None = None
 

@@ -428,6 +428,7 @@ CSV = FileFormat(
     read_schema=lambda source, options: schema_of(_look(source, options)),
     read_batches=_read_batches,
     by_position=True,
+    maybe_by_position=True,
     reader_options=_reader_options,
     inference=Inference(look=_look, merge=merge_columns, schema=schema_of),
 )

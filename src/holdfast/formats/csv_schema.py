@@ -92,7 +92,7 @@ def column_type(texts: Any, null_value: str, so_far: pa.DataType | None = None) 
     texts = texts.filter(pc.not_equal(texts, null_value)) if null_value else texts
     if len(texts) == 0:
         return so_far
-    kind = _number_type(texts) if _rank(so_far) <= _RANK_OF_DOUBLES else None
+    kind = _number_type(texts, so_far) if _rank(so_far) <= _RANK_OF_DOUBLES else None
     kind = kind or _timestamp_type(texts)
     if kind is not None:
         return _merged(so_far, kind)
@@ -104,9 +104,11 @@ def column_type(texts: Any, null_value: str, so_far: pa.DataType | None = None) 
     return found
 
 
-def _number_type(texts: Any) -> pa.DataType | None:
+def _number_type(texts: Any, so_far: pa.DataType | None) -> pa.DataType | None:
     """The type of texts that are all longs, or all numbers with a fraction among them: most numbers, looked at fast."""
     if pc.all(pc.match_substring_regex(texts, r"^[+-]?[0-9]{1,18}$")).as_py():
+        if so_far is not None and pat.is_decimal(so_far):  # then nothing is tried as an integer any more
+            return pa.decimal128(max(pc.max(pc.utf8_length(pc.utf8_ltrim(texts, "+-0"))).as_py(), 1), 0)
         ends = pc.min_max(pc.utf8_ltrim(texts, "+").cast(pa.int64())).as_py()
         return pa.int32() if ends["min"] >= -(2**31) and ends["max"] < 2**31 else pa.int64()
     if (

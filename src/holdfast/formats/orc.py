@@ -259,4 +259,5 @@ ORC = FileFormat(
     open_writer=_OrcWriter,
     read_schema=_read_schema,
     read_batches=_read_batches,
+    maybe_by_position=True,
 )

@@ -152,7 +152,7 @@ REASONS: Mapping[tuple[str, str], str] = {
 # Types that never come as far as a format: PySpark has no way to hand them to Python.
 UNREACHABLE: Mapping[str, str] = {
     "interval year to month": "PySpark hands no year-month interval to Python: store cast(column as string)",
-    "interval": "Spark stores no calendar interval: store its parts in columns of their own",
+    "interval": "Spark stores no INTERVAL of the calendar: store its parts in columns of their own",
 }
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import holdfast.errors as errors
 from holdfast.errors import HoldfastError, UnsupportedError
 
-__all__ = ["of_workers", "one_sentence", "typed_again"]
+__all__ = ["first_line", "of_workers", "one_sentence", "typed_again"]
 
 _log = logging.getLogger(__name__)
 
@@ -53,6 +53,13 @@ _MISSING = re.compile(
 )
 _VERSIONS = re.compile(r"different version: (\S+) than that in driver: ([\d.]*\d)")
 _PROGRAM = re.compile(r'Cannot run program "([^"]*python[^"]*)"')
+
+
+def first_line(error: Exception) -> str:
+    """What Spark says before it lists where in its own code it was."""
+    java = getattr(error, "java_exception", None)
+    text = str(error) if java is None else str(java.toString())
+    return text.strip().partition("\n")[0]
 
 
 def of_workers(text: str) -> HoldfastError | None:

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from holdfast.commit import CommitContext, Instant, Snapshot, read_instant, read_snapshot
 from holdfast.commit.nesting import refuse_part
 from holdfast.errors import NotFoundError, UnavailableError, UnsupportedError
+from holdfast.spark.failures import first_line
 from holdfast.spark.hadoop_path import hadoop_path
 from holdfast.spark.native_limits import limit_of_columns
 from holdfast.spark.native_query import narrowed
@@ -82,14 +83,7 @@ def _frame_or_reason(spark: SparkSession, ctx: CommitContext, options: ReadOptio
         raise UnavailableError("jobs are decided faster than the destination is listed: read again", url=ctx.url)
     if isinstance(problem, NotFoundError) and options.reader == "native":
         raise problem
-    return _first_line(problem)  # the Python reader reads it, or says in a sentence why nobody can
-
-
-def _first_line(error: Exception) -> str:
-    """What Spark says before it lists where in its own code it was."""
-    java = getattr(error, "java_exception", None)
-    text = str(error) if java is None else str(java.toString())
-    return text.strip().partition("\n")[0]
+    return first_line(problem)  # the Python reader reads it, or says in a sentence why nobody can
 
 
 def _nearly(ctx: CommitContext, instant: Instant) -> Snapshot:

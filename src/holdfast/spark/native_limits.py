@@ -74,6 +74,9 @@ def limit_of_columns(spark: SparkSession, choice: FormatChoice, schema: StructTy
         for field in fields:
             if not field.name or "`" in field.name:
                 return f"Spark finds no column of ORC whose name is empty or has a backtick: {field.name!r}"
+        for name in schema.names:
+            if name.startswith("_col"):
+                return f"Spark takes columns of ORC by position where all names in a file start with _col: {name!r}"
     if _TIME.search(schema.simpleString()) and str(spark.conf.get(_TIME_TYPE, "true")).lower() != "true":
         return f"without {_TIME_TYPE}=true Spark reads no column of the type TIME"
     if choice.name == "json" and any(

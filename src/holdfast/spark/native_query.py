@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import date
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql.functions import col, isnan, lit
-from pyspark.sql.types import DataType, DoubleType, FloatType
+from pyspark.sql.functions import coalesce, col, isnan, lit
+from pyspark.sql.types import DataType, DateType, DoubleType, FloatType, TimestampNTZType, TimestampType
 
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import nearest
@@ -53,10 +54,13 @@ def _column(name: str) -> Column:
 def _condition(condition: Condition, kind: DataType, arrow: object) -> Column:
     """The condition as the Python reader takes it: neither null nor NaN meets it, but NaN meets ``!=``."""
     values = condition.value if isinstance(condition.value, tuple) else (condition.value,)
-    literals = [_literal(value, kind) for value in typed_values(values, arrow, condition).to_pylist()]
+    typed = typed_values(values, arrow, condition).to_pylist()
+    literals = [_literal(value, kind) for value in typed]
     column = _column(condition.column)
     if 0 in values and isinstance(kind, FloatType | DoubleType):
         column = column + lit(0.0).cast(kind)  # Spark misses the negative zero in Parquet's statistics
+    if isinstance(kind, DateType | TimestampType | TimestampNTZType) and any(map(_in_the_gap, typed)):
+        column = coalesce(column, column)  # not pushed down: on the way to a file's statistics it is another day
     if condition.operator == "in":
         met = column.isin(*literals)
     else:
@@ -71,6 +75,11 @@ def _condition(condition: Condition, kind: DataType, arrow: object) -> Column:
     if isinstance(kind, FloatType | DoubleType) and condition.operator != "!=":
         met = met & ~isnan(column)
     return met
+
+
+def _in_the_gap(value: date) -> bool:
+    """Whether the calendar of `java.sql.Date` has no such day; with a day more on both sides, for time zones."""
+    return (1582, 10, 4) <= (value.year, value.month, value.day) <= (1582, 10, 15)
 
 
 def _literal(value: object, kind: DataType) -> Column:

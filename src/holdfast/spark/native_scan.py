@@ -15,6 +15,7 @@ from holdfast.commit.layout import iter_visible
 from holdfast.errors import CorruptDataError, InvalidRequestError, NotFoundError, UnsupportedError
 from holdfast.spark.csv_headers import require_headers_in_order
 from holdfast.spark.file_format import FormatChoice
+from holdfast.spark.native_footers import holds_others, unlike_footers
 from holdfast.spark.native_limits import limit_of_columns, limit_of_read, limit_of_zones
 from holdfast.spark.native_listing import directory_columns, misplaced, unlike
 from holdfast.spark.native_options import spark_options
@@ -123,11 +124,20 @@ class Scan:
         """Why a frame has other files or columns than the Python reader; empty if it has the same."""
         known = self.snapshot.files
         refusal = unlike(frame, self.partition_by, lambda: known if self.table is None else listed(self.ctx))
-        if refusal or self.table is not None:
+        if refusal:
             return refusal
-        if promised is not None and _columns(frame.schema) != _columns(promised):
-            return "with the settings of this session Spark takes the files' columns for other types"
-        return limit_of_columns(self.spark, self.choice, frame.schema)
+        if self.table is None:
+            if promised is not None and _columns(frame.schema) != _columns(promised):
+                return "with the settings of this session Spark takes the files' columns for other types"
+            if refusal := limit_of_columns(self.spark, self.choice, frame.schema):
+                return refusal
+        elif not holds_others(frame):
+            return ""
+        if self.choice.name in _SELF_DESCRIBING:
+            return unlike_footers(self.spark, frame)
+        if self.choice.name == "json" and self.table is not None:
+            return "there are files that Holdfast did not write, and Spark changes values of JSON without a word"
+        return ""
 
     def names(self, frame: DataFrame, promised: StructType | None) -> list[str]:
         """The columns in the table's order: Spark's file sources put partition columns last."""

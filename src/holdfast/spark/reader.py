@@ -198,11 +198,11 @@ class HoldfastReader(DataSourceReader):
             return [SplitGroup(group, choice, directories, whole) for group in _packed(splits, goal)]
 
     def _whole(self, ctx: CommitContext, choice: FormatChoice, snapshot: Snapshot) -> pa.Schema | None:
-        """All of the table's columns in its order, the wanted ones in their types, where files tell them by position.
+        """All of the table's columns in its order, the wanted ones in their types, where files may go by position.
 
         None where they are told by name; and where no log tells of a table, so that the wanted ones are all there are.
         """
-        by_position = get_format(choice.name).by_position
+        by_position = get_format(choice.name).maybe_by_position
         if not by_position or (snapshot.table is None and self._options.columns is None):
             return None
         found = arrow_schema(_whole_schema(ctx, replace(self._options, columns=None), snapshot))

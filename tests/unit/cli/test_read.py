@@ -301,6 +301,28 @@ def test_a_condition_on_an_instant_is_in_utc_unless_it_names_a_zone(tmp_path: Pa
     assert "does not fit the column's type" in refusal(str(tmp_path), "--where", "l=1")
 
 
+def test_columns_may_be_said_one_by_one(tmp_path: Path) -> None:
+    (tmp_path / "x.parquet").write_bytes(parquet({"a": [1], "b": [2], "c": [3], "d": [4]}))
+    (row,) = read(str(tmp_path), "--columns", "c", "--columns", "d, a")
+    assert list(row.items()) == [("c", 3), ("d", 4), ("a", 1)]
+
+
+def test_types_are_those_of_all_files_whatever_their_codecs(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("1,x\n")
+    (tmp_path / "b.csv.gz").write_bytes(gzip.compress(b"0.5,y\n"))
+    assert read(str(tmp_path)) == [{"_c0": 1.0, "_c1": "x"}, {"_c0": 0.5, "_c1": "y"}]
+
+
+def test_a_folder_of_a_destination_is_not_read_by_itself(tmp_path: Path) -> None:
+    url = str(tmp_path / "t")
+    commit_table(url)
+    folder = next((tmp_path / "t").glob("*=*"))
+    said = refusal(str(folder))
+    assert "this is a folder of a destination" in said and f"destination='{(tmp_path / 't').as_uri()}'" in said
+    assert "this is a folder of a destination" in refusal(f"{folder}/*.parquet")
+    assert len(read(url)) == 3
+
+
 def test_files_of_two_formats_are_not_taken_for_one(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("id,v\n1,x\n")
     (tmp_path / "b.json").write_text('{"id": 5}\n')

@@ -280,6 +280,7 @@ def test_folders_above_that_may_not_be_listed() -> None:
     ctx = world.context(store=InterceptedStore(world.store, forbid))
     run_job(ctx, "new")
     assert world.contents() == expected("new")
+    refuse_part(ctx)
 
 
 def test_what_it_costs() -> None:

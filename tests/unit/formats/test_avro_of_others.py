@@ -78,11 +78,11 @@ def test_dates_and_instants_of_the_old_calendar(notes: dict[str, str], rebased: 
     assert batch.schema.equals(pa.schema(found))
 
 
-def written(kind: Any, values: list[Any]) -> io.BytesIO:
+def written(kind: Any, values: list[Any], codec: str = "null") -> io.BytesIO:
     """A file of one column."""
     sink = io.BytesIO()
     schema = {"type": "record", "name": "r", "fields": [{"name": "a", "type": kind}]}
-    fastavro.writer(sink, fastavro.parse_schema(schema), [{"a": value} for value in values])
+    fastavro.writer(sink, fastavro.parse_schema(schema), [{"a": value} for value in values], codec=codec)
     sink.seek(0)
     return sink
 
@@ -141,6 +141,15 @@ def test_a_file_cut_anywhere_ends_in_a_sentence() -> None:
     assert refused > len(whole) // 2
 
 
+def test_a_damaged_compressed_block_ends_in_a_sentence() -> None:
+    values = [f"{number}" for number in range(100)]
+    data = written("string", values, codec="deflate").getvalue()
+    assert read(io.BytesIO(data)) == values
+    start = data.index(data[-16:]) + 20  # behind the mark, the number of rows and the size
+    with pytest.raises(CorruptDataError, match=r"an Avro file is damaged.*while decompressing"):
+        read(io.BytesIO(data[:start] + b"\xff" * 30 + data[start + 30 :]))
+
+
 def test_a_map_with_a_key_twice_is_refused() -> None:
     avro = get_format("avro")
     schema = pa.schema([("m", pa.map_(pa.string(), pa.int64()))])
@@ -152,11 +161,19 @@ def test_a_map_with_a_key_twice_is_refused() -> None:
 class Gone(io.BytesIO):
     """A file that is deleted while it is read."""
 
+    read_bytes = 0  # that many can be read before
+
     def read(self, size: int | None = -1, /) -> bytes:
-        raise NotFoundError("no such file: check the key")
+        if self.tell() >= self.read_bytes:
+            raise NotFoundError("no such file: check the key")
+        return super().read(size)
 
 
 def test_an_error_of_the_store_is_no_damage() -> None:
     avro = get_format("avro")
     with pytest.raises(NotFoundError, match="no such file"):
         avro.read_schema(Gone(), avro.default_options)
+    source = Gone(written("string", ["a"]).getvalue())
+    source.read_bytes = len(source.getvalue()) - 16
+    with pytest.raises(NotFoundError, match="no such file"):
+        read(source)

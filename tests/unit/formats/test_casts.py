@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from holdfast.errors import InvalidRequestError
-from holdfast.formats.columns import cast_column, relabel
+from holdfast.formats.columns import cast_column, conform, relabel
 
 US, UTC = pa.timestamp("us"), pa.timestamp("us", "UTC")
 DAY = datetime.date(2020, 1, 1)
@@ -82,3 +82,40 @@ def test_times_become_numbers_and_back() -> None:
     found.validate(full=True)
     assert found.to_pylist() == [[("k", {"t": 5, "d": 7}), ("n", None)], [], [("l", {"t": None, "d": 1})]]
     assert relabel(found, kind).equals(column)
+
+
+@pytest.mark.parametrize(
+    ("kind", "wanted", "values"),
+    [
+        (pa.struct([("X", pa.int32())]), pa.struct([("x", pa.int64())]), [{"x": 1}, None, {"x": 3}]),
+        (
+            pa.list_(pa.struct([("X", pa.int32())])),
+            pa.list_(pa.struct([("x", pa.int64())])),
+            [[{"x": 1}, {"x": 2}], None, [{"x": 3}]],
+        ),
+        (
+            pa.map_(pa.string(), pa.struct([("X", pa.int32())])),
+            pa.map_(pa.string(), pa.struct([("x", pa.int64())])),
+            [[("k", {"x": 1})], None, [("l", {"x": 3})]],
+        ),
+    ],
+)
+def test_rows_of_a_slice_stay_where_they_are(kind: pa.DataType, wanted: pa.DataType, values: list[Any]) -> None:
+    """Also where a nested field is spelled otherwise."""
+    schema = pa.schema([("a", wanted)])
+    batch = pa.record_batch([shouted(values, kind)], names=["A"])
+    for start in range(len(values)):
+        assert conform(batch.slice(start), schema)["a"].to_pylist() == values[start:]
+
+
+def shouted(values: list[Any], kind: pa.DataType) -> Any:
+    """Values of fields called x as an array in which these are called X."""
+
+    def spelled(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {"X": value["x"]}
+        if isinstance(value, tuple):
+            return (value[0], spelled(value[1]))
+        return [spelled(one) for one in value] if isinstance(value, list) else value
+
+    return pa.array(spelled(values), kind)

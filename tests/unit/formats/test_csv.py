@@ -51,6 +51,10 @@ def read(data: bytes | str, schema: pa.Schema, columns: list[str] | None = None,
     return [row for batch in found for row in batch.to_pylist()]
 
 
+def inferred(data: str, **given: str) -> pa.Schema:
+    return CSV.read_schema(io.BytesIO(data.encode()), CSV.parse_options(given).options)
+
+
 def strings(*names: str) -> pa.Schema:
     return pa.schema([(name, pa.string()) for name in names])
 
@@ -184,10 +188,11 @@ def test_records_with_fewer_values_end_in_nulls() -> None:
     ]
 
 
-def test_records_with_more_values_are_refused() -> None:
+@pytest.mark.parametrize("record", ["1,2,3", "1,2,3,", "1,2,,4"])
+def test_records_with_more_values_are_refused(record: str) -> None:
     """Spark drops the last ones."""
-    with pytest.raises(CorruptDataError, match=r"more values than there are columns.*record='1,2,3'"):
-        read("a,b\n1,2,3\n", strings("a", "b"))
+    with pytest.raises(CorruptDataError, match=rf"more values than there are columns.*record='{record}'"):
+        read(f"a,b\n{record}\n", strings("a", "b"))
 
 
 def test_mixed_line_ends_are_refused() -> None:
@@ -217,15 +222,41 @@ def test_a_header_that_names_nothing_is_not_written(name: str, options: dict[str
 def test_names_in_the_header_are_those_of_a_schema_or_those_that_were_inferred() -> None:
     """Spark numbers names that come twice, and columns without one."""
     data = "N,a,A,,c\n1,2,3,4,5\n"
-    inferred = CSV.read_schema(
-        io.BytesIO(data.encode()), CSV.parse_options({"header": "true", "nullValue": "N"}).options
-    )
-    assert inferred.names == ["_c0", "a1", "A2", "_c3", "c"]
     options = {"header": "true", "nullValue": "N"}
-    assert list(read(data, strings(*inferred.names), **options)[0].values()) == ["1", "2", "3", "4", "5"]
+    names = inferred(data, **options).names
+    assert names == ["_c0", "a1", "A2", "_c3", "c"]
+    assert list(read(data, strings(*names), **options)[0].values()) == ["1", "2", "3", "4", "5"]
     assert read(data, strings("n", "A", "a", "C"), **options) == [{"n": "1", "A": "3", "a": "2", "C": "5"}]
     with pytest.raises(InvalidRequestError, match=r"a column twice.*column='b'"):
         read("b,b,c\n1,2,3\n", strings("b", "c"), header="true")
+
+
+@pytest.mark.parametrize("name", ["a1", "A1"])
+def test_a_name_that_is_that_of_a_numbered_column_is_refused(name: str) -> None:
+    with pytest.raises(InvalidRequestError, match="names that are those of its numbered columns"):
+        inferred(f"a,a,{name}\n1,2,3\n", header="true")
+
+
+@pytest.mark.parametrize("number", [2**31 - 1, 2**31, -(2**31), -(2**31) - 1, 2**63 - 1, -(2**63)])
+def test_whole_numbers_that_32_bits_hold_are_integers(number: int) -> None:
+    kind = pa.int32() if -(2**31) <= number < 2**31 else pa.int64()
+    assert inferred(f"{number},x\n0,x\n").field("_c0").type == kind
+
+
+@pytest.mark.parametrize("block_bytes", [4, 1000])
+def test_values_that_are_missing_further_on_change_no_type(monkeypatch: pytest.MonkeyPatch, block_bytes: int) -> None:
+    monkeypatch.setattr("holdfast.formats.lines.BLOCK_BYTES", block_bytes)
+    schema = inferred("1,0.5,x\n,,y\n,,z\n" * 2 + ",,\n" * 3)
+    assert schema.types == [pa.int32(), pa.float64(), pa.string()]
+
+
+@pytest.mark.parametrize("block_bytes", [8, 4096])
+def test_whole_numbers_behind_a_decimal_are_decimals_wherever_a_block_ends(
+    monkeypatch: pytest.MonkeyPatch, block_bytes: int
+) -> None:
+    monkeypatch.setattr("holdfast.formats.lines.BLOCK_BYTES", block_bytes)
+    assert inferred("9999999999999999999\n" + "3000000000\n7\n0\n" * 3).types == [pa.decimal128(19, 0)]
+    assert inferred("5.\n" + "3000000000\n0\n" * 3).types == [pa.decimal128(10, 0)]
 
 
 def test_only_the_file_s_own_byte_order_mark_is_dropped() -> None:

@@ -35,6 +35,22 @@ def test_a_double_is_the_nearest_one_there_is(text: str, value: float, nested: b
     assert batch.to_pylist() == [{"x": [value] if nested else value}]
 
 
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        (['""', "1"], pa.int64()),
+        (['""', '"x"', "1"], pa.string()),
+        (['[""]', '["x"]', "[1]"], pa.list_(pa.string())),
+        (["1", "9" * 19], pa.decimal128(20, 0)),
+        (["1", "9" * 25, "9" * 30], pa.decimal128(30, 0)),
+    ],
+)
+def test_values_that_look_alike_may_be_of_two_types(values: list[str], kind: pa.DataType) -> None:
+    """Empty strings are often written for null, and only the digits tell whether a number is a long."""
+    data = "".join(f'{{"x":{value}}}\n' for value in values).encode()
+    assert JSON.read_schema(io.BytesIO(data), JSON.default_options) == pa.schema([("x", kind)])
+
+
 @pytest.mark.parametrize("text", [b'{"v":{}}', b'{"v":{"a":1}}', b'{"v":null}'])
 @pytest.mark.parametrize("kind", [VARIANT, pa.list_(VARIANT)])
 def test_variant_is_not_made_of_objects(text: bytes, kind: pa.DataType) -> None:
@@ -45,3 +61,21 @@ def test_variant_is_not_made_of_objects(text: bytes, kind: pa.DataType) -> None:
     with pytest.raises(InvalidRequestError, match="use parse_json"):
         list(read(io.BytesIO(text + b"\n"), schema, ["v"], None, json_format.default_options, None))
     assert list(read(io.BytesIO(text + b"\n"), schema, ["id"], None, json_format.default_options, None))
+
+
+@pytest.mark.parametrize("key", [pa.date32(), pa.int64()])
+@pytest.mark.parametrize("text", ["", '{"m":{"1":1}}\n'])
+def test_maps_whose_keys_are_no_strings_are_neither_written_nor_read(text: str, key: pa.DataType) -> None:
+    """Spark writes a date as the number of its days, and reads no key back."""
+    for kind, path in (
+        (pa.map_(key, pa.int64()), "m"),
+        (pa.struct([("x", pa.list_(pa.map_(key, pa.int64())))]), r"m\.x\.element"),
+    ):
+        schema = pa.schema([("m", kind), ("id", pa.int64())])
+        with pytest.raises(InvalidRequestError, match=rf"JSON maps have string keys.*column='?{path}'?"):
+            JSON.check_schema(schema)
+        source = io.BytesIO(text.encode())
+        with pytest.raises(InvalidRequestError, match="JSON maps have string keys"):
+            list(JSON.read_batches(source, schema, ["m"], None, JSON.default_options, None))
+        list(JSON.read_batches(io.BytesIO(), schema, ["id"], None, JSON.default_options, None))
+    JSON.check_schema(pa.schema([("m", pa.map_(pa.large_string(), pa.int64()))]))

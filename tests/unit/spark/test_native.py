@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,18 +14,24 @@ from py4j.protocol import Py4JJavaError
 
 pytest.importorskip("pyspark.sql")
 
+from pyspark.sql.types import LongType, StructField, StructType
+
 from holdfast.commit import TWO_PHASE, SaveMode, Snapshot, VisibleFile, open_context
-from holdfast.errors import InvalidRequestError, UnavailableError
+from holdfast.errors import InvalidRequestError, NotFoundError, UnavailableError, UnsupportedError
 from holdfast.formats import get_format
-from holdfast.spark import native, native_options
+from holdfast.spark import native, native_options, native_scan
+from holdfast.spark.csv_headers import require_headers_in_order
 from holdfast.spark.file_format import FormatChoice
 from holdfast.spark.hadoop_path import hadoop_path
-from holdfast.spark.native_scan import Scan
+from holdfast.spark.native_scan import Scan, listed
 from holdfast.spark.options import ReadOptions, StoreOptions
 from holdfast.stores.faulty import Fault, FaultMode, Faulty, SimulatedCrash
 from holdfast.stores.intercept import InterceptedStore
 from holdfast.stores.s3_options import S3Options
+from holdfast.table import StoreFile
 from holdfast.table.contract import TableRecord
+
+SESSION: Any = SimpleNamespace(conf=SimpleNamespace(get=lambda _name, default="": default))
 
 
 # --- which files ------------------------------------------------------------------------------------------------------
@@ -65,8 +71,7 @@ def read(monkeypatch: pytest.MonkeyPatch, url: Path, meanwhile: Callable[[], obj
     monkeypatch.setattr(Scan, "unlike", lambda *_: "")
     monkeypatch.setattr(native, "narrowed", lambda frame, *_: frame)
     monkeypatch.setattr(native, "hadoop_path", lambda *_: (f"file://{url}", ""))
-    spark: Any = SimpleNamespace(conf=SimpleNamespace(get=lambda _name, default: default))
-    found: Any = native.native_frame(spark, ReadOptions(store=StoreOptions(url=str(url))))
+    found: Any = native.native_frame(SESSION, ReadOptions(store=StoreOptions(url=str(url))))
     return list(found)
 
 
@@ -102,7 +107,101 @@ def test_while_a_decision_waits_spark_gets_the_files_by_name(
     assert read(monkeypatch, tmp_path) == (old if mark == "visible" else added)
 
 
-# --- with which options and columns -----------------------------------------------------------------------------------
+def test_a_folder_of_a_destination_is_not_read_by_itself(tmp_path: Path) -> None:
+    run_job(tmp_path / "t", "old")
+    options = ReadOptions(store=StoreOptions(url=str(tmp_path / "t/k=1")), file_format="orc")
+    with pytest.raises(InvalidRequestError, match=r"this is a folder of a destination.*destination='file://.*/t'"):
+        native.native_frame(SESSION, options)
+
+
+@pytest.mark.parametrize("reader", ["auto", "native"])
+def test_files_that_spark_does_not_find(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, reader: str) -> None:
+    """Whoever asked for Spark's reader hears so; else the Python reader may find them."""
+    run_job(tmp_path, "old")
+
+    def load(*_: object) -> None:
+        raise NotFoundError("there is nothing to read: check the url", url="file:///t")
+
+    monkeypatch.setattr(Scan, "load", load)
+    monkeypatch.setattr(native, "hadoop_path", lambda *_: (f"file://{tmp_path}", ""))
+    options = ReadOptions(store=StoreOptions(url=str(tmp_path)), reader=reader)
+    if reader == "auto":
+        assert native.native_frame(SESSION, options) is None
+    else:
+        with pytest.raises(NotFoundError, match="there is nothing to read"):
+            native.native_frame(SESSION, options)
+
+
+# --- which columns ----------------------------------------------------------------------------------------------------
+@contextlib.contextmanager
+def a_scan(url: Path, file_format: str, **options: Any) -> Iterator[Scan]:
+    """Of files of others."""
+    ctx = open_context(str(url))
+    read = ReadOptions(store=StoreOptions(url=str(url)), file_format=file_format, time_zone="UTC", **options)
+    yield Scan.of(SESSION, ctx, read, Snapshot(head=0, files=tuple(listed(ctx)), table=None))
+    ctx.close()
+
+
+def test_spark_passes_over_empty_files_but_needs_one_with_bytes(tmp_path: Path) -> None:
+    (tmp_path / "empty.txt").write_bytes(b"")
+    with a_scan(tmp_path, "text") as scan:
+        assert scan.limit() == "every file is empty"
+    (tmp_path / "x.txt").write_bytes(b"x\n")
+    with a_scan(tmp_path, "text") as scan:
+        assert scan.limit() == ""
+
+
+def test_spark_is_told_all_columns_of_text_whatever_is_asked_for(tmp_path: Path) -> None:
+    """Its reader tells those of CSV by position."""
+    (tmp_path / "x.csv").write_text("1,a,0.5\n")
+    with a_scan(tmp_path, "csv", columns=("_c2",)) as scan:
+        found = scan.promised()
+    assert found is not None and found.simpleString() == "struct<_c0:int,_c1:string,_c2:double>"
+
+
+def test_columns_for_which_only_spark_has_words_are_looked_at_too(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Nothing was promised of them before Spark loaded the files."""
+    for look in ("unlike", "unlike_footers"):
+        monkeypatch.setattr(native_scan, look, lambda *_: "")
+    (tmp_path / "x.orc").write_bytes(b"ORC")
+    with a_scan(tmp_path, "orc") as scan:
+        assert scan.promised() is None
+        for name, reason in (("a", ""), ("a`b", "no column of ORC")):
+            frame: Any = SimpleNamespace(schema=StructType([StructField(name, LongType())]))
+            assert reason in scan.unlike(frame, None) if reason else scan.unlike(frame, None) == ""
+
+
+@pytest.mark.parametrize("header", [b"A,b\n1,2\n", b"a\n1\n", b"a,B", b"\n", b""])
+def test_a_header_may_lack_the_last_columns(tmp_path: Path, header: bytes) -> None:
+    look_at_header(tmp_path, header)
+
+
+@pytest.mark.parametrize("header", [b"b,a\n1,2\n", b"b\n1\n", b"a,b,c\n1,2,3\n", b"1,2\n"])
+def test_a_header_with_other_columns_is_not_for_spark(tmp_path: Path, header: bytes) -> None:
+    with pytest.raises(UnsupportedError, match=r"not the table's columns in their order.*file='k=1/x\.csv'"):
+        look_at_header(tmp_path, header)
+    look_at_header(tmp_path, header, header="false")
+
+
+def look_at_header(url: Path, data: bytes, header: str = "true") -> None:
+    """With a table of the columns a and b, and the directories' k."""
+    (url / "k=1").mkdir(exist_ok=True)
+    (url / "k=1/x.csv").write_bytes(data)
+    fields = [{"name": name, "type": "long"} for name in ("a", "b", "k")]
+    table = TableRecord(fields=fields, file_format="csv", reader_options={"header": header}, partition_by=("k",))
+    choice = FormatChoice("csv", {"header": header}, "UTC")
+    ctx = open_context(str(url))
+
+    def opened(path: str, size_bytes: int) -> Any:
+        return StoreFile(ctx.store, ctx.key(path), size_bytes)
+
+    require_headers_in_order(ctx, listed(ctx), opened, choice, table)
+    ctx.close()
+
+
+# --- with which options -----------------------------------------------------------------------------------------------
 def spark_options(file_format: str, table: bool, **options: str) -> dict[str, str]:
     record = TableRecord(
         fields=[{"name": "t", "type": "timestamp"}, {"name": "id", "type": "long"}],

@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("pyspark.sql")
 
-from pyspark.sql.types import ArrayType, DataType, LongType, MapType, StructField, StructType
+from pyspark.sql.types import ArrayType, DataType, LongType, MapType, StringType, StructField, StructType
 
 from holdfast.commit import VisibleFile
 from holdfast.spark.file_format import FormatChoice
@@ -78,17 +78,28 @@ def test_spark_takes_one_zone_for_text_and_directories() -> None:
     assert "one zone" in limit_of_zones(FormatChoice("json"), "America/New_York", "Asia/Tokyo")
     assert limit_of_zones(FormatChoice("json"), "Asia/Tokyo", "Asia/Tokyo") == ""
     assert limit_of_zones(FormatChoice("json"), "", "Asia/Tokyo") == "", "no directory names a timestamp"
+    assert limit_of_zones(FormatChoice("json"), "Asia/Tokyo", None) == "", "then the table's is that of text, too"
     assert limit_of_zones(FormatChoice("parquet"), "America/New_York", "Asia/Tokyo") == "", "its instants have a zone"
 
 
 @pytest.mark.parametrize("name", ["", "x`y"])
-@pytest.mark.parametrize("depth", range(4))
+@pytest.mark.parametrize("depth", range(5))
 def test_names_that_spark_does_not_find_in_orc(name: str, depth: int) -> None:
     inner = StructType([StructField("a", LongType()), StructField(name, LongType())])
-    kinds: list[DataType] = [inner, ArrayType(inner), MapType(LongType(), inner)]
+    kinds: list[DataType] = [inner, ArrayType(inner), MapType(LongType(), inner), MapType(inner, LongType())]
     schema = inner if depth == 0 else StructType([StructField("s", kinds[depth - 1])])
     assert "no column of ORC" in limit_of_columns(session(), FormatChoice("orc"), schema)
     assert limit_of_columns(session(), FormatChoice("parquet"), schema) == ""
+
+
+def test_maps_of_json_have_strings_for_keys() -> None:
+    def limit(key: DataType, name: str = "json") -> str:
+        kind = ArrayType(MapType(key, LongType()))
+        schema = StructType([StructField("id", LongType()), StructField("m", kind)])
+        return limit_of_columns(session(), FormatChoice(name), schema)
+
+    assert "string keys" in limit(LongType())
+    assert limit(StringType()) == limit(LongType(), "parquet") == ""
 
 
 def test_field_ids_count_only_if_the_session_reads_by_them() -> None:

@@ -56,3 +56,19 @@ def test_a_committer_without_a_log_leaves_a_logged_table_as_it_is(tmp_path: Path
     ):
         with pytest.raises(InvalidRequestError, match="this committer keeps no log: use two_phase"):
             _fitted(tmp_path, changed, **options)
+
+
+@pytest.mark.parametrize("name", ["Id", "ID", "id"])
+def test_rows_have_the_announced_columns_in_any_case(tmp_path: Path, name: str) -> None:
+    job = _fitted(tmp_path, StructType([StructField("Id", LongType())]))
+    with job.opened() as ctx:
+        record = TWO_PHASE.start_job(ctx, SaveMode.APPEND, job.details)
+        assert record is not None
+        with TWO_PHASE.start_task(ctx, record, 0) as attempt:
+            job.write_rows(iter([pa.record_batch({name: pa.array([1])})]), attempt)
+            with pytest.raises(InvalidRequestError, match=r"did not announce: rename it column='other'"):
+                job.write_rows(iter([pa.record_batch({name: pa.array([2]), "other": pa.array([2])})]), attempt)
+            commit = attempt.commit()
+        TWO_PHASE.commit_job(ctx, record, [commit], 1)
+    (file,) = tmp_path.glob("*.parquet")
+    assert pq.read_table(file).to_pylist() == [{"Id": 1}]

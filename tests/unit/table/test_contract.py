@@ -227,6 +227,8 @@ def test_files_by_position_are_the_first_columns_of_the_table() -> None:
     assert agree(known, table(field("a", "long"), file_format="csv"), merge=False, written=True) == known
     with pytest.raises(ConflictError):
         agree(known, table(field("a", "long"), field("c", "long"), file_format="csv"), merge=True, written=True)
+    with pytest.raises(ConflictError):
+        agree(known, table(field("b", "long"), field("a", "long"), file_format="csv"), merge=False, written=True)
     shouted = table(field("A", "long"), field("B", "long"), file_format="csv")
     assert agree(known, shouted, merge=False, written=True) == known, "names are the same in any case"
     parquet = agree(

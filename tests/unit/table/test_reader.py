@@ -91,6 +91,25 @@ def test_partition_columns_come_last_with_inferred_types(name: str) -> None:
     assert [row["id"] for row in found] == [100, 101, 102, 200, 201, 202, 1000, 1001, 1002]
 
 
+@pytest.mark.parametrize(
+    ("header", "data", "columns"),
+    [
+        ("true", [b"b,a\n1,x\n", b"c,A\n2,3\n"], [("b", pa.int32()), ("a", pa.string()), ("c", pa.int32())]),
+        ("false", [b"1,x\n", b"0.5\n", b"2,y,z\n"], [("_c0", pa.float64()), ("_c1", pa.string())]),
+        ("false", [b"\n", b"1,x\n", b"2\n"], [("_c0", pa.int32()), ("_c1", pa.string())]),
+    ],
+)
+def test_columns_of_csv_are_inferred_from_all_files(
+    header: str, data: list[bytes], columns: list[tuple[str, pa.DataType]]
+) -> None:
+    """Those of the first file come first; without a header there are no others."""
+    files = Files()
+    files.data = {f"{number}.csv": one for number, one in enumerate(data)}
+    csv = get_format("csv")
+    settings = ReadSettings(file_format=csv, format_options=csv.parse_options({"header": header}).options)
+    assert read_schema(files.listing(), files.open, settings).schema == pa.schema(columns)
+
+
 def test_directories_that_a_filter_rules_out_are_not_opened() -> None:
     files = monthly()
     schema = read_schema(files.listing(), files.open, PARQUET)

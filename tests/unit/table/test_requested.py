@@ -23,6 +23,10 @@ def array(kind: Any) -> dict[str, Any]:
     return {"type": "array", "elementType": kind, "containsNull": True}
 
 
+def a_map(key: Any, value: Any) -> dict[str, Any]:
+    return {"type": "map", "keyType": key, "valueType": value, "valueContainsNull": True}
+
+
 def table(kind: Any, file_format: str = "parquet") -> TableRecord:
     return TableRecord(fields=[field("a", kind), field("b", "string")], file_format=file_format)
 
@@ -37,9 +41,11 @@ VECTOR = {"type": "udt", "class": "x.Vector", "pyClass": "x.Vector", "sqlType": 
         ("long", "integer", "parquet"),
         ("decimal(12,2)", "decimal(10,2)", "orc"),
         ("string", "timestamp", "csv"),
+        (array("string"), array("long"), "json"),
         ("string", "varchar(3)", "parquet"),
         (struct(x="long"), struct(x="integer", y="string"), "parquet"),
         (array(struct(X="double")), array(struct(x="float")), "parquet"),
+        (a_map("long", "double"), a_map("integer", "float"), "parquet"),
         (struct(x="double"), VECTOR, "parquet"),
     ],
 )
@@ -58,6 +64,8 @@ def test_a_column_that_holds_the_tables_exactly(wanted: Any, known: Any, file_fo
         (struct(x="integer"), struct(x="long"), "parquet", "a.x"),
         (array("integer"), array("long"), "orc", "a.element"),
         (array("long"), "long", "parquet", "a"),
+        (a_map("integer", "string"), a_map("long", "string"), "parquet", "a.key"),
+        (a_map("string", "integer"), a_map("string", "long"), "parquet", "a.value"),
     ],
 )
 def test_another_column_is_refused(wanted: Any, known: Any, file_format: str, path: str) -> None:

@@ -1,0 +1,60 @@
+"""What the Python reader plans to read, before Spark runs a task."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+pytest.importorskip("pyspark.sql")
+
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+from holdfast.commit import TWO_PHASE, SaveMode, open_context
+from holdfast.errors import InvalidRequestError
+from holdfast.spark.options import parse_read_options
+from holdfast.spark.reader import HoldfastReader
+from holdfast.table.contract import TableRecord
+
+A_LONG, B_STRING = StructField("a", LongType()), StructField("b", StringType())
+
+
+def commit_table(url: Path, file_format: str, data: bytes) -> None:
+    """A table of the columns a and b, with one file."""
+    record = TableRecord(fields=[A_LONG.jsonValue(), B_STRING.jsonValue()], file_format=file_format)
+    ctx = replace(open_context(str(url)), contract=lambda *_: record.encode())
+    job = TWO_PHASE.start_job(ctx, SaveMode.APPEND)
+    assert job is not None
+    with TWO_PHASE.start_task(ctx, job, 0) as attempt:
+        attempt.open(attempt.file_name(f".{file_format}")).write(data)
+        commit = attempt.commit()
+    TWO_PHASE.commit_job(ctx, job, [commit], 1)
+    ctx.close()
+
+
+def whole(url: Path, *wanted: StructField) -> Any:
+    """The schema that a task is given besides the wanted columns, None without one."""
+    tasks: Any = HoldfastReader(parse_read_options({"path": str(url)}), StructType(list(wanted))).partitions()
+    (task,) = tasks
+    return task.whole
+
+
+def test_columns_of_csv_are_told_by_their_places_in_the_table(tmp_path: Path) -> None:
+    """In the types that are asked for: any text is a string."""
+    commit_table(tmp_path, "csv", b"1,x\n")
+    text = StructField("A", StringType())
+    assert whole(tmp_path, B_STRING) == pa.schema([("a", pa.int64()), ("b", pa.string())])
+    assert whole(tmp_path, B_STRING, text) == pa.schema([("A", pa.string()), ("b", pa.string())])
+    with pytest.raises(InvalidRequestError, match="the table has no such column"):
+        whole(tmp_path, StructField("c", LongType()))
+
+
+@pytest.mark.parametrize(("file_format", "by_name"), [("json", True), ("avro", True), ("orc", False)])
+def test_only_files_that_always_tell_names_are_read_without_all_columns(
+    tmp_path: Path, file_format: str, by_name: bool
+) -> None:
+    commit_table(tmp_path, file_format, b"not opened here")
+    assert (whole(tmp_path, B_STRING) is None) is by_name
