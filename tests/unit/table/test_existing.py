@@ -189,22 +189,6 @@ def test_types_of_a_file_without_rows_bind_nobody(directory: tuple[Path, CommitC
         found(ctx)
 
 
-def test_the_first_file_spells_a_column_of_which_it_has_no_rows(directory: tuple[Path, CommitContext]) -> None:
-    path, ctx = directory
-    put(path, "a", a_file("parquet", ID=pa.array([], pa.string()), k=pa.array([], pa.int32())))
-    put(path, "b", a_file("parquet", id=pa.array([1]), k=pa.array([1], pa.int32())))
-    assert types(found(ctx)) == [("ID", "long"), ("k", "integer")]
-
-
-def test_the_file_that_widened_a_column_is_named(directory: tuple[Path, CommitContext]) -> None:
-    path, ctx = directory
-    put(path, "a", a_file("parquet", id=pa.array([1], pa.int32())))
-    put(path, "b", a_file("parquet", id=pa.array([1], pa.int64())))
-    put(path, "c", a_file("parquet", id=pa.array(["x"])))
-    with pytest.raises(InvalidRequestError, match=r"first='b' first_type='bigint' other='c' other_type='string'"):
-        found(ctx)
-
-
 @pytest.mark.parametrize("first", [pa.int64(), pa.int32(), pa.float64()])
 def test_a_type_of_a_file_without_rows_does_not_hide_that_of_one_with_rows(
     directory: tuple[Path, CommitContext], first: pa.DataType
@@ -246,6 +230,22 @@ def test_one_file_only_is_opened_twice(directory: tuple[Path, CommitContext], mo
     )
     found(ctx)
     assert asked == ["a"]
+
+
+def test_the_first_file_spells_a_column_of_which_it_has_no_rows(directory: tuple[Path, CommitContext]) -> None:
+    path, ctx = directory
+    put(path, "a", a_file("parquet", ID=pa.array([], pa.string()), k=pa.array([], pa.int32())))
+    put(path, "b", a_file("parquet", id=pa.array([1]), k=pa.array([1], pa.int32())))
+    assert types(found(ctx)) == [("ID", "long"), ("k", "integer")]
+
+
+def test_the_file_that_widened_a_column_is_named(directory: tuple[Path, CommitContext]) -> None:
+    path, ctx = directory
+    put(path, "a", a_file("parquet", id=pa.array([1], pa.int32())))
+    put(path, "b", a_file("parquet", id=pa.array([1], pa.int64())))
+    put(path, "c", a_file("parquet", id=pa.array(["x"])))
+    with pytest.raises(InvalidRequestError, match=r"first='b' first_type='bigint' other='c' other_type='string'"):
+        found(ctx)
 
 
 def test_names_that_differ_in_case_only_are_refused(directory: tuple[Path, CommitContext]) -> None:
@@ -303,20 +303,6 @@ def test_keys_of_all_json_files_are_columns(directory: tuple[Path, CommitContext
     put(path, "z.json", b'{"id": 1}\n')
     with pytest.raises(InvalidRequestError, match="differ in case only"):
         found(ctx, "json")
-
-
-def test_fields_of_json_are_kept_inside_of_arrays_and_structs(directory: tuple[Path, CommitContext]) -> None:
-    path, ctx = directory
-    put(path, "x.json", b'{"a": {"L": [{"X": 1, "y": "z"}]}}\n')
-    schema = pa.schema([("A", pa.struct([("l", pa.list_(pa.struct([("x", pa.int32()), ("w", pa.int32())])))]))])
-    given = TableRecord(fields=json.loads(spark_schema_json(schema))["fields"], file_format="json")
-    table = find_existing(ctx, given, schema, get_format("json").default_options)
-    assert table is not None
-    ((name, kind),) = types(table)
-    (inner,) = kind["fields"]
-    elements = [(one["name"], one["type"]) for one in inner["type"]["elementType"]["fields"]]
-    assert (name, inner["name"]) == ("a", "L")
-    assert elements == [("X", "integer"), ("w", "integer"), ("y", "string")]
 
 
 def json_type(ctx: CommitContext, ddl: str) -> str:
@@ -382,6 +368,20 @@ def test_keys_that_differ_in_case_only_are_refused_at_any_depth(
     put(path, "x.json", line.encode())
     with pytest.raises(InvalidRequestError, match=r"differ in case only.*columns=\['A', 'a'\]"):
         json_type(ctx, ddl)
+
+
+def test_fields_of_json_are_kept_inside_of_arrays_and_structs(directory: tuple[Path, CommitContext]) -> None:
+    path, ctx = directory
+    put(path, "x.json", b'{"a": {"L": [{"X": 1, "y": "z"}]}}\n')
+    schema = pa.schema([("A", pa.struct([("l", pa.list_(pa.struct([("x", pa.int32()), ("w", pa.int32())])))]))])
+    given = TableRecord(fields=json.loads(spark_schema_json(schema))["fields"], file_format="json")
+    table = find_existing(ctx, given, schema, get_format("json").default_options)
+    assert table is not None
+    ((name, kind),) = types(table)
+    (inner,) = kind["fields"]
+    elements = [(one["name"], one["type"]) for one in inner["type"]["elementType"]["fields"]]
+    assert (name, inner["name"]) == ("a", "L")
+    assert elements == [("X", "integer"), ("w", "integer"), ("y", "string")]
 
 
 @pytest.mark.parametrize(
