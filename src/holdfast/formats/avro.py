@@ -5,6 +5,7 @@ Rows become Python objects on the way: Avro is for exchange, not for speed. Memo
 
 from __future__ import annotations
 
+import lzma
 import re
 import struct
 import zlib
@@ -228,8 +229,10 @@ class _Output:
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
-# What fastavro lets through when the bytes are not those of a file.
-_DAMAGED = (ValueError, OverflowError, EOFError, IndexError, KeyError, TypeError, struct.error, zlib.error)
+# What fastavro lets through when the bytes are not those of a file; OSError is bzip2's, for stores have errors of ours.
+_NO_FILE = (ValueError, OverflowError, EOFError, IndexError, KeyError, TypeError, OSError)
+_DAMAGED: tuple[type[Exception], ...] = (*_NO_FILE, struct.error, zlib.error, lzma.LZMAError)
+_LACKS = re.compile(r"(\w+) codec is supported but you need to install .*'([\w.-]+)'")
 
 
 def _open_file(source: BinaryIO) -> tuple[Any, Mapping[str, Any]]:
@@ -253,6 +256,8 @@ def _rows(file: Any, columns: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     except HoldfastError:
         raise
     except _DAMAGED as error:
+        if lacks := _LACKS.match(str(error)):
+            raise UnsupportedError(f"Avro files in {lacks[1]} need a package: pip install {lacks[2]}") from error
         raise CorruptDataError(
             "an Avro file is damaged, or holds a date or a timestamp outside of the years 1 to 9999, which its Python "
             "reader does not know: read it with Spark's Avro package",

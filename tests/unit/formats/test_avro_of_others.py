@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from holdfast.errors import CorruptDataError, InvalidRequestError, NotFoundError
+from holdfast.errors import CorruptDataError, InvalidRequestError, NotFoundError, UnsupportedError
 from holdfast.formats import get_format
 
 fastavro = pytest.importorskip("fastavro")
@@ -147,13 +147,23 @@ def test_a_file_cut_anywhere_ends_in_a_sentence() -> None:
     assert refused > len(whole) // 2
 
 
-def test_a_damaged_compressed_block_ends_in_a_sentence() -> None:
+@pytest.mark.parametrize(
+    ("codec", "start", "reason"),
+    [("deflate", 20, "while decompressing"), ("bzip2", 40, "Invalid data"), ("xz", 40, "Corrupt input")],
+)
+def test_a_damaged_compressed_block_ends_in_a_sentence(codec: str, start: int, reason: str) -> None:
     values = [f"{number}" for number in range(100)]
-    data = written("string", values, codec="deflate").getvalue()
+    data = written("string", values, codec=codec).getvalue()
     assert read(io.BytesIO(data)) == values
-    start = data.index(data[-16:]) + 20  # behind the mark, the number of rows and the size
-    with pytest.raises(CorruptDataError, match=r"an Avro file is damaged.*while decompressing"):
+    start += data.index(data[-16:])  # behind the mark, the number of rows, the size and what a codec begins with
+    with pytest.raises(CorruptDataError, match=rf"an Avro file is damaged.*{reason}"):
         read(io.BytesIO(data[:start] + b"\xff" * 30 + data[start + 30 :]))
+
+
+def test_a_codec_that_is_not_installed_is_no_damage() -> None:
+    data = written("string", ["a"]).getvalue().replace(b"avro.codec\x08null", b"avro.codec\x06lz4")
+    with pytest.raises(UnsupportedError, match="Avro files in lz4 need a package: pip install lz4"):
+        read(io.BytesIO(data))
 
 
 def test_a_map_with_a_key_twice_is_refused() -> None:
