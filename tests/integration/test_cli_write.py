@@ -49,6 +49,7 @@ def test_a_csv_file_becomes_a_table(tmp_path: Path) -> None:
     assert run("verify", str(tmp_path / "out")).exit_code == 0
 
 
+@pytest.mark.slow
 def test_an_input_in_another_dialect_and_without_a_header(tmp_path: Path) -> None:
     (tmp_path / "in.csv").write_text('1;"say ""hi"""\n2;b\n', encoding="utf-8")
     dialect = ["--input-option", "header=false", "--input-option", "delimiter=;", "--input-option", 'escape="']

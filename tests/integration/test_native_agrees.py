@@ -93,8 +93,14 @@ OTHERS = {  # a file's column, that of another file, what the second one holds
 }
 
 
-@pytest.mark.parametrize("name", OTHERS)
-@pytest.mark.parametrize("log", [True, False])
+@pytest.mark.parametrize(
+    ("name", "log"),
+    [
+        pytest.param(name, log, marks=[] if (name, log) in (("nested", True), ("longs", False)) else pytest.mark.slow)
+        for name in OTHERS
+        for log in (True, False)
+    ],
+)
 def test_a_file_of_another_type_is_an_error(spark: Any, tmp_path: Path, name: str, log: bool) -> None:
     ending, first, other = OTHERS[name]
     url = tmp_path / "t"

@@ -124,7 +124,7 @@ def independent_read(server: SeaweedServer, url: str) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    ("kills", "batches"), [(2, 6), pytest.param(10, 30, marks=pytest.mark.slow)], ids=["two", "ten"]
+    ("kills", "batches"), [(1, 4), pytest.param(10, 30, marks=pytest.mark.slow)], ids=["once", "ten"]
 )
 def test_killed_again_and_again(
     server: SeaweedServer, tmp_path: Path, capsys: pytest.CaptureFixture[str], kills: int, batches: int

@@ -29,15 +29,8 @@ def test_cpu_seconds_count_processes_that_have_ended() -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize(
-    ("start", "names"),
-    [
-        ("warm", ("read-one",)),
-        pytest.param("warm", READS, marks=pytest.mark.slow),
-        pytest.param("cold", ("read-one",), marks=pytest.mark.slow),
-    ],
-    ids=["one", "every", "cold"],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("start", "names"), [("warm", READS), ("cold", ("read-one",))], ids=["every", "cold"])
 def test_the_command_reads_tables_with_both_readers(tmp_path: Path, start: str, names: Sequence[str]) -> None:
     """In a process of its own, as it is run by hand: it opens and stops a Spark session."""
     every, results = tmp_path / "every.json", tmp_path / "results"
