@@ -17,7 +17,6 @@ from tests.integration.spark_session import assert_clean, visible
 pytestmark = pytest.mark.spark
 
 READERS = ["native", "python"]
-EITHER = ["auto", "python"]  # Spark's own reader is not asked for all files of others
 
 
 def rows(frame: Any) -> list[tuple[Any, ...]]:
@@ -146,7 +145,7 @@ def test_a_directory_of_others_that_fits_is_added_to(spark: Any, tmp_path: Path)
         first(url)
         holdfast.write(frame.selectExpr("id + 10 as id", "t", "k"), url, **options)
         both = rows(frame.union(frame.selectExpr("id + 10 as id", "t", "k")))
-        for reader in EITHER:
+        for reader in READERS:
             found = holdfast.read(spark, url, reader=reader).select("id", "t", "k")
             assert rows(found) == both, (name, reader)
 
@@ -254,7 +253,7 @@ def test_json_of_others_keeps_its_fields(spark: Any, tmp_path: Path) -> None:
     holdfast.write(
         spark.sql("select 2L as id, array(named_struct('u', false)) as s, 'n' as n"), str(tmp_path), file_format="json"
     )
-    for reader in EITHER:
+    for reader in READERS:
         found = holdfast.read(spark, str(tmp_path), reader=reader)
         assert found.schema.simpleString() == "struct<ID:bigint,s:array<struct<U:boolean,v:bigint>>,n:string,b:string>"
         assert rows(found) == [(1, [(True, 2)], None, "x"), (2, [(False, None)], "n", None)]
@@ -311,7 +310,7 @@ def test_keys_of_any_file_are_kept(spark: Any, tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text('{"a":1}\n')
     (tmp_path / "y.json").write_text('{"a":2,"b":"y"}\n')
     holdfast.write(spark.sql("select 3L as a"), str(tmp_path), file_format="json")
-    for reader in EITHER:
+    for reader in READERS:
         assert rows(holdfast.read(spark, str(tmp_path), reader=reader)) == [(1, None), (2, "y"), (3, None)]
 
 
@@ -330,7 +329,7 @@ def test_columns_of_any_file_are_the_tables(spark: Any, tmp_path: Path) -> None:
     with pytest.raises(InvalidRequestError, match=r"another type in the table.*column='b' there='string'"):
         holdfast.write(spark.sql("select 3L a, 5L b"), url, merge_schema=True)
     holdfast.write(spark.sql("select 3 a, 'y' b"), url)
-    for reader in EITHER:
+    for reader in READERS:
         found = holdfast.read(spark, url, reader=reader)
         assert found.schema.simpleString() == "struct<a:bigint,b:string>"
         assert rows(found) == [(1, None), (2, "x"), (3, "y")], reader

@@ -24,6 +24,7 @@ from holdfast.spark.reader import infer_schema
 from holdfast.spark.types import spark_schema, table_schema
 from holdfast.table import DataFile, StoreFile, first_with_rows, read_schema
 from holdfast.table.contract import TableRecord, decode_table
+from holdfast.table.others import fingerprint
 
 __all__ = ["Scan", "listed"]
 
@@ -131,13 +132,17 @@ class Scan:
                 return "with the settings of this session Spark takes the files' columns for other types"
             if refusal := limit_of_columns(self.spark, self.choice, frame.schema):
                 return refusal
-        elif not holds_others(frame):
+        elif not holds_others(frame) or self._knows_others(self.table):
             return ""
         if self.choice.name in _SELF_DESCRIBING:
             return unlike_footers(self.spark, frame)
         if self.choice.name == "json" and self.table is not None:
             return "there are files that Holdfast did not write, and Spark changes values of JSON without a word"
         return ""
+
+    def _knows_others(self, table: TableRecord) -> bool:
+        """Whether the files that Holdfast did not write are those that were looked at before its first append."""
+        return table.adopted != "" and table.adopted == fingerprint(iter_visible(self.ctx.store, self.ctx.prefix))
 
     def names(self, frame: DataFrame, promised: StructType | None) -> list[str]:
         """The columns in the table's order: Spark's file sources put partition columns last."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from holdfast.commit import CommitContext
@@ -21,12 +21,25 @@ from holdfast.table.text_files import TextFiles
 from holdfast.table.typed_files import TypedFiles
 from holdfast.table.widening import fold
 
-__all__ = ["adopted_fields"]
+__all__ = ["Adopted", "adopted_columns"]
 
 _SELF_DESCRIBING = frozenset({"parquet", "orc", "avro", "arrow"})
 
 
-def adopted_fields(
+@dataclass(frozen=True, slots=True)
+class Adopted:
+    """What was seen.
+
+    Attributes:
+        fields: the columns.
+        plain: whether all files hold their values as Holdfast's do, so that readers of any kind read them alike.
+    """
+
+    fields: Fields
+    plain: bool
+
+
+def adopted_columns(
     ctx: CommitContext,
     files: Iterable[File],
     file_format: FileFormat[Any],
@@ -34,7 +47,7 @@ def adopted_fields(
     given: TableRecord,
     *,
     most: int | None,
-) -> Fields:
+) -> Adopted:
     """The columns: those of the files, then the partition columns: names of the directories, types of the rows.
 
     Args:
@@ -51,7 +64,8 @@ def adopted_fields(
     given_fields = fold(given.fields)
     directories = [{**given_fields[name.lower()], "name": name} for name in given.partition_by]
     if file_format.name in _SELF_DESCRIBING:
-        return [*TypedFiles(ctx, file_format, options).columns(files, partition_by), *directories]
+        typed = TypedFiles(ctx, file_format, options)
+        return Adopted([*typed.columns(files, partition_by), *directories], plain=not typed.odd)
     if file_format.name in ("csv", "json"):
         looked_at = list(files if most is None else itertools.islice(files, 1))
         texts = TextFiles(ctx, file_format, options, looked_at, whole=most is None)
@@ -63,4 +77,4 @@ def adopted_fields(
                 mine, [one for one in children(texts.rows_type()) if one.name.lower() not in partition_by]
             )
         texts.require_values(replace(given, fields=mine))
-    return [*mine, *directories]
+    return Adopted([*mine, *directories], plain=True)

@@ -33,6 +33,8 @@ class TableRecord:
         reader_options: options without which the files read wrongly, under Spark's names (CSV's ``header``, ``sep``).
         partition_by: columns that directories hold, outermost first, spelled as in `fields`.
         time_zone: in which directories name timestamps; empty if they name none.
+        adopted: what tells the files of others that were looked at before the first append (`holdfast.table.others`):
+            all readers read them as the table's columns. Empty if none were, or not all readers do.
     """
 
     fields: Sequence[Mapping[str, Any]]
@@ -40,6 +42,7 @@ class TableRecord:
     reader_options: Mapping[str, str] = field(default_factory=dict)
     partition_by: tuple[str, ...] = ()
     time_zone: str = ""
+    adopted: str = ""
 
     @property
     def schema_json(self) -> str:
@@ -59,6 +62,7 @@ class TableRecord:
             "format_options": dict(self.reader_options),
             "partition_by": list(self.partition_by),
             "time_zone": self.time_zone,
+            **({"adopted": self.adopted} if self.adopted else {}),
         }
 
 
@@ -87,6 +91,7 @@ def decode_table(table: Mapping[str, object]) -> TableRecord:
             reader_options={str(key): str(one) for key, one in options.items()},
             partition_by=tuple(map(str, partition_by)),
             time_zone=str(table.get("time_zone", "")),
+            adopted=str(table.get("adopted", "")),
         )
 
     return guarded("the table in the decision log", decode)

@@ -21,8 +21,9 @@ from holdfast.commit.layout import iter_visible
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import FORMATS, FileFormat, FormatOptions, format_of_name
 from holdfast.formats.rounding import is_rounded
-from holdfast.table.adopted import adopted_fields
+from holdfast.table.adopted import adopted_columns
 from holdfast.table.contract import TableRecord
+from holdfast.table.others import Fingerprint
 from holdfast.table.partition import parse_partition_path, segment
 from holdfast.table.reader import DataFile
 from holdfast.table.values import parse_float, parse_values
@@ -47,7 +48,9 @@ def find_existing(
     Raises:
         InvalidRequestError: what is there is no table, or none that the rows could be added to; says what is there.
     """
-    files = (DataFile(path, info.size_bytes) for path, info in iter_visible(ctx.store, ctx.prefix) if info.size_bytes)
+    others = Fingerprint()
+    listed = others.passing(iter_visible(ctx.store, ctx.prefix))
+    files = (DataFile(path, info.size_bytes) for path, info in listed if info.size_bytes)
     first = next(files, None)
     if first is None:
         return None
@@ -64,10 +67,10 @@ def find_existing(
     if file_format.name != given.file_format or _folded(directories) != _folded(given.partition_by):
         deque(alike, maxlen=0)
         return record  # the contract says what is there
-    fields = adopted_fields(ctx, alike, file_format, options, replace(given, partition_by=directories), most=most)
+    found = adopted_columns(ctx, alike, file_format, options, replace(given, partition_by=directories), most=most)
     deque(alike, maxlen=0)
     _require_values(values, directories, given, schema)
-    return replace(record, fields=fields)
+    return replace(record, fields=found.fields, adopted=others.text() if found.plain and most is None else "")
 
 
 def _folded(names: Sequence[str]) -> list[str]:

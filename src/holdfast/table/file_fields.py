@@ -11,12 +11,14 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from holdfast.errors import InvalidRequestError
+from holdfast.formats.arrow_schema import arrow_schema_of
+from holdfast.formats.columns import map_children
 from holdfast.formats.json_schema import merge_types, schema_of
 from holdfast.formats.spark_schema import spark_schema_json
-from holdfast.formats.types import children
+from holdfast.formats.types import children, is_binary, is_list, is_string
 from holdfast.table.widening import nullable_fields
 
-__all__ = ["Fields", "fields_of", "require_folded", "with_theirs"]
+__all__ = ["Fields", "fields_of", "is_plain", "require_folded", "with_theirs"]
 
 Fields = list[Mapping[str, Any]]
 
@@ -40,6 +42,26 @@ def _field_of(column: pa.Field) -> Mapping[str, Any]:
             type=str(column.type),
         ) from error
     return found
+
+
+def is_plain(schema: pa.Schema, fields: Fields) -> bool:
+    """Whether a file holds columns of these fields as Holdfast would write them."""
+    ours = arrow_schema_of(json.dumps({"type": "struct", "fields": fields}))
+    return all(_stored(one).type == _stored(other).type for one, other in zip(schema, ours, strict=True))
+
+
+def _stored(field: pa.Field) -> pa.Field:
+    """The field in the type that its values have in a file, in whichever form Arrow has them in memory."""
+    kind = field.type.value_type if pat.is_dictionary(field.type) else field.type
+    if is_string(kind):
+        kind = pa.string()
+    elif is_binary(kind):
+        kind = pa.binary()
+    elif is_list(kind):
+        kind = pa.list_(_stored(kind.value_field.with_name("element")))
+    else:
+        kind = map_children(kind, _stored)
+    return pa.field(field.name, kind, True)
 
 
 # --- names that differ in case only -----------------------------------------------------------------------------------

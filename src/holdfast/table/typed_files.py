@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 from holdfast.commit import CommitContext
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import FileFormat, FormatOptions
-from holdfast.table.file_fields import Fields, fields_of, require_folded
+from holdfast.table.file_fields import Fields, fields_of, is_plain, require_folded
 from holdfast.table.inferred import File, look_at_files, naming, opener
 from holdfast.table.widening import MismatchError, Rules, merge_fields
 
@@ -40,12 +40,14 @@ class TypedFiles:
     Attributes:
         options: with which the rows are written.
         known_rows: whether files have rows, by path: those that were asked.
+        odd: the first files that hold a column in another way than Holdfast's would, such as in nanoseconds.
     """
 
     ctx: CommitContext
     file_format: FileFormat[Any]
     options: FormatOptions
     known_rows: dict[str, bool] = field(default_factory=dict)
+    odd: list[str] = field(default_factory=list)
 
     def columns(self, files: Iterable[File], partition_by: set[str]) -> Fields:
         """Those of the first file, then further ones as they come; each of the type that holds all values."""
@@ -53,7 +55,10 @@ class TypedFiles:
         def look(file: File, source: BinaryIO) -> tuple[File, Fields]:
             schema = self.file_format.read_schema(source, self.options)
             require_folded(schema)
-            return file, fields_of(schema)
+            fields = fields_of(schema)
+            if not self.odd and not is_plain(schema, fields):
+                self.odd.append(file.path)
+            return file, fields
 
         columns: dict[str, _Column] = {}
         for file, fields in look_at_files(files, opener(self.ctx), look, self.ctx.runner.map, footers=True):

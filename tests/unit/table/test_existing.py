@@ -17,14 +17,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from holdfast.commit import CommitContext, open_context
+from holdfast.commit.layout import iter_visible
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import get_format
 from holdfast.formats.csv import CsvOptions
 from holdfast.formats.spark_ddl import parse_type
 from holdfast.formats.spark_schema import spark_schema_json
 from holdfast.table import typed_files
-from holdfast.table.contract import TableRecord
+from holdfast.table.contract import TableRecord, decode_table
 from holdfast.table.existing import find_existing
+from holdfast.table.others import fingerprint
 from holdfast.table.widening import type_text
 
 SCHEMA = pa.schema([("id", pa.int64()), ("k", pa.int32())])
@@ -62,6 +64,21 @@ def an_orc() -> bytes:
 def found(ctx: CommitContext, file_format: str = "parquet", *by: str, most: int | None = None) -> TableRecord | None:
     given = TableRecord(fields=FIELDS, file_format=file_format, partition_by=by)
     return find_existing(ctx, given, SCHEMA, get_format(file_format).default_options, most=most)
+
+
+def test_files_that_all_readers_read_alike_are_remembered(directory: tuple[Path, CommitContext]) -> None:
+    """All of them, or the next reader could not tell them from those that come later."""
+    path, ctx = directory
+    put(path, "a", a_file("parquet", id=pa.array([1])))
+    put(path, "b", a_file("parquet", id=pa.array([2], pa.int32()), k=pa.array([2])))
+    table = found(ctx)
+    assert table is not None and table.adopted == fingerprint(iter_visible(ctx.store, ctx.prefix))
+    assert decode_table(table.encode()) == table
+    limited = found(ctx, most=1)
+    assert limited is not None and limited.adopted == ""
+    pq.write_table(pa.table({"id": [3], "t": pa.array([[3000]], pa.list_(pa.timestamp("ns")))}), path / "c")
+    table = found(ctx)
+    assert table is not None and table.adopted == "" and "adopted" not in table.encode()
 
 
 def test_nothing_is_no_table(directory: tuple[Path, CommitContext]) -> None:
