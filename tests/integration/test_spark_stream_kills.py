@@ -123,9 +123,8 @@ def independent_read(server: SeaweedServer, url: str) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("kills", "batches"), [(1, 4), pytest.param(10, 30, marks=pytest.mark.slow)], ids=["once", "ten"]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("kills", "batches"), [(2, 6), (10, 30)], ids=["two", "ten"])
 def test_killed_again_and_again(
     server: SeaweedServer, tmp_path: Path, capsys: pytest.CaptureFixture[str], kills: int, batches: int
 ) -> None:
