@@ -11,20 +11,20 @@ from typing import Any
 import pyarrow as pa
 
 from holdfast.cli.source import Source
-from holdfast.commit import CommitContext
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import get_format
 from holdfast.formats.arrow_schema import arrow_schema_of
 from holdfast.formats.spark_ddl import parse_ddl
 from holdfast.formats.spark_schema import spark_schema_json
 from holdfast.spark.file_format import FormatChoice
-from holdfast.table import DataFile, StoreFile, TableSchema, first_with_rows, given_schema, read_schema
+from holdfast.table import DataFile, TableSchema, first_with_rows, given_schema, read_schema
 from holdfast.table.contract import TableRecord
 from holdfast.table.inference import infer_type
+from holdfast.table.inferred import opener
 from holdfast.table.partition import parse_partition_path, raw_partition_values
 from holdfast.table.requested import require_known
 
-__all__ = ["SPLIT_BYTES", "find_columns", "opener"]
+__all__ = ["SPLIT_BYTES", "find_columns"]
 
 SPLIT_BYTES = 128 * 1024 * 1024
 
@@ -128,8 +128,3 @@ def _refuse_doubles(schema: pa.Schema) -> None:
             "several columns have one name and cannot be told apart: rename them where the files are written",
             column=doubles[0],
         )
-
-
-def opener(ctx: CommitContext) -> Any:
-    """Opens the destination's files."""
-    return lambda path, size_bytes: StoreFile(ctx.store, ctx.key(path), size_bytes)

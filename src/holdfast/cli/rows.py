@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from holdfast.cli.columns import SPLIT_BYTES, find_columns, opener
+from holdfast.cli.columns import SPLIT_BYTES, find_columns
 from holdfast.cli.source import Source, find_source
 from holdfast.commit import CommitContext, Snapshot
 from holdfast.errors import InvalidRequestError
@@ -27,6 +27,7 @@ from holdfast.spark.file_format import FormatChoice
 from holdfast.spark.options import parse_read_options
 from holdfast.table import DataFile, TableSchema, plan_splits, read_split
 from holdfast.table.contract import TableRecord, decode_table
+from holdfast.table.inferred import opener
 
 __all__ = ["FoundRows", "as_text", "as_value", "cells", "first_rows"]
 

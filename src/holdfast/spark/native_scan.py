@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
@@ -22,8 +21,9 @@ from holdfast.spark.native_options import spark_options
 from holdfast.spark.options import ReadOptions
 from holdfast.spark.reader import infer_schema
 from holdfast.spark.types import spark_schema, table_schema
-from holdfast.table import DataFile, StoreFile, first_with_rows, read_schema
+from holdfast.table import DataFile, first_with_rows, read_schema
 from holdfast.table.contract import TableRecord, decode_table
+from holdfast.table.inferred import opener
 from holdfast.table.others import fingerprint
 
 __all__ = ["Scan", "listed"]
@@ -91,12 +91,9 @@ class Scan:
         assert first is not None, "without a file there is nothing to read"
         settings = self.choice.settings(first.path, self.options.split_size_bytes)
         try:
-            return spark_schema(read_schema(files, self._open, settings).schema)
+            return spark_schema(read_schema(files, opener(self.ctx), settings).schema)
         except (CorruptDataError, InvalidRequestError, UnsupportedError):
             return None
-
-    def _open(self, path: str, size_bytes: int) -> Any:  # a reader's file, which typing.BinaryIO is not
-        return StoreFile(self.ctx.store, self.ctx.key(path), size_bytes)
 
     def load(self, path: str, paths: list[str], promised: StructType | None) -> DataFrame:
         """What Spark makes of the destination's path, or of the paths of its files.
@@ -106,7 +103,7 @@ class Scan:
             PySparkException, Py4JError: it cannot read that.
         """
         if self.choice.name == "csv" and self.table is not None:
-            require_headers_in_order(self.ctx, listed(self.ctx), self._open, self.choice, self.table)
+            require_headers_in_order(self.ctx, listed(self.ctx), opener(self.ctx), self.choice, self.table)
         reader = self.spark.read.format(self.choice.name)
         reader = reader.options(**spark_options(self.table, self.choice, self.options))
         # Others' files that tell their columns tell Spark, too: of some types it has a word and we have none.

@@ -6,7 +6,6 @@ import collections
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.types as pat
@@ -25,7 +24,6 @@ from holdfast.spark.types import arrow_schema, spark_schema, table_schema
 from holdfast.table import (
     DataFile,
     ReadSplit,
-    StoreFile,
     TableSchema,
     first_with_rows,
     plan_splits,
@@ -34,6 +32,7 @@ from holdfast.table import (
 )
 from holdfast.table.contract import decode_table
 from holdfast.table.foreign import refuse_foreign_read
+from holdfast.table.inferred import opener
 from holdfast.table.partition import parse_partition_path
 from holdfast.table.requested import require_known
 
@@ -128,7 +127,7 @@ def _whole_schema(ctx: CommitContext, options: ReadOptions, snapshot: Snapshot) 
     path = "" if first is None else first.path
     table = read_schema(
         files,
-        _opener(ctx),
+        opener(ctx),
         choice.settings(path, options.split_size_bytes),
         settings_of=choice.settings_of(options.split_size_bytes),
         each=ctx.runner.map,
@@ -145,10 +144,6 @@ def _wanted(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
 
 def _data_files(snapshot: Snapshot) -> list[DataFile]:
     return [DataFile(file.path, file.size_bytes) for file in snapshot.files]
-
-
-def _opener(ctx: CommitContext) -> Any:
-    return lambda path, size_bytes: StoreFile(ctx.store, ctx.key(path), size_bytes)
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
@@ -233,7 +228,7 @@ class HoldfastReader(DataSourceReader):
 
         def plan(chunk: Sequence[DataFile]) -> list[tuple[ReadSplit, int]]:
             settings = choice.settings(chunk[0].path, split_bytes)
-            splits = plan_splits(chunk, _opener(ctx), table, settings, self._filters)
+            splits = plan_splits(chunk, opener(ctx), table, settings, self._filters)
             pieces = collections.Counter(split.file.path for split in splits)
             return [(split, split.file.size_bytes // pieces[split.file.path]) for split in splits]
 
@@ -249,7 +244,7 @@ class HoldfastReader(DataSourceReader):
             try:
                 settings_of = partition.choice.settings_of(self._options.split_size_bytes)
                 for batch in read_splits(
-                    partition.splits, _opener(ctx), table, settings_of, self._schema.names, self._filters
+                    partition.splits, opener(ctx), table, settings_of, self._schema.names, self._filters
                 ):
                     yield _labelled(batch, self._schema)
             finally:
