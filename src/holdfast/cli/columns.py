@@ -84,7 +84,7 @@ def _given(
     described = pa.schema([_described(field, asked[field.name.lower()]) for field in wanted])
     shown = _with_directories(described, files, folded)
     whole = shown
-    if choice is not None and get_format(choice.name).by_position:
+    if choice is not None and get_format(choice.name).maybe_by_position:
         given = {field.name.lower(): field for field in shown}
         whole = pa.schema([given.get(field.name.lower(), field) for field in arrow_schema_of(kept.schema_json)])
     return given_schema(whole, files), shown

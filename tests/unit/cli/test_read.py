@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.orc
 import pyarrow.parquet
 import pytest
 
@@ -161,6 +162,15 @@ def test_a_schema_asks_a_table_of_files_with_names_likewise(tmp_path: Path) -> N
     ]
     assert "did you mean a" in refusal(str(tmp_path), "--schema", "aa int, s string")
     assert "no such column" in refusal(str(tmp_path), "--schema", "s string", "--where", "a=7")
+
+
+def test_a_column_of_orc_that_is_called_col_is_no_other_one(tmp_path: Path) -> None:
+    """Files of old Hive go by position where all names begin so; the whole table tells that this one does not."""
+    sink = io.BytesIO()
+    pyarrow.orc.write_table(pa.table({"_col1": pa.array([22], pa.int32())}), sink)
+    table = {"format": "orc", "schema": spark_schema_json(pa.schema([("id", pa.int32()), ("_col1", pa.int32())]))}
+    commit_files(str(tmp_path), {".orc": sink.getvalue()}, table)
+    assert read(str(tmp_path), "--schema", "id int") == [{"id": None}]
 
 
 @pytest.mark.parametrize(
