@@ -39,7 +39,7 @@ from holdfast.stores.base import (
 )
 from holdfast.stores.local_links import append
 from holdfast.stores.local_tree import LocalTree, etag_of, os_errors
-from holdfast.stores.local_walk import walk_objects, walk_pending
+from holdfast.stores.local_walk import Listings, walk_pending
 
 __all__ = ["LocalStore"]
 
@@ -66,6 +66,7 @@ class LocalStore:
 
     def __init__(self, root: str, *, keep: str = "", durable: bool = True, ids: Ids | None = None) -> None:
         self._tree = LocalTree(os.path.abspath(root), keep.strip("/"), durable)
+        self._listings = Listings(self._tree.root)
         self._ids = ids or SystemIds()
 
     def __repr__(self) -> str:
@@ -107,13 +108,8 @@ class LocalStore:
     def list_page(
         self, prefix: str, start_after: str = "", max_keys: int = 1000, token: str | None = None
     ) -> ObjectPage:
-        found: list[ObjectInfo] = []
         with os_errors(prefix):
-            for info in walk_objects(self._tree.root, prefix, start_after if token is None else token):
-                if len(found) == max_keys:
-                    return ObjectPage(found, found[-1].key)
-                found.append(info)
-        return ObjectPage(found, None)
+            return self._listings.page(prefix, start_after, max_keys, token)
 
     def delete(self, key: str) -> None:
         with os_errors(key):
@@ -136,7 +132,7 @@ class LocalStore:
             raise
 
     def close(self) -> None:
-        """Nothing is held open."""
+        self._listings.close()
 
     # --- rename -------------------------------------------------------------------------------------------------------
     def open_write(self, key: str) -> _LocalFile:

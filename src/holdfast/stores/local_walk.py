@@ -3,25 +3,64 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import os
 import stat
+import threading
 from collections.abc import Iterator
 
-from holdfast.stores.base import ObjectInfo, UploadInfo
+from holdfast.stores.base import ObjectInfo, ObjectPage, UploadInfo
 from holdfast.stores.local_links import is_behind_link, leads_back
 from holdfast.stores.local_tree import HIDDEN_PREFIX, etag_of, parse_hidden
 
-__all__ = ["walk_objects", "walk_pending"]
+__all__ = ["Listings", "walk_pending"]
+
+_WAITING = 4
 
 
-def walk_objects(root: str, prefix: str, start_after: str) -> Iterator[ObjectInfo]:
-    """Files whose key starts with `prefix` and is greater than `start_after`, in UTF-8 byte order of keys.
+class Listings:
+    """Listings in pages. The last few wait for their next page: to begin again reads and sorts whole directories.
 
-    Only directories that can hold such a key are read. Symbolic links to directories are followed, unless they lead
-    back to a directory above. Links to nowhere, pipes, sockets and devices are left out, as are names that are not
-    UTF-8, which are no keys.
+    Args:
+        root: the tree's directory.
     """
-    yield from _walk(root, prefix.rpartition("/")[0], prefix, start_after)
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self._waiting: dict[str, Iterator[ObjectInfo]] = {}
+        self._numbers = itertools.count()
+        self._lock = threading.Lock()
+
+    def page(self, prefix: str, start_after: str, max_keys: int, token: str | None) -> ObjectPage:
+        """Files whose key starts with `prefix` and is greater than `start_after`, in UTF-8 byte order of keys.
+
+        Only directories that can hold such a key are read. Symbolic links to directories are followed, unless they lead
+        back to a directory above. Links to nowhere, pipes, sockets and devices are left out, as are names that are not
+        UTF-8, which are no keys. A token that waits no longer begins anew behind its key.
+        """
+        walk = None
+        if token is not None:
+            with self._lock:
+                walk = self._waiting.pop(token, None)
+            start_after = token.partition("/")[2]
+        if walk is None:
+            walk = _walk(self._root, prefix.rpartition("/")[0], prefix, start_after)
+        found = list(itertools.islice(walk, max_keys))
+        following = next(walk, None)
+        if following is None:
+            return ObjectPage(found, None)
+        # The number keeps a listing apart from an older one that has come to the same key: that one knows less.
+        token = f"{next(self._numbers)}/{found[-1].key}"
+        with self._lock:
+            self._waiting[token] = itertools.chain((following,), walk)
+            if len(self._waiting) > _WAITING:
+                del self._waiting[next(iter(self._waiting))]
+        return ObjectPage(found, token)
+
+    def close(self) -> None:
+        """Let go of what waits."""
+        with self._lock:
+            self._waiting.clear()
 
 
 def _walk(root: str, directory: str, prefix: str, start_after: str, linked: bool = False) -> Iterator[ObjectInfo]:
