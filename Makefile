@@ -1,6 +1,8 @@
 # Every target does its own set-up through scripts/run: a .venv from the lock and, where Spark runs, Java 17+.
 # Two workers take whole modules, in the order of tests/conftest.py: the long ones first.
 SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
+# Some shells set it; each of the tests' thousands of processes would compile every module again.
+unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .PHONY: help demo test bench check lint types integration lock clean
 

@@ -76,7 +76,7 @@ def _weight(item: pytest.Item) -> int:
 
 _LONG = (
     *("test_spark_write.py", "test_spark_read.py", "test_spark_stream.py", "test_spark_stream_kills.py"),
-    *("test_spark_cluster.py", "test_speculation.py", "test_demo_killed_driver.py", "test_style.py"),
+    *("test_spark_cluster.py", "test_demo_killed_driver.py", "test_style.py"),
 )
 _MIDDLING = ("test_conformance.py", "test_mutants.py", "test_table.py", "test_two_phase.py", "test_crashes.py")
 

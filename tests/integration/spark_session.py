@@ -17,6 +17,8 @@ from holdfast.commit.ids import file_owner
 from tests.class_archive import java_options
 
 ROOT = Path(__file__).parents[2]
+# Of Spark's processes: what tests import, and before it the module that all Pythons run first.
+PYTHONPATH = os.pathsep.join(str(ROOT / folder) for folder in ("tests/warm", "src", ""))
 
 
 def new_session() -> SparkSession:
@@ -44,8 +46,7 @@ def _start(master: str, config: Mapping[str, str]) -> SparkSession:
     """The running application or a new one, whose workers run this interpreter and import what this process can."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    paths = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
-    os.environ["PYTHONPATH"] = paths
+    os.environ["PYTHONPATH"] = PYTHONPATH
     settings = {
         "spark.ui.enabled": "false",
         "spark.driver.bindAddress": "127.0.0.1",
@@ -54,7 +55,7 @@ def _start(master: str, config: Mapping[str, str]) -> SparkSession:
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.session.timeZone": "America/Los_Angeles",
         "spark.executor.extraJavaOptions": java_options(),
-        "spark.executorEnv.PYTHONPATH": paths,
+        "spark.executorEnv.PYTHONPATH": PYTHONPATH,
         "spark.executorEnv.PYSPARK_PYTHON": sys.executable,
         **{key.replace("__", "."): value for key, value in config.items()},
     }

@@ -65,7 +65,8 @@ def moto() -> Iterator[S3Options]:
         yield server.options
 
 
-@pytest.fixture(params=["local", "weed", "moto"])
+# The second server in `make check`: it answers in Python, and the conformance suite runs on it by default.
+@pytest.fixture(params=["local", "weed", pytest.param("moto", marks=pytest.mark.slow)])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     if request.param == "local":
         return Place(str(tmp_path), None)

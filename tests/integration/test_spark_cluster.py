@@ -1,6 +1,7 @@
-"""Executor JVMs die, or freeze and come back as zombies, under a real Spark cluster on this machine.
+"""A standalone Spark cluster of two hosts: copies of slow attempts, executors that die, a host that freezes.
 
-facts: E1 (local-cluster starts real executors), faults 3 and 4.
+A slow attempt and its speculative copy both finish, and every committer that is safe gives each row once (C2, C3): a
+loser has done all its writing before Spark asks who may commit (facts E1-E3).
 """
 
 from __future__ import annotations
@@ -20,40 +21,174 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
 import holdfast
+from holdfast.commit import COMMITTERS, CommitContext, open_context, recover, verify
+from holdfast.commit.layout import iter_visible
+from holdfast.spark.task_files import Task
+from holdfast.testing.weed import SeaweedServer
 from tests.integration.spark_session import assert_clean, by_value, jobs_seen, spark_session, visible
+from tests.integration.standalone_cluster import standalone_cluster
 
 pytestmark = [
     pytest.mark.spark,
+    pytest.mark.s3,
     pytest.mark.filterwarnings("ignore"),  # PySpark's own imports warn; the subject here is the files
 ]
 
 by_value(__name__)
 
 _PATIENCE_S = 120.0
+_SLOW = 2
+_BUCKET = "speculation"
+
+# Where each runs: on an object store, or where files are renamed.
+SAFE = {
+    "two_phase": "s3",
+    "magic": "s3",
+    "staging-directory": "s3",
+    "staging-partitioned": "s3",
+    "manifest": "file",
+    "file-v1": "file",
+}
 
 
 @pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    # A frozen executor is given up after some 10 s.
-    with spark_session(
-        "local-cluster[2,1,1024]",
-        spark__executor__heartbeatInterval="1s",
-        spark__network__timeout="10s",
-        spark__network__timeoutInterval="2s",
-        spark__sql__execution__arrow__maxRecordsPerBatch="100",
-    ) as session:
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    with (
+        standalone_cluster(tmp_path_factory.mktemp("cluster")) as master,
+        spark_session(
+            master,
+            spark__executor__memory="512m",
+            spark__executor__cores="2",
+            spark__speculation="true",
+            spark__speculation__interval="200ms",
+            spark__speculation__quantile="0.5",
+            spark__speculation__multiplier="1.1",
+            spark__speculation__minTaskRuntime="100ms",
+            spark__task__maxFailures="8",  # a denied copy counts as a failure (SPARK-56564)
+            spark__sql__execution__arrow__maxRecordsPerBatch="100",
+        ) as session,
+    ):
         yield session
+
+
+def test_every_safe_committer_is_tried() -> None:
+    comparison = {name for name, committer in COMMITTERS.items() if committer.unsafe}
+    assert set(SAFE) == set(COMMITTERS) - comparison - {"file-v2"}  # visible at task commit: not safe, and says so
+
+
+def test_files_of_a_job_come_from_one_attempt(spark: SparkSession, server: SeaweedServer, tmp_path: Path) -> None:
+    """`holdfast.job`: Spark takes the accumulator's update of the winner only, though both attempts report (C3)."""
+    server.create_bucket(_BUCKET)
+    signals = tmp_path / "signals"
+    signals.mkdir()
+    url = f"s3://{_BUCKET}/job"
+    reach = {
+        "endpoint": server.options.endpoint_url,
+        "access_key": server.options.access_key,
+        "secret_key": server.options.secret_key,
+    }
+    numbers = spark.range(0, 400, 1, 4)
+
+    def save(task: Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column("id").to_pylist():
+                with task.open(f"{task.partition}/{number:03d}") as file:
+                    file.write(task.attempt.encode())
+            yield batch
+
+    with holdfast.job(spark, url, **reach) as job:
+        slowed(numbers, signals).mapInArrow(job.attempt(save), numbers.schema).collect()
+    assert {path.name for path in signals.iterdir()} >= {"passed-0", "passed-1"}, "both attempts came to their end"
+    ctx = open_context(url, s3=server.options)
+    try:
+        found = {path: ctx.store.get(info.key) for path, info in iter_visible(ctx.store, ctx.prefix)}
+        assert job.result.files == 400
+        assert sorted(found) == [f"{number // 100}/{number:03d}" for number in range(400)]
+        assert len({data for path, data in found.items() if path.startswith(f"{_SLOW}/")}) == 1
+        wait_for_the_loser(ctx)  # what an attempt announces after its records are gone would be found by nobody
+        recover(ctx)
+        assert verify(ctx).pending_uploads == 0
+    finally:
+        ctx.close()
+
+
+def wait_for_the_loser(ctx: CommitContext) -> None:
+    """Until nothing was uploaded for two seconds: Spark has killed the attempt that did not count."""
+    pulse, seen, since = threading.Event(), -1, 0
+    for _ in range(int(_PATIENCE_S / 0.2)):
+        waiting = verify(ctx).pending_uploads
+        seen, since = waiting, since + 1 if waiting == seen else 0
+        if since == 10:
+            return
+        pulse.wait(0.2)
+    raise AssertionError("the loser goes on for ever")
+
+
+def slowed(df: DataFrame, signals: Path) -> DataFrame:
+    """The same rows; the two attempts at one partition wait for each other at its end."""
+
+    def pass_on(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        assert context is not None
+        yield from batches
+        if context.partitionId() == _SLOW:
+            mine, other = context.attemptNumber(), 1 - context.attemptNumber()
+            (signals / f"passed-{mine}").write_text("")
+            pulse = threading.Event()
+            for _ in range(int(_PATIENCE_S / 0.02)):
+                if mine > 1 or (signals / f"passed-{other}").exists():
+                    return
+                pulse.wait(0.02)
+            raise AssertionError("no copy was started")
+
+    return df.mapInArrow(pass_on, df.schema)
+
+
+# The others one by one in `make check`: they share the steps that matter here.
+DEFAULT = ("two_phase",)
+
+
+@pytest.mark.parametrize(
+    "committer", [name if name in DEFAULT else pytest.param(name, marks=pytest.mark.slow) for name in SAFE]
+)
+def test_a_slow_attempt_and_its_copy_give_each_row_once(
+    committer: str, spark: SparkSession, server: SeaweedServer, tmp_path: Path
+) -> None:
+    server.create_bucket(_BUCKET)
+    signals = tmp_path / "signals"
+    signals.mkdir()
+    on_s3 = SAFE[committer] == "s3"
+    url = f"s3://{_BUCKET}/{committer}" if on_s3 else str(tmp_path / "table")
+    reach = {
+        "endpoint": server.options.endpoint_url,
+        "access_key": server.options.access_key,
+        "secret_key": server.options.secret_key,
+    }
+    table = spark.range(0, 2000, 1, 4).selectExpr("id", "cast(id % 3 as int) as k")
+    partition_by = "k" if committer == "staging-partitioned" else None
+    options = reach if on_s3 else {}
+    result = holdfast.write(slowed(table, signals), url, committer=committer, partition_by=partition_by, **options)
+    assert {path.name for path in signals.iterdir()} >= {"passed-0", "passed-1"}, "both attempts came to their end"
+    assert result.rows == 2000
+    found = holdfast.read(spark, url, **options).collect()
+    assert sorted(row["id"] for row in found) == [*range(2000)]
+
+
+# --- hosts that fail --------------------------------------------------------------------------------------------------
+def parent(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
 def executor_pid() -> int:
     """The JVM above this Python worker."""
     pid = os.getpid()
     while Path(f"/proc/{pid}/comm").read_text().strip() != "java":
-        pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        pid = parent(pid)
     return pid
 
 
-def wait_for(path: Path, pulse: threading.Event) -> None:
+def wait_for(path: Path) -> None:
+    pulse = threading.Event()
     for _ in range(int(_PATIENCE_S / 0.05)):
         if path.exists():
             return
@@ -61,21 +196,26 @@ def wait_for(path: Path, pulse: threading.Event) -> None:
     raise AssertionError(f"nobody wrote {path.name}")
 
 
-def with_fault(df: DataFrame, signals: Path, signal_number: int) -> DataFrame:
-    """The same rows; the first attempt at partition 1 sends its own executor a signal in the middle of the write."""
+def with_fault(df: DataFrame, signals: Path, *, freezes: bool) -> DataFrame:
+    """The same rows; the first attempt at partition 1 kills its executor, or freezes its host, in mid write."""
 
     def pass_on(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
         assert context is not None
-        pulse = threading.Event()
+        if context.partitionId() == 1 and context.attemptNumber() > 0:
+            wait_for(signals / "victims")  # a copy that ended before would have Spark end the first attempt
         for number, batch in enumerate(batches):
-            first = context.partitionId() == 1 and context.attemptNumber() == 0
-            if number == 3 and first:
-                pid = executor_pid()
-                (signals / "victim").write_text(str(pid))
-                os.kill(pid, signal_number)
-                if signal_number == signal.SIGSTOP:  # the Python worker lives on and goes on when the job is over
-                    wait_for(signals / "go-on", pulse)
+            if (number, context.partitionId(), context.attemptNumber()) == (3, 1, 0):
+                executor = executor_pid()
+                host = parent(executor)  # Spark's worker: one that runs would kill an executor that was given up
+                (signals / "being-written").write_text(f"{executor} {host}")
+                (signals / "being-written").rename(signals / "victims")
+                if freezes:
+                    os.kill(host, signal.SIGSTOP)
+                    os.kill(executor, signal.SIGSTOP)
+                    wait_for(signals / "go-on")  # this process lives on and goes on when the job is over
+                else:
+                    os.kill(executor, signal.SIGKILL)
             yield batch
         if context.partitionId() == 1:
             (signals / f"rows-passed-{context.attemptNumber()}").write_text("")
@@ -91,30 +231,42 @@ def ids(df: DataFrame) -> list[int]:
     return sorted(row["id"] for row in df.collect())
 
 
+def wait_for_hosts(spark: SparkSession) -> None:
+    """Until both run an executor: one that was killed is replaced, and two tasks on one host would freeze together."""
+    pulse = threading.Event()
+    for _ in range(int(_PATIENCE_S / 0.1)):
+        if spark._jsc.sc().getExecutorMemoryStatus().size() == 3:  # the driver is one
+            return
+        pulse.wait(0.1)
+    raise AssertionError("an executor is missing")
+
+
 def test_an_executor_is_killed_in_the_middle_of_a_write(spark: SparkSession, tmp_path: Path) -> None:
     target = str(tmp_path / "t")
     signals = tmp_path / "signals"
     signals.mkdir()
-    result = holdfast.write(with_fault(rows(spark), signals, signal.SIGKILL), target, partition_by="k")
-    assert (signals / "victim").exists()
+    result = holdfast.write(with_fault(rows(spark), signals, freezes=False), target, partition_by="k")
+    assert (signals / "victims").exists()
     assert result.rows == 2000
     assert ids(spark.read.parquet(target)) == [*range(2000)]
     assert_clean(target)
 
 
-def test_a_zombie_executor_changes_nothing_after_the_decision(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_frozen_host_changes_nothing_after_the_decision(spark: SparkSession, tmp_path: Path) -> None:
     """C6: the frozen executor's worker ends its write when the job is long committed."""
     target = str(tmp_path / "t")
     signals = tmp_path / "signals"
     signals.mkdir()
+    wait_for_hosts(spark)
     try:
-        result = holdfast.write(with_fault(rows(spark), signals, signal.SIGSTOP), target)
+        result = holdfast.write(with_fault(rows(spark), signals, freezes=True), target)
         before = {path: (tmp_path / "t" / path).read_bytes() for path in visible(target)}
-        pulse = threading.Event()
+        assert not (signals / "rows-passed-0").exists()
         (signals / "go-on").write_text("")
-        wait_for(signals / "rows-passed-0", pulse)
+        wait_for(signals / "rows-passed-0")
     finally:
-        os.kill(int((signals / "victim").read_text()), signal.SIGCONT)
+        for pid in (signals / "victims").read_text().split():
+            os.kill(int(pid), signal.SIGCONT)
     assert result.rows == 2000
     assert ids(spark.read.parquet(target)) == [*range(2000)]
     later = holdfast.write(rows(spark).filter("id = 0"), target)  # reaps what the zombie left

@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("pyspark.sql")
 pytest.importorskip("grpc")
 
-from tests.integration.spark_session import ROOT, assert_clean, jobs_seen
+from tests.integration.spark_session import PYTHONPATH, assert_clean, jobs_seen
 from tests.integration.test_spark_catalog import expect_outcomes
 
 pytestmark = pytest.mark.spark
@@ -34,10 +34,9 @@ def found(base: Path) -> dict[str, Any]:
 
 
 def client(base: Path, *parts: str) -> dict[str, Any]:
-    paths = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
     ended = subprocess.run(
         [sys.executable, "-m", "tests.integration.connect_client", str(base), *parts],
-        env={**os.environ, "PYTHONPATH": paths, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
+        env={**os.environ, "PYTHONPATH": PYTHONPATH, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
         cwd=base,
         capture_output=True,
         text=True,

@@ -28,6 +28,7 @@ from holdfast.commit.layout import JOBS
 from holdfast.commit.log import read_log
 from holdfast.stores.base import iter_objects
 from holdfast.testing.weed import SeaweedServer
+from tests.integration.spark_session import PYTHONPATH
 
 pytestmark = [pytest.mark.spark, pytest.mark.s3]
 
@@ -86,7 +87,7 @@ class Application:
             stderr=subprocess.DEVNULL,
             text=True,
             start_new_session=True,
-            env={**os.environ, "PYTHONPATH": str(DRIVER.parents[2] / "src")},
+            env={**os.environ, "PYTHONPATH": PYTHONPATH},
         )
         try:
             if death is not None and death["phase"] == "outside":

@@ -5,6 +5,8 @@ from __future__ import annotations
 import tracemalloc
 from collections.abc import Sequence
 
+import pytest
+
 from holdfast.commit.classic.magic_layout import pendingset_path
 from holdfast.commit.classic.names import attempt_name, file_name
 from holdfast.commit.classic.uploads import pending_of_entry
@@ -56,6 +58,7 @@ def put_set(bucket: Bucket, job: JobRecord, task: int) -> tuple[TaskCommit, int]
     return TaskCommit(job=job.job, task=task, attempt=owner.attempt, totals=totals), len(data)
 
 
+@pytest.mark.slow
 def test_a_large_job_is_committed_in_bounded_memory() -> None:
     """Scenario 65, HADOOP-16570: 5,000 files with 505,000 parts; memory holds some sets, not all."""
     bucket = Bucket("magic", runner=ThreadRunner(threads=4))
