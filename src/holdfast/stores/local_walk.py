@@ -15,7 +15,10 @@ from holdfast.stores.local_tree import HIDDEN_PREFIX, etag_of, parse_hidden
 
 __all__ = ["Listings", "walk_pending"]
 
-_WAITING = 4
+_WAITING = 16
+_PEEK = 1000  # who asks for fewer keys wants to know whether there are any, and seldom goes on
+# Deleted since; or a link to nowhere, to what would be below a file, or to itself.
+_NOTHING_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
 
 class Listings:
@@ -51,6 +54,8 @@ class Listings:
             return ObjectPage(found, None)
         # The number keeps a listing apart from an older one that has come to the same key: that one knows less.
         token = f"{next(self._numbers)}/{found[-1].key}"
+        if max_keys < _PEEK:
+            return ObjectPage(found, token)
         with self._lock:
             self._waiting[token] = itertools.chain((following,), walk)
             if len(self._waiting) > _WAITING:
@@ -63,19 +68,25 @@ class Listings:
             self._waiting.clear()
 
 
-def _walk(root: str, directory: str, prefix: str, start_after: str, linked: bool = False) -> Iterator[ObjectInfo]:
-    base = f"{directory}/" if directory else ""
-    for name, is_directory, is_link in _entries(os.path.join(root, directory)):
-        key = base + name  # a directory's name ends in '/', which puts 'a-b' before 'a/b' as key order wants it
-        if not is_directory:
-            if key > start_after and key.startswith(prefix):
-                info = _described(root, key)
-                if info is not None:
+def _walk(root: str, directory: str, prefix: str, start_after: str) -> Iterator[ObjectInfo]:
+    below = [(f"{directory}/" if directory else "", False, iter(_entries(os.path.join(root, directory))))]
+    while below:
+        base, linked, entries = below[-1]
+        for name, is_directory, is_link in entries:
+            key = base + name  # a directory's name ends in '/', which puts 'a-b' before 'a/b' as key order wants it
+            if not is_directory:
+                if key > start_after and key.startswith(prefix) and (info := _described(root, key)) is not None:
                     yield info
-        elif (key.startswith(prefix) or prefix.startswith(key)) and (key > start_after or start_after.startswith(key)):
-            # Behind a link any directory may be one of those above, not only one that is a link itself.
-            if not ((linked or is_link) and leads_back(os.path.join(root, key[:-1]))):
-                yield from _walk(root, key[:-1], prefix, start_after, linked or is_link)
+            elif (key.startswith(prefix) or prefix.startswith(key)) and (
+                key > start_after or start_after.startswith(key)
+            ):
+                path = os.path.join(root, key[:-1])
+                # Behind a link any directory may be one of those above, not only one that is a link itself.
+                if not ((linked or is_link) and leads_back(path)):
+                    below.append((key, linked or is_link, iter(_entries(path))))
+                    break
+        else:
+            below.pop()
 
 
 def _entries(path: str) -> list[tuple[str, bool, bool]]:
@@ -84,22 +95,22 @@ def _entries(path: str) -> list[tuple[str, bool, bool]]:
     Names of directories end in ``/``.
     """
     try:
-        with os.scandir(path) as entries:
-            found = [
-                (f"{entry.name}/", True, entry.is_symlink()) if _is_directory(entry) else (entry.name, False, False)
-                for entry in entries
-                if not entry.name.startswith(HIDDEN_PREFIX) and _is_utf8(entry.name)
-            ]
+        scan = os.scandir(path)
     except (FileNotFoundError, NotADirectoryError):
         return []
-    return sorted(found)
+    with scan as entries:
+        return sorted(
+            (f"{entry.name}/", True, entry.is_symlink()) if _is_directory(entry) else (entry.name, False, False)
+            for entry in entries
+            if not entry.name.startswith(HIDDEN_PREFIX) and _is_utf8(entry.name)
+        )
 
 
 def _is_directory(entry: os.DirEntry[str]) -> bool:
     try:
         return entry.is_dir()
     except OSError as error:
-        if error.errno == errno.ELOOP:  # a link to itself
+        if error.errno in _NOTHING_THERE:
             return False
         raise
 
@@ -111,8 +122,10 @@ def _is_utf8(name: str) -> bool:
 def _described(root: str, key: str) -> ObjectInfo | None:
     try:
         status = os.stat(os.path.join(root, key))
-    except OSError:
-        return None  # deleted since, or a link to nowhere
+    except OSError as error:
+        if error.errno in _NOTHING_THERE:
+            return None
+        raise  # a file that cannot be looked at is one all the same: without it a listing would be wrong
     if not stat.S_ISREG(status.st_mode):
         return None
     return ObjectInfo(key, status.st_size, etag_of(status), status.st_mtime)
