@@ -286,7 +286,13 @@ def _read_batches(
     calendars = Calendars.of({key.encode(): str(value).encode() for key, value in file.metadata.items()})
 
     def flush() -> pa.RecordBatch:
-        arrays = [pa.array([row[name] for row in rows], present.field(name).type) for name in present.names]
+        try:
+            arrays = [pa.array([row[name] for row in rows], present.field(name).type) for name in present.names]
+        except pa.ArrowInvalid as error:
+            raise CorruptDataError(
+                "the Avro file holds a value that is not of its schema's type, such as a decimal of too many digits: "
+                "give another file"
+            ) from error
         if calendars.old_dates:
             arrays = [_rebased(array, calendars.zone) for array in arrays]
         batch = batch_of(arrays, present, len(rows))

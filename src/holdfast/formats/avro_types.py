@@ -113,6 +113,12 @@ def _decimal(precision: int, scale: int) -> pa.DataType:
         raise InvalidRequestError(
             "a decimal of an Avro file has more digits than Spark's 38: give another file", precision=precision
         )
+    if precision < 1 or not 0 <= scale <= precision:
+        raise InvalidRequestError(
+            "a decimal of an Avro file has no valid precision and scale: give another file",
+            precision=precision,
+            scale=scale,
+        )
     return pa.decimal128(precision, scale)
 
 

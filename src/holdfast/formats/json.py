@@ -39,7 +39,8 @@ class JsonOptions(FormatOptions):
         ignore_null_fields: leave fields out that are null (Spark's default) instead of writing ``null``.
         time_zone: in which a text without a zone is read as an instant; empty if that is not known.
         codec: pyarrow codec of the whole file, empty for none.
-        exact: refuse numbers that a float or double rounds; readers take them, as Spark's do.
+        exact: refuse numbers that a float or double rounds, and empty strings that would be null; readers take both, as
+            Spark's do.
     """
 
     ignore_null_fields: bool = True

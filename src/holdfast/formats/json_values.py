@@ -53,9 +53,10 @@ def build_column(values: list[Any], field: pa.Field, decode: _Decode, time_zone:
         NeedsSource: read the rows again with `scan`.
     """
     kind = field.type
-    if (pat.is_timestamp(kind) or pat.is_date(kind)) and all(type(value) is str or value is None for value in values):
-        texts = pa.array([value or None for value in values], pa.string())
-        return parse_texts(texts, kind, field.name, time_zone)  # the common ones at once, without a call per value
+    if (pat.is_timestamp(kind) or pat.is_date(kind)) and all(value is None or type(value) is str for value in values):
+        if "" not in values:  # what that is depends on the decoder
+            texts = pa.array(values, pa.string())
+            return parse_texts(texts, kind, field.name, time_zone)  # the common ones at once, without a call per value
     try:
         return pa.array([decode(value) for value in values], kind)
     except (pa.ArrowException, ValueError, OverflowError) as error:
@@ -127,12 +128,12 @@ def field_decoder(kind: pa.DataType, time_zone: str, *, exact: bool = False) -> 
     Args:
         kind: of the field.
         time_zone: in which timestamps without a zone are local time.
-        exact: whether a number that a float rounds has a reason to be refused.
+        exact: whether what would become another value has to be refused: a number that a float rounds, an empty string.
     """
     decode = _value_decoder(kind, time_zone, exact)
     if is_string(kind) or pat.is_binary(kind) or pat.is_large_binary(kind):
         return _nullable(decode)
-    return lambda value: None if value is None or value == "" else decode(value)
+    return _nullable(decode) if exact else lambda value: None if value is None or value == "" else decode(value)
 
 
 # --- values -----------------------------------------------------------------------------------------------------------

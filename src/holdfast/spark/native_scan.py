@@ -29,6 +29,7 @@ from holdfast.table.others import fingerprint
 __all__ = ["Scan", "listed"]
 
 _SELF_DESCRIBING = ("parquet", "orc")
+_JSON_OF_OTHERS = "there are files that Holdfast did not write, and Spark changes values of JSON without a word"
 
 
 def listed(ctx: CommitContext) -> Iterable[VisibleFile]:
@@ -74,6 +75,8 @@ class Scan:
         """Why Spark cannot do it, as far as that shows without Spark; empty if it can."""
         if refusal := limit_of_read(self.spark, self.options, self.choice):
             return refusal
+        if self.table is None and self.choice.name == "json":
+            return _JSON_OF_OTHERS
         if self.table is not None:
             return limit_of_zones(self.choice, self.table.time_zone, self.options.time_zone)
         if not any(file.size_bytes for file in self.snapshot.files):
@@ -134,7 +137,7 @@ class Scan:
         if self.choice.name in _SELF_DESCRIBING:
             return unlike_footers(self.spark, frame)
         if self.choice.name == "json" and self.table is not None:
-            return "there are files that Holdfast did not write, and Spark changes values of JSON without a word"
+            return _JSON_OF_OTHERS
         return ""
 
     def _knows_others(self, table: TableRecord) -> bool:

@@ -27,6 +27,7 @@ from holdfast.stores.s3_options import S3Options
 __all__ = ["Destination", "absolute_url", "memory_store", "open_destination"]
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_ONE_SLASH = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 _S3_SCHEMES = ("s3", "s3a", "s3n")
 _SCHEMES = (*_S3_SCHEMES, "file", "memory")
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}")  # AWS's rule, and what older and compatible servers accept
@@ -65,10 +66,9 @@ def open_destination(url: str, s3: S3Options | None = None) -> Destination:
         raise InvalidRequestError("the destination is empty: give a url or a path")
     found = _SCHEME.match(url)
     if found is None:
-        scheme = url.partition(":")[0].lower()
-        if scheme in (*_S3_SCHEMES, "memory"):
-            raise InvalidRequestError(f"two slashes follow the scheme: write {scheme}://bucket/key", url=url)
-        return _open_path(url.removeprefix("file:"), url)
+        if refusal := _why_no_path(url):
+            raise InvalidRequestError(refusal, url=url)
+        return _open_path(_without_file(url), url)
     scheme, rest = found[1].lower(), url[found.end() :]
     if scheme not in _SCHEMES:
         near = difflib.get_close_matches(scheme, _SCHEMES, 1, 0.3)
@@ -122,12 +122,28 @@ def absolute_url(url: str) -> str:
     Raises:
         InvalidRequestError: the path is relative to a working directory that is gone.
     """
-    path = url.removeprefix("file:")
-    if _SCHEME.match(url) or url.partition(":")[0].lower() in (*_S3_SCHEMES, "memory"):
+    path = _without_file(url)
+    if _SCHEME.match(url) or _why_no_path(url):
         return url
     if not path.strip() or os.path.isabs(path):
         return url
     return url[: len(url) - len(path)] + _absolute(path, url)
+
+
+def _without_file(url: str) -> str:
+    return url[len("file:") :] if url[: len("file:")].lower() == "file:" else url
+
+
+def _why_no_path(url: str) -> str:
+    """Why a text without a scheme's two slashes is no path either; empty if it is one."""
+    scheme = url.partition(":")[0].lower()
+    if scheme in (*_S3_SCHEMES, "memory"):
+        return f"two slashes follow the scheme: write {scheme}://bucket/key"
+    if _SCHEME.match(url.lstrip()):
+        return "a blank stands before the url: take it out"
+    if scheme != "file" and _ONE_SLASH.match(url):
+        return f"no store has the url scheme {scheme}: use s3://bucket/key, or write ./ before a directory of this name"
+    return ""
 
 
 def _absolute(path: str, given: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import io
+import json
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ import pytest
 
 from holdfast.errors import CorruptDataError, InvalidRequestError, NotFoundError, UnsupportedError
 from holdfast.formats import get_format
+from holdfast.formats.avro_types import arrow_type
 
 fastavro = pytest.importorskip("fastavro")
 
@@ -234,6 +236,32 @@ def test_a_type_that_cannot_be_read_leaves_the_other_columns(kind: Any, value: A
     with pytest.raises(InvalidRequestError, match=sentence):
         rows(sink)
     assert rows(sink, pa.schema([("b", pa.int32())])) == [{"b": 1}]
+
+
+def test_a_decimal_of_more_digits_than_it_says_is_damage() -> None:
+    sink = io.BytesIO()
+    kind = {"type": "bytes", "logicalType": "decimal", "precision": 4}
+    plain = {**RECORD, "fields": [{"name": "a", "type": "bytes"}]}
+    fastavro.writer(sink, fastavro.parse_schema(plain), [{"a": (2**31 - 1).to_bytes(4, "big")}])
+    as_decimal = json.dumps({**RECORD, "fields": [{"name": "a", "type": kind}]}).encode()
+    written = _with_schema(sink.getvalue(), as_decimal)
+    with pytest.raises(CorruptDataError, match="a decimal of too many digits"):
+        rows(io.BytesIO(written))
+
+
+@pytest.mark.parametrize(("precision", "scale"), [(0, 0), (-1, 0), (4, 5), (4, -1)])
+def test_a_decimal_without_valid_digits_is_refused(precision: int, scale: int) -> None:
+    with pytest.raises(InvalidRequestError, match="no valid precision and scale"):
+        arrow_type({"type": "bytes", "logicalType": "decimal", "precision": precision, "scale": scale})
+
+
+def _with_schema(file: bytes, schema: bytes) -> bytes:
+    """The file with another schema in its header; both are of fewer bytes than a length of two bytes tells."""
+    key = b"avro.schema"
+    start = file.index(key) + len(key)
+    length = (file[start] & 0x7F | file[start + 1] << 7) // 2  # zigzag
+    new = len(schema) * 2
+    return file[:start] + bytes([new & 0x7F | 0x80, new >> 7]) + schema + file[start + 2 + length :]
 
 
 @pytest.mark.parametrize("schema", ["string", {"type": "array", "items": "int"}])
