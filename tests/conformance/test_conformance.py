@@ -63,6 +63,8 @@ def _cases() -> Iterator[object]:
             marks = [pytest.mark.xfail(strict=True, reason=declared[check.name])] if check.name in declared else []
             if name == "weed":
                 marks.append(pytest.mark.s3)
+            if (name, check.name) == ("moto", "check_list_many_uploads"):
+                marks.append(pytest.mark.slow)  # it answers a thousand requests in Python
             yield pytest.param(name, check, id=f"{name}-{check.name}", marks=marks)
 
 

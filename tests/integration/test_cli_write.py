@@ -86,7 +86,8 @@ def test_an_input_that_is_not_there(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("chosen", ["bare", pytest.param("none", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("chosen", ["bare", "none"])
 def test_workers_with_another_python_are_told_of_in_one_sentence(tmp_path: Path, chosen: str) -> None:
     """An interpreter that has none of our packages: the venv's own base, without the venv."""
     (tmp_path / "in.csv").write_text("id\n1\n")

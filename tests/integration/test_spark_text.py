@@ -133,7 +133,7 @@ def test_json_is_inferred_from_all_files_as_spark_does(
         (tmp_path / f"{number}.json").write_text("\n".join(lines))
     monkeypatch.setattr("holdfast.formats.lines.BLOCK_BYTES", 16)
     stock = spark.read.json(str(tmp_path))
-    for reader in ("native", "python"):
+    for reader in ("auto", "python"):
         found = holdfast.read(spark, str(tmp_path), reader=reader)
         assert found.schema == stock.schema
         assert sorted(found.collect(), key=repr) == sorted(stock.collect(), key=repr)
