@@ -208,8 +208,7 @@ def with_fault(df: DataFrame, signals: Path, *, freezes: bool) -> DataFrame:
             if (number, context.partitionId(), context.attemptNumber()) == (3, 1, 0):
                 executor = executor_pid()
                 host = parent(executor)  # Spark's worker: one that runs would kill an executor that was given up
-                (signals / "being-written").write_text(f"{executor} {host}")
-                (signals / "being-written").rename(signals / "victims")
+                (signals / "victims").write_text(f"{executor} {host}")
                 if freezes:
                     os.kill(host, signal.SIGSTOP)
                     os.kill(executor, signal.SIGSTOP)

@@ -53,10 +53,10 @@ def build_column(values: list[Any], field: pa.Field, decode: _Decode, time_zone:
         NeedsSource: read the rows again with `scan`.
     """
     kind = field.type
-    if (pat.is_timestamp(kind) or pat.is_date(kind)) and all(value is None or type(value) is str for value in values):
-        if "" not in values:  # what that is depends on the decoder
-            texts = pa.array(values, pa.string())
-            return parse_texts(texts, kind, field.name, time_zone)  # the common ones at once, without a call per value
+    in_time = pat.is_timestamp(kind) or pat.is_date(kind)
+    if in_time and all(value is None or (type(value) is str and value) for value in values):
+        # The common texts at once, without a call per value; what an empty one is, the decoder knows.
+        return parse_texts(pa.array(values, pa.string()), kind, field.name, time_zone)
     try:
         return pa.array([decode(value) for value in values], kind)
     except (pa.ArrowException, ValueError, OverflowError) as error:

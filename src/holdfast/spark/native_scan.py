@@ -75,10 +75,10 @@ class Scan:
         """Why Spark cannot do it, as far as that shows without Spark; empty if it can."""
         if refusal := limit_of_read(self.spark, self.options, self.choice):
             return refusal
-        if self.table is None and self.choice.name == "json":
-            return _JSON_OF_OTHERS
         if self.table is not None:
             return limit_of_zones(self.choice, self.table.time_zone, self.options.time_zone)
+        if self.choice.name == "json":
+            return _JSON_OF_OTHERS
         if not any(file.size_bytes for file in self.snapshot.files):
             return "every file is empty"
         return misplaced(self.snapshot.files, self.partition_by)
@@ -136,7 +136,7 @@ class Scan:
             return ""
         if self.choice.name in _SELF_DESCRIBING:
             return unlike_footers(self.spark, frame)
-        if self.choice.name == "json" and self.table is not None:
+        if self.choice.name == "json":
             return _JSON_OF_OTHERS
         return ""
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import operator
 import os
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -16,7 +15,7 @@ from holdfast.errors import InvalidRequestError
 from holdfast.formats import nearest
 from holdfast.spark.filters import conditions_text
 from holdfast.spark.option_values import Saying
-from holdfast.stores.url import absolute_url
+from holdfast.stores.url import LOST_SLASH, absolute_url
 
 __all__ = [
     "column_names",
@@ -43,7 +42,6 @@ _MODES: Mapping[str, tuple[bool, str, str]] = {
     "ignore": (False, "ifExists", "ignore"),
 }
 _PLACES = frozenset({"path", "scratchdir", "shareddir", "reportdir"})
-_LOST_SLASH = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/(?!/)")
 
 
 # --- keywords ---------------------------------------------------------------------------------------------------------
@@ -68,7 +66,7 @@ def say_url(url: object, keyword: str = "url") -> list[Saying]:
     """
     if isinstance(url, os.PathLike):
         text = os.fspath(url)
-        if not isinstance(text, str) or _LOST_SLASH.match(text):
+        if not isinstance(text, str) or LOST_SLASH.match(text):
             raise InvalidRequestError("a path object cannot hold a url: give the url as a string", url=text)
         return say("path", text, keyword)
     if url is None:

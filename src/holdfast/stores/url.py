@@ -24,10 +24,11 @@ from holdfast.stores.local import LocalStore
 from holdfast.stores.memory import MemoryStore
 from holdfast.stores.s3_options import S3Options
 
-__all__ = ["Destination", "absolute_url", "memory_store", "open_destination"]
+__all__ = ["LOST_SLASH", "Destination", "absolute_url", "memory_store", "open_destination"]
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
-_ONE_SLASH = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+LOST_SLASH = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/(?!/)")
+"""How a url begins of which a path, or a person, has made one slash of two."""
 _S3_SCHEMES = ("s3", "s3a", "s3n")
 _SCHEMES = (*_S3_SCHEMES, "file", "memory")
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}")  # AWS's rule, and what older and compatible servers accept
@@ -141,7 +142,7 @@ def _why_no_path(url: str) -> str:
         return f"two slashes follow the scheme: write {scheme}://bucket/key"
     if _SCHEME.match(url.lstrip()):
         return "a blank stands before the url: take it out"
-    if scheme != "file" and _ONE_SLASH.match(url):
+    if scheme != "file" and LOST_SLASH.match(url):
         return f"no store has the url scheme {scheme}: use s3://bucket/key, or write ./ before a directory of this name"
     return ""
 

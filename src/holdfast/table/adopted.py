@@ -77,4 +77,4 @@ def adopted_columns(
                 mine, [one for one in children(texts.rows_type()) if one.name.lower() not in partition_by]
             )
         texts.require_values(replace(given, fields=mine))
-    return Adopted([*mine, *directories], plain=False)
+    return Adopted([*mine, *directories], plain=False)  # Spark's reader has its own ideas of texts that others wrote

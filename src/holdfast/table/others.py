@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import deque
 from collections.abc import Iterable, Iterator
 
 from holdfast.commit.ids import file_owner
@@ -35,6 +36,5 @@ class Fingerprint:
 def fingerprint(files: Iterable[tuple[str, ObjectInfo]]) -> str:
     """That of all files of a listing."""
     found = Fingerprint()
-    for _ in found.passing(files):
-        pass
+    deque(found.passing(files), maxlen=0)
     return found.text()
