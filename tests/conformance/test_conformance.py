@@ -15,12 +15,13 @@ from holdfast.stores.conformance import Check, Subject, checks_for
 from holdfast.stores.local import LocalStore
 from holdfast.stores.memory import MemoryStore
 from holdfast.stores.s3 import S3Store
+from holdfast.stores.s3_options import S3Options
 
 _MEMORY = MemoryStore(limits=MultipartLimits(min_part_size_bytes=16)).capabilities
 _RENAME = MemoryStore(limits=MultipartLimits(min_part_size_bytes=16), rename=True).capabilities
 _RENAME_FILES = dataclasses.replace(_RENAME, rename_dir=False)
 _LOCAL = LocalStore("/").capabilities
-_S3 = S3Store("bucket").capabilities
+_S3 = S3Store("bucket", S3Options(endpoint_url="http://127.0.0.1:9000")).capabilities
 
 IMPLEMENTATIONS = {
     "memory": _MEMORY,

@@ -33,11 +33,11 @@ from holdfast.errors import (
     InvalidRequestError,
     NotFoundError,
     OutcomeUnknownError,
-    PreconditionError,
     UnavailableError,
     UnsupportedError,
 )
-from holdfast.stores.base import Create, Trit
+from holdfast.stores.base import Trit
+from holdfast.stores.probe import refuses_second_create
 
 __all__ = ["abort_job", "announce_job", "commit_job", "describe_job", "start_job"]
 
@@ -114,14 +114,10 @@ def _require_conditional_writes(ctx: CommitContext, record: JobRecord, data: byt
     known = ctx.store.capabilities.conditional_put
     if ctx.settings.allow_unfenced or known is Trit.YES:
         return
-    try:
-        if known is Trit.UNKNOWN:
-            ctx.store.put(ctx.key(layout.job_record(record.job)), data, Create())
-    except PreconditionError:
+    key = ctx.key(layout.job_record(record.job))
+    if known is Trit.UNKNOWN and refuses_second_create(ctx.store, key, data):
         return
-    except UnsupportedError:
-        pass
-    ctx.store.delete(ctx.key(layout.job_record(record.job)))
+    ctx.store.delete(key)
     raise UnsupportedError(
         "the store ignores conditional writes, so two drivers could both decide a job: use another store, or accept "
         "that with allow_unfenced",

@@ -74,7 +74,14 @@ class LocalStore:
 
     @property
     def capabilities(self) -> Capabilities:
-        return Capabilities(conditional_put=Trit.YES, multipart=_LIMITS, rename=True, copy=True, rename_dir=True)
+        return Capabilities(
+            conditional_put=Trit.YES,
+            multipart=_LIMITS,
+            rename=True,
+            copy=True,
+            rename_dir=True,
+            lists_uploads=Trit.YES,
+        )
 
     @property
     def retries(self) -> int:

@@ -119,6 +119,7 @@ class MemoryStore:
             copy=copy,
             rename_dir=rename if rename_dir is None else rename_dir,
             consistent_listing=consistent_listing,
+            lists_uploads=Trit.YES,
         )
         self._clock = clock or SystemClock()
         self._ids = ids or SystemIds()

@@ -41,7 +41,7 @@ from holdfast.stores.base import (
     UploadPage,
     check_key,
 )
-from holdfast.stores.s3_client import Client, S3Connection
+from holdfast.stores.s3_client import AWS, Client, S3Connection, is_aws
 from holdfast.stores.s3_complete import complete_upload
 from holdfast.stores.s3_errors import BULK_DELETE_REFUSED, Effect, code_of, status_of
 from holdfast.stores.s3_options import S3Options
@@ -74,7 +74,15 @@ class S3Store:
 
     @property
     def capabilities(self) -> Capabilities:
-        return Capabilities(conditional_put=Trit.UNKNOWN, multipart=MultipartLimits(), metadata=True, copy=True)
+        endpoint = self._connection.endpoint()
+        return Capabilities(
+            conditional_put=Trit.UNKNOWN,
+            multipart=MultipartLimits(),
+            metadata=True,
+            copy=True,
+            lists_uploads=Trit.YES if is_aws(endpoint) else Trit.UNKNOWN,
+            server=f"{endpoint or AWS} {self.bucket}",
+        )
 
     @property
     def retries(self) -> int:

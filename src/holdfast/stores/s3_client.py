@@ -12,10 +12,12 @@ import os
 import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import botocore.loaders
 import botocore.session
 from botocore.config import Config
+from botocore.configprovider import ConfiguredEndpointProvider
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.utils import determine_content_length
 
@@ -31,10 +33,13 @@ from holdfast.seams.ids import Ids
 from holdfast.stores.s3_errors import Effect, status_of, translated
 from holdfast.stores.s3_options import S3Options
 
-__all__ = ["Client", "S3Connection"]
+__all__ = ["AWS", "Client", "S3Connection", "is_aws"]
 
 T = TypeVar("T")
 Client = Any  # botocore makes its classes at run time: there is no type to name
+
+AWS = "AWS"
+"""Stands for the endpoint of whoever names none."""
 
 _UNREACHABLE_AFTER_S = 15.0  # no further try to connect starts after this, so that a wrong endpoint shows within 30 s
 _BACKOFF_S = 0.2
@@ -63,6 +68,12 @@ def _drop_needless_expect(params: dict[str, Any], **_: object) -> None:
         del params["headers"]["Expect"]
 
 
+def is_aws(endpoint: str) -> bool:
+    """Whether an endpoint, as `S3Connection.endpoint` gives it, is one of Amazon's own."""
+    host = urlsplit(endpoint).hostname or ""
+    return not endpoint or host.endswith((".amazonaws.com", ".amazonaws.com.cn"))
+
+
 class S3Connection:
     """Sends requests about one bucket. Threads may share it; pickling and forking are safe.
 
@@ -79,6 +90,7 @@ class S3Connection:
         self._clock = clock
         self._ids = ids
         self.retries = 0  # requests sent again; a count for people, so threads may lose one
+        self._endpoint: str | None = options.endpoint_url
         self._clients: dict[int, Client] = {}  # by process: a child must not use, nor close, what its parent opened
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -89,6 +101,22 @@ class S3Connection:
         client = self._clients.pop(os.getpid(), None)
         if client is not None:
             client.close()
+
+    def endpoint(self) -> str:
+        """The url of a server that is not AWS, from the options, the environment or the profile; empty for AWS.
+
+        Makes no request, and looks for no credentials.
+        """
+        if self._endpoint is None:
+            session = botocore.session.Session()
+            try:
+                profile = session.get_scoped_config()
+                chain = ConfiguredEndpointProvider(session.full_config, profile, "s3")
+                ignored = session.get_config_variable("ignore_configured_endpoint_urls")
+                self._endpoint = "" if ignored else str(chain.provide() or "")
+            except BotoCoreError:
+                return ""  # the first request says what is wrong with the profile
+        return self._endpoint
 
     def _client(self) -> Client:
         client = self._clients.get(os.getpid())

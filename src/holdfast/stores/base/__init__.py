@@ -25,6 +25,7 @@ from holdfast.stores.base.functions import (
     is_marker,
     iter_objects,
     iter_uploads,
+    iter_uploads_of,
     multipart,
     rename,
 )
@@ -74,6 +75,7 @@ __all__ = [
     "is_marker",
     "iter_objects",
     "iter_uploads",
+    "iter_uploads_of",
     "multipart",
     "rename",
 ]

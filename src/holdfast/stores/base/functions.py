@@ -15,6 +15,7 @@ __all__ = [
     "is_marker",
     "iter_objects",
     "iter_uploads",
+    "iter_uploads_of",
     "multipart",
     "rename",
 ]
@@ -83,11 +84,28 @@ def iter_uploads(store: MultipartStore, prefix: str) -> Iterator[UploadInfo]:
     """
     if prefix and not prefix.endswith("/"):
         raise InvalidRequestError("uploads are listed below a directory: end the prefix in '/'", prefix=prefix)
+    return (upload for upload in _upload_pages(store, prefix) if upload.key.startswith(prefix))
+
+
+def iter_uploads_of(store: MultipartStore, key: str) -> Iterator[UploadInfo]:
+    """Every pending upload of one key and no other: for servers that list uploads by whole keys only (MinIO).
+
+    Works on every store, also on those that list by directory; one call or more for each key.
+
+    Raises:
+        InvalidRequestError: no store would take the key.
+        CorruptDataError: the server gave the same marker twice.
+    """
+    check_key(key)
+    return (upload for upload in _upload_pages(store, key) if upload.key == key)
+
+
+def _upload_pages(store: MultipartStore, prefix: str) -> Iterator[UploadInfo]:
     marker: tuple[str, str] | None = None
     seen: set[tuple[str, str]] = set()
     while True:
         page = store.list_uploads_page(prefix, marker)
-        yield from (upload for upload in page.uploads if upload.key.startswith(prefix))
+        yield from page.uploads
         marker = page.next_marker
         if marker is None:
             return

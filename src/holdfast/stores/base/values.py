@@ -86,6 +86,10 @@ class Capabilities:
             would be renamed file by file (GCS: papers 000 and 002), or not at all.
         consistent_listing: whether a listing shows every object that was written before it began, and none that was
             deleted before. True of S3 since December 2020; committers that find work by listing need it.
+        lists_uploads: whether pending uploads are listed by directory, as `iter_uploads` asks for them. MinIO lists
+            them by whole keys only: `stores.probe.find_upload_listing` finds out.
+        server: names the server and the bucket behind this handle, so that what one handle found out need not be found
+            out by the next in the same process; empty if there is no more than this handle.
     """
 
     conditional_put: Trit = Trit.UNKNOWN
@@ -95,6 +99,8 @@ class Capabilities:
     copy: bool = False
     rename_dir: bool = False
     consistent_listing: bool = True
+    lists_uploads: Trit = Trit.UNKNOWN
+    server: str = field(default="", compare=False)
 
 
 # --- records ----------------------------------------------------------------------------------------------------------
