@@ -1,13 +1,19 @@
-"""`import holdfast` loads nothing heavy: programs that only ask for its version or errors do not wait for Spark."""
+"""`import holdfast` loads nothing heavy: programs that only ask for its version or errors do not wait for Spark.
+
+And each of the processes that Spark starts for a job loads what it needs and no more: its user waits for all of them.
+"""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import holdfast
+from holdfast.formats import FORMATS
+from tests.tidy.source_tree import ROOT
 
 _HEAVY = ["boto3", "botocore", "fastavro", "pandas", "pyarrow", "pyspark"]
 
@@ -28,3 +34,34 @@ def test_every_exported_name_is_there() -> None:
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="has no attribute 'reed'"):
         holdfast.reed  # noqa: B018  # reading the attribute is the test
+
+
+@pytest.mark.parametrize("module", ["holdfast.formats", "holdfast.spark.source", "holdfast.spark.writer"])
+def test_what_spark_loads_to_plan_or_to_commit_is_light(module: str) -> None:
+    assert _loaded("-c", f"import sys, {module}\nprint(*sorted(sys.modules))").isdisjoint({*_HEAVY} - {"pyspark"})
+
+
+@pytest.mark.parametrize("file_format", ["parquet", "csv"])
+def test_processes_of_a_spark_job_load_what_they_need(tmp_path: Path, file_format: str) -> None:
+    """The commit's process above all: when it starts, everything else of the job is over."""
+    loaded = {step: _loaded("-m", "tests.tidy.spark_process", step, str(tmp_path), file_format) for step in _STEPS}
+    formats = {f"holdfast.formats.{name}" for name in FORMATS}
+    for step in ("plan", "task"):
+        assert loaded[step] & formats == {f"holdfast.formats.{file_format}"}, step
+        assert not loaded[step] & {"boto3", "botocore", "fastavro", "pyarrow.dataset", "pyarrow.orc"}, step
+        assert not loaded[step] & {"holdfast.spark.reader", "holdfast.spark.stream_writer"}, step
+        assert not loaded[step] & ({"pandas"} if file_format == "parquet" else {"pyarrow.parquet"}), step
+    for step in ("commit", "again", "abort"):
+        assert not loaded[step] & {*_HEAVY, *formats} - {"pyspark"}, step
+    assert len([*(tmp_path / "table").glob(f"part-*.{file_format}")]) == 2
+
+
+_STEPS = ("plan", "task", "commit", "plan", "task", "again", "plan", "abort")
+
+
+def _loaded(*command: str) -> set[str]:
+    run = subprocess.run(
+        [sys.executable, "-W", "error", *command], cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
+    assert (run.returncode, run.stderr) == (0, "")
+    return set(run.stdout.split())

@@ -1,4 +1,4 @@
-"""File formats: one module each, all behind `FileFormat`. Imports pyarrow; `import holdfast` does not import this."""
+"""File formats: one module each, all behind `FileFormat`. A format, and pyarrow, is loaded when it is asked for."""
 
 from holdfast.formats.base import (
     BatchWriter,
@@ -10,7 +10,7 @@ from holdfast.formats.base import (
     require_all,
 )
 from holdfast.formats.options import nearest
-from holdfast.formats.registry import FORMATS, format_of_name, get_format
+from holdfast.formats.registry import FORMATS, format_name, format_of_name, get_format
 
 __all__ = [
     "FORMATS",
@@ -20,6 +20,7 @@ __all__ = [
     "FormatOptions",
     "ParsedOptions",
     "RowFilter",
+    "format_name",
     "format_of_name",
     "get_format",
     "nearest",

@@ -1,4 +1,4 @@
-"""Conditions of a read, given by the caller and applied before rows reach Spark.
+"""Conditions of a read, applied before rows reach Spark.
 
 Spark can hand a query's conditions to a Python source by itself, but must not be let: it keeps the narrowed scan for
 the DataFrame, and the next query over the same DataFrame, with other conditions or none, gets the narrowed rows (seen
@@ -10,8 +10,6 @@ from __future__ import annotations
 import datetime
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -20,19 +18,12 @@ import pyarrow.types as pat
 
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import RowFilter, nearest
+from holdfast.spark.conditions import Condition
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-__all__ = [
-    "Condition",
-    "conditions_text",
-    "is_in",
-    "parse_conditions",
-    "require_comparable",
-    "row_filters",
-    "typed_values",
-]
+__all__ = ["is_in", "require_comparable", "row_filters", "typed_values"]
 
 _OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = {
     "=": lambda field, value: field == value,
@@ -43,66 +34,6 @@ _OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = {
     ">=": lambda field, value: field >= value,
     "in": lambda field, values: is_in(field, values),
 }
-
-
-@dataclass(frozen=True)
-class Condition:
-    """``column operator value``; a row with null in the column does not meet it, nor does NaN except for ``!=``."""
-
-    column: str
-    operator: str
-    value: object
-
-
-def parse_conditions(text: str) -> tuple[Condition, ...]:
-    """Conditions from the option ``filters``: JSON such as ``[["month", "=", 1], ["day", "in", [1, 2]]]``.
-
-    Raises:
-        InvalidRequestError: it is not that; says what to write.
-    """
-    try:
-        triples = json.loads(text)
-        return tuple(_condition(*triple) for triple in triples)
-    except (ValueError, TypeError) as error:
-        if isinstance(error, InvalidRequestError):
-            raise
-        raise InvalidRequestError(
-            'not a list of conditions: write [["month", "=", 1], ["day", "in", [1, 2]]]'
-        ) from error
-
-
-def _condition(column: object, operator: object, value: object) -> Condition:
-    if operator not in _OPERATORS:
-        raise InvalidRequestError(f"no such operator: use one of {' '.join(_OPERATORS)}")
-    if isinstance(value, list) != (operator == "in"):
-        raise InvalidRequestError("a list of values goes with the operator in, a single value with the others")
-    return Condition(str(column), str(operator), tuple(value) if isinstance(value, list) else value)
-
-
-def conditions_text(conditions: Sequence[object]) -> str:
-    """Conditions in Python values as the option ``filters``; dates, timestamps and decimals become text.
-
-    Raises:
-        InvalidRequestError: a condition or value is none.
-    """
-    triples = [list(one) if isinstance(one, tuple | list) else [] for one in conditions]
-    if not all(triples):
-        raise InvalidRequestError('not a list of conditions: write [("month", "=", 1)]')
-    return json.dumps(triples, default=_plain)
-
-
-def _plain(value: object) -> object:
-    """A value that JSON has no word for; the text of anything else would be compared as if it were one."""
-    if isinstance(value, set | frozenset):
-        return list(value)
-    if isinstance(value, datetime.date | datetime.time | Decimal):
-        return str(value)
-    if callable(item := getattr(value, "item", None)):  # a number of numpy's
-        return item()
-    raise InvalidRequestError(
-        "conditions compare with strings, numbers, booleans, dates, times and decimals: write one of those",
-        type=type(value).__name__,
-    )
 
 
 def require_comparable(conditions: Sequence[Condition], schema: StructType) -> None:

@@ -12,7 +12,8 @@ from pyspark.sql.types import DataType, DateType, DoubleType, FloatType, Timesta
 
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import nearest
-from holdfast.spark.filters import Condition, require_comparable, row_filters, typed_values
+from holdfast.spark.conditions import Condition
+from holdfast.spark.filters import require_comparable, row_filters, typed_values
 from holdfast.spark.options import ReadOptions
 from holdfast.spark.types import arrow_schema
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 
 from holdfast.commit import CommitContext, CommitSettings, SaveMode, get_committer, open_context
 from holdfast.errors import InvalidRequestError
-from holdfast.formats import FORMATS, FormatOptions, get_format, nearest
+from holdfast.formats import FORMATS, FormatOptions, format_name, get_format, nearest
 from holdfast.spark.commit_options import COMMIT_KEYS, parse_commit_settings
-from holdfast.spark.filters import Condition, parse_conditions
+from holdfast.spark.conditions import Condition, parse_conditions
 from holdfast.spark.option_values import (
     MIB,
     Given,
@@ -114,8 +114,7 @@ class WriteOptions:
     Attributes:
         store: destination.
         file_format: name of the format.
-        format_options: its options.
-        format_strings: the same as the user gave them: readers want some of them too (``header``, ``sep``).
+        format_strings: the format's options as the user gave them, checked.
         committer: name of the committer.
         mode: what becomes of data that is there.
         partition_by: columns that become directories, as the user spelled them.
@@ -131,7 +130,6 @@ class WriteOptions:
 
     store: StoreOptions
     file_format: str = "parquet"
-    format_options: FormatOptions
     format_strings: Mapping[str, str] = field(default_factory=dict)
     committer: str = "two_phase"
     mode: SaveMode = SaveMode.APPEND
@@ -143,6 +141,12 @@ class WriteOptions:
     token: str = ""
     merge_schema: bool = False
     time_zone: str = ""
+
+    @property
+    def format_options(self) -> FormatOptions:
+        """The format's options. Made anew: who only carries them, such as a job commit, does not load the format."""
+        found: FormatOptions = get_format(self.file_format).parse_options(self.format_strings).options
+        return found
 
     def open(self) -> CommitContext:
         """A context of this process for the write's committer; the caller closes it."""
@@ -275,7 +279,6 @@ def _parse_write(given: Given, known: Sequence[str], overwrite: bool) -> WriteOp
     return WriteOptions(
         store=store,
         file_format=file_format.name,
-        format_options=parsed.options,
         format_strings=given.rest,
         committer=committer,
         mode=_save_mode(given, overwrite, partition_by),
@@ -348,7 +351,7 @@ def parse_late_format_options(given: Mapping[str, str], file_format: str) -> For
 
 
 def _format_name(text: str) -> str:
-    return get_format(text).name
+    return format_name(text)
 
 
 def _committer_name(text: str) -> str:
@@ -378,6 +381,9 @@ def _parse_store(given: Given) -> StoreOptions:
 
 
 def _refuse_unknown(unknown: Iterable[str], known: Iterable[str]) -> None:
+    unknown = tuple(unknown)
+    if not unknown:
+        return
     canonical = {name.lower(): name for name in known}
     elsewhere = {name for one in FORMATS.values() for name in one.parsers} - set(canonical)
     for key in unknown:

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import nearest
-from holdfast.spark.filters import conditions_text
+from holdfast.spark.conditions import conditions_text
 from holdfast.spark.option_values import Saying
 from holdfast.stores.url import LOST_SLASH, absolute_url
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
@@ -12,12 +13,14 @@ from holdfast.spark.catalog import refuse_table_properties, require_path
 from holdfast.spark.failures import one_sentence
 from holdfast.spark.option_values import Saying
 from holdfast.spark.options import parse_read_options, parse_stream_options, parse_write_options
-from holdfast.spark.pushdown import PushingReader
-from holdfast.spark.reader import HoldfastReader, infer_schema
 from holdfast.spark.said import rooted
-from holdfast.spark.stream_reader import NoStreamReader
-from holdfast.spark.stream_writer import HoldfastStreamWriter
-from holdfast.spark.writer import HoldfastWriter
+
+# Each of the many short-lived processes of a job makes one of these, and loads no other.
+if TYPE_CHECKING:
+    from holdfast.spark.reader import HoldfastReader
+    from holdfast.spark.stream_reader import NoStreamReader
+    from holdfast.spark.stream_writer import HoldfastStreamWriter
+    from holdfast.spark.writer import HoldfastWriter
 
 __all__ = ["HoldfastDataSource"]
 
@@ -34,12 +37,17 @@ class HoldfastDataSource(DataSource):
 
     def schema(self) -> StructType:
         """Asked for only if the user gave no schema."""
+        from holdfast.spark.reader import infer_schema
+
         with one_sentence():
             refuse_table_properties(self.options)
             return infer_schema(parse_read_options(self._said()))
 
     def reader(self, schema: StructType) -> HoldfastReader:
         """A scan of the columns in `schema`."""
+        from holdfast.spark.pushdown import PushingReader
+        from holdfast.spark.reader import HoldfastReader
+
         with one_sentence():
             require_path(self.options)
             options = parse_read_options(self._said())
@@ -48,16 +56,22 @@ class HoldfastDataSource(DataSource):
 
     def writer(self, schema: StructType, overwrite: bool) -> HoldfastWriter:
         """A job that is checked and announced."""
+        from holdfast.spark.writer import HoldfastWriter
+
         with one_sentence():
             require_path(self.options)
             return HoldfastWriter(parse_write_options(self._said(), overwrite), schema)
 
     def streamReader(self, schema: StructType) -> NoStreamReader:
         """Not there; says so when a query starts."""
+        from holdfast.spark.stream_reader import NoStreamReader
+
         return NoStreamReader()
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> HoldfastStreamWriter:
         """A batch that is checked; its tasks announce it."""
+        from holdfast.spark.stream_writer import HoldfastStreamWriter
+
         with one_sentence():
             require_path(self.options)
             return HoldfastStreamWriter(parse_stream_options(self._said(), overwrite), schema)

@@ -11,8 +11,8 @@ import itertools
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
@@ -25,6 +25,9 @@ from holdfast.spark.failures import one_sentence
 from holdfast.spark.options import StreamOptions
 from holdfast.spark.table_job import TableJob
 from holdfast.table.contract import TableRecord
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["BatchReport", "HoldfastStreamWriter"]
 

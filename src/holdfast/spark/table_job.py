@@ -1,4 +1,8 @@
-"""What a batch write and a stream's batch have in common: a table, written by the tasks of a job."""
+"""What a batch write and a stream's batch have in common: a table, written by the tasks of a job.
+
+Spark starts a new process for the commit of each job, and the user waits for its imports: a job that is only committed
+or aborted loads neither Arrow nor a file format (`tests/tidy/test_light_import.py`).
+"""
 
 from __future__ import annotations
 
@@ -7,25 +11,25 @@ import functools
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-import pyarrow.types as pat
 from pyspark.sql.types import StructType
 
 from holdfast.commit import TWO_PHASE, CommitContext, JobRecord, SaveMode, TaskAttempt, get_committer
 from holdfast.commit.log import LogView, read_state
+from holdfast.commit.replacement import has_output
 from holdfast.commit.write_ids import WRITE_ID
 from holdfast.commit.written import TOKEN
 from holdfast.errors import ConflictError, InvalidRequestError
 from holdfast.formats import get_format
-from holdfast.formats.columns import conform
 from holdfast.spark.options import WriteOptions
-from holdfast.spark.types import described_schema, nullable, table_schema, without_foreign_metadata
-from holdfast.table import TableWriter, WriteSettings
 from holdfast.table.contract import TableRecord, agree, decode_table
-from holdfast.table.existing import find_existing
 from holdfast.table.foreign import refuse_foreign_write
-from holdfast.table.partition import canonical_directory, resolve_partition_columns
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from holdfast.table import WriteSettings
 
 __all__ = ["TableJob"]
 
@@ -40,14 +44,24 @@ class TableJob:
     Attributes:
         options: of the write, partition columns spelled as in `written`.
         written: what the files of the job look like: the rows as the destination's table wants them.
-        columns: the same as an Arrow schema; tasks bring every batch into it.
+        rows: Spark's own schema of the rows, in JSON, as long as they are written as they come; else empty.
         details: what is kept with the decision.
     """
 
     options: WriteOptions
     written: TableRecord
-    columns: pa.Schema
+    rows: str
     details: dict[str, object]
+
+    @functools.cached_property
+    def columns(self) -> pa.Schema:
+        """What the files look like, as an Arrow schema; tasks bring every batch into it."""
+        from holdfast.spark.types import described_schema, parsed_schema, table_schema
+
+        return described_schema(parsed_schema(self.rows) if self.rows else table_schema(self.written))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "columns"}
 
     @classmethod
     def of(cls, options: WriteOptions, schema: StructType) -> TableJob:
@@ -56,6 +70,9 @@ class TableJob:
         Raises:
             InvalidRequestError: the format cannot hold the rows, or a partition column is not there.
         """
+        from holdfast.spark.types import described_schema, nullable, without_foreign_metadata
+        from holdfast.table.partition import resolve_partition_columns
+
         schema = without_foreign_metadata(schema)
         arrow = described_schema(schema)
         options = replace(options, partition_by=resolve_partition_columns(arrow, options.partition_by))
@@ -69,7 +86,7 @@ class TableJob:
             time_zone=options.time_zone if _names_instants(arrow, options.partition_by) else "",
         )
         given = {TOKEN: options.token, WRITE_ID: options.write_id}
-        return cls(options, written, arrow, {name: value for name, value in given.items() if value})
+        return cls(options, written, schema.json(), {name: value for name, value in given.items() if value})
 
     # --- the contract -------------------------------------------------------------------------------------------------
     def fitted(self, ctx: CommitContext, view: LogView) -> TableJob:
@@ -119,6 +136,10 @@ class TableJob:
     def _known(self, ctx: CommitContext, table: Mapping[str, object] | None) -> TableRecord | None:
         if table is not None:
             return decode_table(table)
+        if not has_output(ctx):
+            return None
+        from holdfast.table.existing import find_existing
+
         most = None if self._keeps_a_log else _LOOKED_AT
         return find_existing(ctx, self.written, self.columns, self.options.format_options, most=most)
 
@@ -141,7 +162,7 @@ class TableJob:
     def with_files(self, written: TableRecord) -> TableJob:
         """The request for files that look like `written`, whatever the destination's table is by now."""
         options = replace(self.options, partition_by=written.partition_by)
-        return replace(self, options=options, written=written, columns=described_schema(table_schema(written)))
+        return replace(self, options=options, written=written, rows="")
 
     def contract(
         self, ctx: CommitContext, job: JobRecord, table: Mapping[str, object] | None
@@ -167,6 +188,9 @@ class TableJob:
     # --- tasks --------------------------------------------------------------------------------------------------------
     def write_rows(self, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt) -> None:
         """Write one partition's rows into hidden files of `attempt`."""
+        from holdfast.formats.columns import conform
+        from holdfast.table import TableWriter
+
         # Without any row, one file keeps the schema for plain readers; task 0 is there in every job.
         settings = _settings(self.options, self.written.time_zone or "UTC", write_empty_file=attempt.owner.task == 0)
         table = TableWriter(self.columns, settings, attempt)
@@ -187,6 +211,8 @@ class TableJob:
         return batch
 
     def _partition(self, directory: str) -> str:
+        from holdfast.table.partition import canonical_directory
+
         return canonical_directory(directory, self.columns, self.written.time_zone or "UTC")
 
     @contextlib.contextmanager
@@ -200,11 +226,15 @@ class TableJob:
 
 
 def _names_instants(schema: pa.Schema, partition_by: tuple[str, ...]) -> bool:
+    import pyarrow.types as pat
+
     kinds = [schema.field(name).type for name in partition_by]
     return any(pat.is_timestamp(kind) and kind.tz is not None for kind in kinds)
 
 
 def _settings(options: WriteOptions, time_zone: str, *, write_empty_file: bool = False) -> WriteSettings:
+    from holdfast.table import WriteSettings
+
     return WriteSettings(
         file_format=get_format(options.file_format),
         format_options=options.format_options,

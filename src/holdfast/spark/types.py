@@ -19,6 +19,7 @@ __all__ = [
     "arrow_schema",
     "described_schema",
     "nullable",
+    "parsed_schema",
     "spark_schema",
     "table_schema",
     "without_foreign_metadata",
@@ -110,9 +111,14 @@ def _known_field(field: pa.Field) -> StructField | None:
 
 def table_schema(record: TableRecord) -> StructType:
     """The schema of a table as the log keeps it."""
-    schema = _parse_datatype_json_string(record.schema_json)
-    assert isinstance(schema, StructType), "a table's schema is a struct"
-    return without_foreign_metadata(schema)
+    return without_foreign_metadata(parsed_schema(record.schema_json))
+
+
+def parsed_schema(text: str) -> StructType:
+    """A schema from Spark's JSON."""
+    schema = _parse_datatype_json_string(text)
+    assert isinstance(schema, StructType), "a schema is a struct"
+    return schema
 
 
 def without_foreign_metadata(schema: StructType) -> StructType:

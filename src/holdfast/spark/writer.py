@@ -9,8 +9,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
@@ -23,6 +23,9 @@ from holdfast.spark.catalog import refuse_table
 from holdfast.spark.failures import one_sentence
 from holdfast.spark.options import WriteOptions
 from holdfast.spark.table_job import TableJob
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["HoldfastWriter", "TaskReport"]
 

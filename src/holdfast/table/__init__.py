@@ -1,21 +1,30 @@
-"""Record batches into partitioned files through a task attempt, and back."""
+"""Record batches into partitioned files through a task attempt, and back. Its names are loaded on demand.
 
-from holdfast.table.attempt import AttemptFiles, AttemptSink
-from holdfast.table.reader import (
-    DataFile,
-    OpenFile,
-    ReadSettings,
-    ReadSplit,
-    TableSchema,
-    first_with_rows,
-    given_schema,
-    plan_splits,
-    read_schema,
-    read_split,
-    read_splits,
-)
-from holdfast.table.store_file import StoreFile
-from holdfast.table.writer import TableWriter, WriteCounts, WriteSettings
+What a table is (`holdfast.table.contract`) is asked by processes that never see a row and have no need of pyarrow.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from holdfast.table.attempt import AttemptFiles, AttemptSink
+    from holdfast.table.reader import (
+        DataFile,
+        OpenFile,
+        ReadSettings,
+        ReadSplit,
+        TableSchema,
+        first_with_rows,
+        given_schema,
+        plan_splits,
+        read_schema,
+        read_split,
+        read_splits,
+    )
+    from holdfast.table.store_file import StoreFile
+    from holdfast.table.writer import TableWriter, WriteCounts, WriteSettings
 
 __all__ = [
     "AttemptFiles",
@@ -36,3 +45,18 @@ __all__ = [
     "read_split",
     "read_splits",
 ]
+
+_PLACES = {
+    "AttemptFiles": "attempt",
+    "AttemptSink": "attempt",
+    "StoreFile": "store_file",
+    "TableWriter": "writer",
+    "WriteCounts": "writer",
+    "WriteSettings": "writer",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_PLACES.get(name, 'reader')}"), name)

@@ -14,7 +14,8 @@ from pyspark.sql.datasource import In
 from pyspark.sql.types import DoubleType, StructField, StructType
 
 from holdfast.errors import InvalidRequestError
-from holdfast.spark.filters import conditions_text, parse_conditions, row_filters
+from holdfast.spark.conditions import conditions_text, parse_conditions
+from holdfast.spark.filters import row_filters
 from holdfast.spark.pushdown import translate_filters
 
 UTC = datetime.timezone.utc

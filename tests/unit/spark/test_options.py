@@ -10,7 +10,7 @@ pytest.importorskip("pyspark")
 
 from holdfast.commit import SaveMode
 from holdfast.errors import InvalidRequestError
-from holdfast.spark.filters import Condition
+from holdfast.spark.conditions import Condition
 from holdfast.spark.options import (
     parse_read_options,
     parse_write_options,
