@@ -74,6 +74,8 @@ class HadoopSettings:
         abort_pending_uploads: `magic`, `staging-*`: end a job by aborting every pending upload below the destination,
             also those of other jobs. Off here, on in Hadoop (HADOOP-18797): off, only uploads of the job itself go.
         unique_filenames: `staging-*`: put the job's id into file names that do not hold it.
+        etags_as_text: `magic`, `staging-*`: write the etags of pending uploads as Hadoop up to 3.4.1 reads them; off,
+            as it does from 3.4.2 on. Holdfast reads both.
         delete_target_files: `manifest`: delete what stands where a file goes; off, such a file fails the job.
         validate_output: `manifest`: look at every file after the renames.
         manifest_save_attempts: `manifest`: how often a task tries to save its manifest.
@@ -86,6 +88,7 @@ class HadoopSettings:
     mark_successful_jobs: bool = True
     abort_pending_uploads: bool = False
     unique_filenames: bool = False
+    etags_as_text: bool = False
     delete_target_files: bool = False
     validate_output: bool = False
     manifest_save_attempts: int = 5

@@ -14,6 +14,7 @@ _HADOOP_FLAGS = (
     "markSuccessfulJobs",
     "abortPendingUploads",
     "uniqueFilenames",
+    "etagsAsText",
     "deleteTargetFiles",
     "validateOutput",
     "cleanupSkipped",

@@ -167,8 +167,8 @@ def test_a_format_option_under_two_spellings(data: st.DataObject, name: str) -> 
 
 def test_every_option_has_a_sample() -> None:
     flags = {"pathStyle", "allowUnfenced", "allowUnsafe", "markSuccessfulJobs", "abortPendingUploads"}
-    flags |= {"uniqueFilenames", "deleteTargetFiles", "validateOutput", "cleanupSkipped", "cleanupFailuresIgnored"}
-    flags |= {"cleanupParallelDelete", "cleanupBaseFirst", "pushFilters", "mergeSchema"}
+    flags |= {"uniqueFilenames", "etagsAsText", "deleteTargetFiles", "validateOutput", "cleanupSkipped"}
+    flags |= {"cleanupFailuresIgnored", "cleanupParallelDelete", "cleanupBaseFirst", "pushFilters", "mergeSchema"}
     assert {*_WRITE_KEYS, *_JOB_KEYS, *_READ_KEYS} == {*SAMPLES, *flags}
 
 

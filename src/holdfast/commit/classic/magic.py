@@ -27,7 +27,7 @@ from holdfast.commit.classic.magic_recovery import magic_leftovers
 from holdfast.commit.classic.magic_sets import clean_up, find_pendingsets, load_pendingset
 from holdfast.commit.classic.moves import delete_dir
 from holdfast.commit.classic.names import attempt_name, file_name
-from holdfast.commit.classic.uploads import abort_all, complete_all, succeed_with
+from holdfast.commit.classic.uploads import abort_all, complete_all, etags_of, succeed_with
 from holdfast.commit.committer import CONSISTENT_LISTING, MULTIPART, Committer
 from holdfast.commit.context import CommitContext
 from holdfast.commit.hadoop.pending import TASK_ATTEMPT_ID, PendingSet, SinglePending, encode_pendingset
@@ -85,7 +85,8 @@ def _commit_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
                 commits=tuple(pendings),
                 extra_data={TASK_ATTEMPT_ID: attempt_name(owner)},
                 statistics=measure.statistics(),
-            )
+            ),
+            etags_of(ctx),
         )
         try:
             written = ctx.store.put(ctx.key(pendingset_path(owner.job, owner.task)), data)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from holdfast.commit import layout
 from holdfast.commit.classic.magic_layout import path_owner
-from holdfast.commit.classic.uploads import bucket_name, pending_of_entry
+from holdfast.commit.classic.uploads import bucket_name, etags_of, pending_of_entry
 from holdfast.commit.context import CommitContext
 from holdfast.commit.hadoop.magic_path import MARKER_LENGTH, final_path, is_magic, is_pending, pending_path
 from holdfast.commit.hadoop.pending import SinglePending, decode_pending, encode_pending
@@ -56,7 +56,7 @@ def open_magic_file(measure: Measure, path: str, *, lane: Lane, budget: PartBudg
         ctx.store.put(ctx.key(path), b"", metadata=length)
         measure.recorder.count("committer_magic_marker_put")
         pending = pending_of_entry(ctx, file, owner, uri=encode_uri(ctx.url, path))
-        ctx.store.put(ctx.key(pending_path(path)), encode_pending(pending))
+        ctx.store.put(ctx.key(pending_path(path)), encode_pending(pending, etags_of(ctx)))
         measure.recorder.count("committer_commits_created")
 
     measure.recorder.count("committer_magic_files_created")

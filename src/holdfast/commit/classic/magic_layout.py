@@ -1,9 +1,13 @@
 """Where `magic` keeps a job's records below the destination, until the job ends.
 
-    __magic_job-<job>/task_<job>_m_000003.pendingset                        what a task committed
-    __magic_job-<job>/tasks/attempt_<job>_m_000003_<attempt>/__base/<path>  an attempt's marker, its .pending beside it
+    __magic_job-<job>/job-<job>/00/task_<job>_m_000003.pendingset     what a task committed
+    __magic_job-<job>/job-<job>/00/tasks/attempt_<job>_m_000003_<attempt>/__base/<path>
+                                                                      an attempt's marker, its .pending beside it
 
-Sources: paper 000, VI.A; paper 001, "Magic Committer"; HADOOP-18797 for the name with the job in it.
+That is where Hadoop's magic committer keeps them from 3.4 on, under the UUID of the job: its job commit finds what
+tasks of ours have committed, and ours what its tasks have. ``00`` is the first attempt at the job, the only one.
+
+Sources: paper 000, VI.A; paper 001, "Magic Committer"; HADOOP-18797 for the name with the job in it; what 3.5.0 does.
 """
 
 from __future__ import annotations
@@ -15,9 +19,13 @@ from holdfast.commit.ids import FileOwner, JobId
 __all__ = ["attempt_dir", "attempts_dir", "magic_work_path", "path_owner", "pendingset_path", "pendingset_start"]
 
 
+def _job_attempt_dir(job: JobId) -> str:
+    return f"{magic_dir(job)}/job-{job}/00"
+
+
 def attempts_dir(job: JobId) -> str:
     """The directories of attempts that have not committed."""
-    return f"{magic_dir(job)}/tasks"
+    return f"{_job_attempt_dir(job)}/tasks"
 
 
 def attempt_dir(owner: FileOwner) -> str:
@@ -36,16 +44,16 @@ def magic_work_path(owner: FileOwner) -> str:
 
 def path_owner(path: str) -> FileOwner | None:
     """The attempt in whose directory `path` lies, or None."""
-    start, _, rest = path.partition("/tasks/")
+    directory, _, rest = path.partition("/tasks/")
     owner = attempt_owner(rest.partition("/")[0])
-    return owner if owner is not None and start == magic_dir(owner.job) else None
+    return owner if owner is not None and directory == _job_attempt_dir(owner.job) else None
 
 
 def pendingset_start(job: JobId) -> str:
     """What the paths of all pending sets of a job start with, and nothing that attempts write does."""
-    return f"{magic_dir(job)}/task_"
+    return f"{_job_attempt_dir(job)}/task_"
 
 
 def pendingset_path(job: JobId, task: int) -> str:
     """What a task committed. Attempts share it: the last one counts (HADOOP-17258)."""
-    return f"{magic_dir(job)}/{task_name(job, task)}{PENDINGSET}"
+    return f"{_job_attempt_dir(job)}/{task_name(job, task)}{PENDINGSET}"

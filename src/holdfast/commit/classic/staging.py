@@ -45,7 +45,7 @@ from holdfast.commit.classic.staging_layout import (
 )
 from holdfast.commit.classic.staging_recovery import directory_leftovers, partitioned_leftovers
 from holdfast.commit.classic.staging_upload import upload_files
-from holdfast.commit.classic.uploads import Published, abort_all, complete_all, succeed_with
+from holdfast.commit.classic.uploads import Published, abort_all, complete_all, etags_of, succeed_with
 from holdfast.commit.committer import MULTIPART, Committer
 from holdfast.commit.context import CommitContext
 from holdfast.commit.hadoop.pending import TASK_ATTEMPT_ID, PendingSet, encode_pendingset
@@ -140,7 +140,7 @@ def _commit_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
 
 def _save_pendingset(ctx: CommitContext, job: JobRecord, owner: FileOwner, pendingset: PendingSet) -> None:
     shared = shared_context(ctx, job.job)
-    shared.store.put(shared.key(pendingset_path(job, owner)), encode_pendingset(pendingset))
+    shared.store.put(shared.key(pendingset_path(job, owner)), encode_pendingset(pendingset, etags_of(ctx)))
     commit_v1_attempt(shared, job, owner, written=1)
 
 

@@ -22,7 +22,7 @@ from typing import Generic, TypeVar
 from holdfast.commit.classic.jobs import succeed
 from holdfast.commit.classic.names import attempt_name, attempt_owner
 from holdfast.commit.context import CommitContext
-from holdfast.commit.hadoop.pending import PendingPart, PendingSet, SinglePending
+from holdfast.commit.hadoop.pending import Etags, PendingPart, PendingSet, SinglePending
 from holdfast.commit.ids import AttemptId, FileOwner
 from holdfast.commit.measure import Measure
 from holdfast.commit.publication import complete_upload, is_published
@@ -38,6 +38,7 @@ __all__ = [
     "abort_sets",
     "bucket_name",
     "complete_all",
+    "etags_of",
     "pending_of_entry",
     "succeed_with",
     "writer_of",
@@ -92,6 +93,11 @@ def pending_of_entry(ctx: CommitContext, file: FileEntry, owner: FileOwner | Non
         job_id=owner.job if owner is not None else "",
         task_id=attempt_name(owner) if owner is not None else "",
     )
+
+
+def etags_of(ctx: CommitContext) -> Etags:
+    """How the user wants etags written: for which releases of Hadoop."""
+    return Etags.TEXTS if ctx.settings.hadoop.etags_as_text else Etags.OBJECTS
 
 
 def writer_of(pending: SinglePending) -> AttemptId | None:

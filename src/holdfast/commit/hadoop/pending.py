@@ -1,17 +1,19 @@
 """Pending uploads as Hadoop's S3A committers keep them: ``.pending`` for one, ``.pendingset`` for those of a task.
 
-Etags are written as a list of texts, which is what Hadoop's releases before HADOOP-15224 (it is in 3.5.0) read, and
-as objects, which is what those after it read, only where a part has a checksum, for which the older form has no
-place. No form is read by both; we read both.
+Etags are objects, as Hadoop has them since 3.4.2 (HADOOP-15224), or texts, as it had them up to 3.4.1: no release
+reads both. We write what `Etags` says and read both. A set is of version 3, a single upload of version 2, in all
+releases from 3.3.6 to 3.5.0; sets of version 2 are older, and are read.
 
 Hadoop knows no sizes of parts and no rows. Ours travel in ``extraData``, where Hadoop keeps what it does not know:
 ``holdfast.part.sizes`` (comma separated) and ``holdfast.rows``.
 
-Sources: paper 001, "Magic Committer"; Hadoop's SinglePendingCommit, PendingSet and UploadEtag.
+Sources: paper 001, "Magic Committer"; Hadoop's SinglePendingCommit, PendingSet and UploadEtag; records that 3.4.1 and
+3.5.0 wrote (tests/unit/commit/hadoop/recorded).
 """
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -36,6 +38,7 @@ __all__ = [
     "MAX_PENDINGSET_BYTES",
     "MAX_PENDING_BYTES",
     "TASK_ATTEMPT_ID",
+    "Etags",
     "PendingPart",
     "PendingSet",
     "SinglePending",
@@ -55,9 +58,21 @@ TASK_ATTEMPT_ID = "task.attempt.id"
 """Key in a set's ``extraData``: which attempt of the task wrote it."""
 
 _VERSION = 2
+_SET_VERSION = 3
+_SET_VERSIONS = (2, _SET_VERSION)
 _MAX_PARTS = 10_000
 _SIZES = "holdfast.part.sizes"
 _ROWS = "holdfast.rows"
+
+
+class Etags(enum.Enum):
+    """How etags are written; whoever reads takes both."""
+
+    OBJECTS = "objects"
+    """Hadoop from 3.4.2 on."""
+
+    TEXTS = "texts"
+    """Hadoop up to 3.4.1; there is no place for checksums."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +139,8 @@ class PendingSet:
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
-def _etags(parts: Sequence[PendingPart]) -> list[object]:
-    if not any(part.checksum_algorithm for part in parts):
+def _etags(parts: Sequence[PendingPart], etags: Etags) -> list[object]:
+    if etags is Etags.TEXTS:
         return [part.etag for part in parts]
     return [
         {
@@ -137,7 +152,7 @@ def _etags(parts: Sequence[PendingPart]) -> list[object]:
     ]
 
 
-def _fields(pending: SinglePending) -> dict[str, object]:
+def _fields(pending: SinglePending, etags: Etags) -> dict[str, object]:
     extra = dict(pending.extra_data)
     sizes = [part.size_bytes for part in pending.parts]
     if sum(sizes) == pending.size_bytes:  # else nobody told them
@@ -157,7 +172,7 @@ def _fields(pending: SinglePending) -> dict[str, object]:
         "jobId": pending.job_id,
         "taskId": pending.task_id,
         "text": pending.text,
-        "etags": _etags(pending.parts),
+        "etags": _etags(pending.parts, etags),
         "extraData": extra,
         "length": pending.size_bytes,
         "iostatistics": encode_statistics(pending.statistics),
@@ -165,18 +180,18 @@ def _fields(pending: SinglePending) -> dict[str, object]:
     }
 
 
-def encode_pending(pending: SinglePending) -> bytes:
+def encode_pending(pending: SinglePending, etags: Etags = Etags.OBJECTS) -> bytes:
     """The ``.pending`` record."""
-    return json_line(_fields(pending))
+    return json_line(_fields(pending, etags))
 
 
-def encode_pendingset(pendingset: PendingSet) -> bytes:
+def encode_pendingset(pendingset: PendingSet, etags: Etags = Etags.OBJECTS) -> bytes:
     """The ``.pendingset`` record."""
     return json_line(
         {
-            "version": _VERSION,
+            "version": _SET_VERSION,
             "jobId": pendingset.job_id,
-            "commits": [_fields(pending) for pending in pendingset.commits],
+            "commits": [_fields(pending, etags) for pending in pendingset.commits],
             "extraData": dict(pendingset.extra_data),
             "iostatistics": encode_statistics(pendingset.statistics),
         }
@@ -274,6 +289,9 @@ def decode_pending(record: str, data: bytes, *, bucket: str, prefix: str, job_id
 def decode_pendingset(record: str, data: bytes, *, bucket: str, prefix: str, job_id: str) -> PendingSet:
     """The pending uploads of a task in `data`, each checked like `decode_pending` does, no file twice.
 
+    Args:
+        job_id: whose set it has to be; one that names no job, as Hadoop's staging committers leave it, is taken for it.
+
     Raises:
         CorruptDataError: a field is missing or wrong, or the set is another job's.
     """
@@ -281,8 +299,9 @@ def decode_pendingset(record: str, data: bytes, *, bucket: str, prefix: str, job
     def decode() -> PendingSet:
         require(len(data) <= MAX_PENDINGSET_BYTES, "it is too long for the uploads of one task")
         value = json_object(data)
-        require(type(value["version"]) is int and value["version"] == _VERSION, f"version is not {_VERSION}")
-        require(text_field(value, "jobId") == job_id, "it is another job's")
+        require(type(value["version"]) is int and value["version"] in _SET_VERSIONS, "version is neither 2 nor 3")
+        owner = optional_text(value, "jobId")
+        require(owner in ("", job_id), "it is another job's")
         found = value["commits"]
         require(isinstance(found, list) and all(isinstance(one, dict) for one in found), "commits are no objects")
         commits = tuple(_read(one, bucket, prefix, job_id) for one in found)

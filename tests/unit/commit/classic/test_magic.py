@@ -151,10 +151,13 @@ def test_places() -> None:
     """Scenario 34 for our own layout: whose directory a path lies in."""
     owner = FileOwner(JobId("20270115080000000-00000000000a"), 3, AttemptId("00000000000b"))
     work = magic_work_path(owner)
-    assert work == f"__magic_job-{owner.job}/tasks/attempt_{owner.job}_m_000003_{owner.attempt}/__base"
+    home = f"__magic_job-{owner.job}/job-{owner.job}/00"
+    assert work == f"{home}/tasks/attempt_{owner.job}_m_000003_{owner.attempt}/__base"
+    assert pendingset_path(owner.job, 3) == f"{home}/task_{owner.job}_m_000003.pendingset"
     assert path_owner(f"{work}/a/b") == path_owner(work) == owner
     assert path_owner(f"x/{work}") is None and path_owner(f"__magic/tasks/attempt_{owner.job}_m_000003_x/a") is None
     assert path_owner(work.replace(f"__magic_job-{owner.job}", "__magic_job-other")) is None
+    assert path_owner(work.replace(f"/job-{owner.job}/00", "")) is None
 
 
 # --- commits that come twice ------------------------------------------------------------------------------------------

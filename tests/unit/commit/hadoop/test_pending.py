@@ -15,6 +15,7 @@ from holdfast.commit.hadoop import (
     MAX_PENDING_BYTES,
     MAX_PENDINGSET_BYTES,
     TASK_ATTEMPT_ID,
+    Etags,
     PendingPart,
     PendingSet,
     SinglePending,
@@ -45,7 +46,8 @@ _GOLDEN = """{
   "jobId" : "",
   "taskId" : "",
   "text" : "",
-  "etags" : [ "\\"9b2c\\"", "\\"77fe\\"" ],
+  "etags" : [ { "etag" : "\\"9b2c\\"", "checksumAlgorithm" : null, "checksum" : null },
+              { "etag" : "\\"77fe\\"", "checksumAlgorithm" : null, "checksum" : null } ],
   "extraData" : { },
   "length" : 12,
   "iostatistics" : {
@@ -93,8 +95,18 @@ def test_ours_has_hadoops_fields_and_no_others() -> None:
     assert json.loads(encode_pending(_PENDING)) == golden
 
 
-def test_etags_with_checksums_are_objects() -> None:
-    """HADOOP-15224: since then Hadoop writes every etag so, also without a checksum."""
+def test_etags_as_texts_for_releases_up_to_3_4_1() -> None:
+    """HADOOP-15224: none of them reads an object, and none of the later ones a text."""
+    golden = json.loads(_GOLDEN)
+    golden["etags"] = ['"9b2c"', '"77fe"']
+    del golden["fromTheFuture"]
+    assert json.loads(encode_pending(_PENDING, Etags.TEXTS)) == golden
+    assert _decode(json.dumps(golden).encode()) == _PENDING
+    in_set = json.loads(encode_pendingset(PendingSet(job_id="j1", commits=(_PENDING,)), Etags.TEXTS))
+    assert (in_set["version"], in_set["commits"]) == (3, [golden])
+
+
+def test_checksums_of_parts_are_kept() -> None:
     value = json.loads(_GOLDEN)
     value["etags"] = [
         {"etag": "e1", "checksumAlgorithm": "CRC32C", "checksum": "yZRlqg=="},
@@ -229,7 +241,7 @@ def _pendingset() -> dict[str, Any]:
     one = json.loads(_GOLDEN)
     two = {**copy.deepcopy(one), "destinationKey": "out put/b", "jobId": "j1", "taskId": "task_3"}
     return {
-        "version": 2,
+        "version": 3,
         "jobId": "j1",
         "commits": [one, two],
         "extraData": {TASK_ATTEMPT_ID: "attempt_3"},
@@ -243,7 +255,15 @@ def test_a_set_that_hadoop_wrote_is_read() -> None:
     assert [pending.key for pending in pendingset.commits] == ["out put/year=2026/a b.csv", "out put/b"]
     assert pendingset.extra_data == {TASK_ATTEMPT_ID: "attempt_3"}
     assert pendingset.statistics == Statistics(counters={"committer_commits_created": 2})
+    assert json.loads(encode_pendingset(pendingset))["version"] == 3
     assert _decode_set(encode_pendingset(pendingset)) == pendingset
+
+
+@pytest.mark.parametrize("change", [{"version": 2}, {"jobId": ""}, {"jobId": None}])
+def test_older_sets_and_those_of_staging_are_read(change: dict[str, Any]) -> None:
+    """Version 2 is that of releases before 3.3.6; Hadoop's staging committers leave the job out."""
+    same = _decode_set(json.dumps(_pendingset()).encode())
+    assert _decode_set(json.dumps({**_pendingset(), **change}).encode()) == same
 
 
 def test_a_task_without_output_has_an_empty_set() -> None:
@@ -255,10 +275,14 @@ def test_a_task_without_output_has_an_empty_set() -> None:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (_set("version", 3), "version is not 2"),
+        (_set("version", 1), "version is neither 2 nor 3"),
+        (_set("version", 4), "version is neither 2 nor 3"),
+        (_set("version", "3"), "version is neither 2 nor 3"),
+        (_set("version", 3.0), "version is neither 2 nor 3"),
+        (_without("version"), "version"),
+        (lambda value: value["commits"][0].update({"version": 3}), "version is not 2"),
         (_set("jobId", "j2"), "another job's"),
-        (_set("jobId", ""), "jobId is not a text"),
-        (_without("jobId"), "jobId"),
+        (_set("jobId", 1), "jobId is not a text"),
         (_without("commits"), "commits"),
         (_set("commits", {}), "commits are no objects"),
         (_set("commits", [3]), "commits are no objects"),
@@ -317,6 +341,11 @@ def _pendings(draw: st.DrawFn) -> SinglePending:
         extra_data=draw(_EXTRA),
         statistics=draw(statistics()),
     )
+
+
+@given(_pendings().filter(lambda pending: not any(part.checksum for part in pending.parts)))
+def test_any_upload_comes_back_from_texts(pending: SinglePending) -> None:
+    assert _decode(encode_pending(pending, Etags.TEXTS)) == pending
 
 
 @given(_pendings())

@@ -1,0 +1,174 @@
+"""Hadoop's own S3A committers, in a JVM of their own that a test may kill.
+
+The jars come from ``HOLDFAST_S3A_JARS``, as docs/spark.md says; the JVM is the one that PySpark starts, without Spark.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark import SparkConf
+from pyspark.java_gateway import launch_gateway
+
+from holdfast.stores.s3_options import S3Options
+from tests.class_archive import java_options
+
+__all__ = ["JARS", "OLD_JARS", "HadoopJob", "HadoopJvm", "java_errors"]
+
+
+def _jars(variable: str) -> list[str]:
+    return sorted(map(str, Path(os.environ.get(variable, "/nowhere")).glob("*.jar")))
+
+
+JARS, OLD_JARS = _jars("HOLDFAST_S3A_JARS"), _jars("HOLDFAST_S3A_OLD_JARS")
+
+_COMMITTERS = {
+    "magic": "magic.MagicS3GuardCommitter",
+    "directory": "staging.DirectoryStagingCommitter",
+    "partitioned": "staging.PartitionedStagingCommitter",
+}
+
+
+JOB_ID = "20261122101112_0007"
+"""Of every job here, as Hadoop counts them; the UUID tells them apart."""
+
+
+class HadoopJvm:
+    """A JVM with hadoop-aws; ends with the block, at the latest.
+
+    Args:
+        scratch: for what committers keep on their machine, and share.
+        jars: of which release; they go before Spark's own.
+    """
+
+    def __init__(self, s3: S3Options, scratch: Path, jars: Sequence[str] = JARS) -> None:
+        self._s3 = s3
+        self.shared = scratch / "shared"
+        self._scratch = scratch
+        path = os.pathsep.join(jars)
+        conf = SparkConf(loadDefaults=False).setAll(
+            [
+                ("spark.driver.extraClassPath", path),
+                ("spark.driver.extraJavaOptions", java_options()),
+                ("spark.driver.memory", "512m"),
+            ]
+        )
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "start_new_session": True}
+        self._gateway = launch_gateway(conf, quiet)
+        self.fs = self._gateway.jvm.org.apache.hadoop.fs
+        self.mapreduce = self._gateway.jvm.org.apache.hadoop.mapreduce
+        self.hadoop_conf = self._gateway.jvm.org.apache.hadoop.conf
+
+    def staged_task(self, uuid: str, task: int) -> Path:
+        """Where a staging job's task hands over its pending set."""
+        (home,) = self.shared.glob(f"*/{uuid}/staging-uploads/_temporary/0")
+        return home / f"task_{JOB_ID}_m_{task:06d}"
+
+    def configuration(self, settings: Mapping[str, str]) -> Any:
+        """How S3A finds the server; `settings` on top."""
+        conf = self.hadoop_conf.Configuration()
+        known = {
+            "fs.s3a.endpoint": str(self._s3.endpoint_url),
+            "fs.s3a.endpoint.region": "us-east-1",
+            "fs.s3a.path.style.access": "true",
+            "fs.s3a.access.key": str(self._s3.access_key),
+            "fs.s3a.secret.key": str(self._s3.secret_key),
+            "fs.s3a.aws.credentials.provider": "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider",
+            "fs.s3a.buffer.dir": str(self._scratch / "buffer"),
+            "fs.s3a.committer.staging.tmp.path": f"file://{self.shared}",
+            "fs.s3a.committer.threads": "2",
+            "hadoop.tmp.dir": str(self._scratch / "tmp"),
+            "fs.defaultFS": "file:///",
+        }
+        for name, value in {**known, **settings}.items():
+            conf.set(name, value)
+        return conf
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        self._gateway.proc.kill()
+        self._gateway.proc.wait(30)
+
+    def __enter__(self) -> HadoopJvm:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, raised: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._gateway.close()
+        self.kill()
+
+
+@contextlib.contextmanager
+def java_errors(pattern: str) -> Iterator[None]:
+    """The block has to end with an error of Java whose message matches."""
+    with pytest.raises(Py4JJavaError) as caught:
+        yield
+    assert re.search(pattern, str(caught.value)), str(caught.value)[:1000]
+
+
+class HadoopJob:
+    """A job of one of Hadoop's committers.
+
+    Args:
+        url: ``s3a://…``, the destination.
+        uuid: as Spark names a write.
+        committer: ``magic``, ``directory`` or ``partitioned``.
+        settings: of Hadoop's configuration.
+    """
+
+    def __init__(
+        self, jvm: HadoopJvm, url: str, uuid: str, committer: str = "magic", settings: Mapping[str, str] = {}
+    ) -> None:
+        self._jvm = jvm
+        self._path = jvm.fs.Path(url)
+        self._conf = jvm.configuration({"spark.sql.sources.writeJobUUID": uuid, **settings})
+        self._committer = committer
+        self._context = jvm.mapreduce.task.JobContextImpl(self._conf, self._job_id())
+        self._driver = self._make(self._attempt(0, 0))
+
+    def _job_id(self) -> Any:
+        return self._jvm.mapreduce.JobID(JOB_ID[:14], int(JOB_ID[15:]))
+
+    def _attempt(self, task: int, attempt: int) -> Any:
+        ids = self._jvm.mapreduce
+        task_id = ids.TaskID(self._job_id(), ids.TaskType.MAP, task)
+        return ids.task.TaskAttemptContextImpl(self._conf, ids.TaskAttemptID(task_id, attempt))
+
+    def _make(self, attempt: Any) -> Any:
+        made = self._jvm.fs.s3a.commit
+        for name in _COMMITTERS[self._committer].split("."):
+            made = getattr(made, name)
+        return made(self._path, attempt)
+
+    def set_up(self) -> None:
+        self._driver.setupJob(self._context)
+
+    def run_task(self, task: int, files: Mapping[str, bytes], *, attempt: int = 0, commit: bool = True) -> None:
+        """Write files through Hadoop's filesystem where the committer says, and commit the task."""
+        context = self._attempt(task, attempt)
+        committer = self._make(context)
+        committer.setupTask(context)
+        for name, data in files.items():
+            path = self._jvm.fs.Path(committer.getWorkPath(), name)
+            out = path.getFileSystem(self._conf).create(path, False)
+            out.write(data)
+            out.close()
+        if commit:
+            assert committer.needsTaskCommit(context)
+            committer.commitTask(context)
+
+    def commit(self) -> None:
+        self._driver.commitJob(self._context)
+
+    def abort(self) -> None:
+        self._driver.abortJob(self._context, self._jvm.mapreduce.JobStatus.State.KILLED)
