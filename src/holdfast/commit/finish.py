@@ -16,7 +16,7 @@ from holdfast.commit.alive import OverJobs
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import AttemptId, JobId, is_job_id
 from holdfast.commit.intents import QUIET_S, is_intents, unreported_intents
-from holdfast.commit.log import LogView, mark_exists, read_entry, write_mark
+from holdfast.commit.log import LogView, record_exists, read_entry, write_mark
 from holdfast.commit.manifests import ManifestCache, iter_manifests, load_refs
 from holdfast.commit.measure import Measure
 from holdfast.commit.publication import PUBLICATIONS, Publication
@@ -85,7 +85,7 @@ def finish_decision(
         else:
             with measure.stage("job_stage_publish"):
                 found = _publish_all(ctx, entry, cache)
-            if found is None and mark_exists(ctx, entry.seq, "done"):
+            if found is None and record_exists(ctx, entry.seq, "done"):
                 return None
             seen = found or _Seen()
             damaged = _refuse_damage(ctx, entry, seen.lost, accept_damage)
@@ -179,7 +179,7 @@ def _look_back(ctx: CommitContext, entry: LogEntry) -> _Seen:
 
 
 def _is_visible(ctx: CommitContext, seq: int) -> bool:
-    return mark_exists(ctx, seq, "visible") or mark_exists(ctx, seq, "done")
+    return record_exists(ctx, seq, "visible") or record_exists(ctx, seq, "done")
 
 
 def clean_up(ctx: CommitContext, over: OverJobs, publication: Publication, quiet_s: float = QUIET_S) -> tuple[int, int]:

@@ -46,7 +46,9 @@ def read_history(ctx: CommitContext) -> History:
         CorruptDataError: a log record cannot be read.
     """
     view = read_log(ctx)
-    decisions = [Decision(entry, _state(view, entry.seq)) for entry in read_entries(ctx, view.oldest, view.head)]
+    decisions = [
+        Decision(entry, _state(view, entry.seq)) for entry in read_entries(ctx, range(view.oldest, view.head + 1))
+    ]
     decided = {decision.entry.job for decision in decisions}
     return History(decisions=decisions, open_jobs=[job for job in open_jobs(ctx) if job.job not in decided])
 

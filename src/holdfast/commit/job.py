@@ -22,7 +22,7 @@ from holdfast.commit.measure import Measure
 from holdfast.commit.nesting import is_first, refuse_nested
 from holdfast.commit.publication import PUBLICATIONS, choose_publication
 from holdfast.commit.records import JobOutcome, JobRecord, Kind, LogEntry, LogState, SaveMode, TaskCommit, Totals
-from holdfast.commit.replacement import is_to_be_skipped, plan_replaced, refuse_file
+from holdfast.commit.replacement import is_to_be_skipped, plan_replaced, refuse_file, written_by
 from holdfast.commit.streams import advance_streams, is_committed_batch
 from holdfast.commit.write_ids import forget_writes, is_written, write_id_of
 from holdfast.errors import (
@@ -270,6 +270,10 @@ def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
     commit stands is rolled forward, never undone (Iceberg issue 4686). Else an abort entry fences a slow driver (C8),
     then the job's hidden files go (C5).
 
+    Raises:
+        OutcomeUnknownError: the job was decided and finished, by whomever, and the log has forgotten how.
+        ConflictError: others decide all the time. Again.
+
     Crash: with the abort entry in the log anybody finishes the rest; without it the job is undecided still.
     """
     ctx = measure.ctx
@@ -297,9 +301,25 @@ def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
 
 
 def _drop_fenced(ctx: CommitContext, job: JobRecord) -> JobOutcome:
-    """Clean up after a job that the log has left behind: no driver can commit it any more, so no entry is needed.
+    """End a job that the log has left behind: no driver can commit it any more, so no entry is needed.
 
-    If it was committed once, it was finished before its entry was trimmed, and what is left of it does not count.
+    A job that has its record is not finished, and decisions that are not finished are never trimmed: so nobody has
+    decided it. One without is over, and only its files can tell how it ended.
+
+    Raises:
+        OutcomeUnknownError: they do not.
     """
+    try:
+        ctx.store.head(ctx.key(layout.job_record(job.job)))
+    except NotFoundError:
+        totals = written_by(ctx, job.job)
+        if not totals.files:
+            raise OutcomeUnknownError(
+                "the job is over, its decision is no longer in the log, and no file of it is there: look at the "
+                "destination and at holdfast history before the job is run again",
+                url=ctx.url,
+                job=job.job,
+            ) from None
+        return JobOutcome(job=job.job, committed=True, totals=totals)
     clean_up(ctx, OverJobs(ctx, [job.job]), PUBLICATIONS[job.publication])
     return JobOutcome(job=job.job, committed=False)

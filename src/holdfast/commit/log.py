@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from holdfast.commit import layout
@@ -17,7 +17,7 @@ __all__ = [
     "LogView",
     "append_entry",
     "find_decision",
-    "mark_exists",
+    "record_exists",
     "read_entries",
     "read_entry",
     "read_log",
@@ -26,24 +26,26 @@ __all__ = [
     "write_mark",
 ]
 
+_SEARCHES = 20
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogView:
     """The log as one listing shows it.
 
     Attributes:
-        oldest: first entry that is still kept (1 if the log is empty); `oldest` to `head` has no gap.
+        oldest: first entry that is still kept (1 if the log is empty); all from `oldest` to `head` are there.
         head: newest entry, 0 if there is none.
         visible: entries whose files are all visible and whose replaced files count no more.
         done: entries of which nothing is left to do.
-        stale: names of records before `oldest`: what a trim that was cut off left.
+        stale: number and key of each record before `oldest`: what a trim that was cut off left.
     """
 
     oldest: int
     head: int
     visible: frozenset[int]
     done: frozenset[int]
-    stale: tuple[str, ...] = ()
+    stale: tuple[tuple[int, str], ...] = ()
 
     @property
     def unfinished(self) -> list[int]:
@@ -52,6 +54,10 @@ class LogView:
 
 def read_log(ctx: CommitContext) -> LogView:
     """List the log.
+
+    Guarantee: a gap is believed only if it is one. A listing is no snapshot, on a file system least of all: it may show
+    an entry without an earlier one that was made meanwhile. So each number that the listing lacks is looked at by
+    itself; entries are made in order, so one that is missing below another has been removed.
 
     Raises:
         CorruptDataError: something is in the log's folder that Holdfast did not put there.
@@ -71,7 +77,7 @@ def read_log(ctx: CommitContext) -> LogView:
         names.append((int(number), info.key))
     entries = seqs["json"]
     head = oldest = max(entries, default=0)
-    while oldest - 1 in entries:  # a trim that was cut off may leave older entries behind a gap: they are over
+    while oldest > 1 and (oldest - 1 in entries or record_exists(ctx, oldest - 1, "json")):
         oldest -= 1
     oldest = max(oldest, 1)
     return LogView(
@@ -79,7 +85,7 @@ def read_log(ctx: CommitContext) -> LogView:
         head=head,
         visible=frozenset(seqs["visible"]),
         done=frozenset(seqs["done"]),
-        stale=tuple(key for seq, key in names if seq < oldest),
+        stale=tuple((seq, key) for seq, key in names if seq < oldest),
     )
 
 
@@ -104,31 +110,39 @@ def read_state(ctx: CommitContext, view: LogView) -> LogState | None:
         return None
 
 
-def read_entries(ctx: CommitContext, first: int, last: int) -> Iterator[LogEntry]:
-    """Decisions `first` to `last`, in order."""
-    return ctx.runner.map(lambda seq: read_entry(ctx, seq), range(first, last + 1))
+def read_entries(ctx: CommitContext, seqs: Iterable[int]) -> Iterator[LogEntry]:
+    """Decisions by their numbers, in the order that is asked for."""
+    return ctx.runner.map(lambda seq: read_entry(ctx, seq), seqs)
 
 
 def find_decision(ctx: CommitContext, view: LogView, job: JobId, after: int) -> LogEntry | None:
     """The decision about `job` among the entries behind `after`, or None if nobody has decided yet.
 
+    What the log retains is searched before anything is denied.
+
     Raises:
-        FencedError: the log does not reach back to `after`: it was trimmed or removed, so nobody can prove any more
-            that the job was not aborted. Run the job again.
+        FencedError: no retained entry is about the job, and the log does not reach back to `after`: it was trimmed or
+            removed, so nobody can prove any more that the job was not aborted. Run the job again.
     """
-    if view.head < after:
-        raise FencedError("the decision log was removed while the job ran: run the job again", url=ctx.url)
-    if view.oldest > after + 1:
-        raise FencedError(
-            "more jobs were decided on the destination than its log keeps: raise log_retention_entries and run the "
-            "job again",
-            url=ctx.url,
-            job=job,
-        )
-    try:
-        return next((entry for entry in read_entries(ctx, after + 1, view.head) if entry.job == job), None)
-    except NotFoundError as error:
-        raise FencedError("the destination's decision log was trimmed: run the job again", url=ctx.url) from error
+    for _ in range(_SEARCHES):
+        if view.head < after:
+            raise FencedError("the decision log was removed while the job ran: run the job again", url=ctx.url)
+        # The newest first: the oldest are those that may be trimmed meanwhile.
+        entries = read_entries(ctx, range(view.head, max(after, view.oldest - 1), -1))
+        try:
+            found = next((entry for entry in entries if entry.job == job), None)
+        except NotFoundError:
+            view = read_log(ctx)
+            continue
+        if found is None and view.oldest > after + 1:
+            break
+        return found
+    raise FencedError(
+        "more jobs were decided on the destination than its log keeps: raise log_retention_entries and run the job "
+        "again",
+        url=ctx.url,
+        job=job,
+    )
 
 
 def append_entry(ctx: CommitContext, entry: LogEntry) -> LogEntry:
@@ -147,24 +161,25 @@ def write_mark(ctx: CommitContext, seq: int, mark: str, data: bytes = b"{}\n") -
 def trim_log(ctx: CommitContext, view: LogView) -> None:
     """Drop finished decisions behind the newest `log_retention_entries`.
 
-    Never the newest, never an unfinished one, nor the one before it: readers go by the state that it carries while the
+    Never one of those, nor an unfinished one, nor the one before it: readers go by the state that it carries while the
     unfinished one is not visible.
 
     Crash: a gap, or marks without an entry; `read_log` starts behind the gap and the next trim takes the rest.
     """
-    retention = max(ctx.settings.log_retention_entries, 1)
+    retained = view.head - max(ctx.settings.log_retention_entries, 1) + 1
     unfinished = view.unfinished
-    limit = min(view.head - retention + 1, unfinished[0] - 1 if unfinished else view.head)
+    limit = min(retained, unfinished[0] - 1 if unfinished else view.head)
+    stale = [key for seq, key in view.stale if seq < retained]
     # Entries go before their marks: an entry without its mark would look unfinished.
     entries = [ctx.key(layout.log_entry(seq)) for seq in range(view.oldest, limit)]
     marks = [ctx.key(layout.log_mark(seq, mark)) for seq in range(view.oldest, limit) for mark in ("visible", "done")]
-    for keys in (view.stale, entries, marks):
+    for keys in (stale, entries, marks):
         for batch in batched_keys(keys):
             ctx.store.delete_many(batch)
 
 
-def mark_exists(ctx: CommitContext, seq: int, mark: str) -> bool:
-    """Whether somebody has made a decision ``visible`` or ``done`` meanwhile."""
+def record_exists(ctx: CommitContext, seq: int, mark: str) -> bool:
+    """Whether a record of a decision is there now: ``json`` for the decision itself, ``visible`` or ``done``."""
     try:
         ctx.store.head(ctx.key(layout.log_mark(seq, mark)))
     except NotFoundError:

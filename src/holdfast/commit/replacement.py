@@ -12,19 +12,37 @@ from functools import partial
 from holdfast.commit import layout
 from holdfast.commit.codec import decode_replaced, digest, encode_replaced
 from holdfast.commit.context import CommitContext
-from holdfast.commit.ids import file_owner
+from holdfast.commit.ids import JobId, file_owner
 from holdfast.commit.manifests import Prepared
 from holdfast.commit.nesting import refuse_inner
-from holdfast.commit.records import JobRecord, ListRef, LogEntry, Replaced, SaveMode
+from holdfast.commit.records import JobRecord, ListRef, LogEntry, Replaced, SaveMode, Totals
 from holdfast.errors import CorruptDataError, DestinationExistsError, InvalidRequestError, NotFoundError
 from holdfast.stores.base import batched_keys
 
-__all__ = ["delete_replaced", "has_output", "is_to_be_skipped", "load_replaced", "plan_replaced", "refuse_file"]
+__all__ = [
+    "delete_replaced",
+    "has_output",
+    "is_to_be_skipped",
+    "load_replaced",
+    "plan_replaced",
+    "refuse_file",
+    "written_by",
+]
 
 
 def has_output(ctx: CommitContext) -> bool:
     """Whether a plain reader sees anything at the destination."""
     return next(layout.iter_visible(ctx.store, ctx.prefix), None) is not None
+
+
+def written_by(ctx: CommitContext, job: JobId) -> Totals:
+    """The files at the destination whose names say that they are the job's; nobody counted their rows."""
+    totals = Totals()
+    for path, info in layout.iter_visible(ctx.store, ctx.prefix):
+        owner = file_owner(path)
+        if owner is not None and owner.job == job:
+            totals += Totals(files=1, size_bytes=info.size_bytes)
+    return totals
 
 
 def refuse_file(ctx: CommitContext) -> None:
