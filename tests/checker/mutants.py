@@ -33,7 +33,9 @@ from holdfast.commit import (
     SaveMode,
     TaskCommit,
     context,
+    decision,
     finish,
+    helping,
     job,
     layout,
     log,
@@ -218,7 +220,7 @@ MUTANTS = (
         slip="The decision is written when the uploads are complete: as if it were the job's report.",
         edits=(
             Edit(
-                job._decide,
+                decision.decide,
                 "            found = append_entry(ctx, mine)",
                 "            from holdfast.commit.finish import _publish_all\n"
                 "            _publish_all(ctx, mine, prepared.cache)\n"
@@ -246,8 +248,8 @@ MUTANTS = (
         name="next-number-without-looking",
         slip="Who finds the number taken tries the next one, without asking whether the winner decided this very job.",
         edits=(
-            Edit(job._decide, "if found.job == job.job:", "if found.token == token:"),
-            Edit(job._decide, "if decided is not None:", "if False:"),
+            Edit(decision.decide, "if found.job == job.job:", "if found.token == token:"),
+            Edit(decision.decide, "if decided is not None:", "if False:"),
         ),
         scene=_SECOND_DRIVER,
         breaks=("C8",),
@@ -262,7 +264,7 @@ MUTANTS = (
     Mutant(
         name="any-entry-is-mine",
         slip="The entry that stands at the number after the put is taken for one's own, whosever it is.",
-        edits=(Edit(job._decide, "if found.job == job.job:", "if True:"),),
+        edits=(Edit(decision.decide, "if found.job == job.job:", "if True:"),),
         scene=_OTHER_JOB,
         breaks=("C1",),
     ),
@@ -353,7 +355,7 @@ MUTANTS = (
     Mutant(
         name="no-helping",
         slip="A job decides without finishing earlier decisions: their drivers will.",
-        edits=(Edit(finish.finish_earlier, "for seq in view.unfinished:", "for seq in ():"),),
+        edits=(Edit(helping.finish_earlier, "for seq in view.unfinished:", "for seq in ():"),),
         scene=_NEXT_OVERWRITES,
         breaks=("C9",),
         change=_other_job_later,
@@ -499,7 +501,7 @@ REDUNDANT = (
         slip="A record that stands there after a lost reply is taken for somebody else's.",
         edits=(
             Edit(log.append_entry, "return entry if found == data else decode", "return decode"),
-            Edit(job._decide, "if found.job == job.job:", "if found is mine:"),
+            Edit(decision.decide, "if found.job == job.job:", "if found is mine:"),
         ),
         scene=SCENES["lost-reply"],
         reason="after a conflict the log is read again before anything else, and shows the job's own decision",

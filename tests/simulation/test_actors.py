@@ -20,7 +20,7 @@ from holdfast.commit import (
     read_snapshot,
     recover,
 )
-from holdfast.errors import CorruptDataError, DestinationExistsError, FencedError, NotFoundError
+from holdfast.errors import ConflictError, CorruptDataError, DestinationExistsError, FencedError, NotFoundError
 from holdfast.stores.base import iter_uploads
 from holdfast.stores.faulty import SimulatedCrash, crash_at
 from tests.simulation.world import (
@@ -375,8 +375,9 @@ def test_uploads_removed_by_a_foreign_hand() -> None:
     with pytest.raises(CorruptDataError, match="accept-damage"):
         TWO_PHASE.commit_job(ctx, job, messages, TASKS)
     assert set(expected("old")) <= set(world.contents()), "what the job replaces is kept"
-    with pytest.raises(CorruptDataError):
+    with pytest.raises(ConflictError, match="touches the same files") as waits:
         run_job(ctx, "next")
+    assert isinstance(waits.value.__cause__, CorruptDataError)
     report = recover(ctx)
     assert not report.clean and job.job in report.damaged
     assert recover(ctx, accept_damage=True).clean

@@ -7,8 +7,12 @@ its key. So this is about who sweeps what (C7, C9) and about late completers (C6
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import errno
 import itertools
+import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -24,6 +28,7 @@ from holdfast.commit import (
     recover,
 )
 from holdfast.commit.intents import QUIET_S
+from holdfast.commit.open import open_context
 from holdfast.errors import (
     ConflictError,
     CorruptDataError,
@@ -36,7 +41,7 @@ from holdfast.errors import (
 )
 from holdfast.stores.base import iter_uploads
 from holdfast.stores.faulty import Fault, FaultMode, Faulty, SimulatedCrash, crash_at
-from holdfast.stores.intercept import InterceptedStore
+from holdfast.stores.intercept import InterceptedStore, Operation
 from tests.simulation.world import (
     HOME,
     PUBLICATIONS,
@@ -260,6 +265,65 @@ def test_a_lost_upload_is_not_taken_for_the_old_file_of_its_name() -> None:
     world.store.abort_upload(lost.key, lost.upload_id)
     with pytest.raises(CorruptDataError, match="accept-damage"):
         commit(world.context())
+
+
+def test_a_lost_source_is_not_taken_for_the_old_file_of_its_name(tmp_path: Path) -> None:
+    """The same on a file system, which keeps no metadata: an older file of the same size read as published."""
+    ctx = open_context(str(tmp_path))
+    for number in range(2):
+        job = start(ctx, SaveMode.OVERWRITE)
+        with TWO_PHASE.start_task(ctx, job, 0) as attempt:
+            attempt.open("a").write(b"%d" % number)
+            message = attempt.commit()
+        if number == 0:
+            TWO_PHASE.commit_job(ctx, job, [message], 1)
+    [source] = tmp_path.glob("_holdfast/jobs/*/attempts/*/*.pending")
+    source.unlink()
+    with pytest.raises(CorruptDataError, match="accept-damage"):
+        TWO_PHASE.commit_job(ctx, job, [message], 1)
+    assert (tmp_path / "a").read_bytes() == b"0"
+    ctx.close()
+
+
+@pytest.mark.parametrize("copied", [False, True], ids=["renamed", "copied to another file system"])
+def test_a_rename_whose_reply_was_lost_is_known_by_the_file(
+    tmp_path: Path, copied: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ctx = open_context(str(tmp_path))
+    job = start(ctx)
+    with TWO_PHASE.start_task(ctx, job, 0) as attempt:
+        attempt.open("a").write(b"1")
+        message = attempt.commit()
+    if copied:
+
+        def refuse(source: str, target: str) -> None:
+            if target == str(tmp_path / "a") and ".pending" in source:
+                raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+            replace(source, target)
+
+        replace = os.replace
+        monkeypatch.setattr(os, "replace", refuse)
+    faulty = Faulty(Fault(FaultMode.LOST_REPLY, Operation.RENAME))
+    lost = dataclasses.replace(ctx, store=InterceptedStore(ctx.store, faulty))
+    outcome = TWO_PHASE.commit_job(lost, job, [message], 1)
+    assert outcome.finished and (tmp_path / "a").read_bytes() == b"1"
+    ctx.close()
+
+
+@pytest.mark.parametrize("place", ["memory", "local"])
+def test_chosen_names_that_look_like_attempts_files(place: str, tmp_path: Path) -> None:
+    """``a`` beside ``a.pending/b``: the attempt's own file for the first was in the way of the second's directory."""
+    ctx = World("rename").context() if place == "memory" else open_context(str(tmp_path))
+    names = ["a", "a.pending/b", "a.pending.pending", "b/a", "b/a.pending/c"]
+    job = start(ctx)
+    with TWO_PHASE.start_task(ctx, job, 0) as attempt:
+        for name in names:
+            attempt.open(name).write(name.encode())
+        message = attempt.commit()
+    TWO_PHASE.commit_job(ctx, job, [message], 1)
+    assert sorted(file.path for file in read_snapshot(ctx).files) == sorted(names)
+    assert all(ctx.store.get(ctx.key(name)) == name.encode() for name in names)
+    ctx.close()
 
 
 # --- several jobs -----------------------------------------------------------------------------------------------------

@@ -103,7 +103,7 @@ def test_store_that_goes_away_after_the_decision() -> None:
     fault = Fault(FaultMode.FAIL, Operation.COMPLETE_UPLOAD, nth=2, times=FOR_EVER)
     outcome = TWO_PHASE.commit_job(world.context(fault), job, messages, TASKS)
     assert outcome.committed and not outcome.finished
-    assert "committed, its clean-up is pending" in outcome.pending_reason
+    assert "committed, its publication or clean-up is pending" in outcome.pending_reason
     run_job(world.context(), "next")
     assert_settled(world, sorted(expected("new") + expected("next")))
 

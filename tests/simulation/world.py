@@ -82,7 +82,8 @@ class At:
 
 def allow_nesting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Destinations lie inside each other, as older data may: each job still has to leave the others alone (C7)."""
-    monkeypatch.setattr("holdfast.commit.job.refuse_nested", lambda ctx, **_options: None)
+    for module in ("job", "decision"):
+        monkeypatch.setattr(f"holdfast.commit.{module}.refuse_nested", lambda ctx, **_options: None)
     monkeypatch.setattr("holdfast.commit.replacement.refuse_inner", lambda ctx, folder: None)
 
 

@@ -27,9 +27,9 @@ from holdfast.stores.memory import MemoryFile, MemoryImage, MemoryStore
 
 __all__ = ["SimulatedStore", "StoreResource"]
 
-_READS = frozenset({"get", "head", "list_page", "list_uploads_page", "begin_write"})
+_READS = frozenset({"get", "head", "list_page", "list_uploads_page", "begin_write", "check_targets"})
 _LISTINGS = frozenset({"list_page", "list_uploads_page"})
-_FAULTLESS = frozenset({"begin_write"})
+_FAULTLESS = frozenset({"begin_write", "check_targets"})
 _REMOVALS = frozenset({"delete", "delete_many", "abort_upload"})
 
 
@@ -182,6 +182,9 @@ class StoreResource:
             upload = f"{key}\0{call.args[1]}"
             parts = {Access(uploads, upload, writes=True), Access(f"{self.name} parts", upload)}
             return frozenset({*parts, Access(objects, key, writes=True), *self._clash(key)})
+        if operation == "check_targets":
+            keys = cast("tuple[str, ...]", call.args[0])
+            return frozenset().union(*(self._clash(each) for each in keys))
         if operation in ("rename", "copy"):
             source = cast("ObjectInfo", call.args[0]).key if operation == "copy" else key
             target = str(call.args[1])
@@ -295,10 +298,13 @@ class SimulatedStore:
 
     def open_write(self, key: str) -> MemoryFile:
         opened_after = cast("int", self._call("begin_write", key))
-        return MemoryFile(key, lambda data: self._call("finish_write", key, data, opened_after))
+        return MemoryFile(key, lambda data: cast("ObjectInfo", self._call("finish_write", key, data, opened_after)))
 
     def rename(self, source: str, target: str) -> None:
         self._call("rename", source, target)
+
+    def check_targets(self, targets: Sequence[str]) -> None:
+        self._call("check_targets", tuple(targets))
 
     def rename_dir(self, source: str, target: str) -> None:
         self._call("rename_dir", source, target)

@@ -95,11 +95,16 @@ def encode_manifest(manifest: TaskManifest) -> bytes:
     }
     lines = [json_line(header)]
     for file in manifest.files:
-        where: dict[str, object] = (
-            {"source": file.source} if file.source else {"upload_id": file.upload_id, "parts": file.parts}
-        )
-        lines.append(json_line({"path": file.path, "bytes": file.size_bytes, "rows": file.rows, **where}))
+        lines.append(json_line({"path": file.path, "bytes": file.size_bytes, "rows": file.rows, **_where(file)}))
     return b"".join(lines)
+
+
+def _where(file: FileEntry) -> dict[str, object]:
+    if not file.source:
+        return {"upload_id": file.upload_id, "parts": file.parts}
+    if not file.etag:
+        return {"source": file.source}
+    return {"source": file.source, "etag": file.etag, "modified_at_s": file.modified_at_s}
 
 
 def encode_intents(owner: FileOwner, paths: Sequence[str]) -> bytes:
@@ -236,7 +241,13 @@ def _read_file(value: dict[str, Any], job: JobId, task: int, attempt: AttemptId)
     if "source" in value:
         source = text_field(value, "source")
         require(source == layout.attempt_file(job, task, attempt, path), "source is not the attempt's")
-        return FileEntry(path=path, size_bytes=size_bytes, rows=rows, source=source)
+        if file_owner(path) is not None:
+            return FileEntry(path=path, size_bytes=size_bytes, rows=rows, source=source)
+        etag, modified_at_s = text_field(value, "etag"), _seconds(value, "modified_at_s")
+        require(bool(etag), "etag is missing")
+        return FileEntry(
+            path=path, size_bytes=size_bytes, rows=rows, source=source, etag=etag, modified_at_s=modified_at_s
+        )
     parts = value["parts"]
     require(isinstance(parts, list) and 0 < len(parts) <= 10_000, "parts are missing")
     for part in parts:

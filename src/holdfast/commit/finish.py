@@ -16,7 +16,7 @@ from holdfast.commit.alive import OverJobs
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import AttemptId, JobId, is_job_id
 from holdfast.commit.intents import QUIET_S, is_intents, unreported_intents
-from holdfast.commit.log import LogView, record_exists, read_entry, write_mark
+from holdfast.commit.log import record_exists, write_mark
 from holdfast.commit.manifests import ManifestCache, iter_manifests, load_refs
 from holdfast.commit.measure import Measure
 from holdfast.commit.publication import PUBLICATIONS, Publication
@@ -29,17 +29,7 @@ from holdfast.commit.write_ids import remember_write
 from holdfast.errors import CorruptDataError, NotFoundError
 from holdfast.stores.base import batched_keys, iter_objects
 
-__all__ = ["clean_up", "finish_decision", "finish_earlier"]
-
-
-def finish_earlier(ctx: CommitContext, view: LogView) -> None:
-    """Finish every decision that is not done yet, oldest first: helping.
-
-    Ensures: when the next decision is made, all earlier ones are done. So an object that a decision's completion
-    does not find can be explained only by that decision being done already.
-    """
-    for seq in view.unfinished:
-        finish_decision(Measure(ctx), read_entry(ctx, seq), visible=seq in view.visible)
+__all__ = ["clean_up", "finish_decision"]
 
 
 @dataclass(slots=True)

@@ -14,23 +14,22 @@ from holdfast.commit import layout
 from holdfast.commit.alive import OverJobs
 from holdfast.commit.codec import encode_job
 from holdfast.commit.context import CommitContext, create_record
-from holdfast.commit.finish import clean_up, finish_decision, finish_earlier
+from holdfast.commit.decision import decide
+from holdfast.commit.finish import clean_up, finish_decision
 from holdfast.commit.ids import new_job_id
 from holdfast.commit.log import LogView, append_entry, find_decision, read_log, read_state, trim_log
-from holdfast.commit.manifests import ManifestCache, Prepared, check_messages, prepare_job, store_refs
+from holdfast.commit.manifests import ManifestCache, check_messages, prepare_job
 from holdfast.commit.measure import Measure
 from holdfast.commit.nesting import is_first, refuse_nested
 from holdfast.commit.publication import PUBLICATIONS, choose_publication
-from holdfast.commit.records import JobOutcome, JobRecord, Kind, LogEntry, LogState, SaveMode, TaskCommit, Totals
-from holdfast.commit.replacement import is_to_be_skipped, plan_replaced, refuse_file, written_by
-from holdfast.commit.streams import advance_streams, is_committed_batch
-from holdfast.commit.write_ids import forget_writes, is_written, write_id_of
+from holdfast.commit.records import JobOutcome, JobRecord, Kind, LogEntry, SaveMode, TaskCommit
+from holdfast.commit.replacement import is_to_be_skipped, refuse_file, written_by
+from holdfast.commit.write_ids import forget_writes, write_id_of
 from holdfast.errors import (
     ConflictError,
     CorruptDataError,
     FencedError,
     HoldfastError,
-    InvalidRequestError,
     NotFoundError,
     OutcomeUnknownError,
     UnavailableError,
@@ -77,6 +76,7 @@ def describe_job(
     publication = choose_publication(ctx.store)
     view = view or read_log(ctx)
     refuse_file(ctx)
+    publication.check(ctx, [layout.SUCCESS])
     refuse_nested(ctx, first=is_first(ctx, view))
     if is_to_be_skipped(ctx, mode):
         return None
@@ -142,12 +142,13 @@ def commit_job(
     Raises:
         InvalidRequestError: a task is missing or doubled, two files share a target, or a stream has another
             checkpoint. Undecided.
-        ConflictError: the job does not fit the table that is there by now. Undecided.
+        ConflictError: the job does not fit the table that is there by now, or touches what an earlier job, which cannot
+            be finished, has still to make visible. Undecided.
         DestinationExistsError: mode ``fail``, and another job put data there meanwhile; or the job adds a file of the
             caller's naming that is there. Undecided.
         FencedError: somebody has aborted the job. Stop.
-        CorruptDataError: a manifest or log record cannot be read (undecided), or files of this or an earlier
-            committed job are lost.
+        CorruptDataError: a manifest or log record cannot be read (undecided), or files of this job are lost, which is
+            committed.
         OutcomeUnknownError: the store did not say whether the decision stands. Call `abort_job`: it reads first.
 
     Crash: undecided until the log entry is there, committed from then on; `recover` or the next job does the rest.
@@ -171,58 +172,12 @@ def commit_job(
         else:
             cache = prepared.cache
             with measure.stage("job_stage_decide"):
-                entry, after = _decide(ctx, job, prepared, view)
+                entry, after = decide(ctx, job, prepared, view)
     if entry is None:
         return abort_job(measure, job)
     if entry.kind is Kind.ABORT:
         raise FencedError("the job was aborted by somebody else: run it again", url=ctx.url, job=job.job)
     return _finish(measure, entry, view=after, cache=cache)
-
-
-def _decide(
-    ctx: CommitContext, job: JobRecord, prepared: Prepared, view: LogView
-) -> tuple[LogEntry | None, LogView | None]:
-    """Create the decision behind all others.
-
-    Returns:
-        The decision, None if there is nothing to decide by now (mode ``ignore`` finds data from another job, the
-        stream's batch or another job with the same write id is committed); and the log as it is right after it, None
-        if somebody else decided the job.
-    """
-    token = ctx.ids.token()
-    refs = store_refs(ctx, job, prepared, token)
-    refuse_nested(ctx, first=is_first(ctx, view), deciding=True)
-    for attempt in range(ctx.settings.conflict_attempts):
-        finish_earlier(ctx, view)
-        state = read_state(ctx, view)
-        if state is not None:
-            if is_to_be_skipped(ctx, job.mode) or is_committed_batch(job, state.streams) or is_written(ctx, job):
-                return None, None
-            table = ctx.contract(ctx, job, state.table)
-            replaced, by_job = plan_replaced(ctx, job, prepared, f"{token}-{attempt}")
-            mine = LogEntry(
-                seq=view.head + 1,
-                kind=Kind.COMMIT,
-                record=job,
-                token=token,
-                decided_at_s=round(ctx.clock.now_s(), 3),
-                totals=prepared.totals,
-                tasks=len(prepared.refs),
-                manifests=refs,
-                replaced=replaced,
-                replaced_by_job=by_job,
-                chosen=sum(prepared.chosen.values(), Totals()),
-                state=LogState(streams=advance_streams(job, state.streams), table=table),
-            )
-            found = append_entry(ctx, mine)  # the commit point
-            if found.job == job.job:
-                return found, replace(view, head=found.seq) if found.token == token else None
-        seen = view.head
-        view = read_log(ctx)
-        decided = find_decision(ctx, view, job.job, seen)
-        if decided is not None:
-            return decided, None
-    raise ConflictError("too many other jobs are deciding on the destination: run the job again", url=ctx.url)
 
 
 def _finish(
@@ -251,13 +206,15 @@ def _finish(
             if write_id_of(entry.record):
                 forget_writes(ctx)
             return replace(outcome, report=report)
+        except CorruptDataError:
+            raise
         except (UnavailableError, OutcomeUnknownError) as error:
             problem, view = error, None
-        except InvalidRequestError as error:
+        except HoldfastError as error:
             problem = error
             break
     word = "committed" if committed else "aborted"
-    reason = f"the job is {word}, its clean-up is pending: run holdfast recover {ctx.url}"
+    reason = f"the job is {word}, its publication or clean-up is pending: run holdfast recover {ctx.url}"
     _log.error("%s job=%s cause=%s", reason, entry.job, problem)
     return replace(outcome, finished=False, pending_reason=f"{reason} ({problem})")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator
 
 from holdfast.commit.ids import AttemptId, JobId, file_owner, is_job_id
@@ -19,6 +20,7 @@ __all__ = [
     "folders",
     "intents",
     "is_hidden",
+    "is_record",
     "is_safe_path",
     "iter_keys_below",
     "iter_visible",
@@ -81,8 +83,12 @@ def attempt_dir(job: JobId, task: int, attempt: AttemptId) -> str:
 
 
 def attempt_file(job: JobId, task: int, attempt: AttemptId, path: str) -> str:
-    """Where a rename store keeps an attempt's file for `path`. Its ending keeps it out of globs like ``**/*.csv``."""
-    return f"{attempt_dir(job, task, attempt)}{path}.pending"
+    """Where a rename store keeps an attempt's file for `path`.
+
+    All of them lie side by side, for chosen names may be such that one is a directory of another in here. The ending
+    keeps them out of globs like ``**/*.csv``.
+    """
+    return f"{attempt_dir(job, task, attempt)}{hashlib.blake2b(path.encode(), digest_size=16).hexdigest()}.pending"
 
 
 def manifest(job: JobId, task: int, attempt: AttemptId) -> str:
@@ -116,6 +122,11 @@ def folders(key: str) -> Iterator[str]:
 def started_dir(job: JobId) -> str:
     """Marks of runs that have begun, where Spark may stop a task halfway and call it a success."""
     return f"{job_dir(job)}started/"
+
+
+def is_record(path: str) -> bool:
+    """Whether `path`, relative to the destination, is a record of ours that belongs to no job's folder."""
+    return path == SUCCESS or path.startswith((LOG, WRITES))
 
 
 def is_hidden(path: str) -> bool:

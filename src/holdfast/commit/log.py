@@ -17,11 +17,11 @@ __all__ = [
     "LogView",
     "append_entry",
     "find_decision",
-    "record_exists",
     "read_entries",
     "read_entry",
     "read_log",
     "read_state",
+    "record_exists",
     "trim_log",
     "write_mark",
 ]

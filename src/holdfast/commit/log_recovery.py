@@ -22,8 +22,8 @@ from holdfast.commit.measure import Measure
 from holdfast.commit.publication import RENAMES, UPLOADS
 from holdfast.commit.records import JobRecord, Kind
 from holdfast.commit.recovery_report import RecoveredJob, RecoveryReport
-from holdfast.errors import CorruptDataError, NotFoundError
-from holdfast.stores.base import iter_objects
+from holdfast.errors import CorruptDataError, HoldfastError, NotFoundError
+from holdfast.stores.base import iter_objects, iter_uploads, multipart
 
 __all__ = ["OpenJob", "open_jobs", "recover_log"]
 
@@ -95,6 +95,25 @@ def recover_log(
     if not dry_run:
         everywhere = RENAMES if ctx.store.capabilities.multipart is None else UPLOADS
         report.uploads_aborted, report.folders_removed = clean_up(ctx, OverJobs(ctx), everywhere, older_than_s)
+        report.uploads_aborted += _drop_unfinished_records(ctx, older_than_s)
+
+
+def _drop_unfinished_records(ctx: CommitContext, older_than_s: float) -> int:
+    """Drop records of ours that a process was writing to a file system when it was killed; returns how many.
+
+    Their names tell of no job, so only their age tells that their writer is dead.
+    """
+    if not ctx.store.capabilities.rename or ctx.store.capabilities.multipart is None:
+        return 0  # elsewhere a put is there or it is not
+    store, before_s = multipart(ctx.store), ctx.clock.now_s() - older_than_s
+    dead = [
+        upload
+        for upload in iter_uploads(store, ctx.prefix)
+        if upload.initiated_at_s <= before_s and layout.is_record(upload.key[len(ctx.prefix) :])
+    ]
+    for upload in dead:
+        store.abort_upload(upload.key, upload.upload_id)
+    return len(dead)
 
 
 def _finish_decided(ctx: CommitContext, report: RecoveryReport, dry_run: bool, accept_damage: bool) -> None:
@@ -108,7 +127,7 @@ def _finish_decided(ctx: CommitContext, report: RecoveryReport, dry_run: bool, a
         try:
             if not dry_run:
                 finish_decision(Measure(ctx), entry, visible=seq in view.visible, accept_damage=accept_damage)
-        except CorruptDataError as error:
+        except HoldfastError as error:
             report.damaged[entry.job] = str(error)
             continue
         if entry.kind is Kind.COMMIT:
@@ -122,10 +141,12 @@ def _finish_decided(ctx: CommitContext, report: RecoveryReport, dry_run: bool, a
 def _end_open_job(ctx: CommitContext, record: JobRecord, report: RecoveryReport) -> None:
     try:
         outcome = abort_job(Measure(ctx), record)
-    except CorruptDataError as error:
+    except HoldfastError as error:
         report.damaged[record.job] = str(error)
         return
-    if outcome.committed:
+    if not outcome.finished:
+        report.damaged[record.job] = outcome.pending_reason
+    elif outcome.committed:
         report.jobs.append(_ended(record, Action.FORWARD, _COMMITTED, files=outcome.totals.files))
     else:
         report.jobs.append(_ended(record, Action.BACK, _UNDECIDED))

@@ -12,7 +12,9 @@ from holdfast.stores.intercept import InterceptedStore
 
 __all__ = ["Measure"]
 
-_REQUESTS = {name for call, name in STORE_STATISTICS.items() if call not in ("file.write", "file.discard")}
+_REQUESTS = {
+    name for call, name in STORE_STATISTICS.items() if call not in ("file.write", "file.discard", "check_targets")
+}
 _STAGES = ("job_stage_", "task_stage_", "committer_commit_job")
 
 

@@ -1,11 +1,11 @@
 """How a file that is complete but hidden becomes visible: the one thing in which stores differ.
 
-A `Publication` is a value of four steps. Each step may be run again by anybody, at any time (C10).
+A `Publication` is a value of five steps. Each step may be run again by anybody, at any time (C10).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from holdfast.commit import layout
@@ -45,6 +45,7 @@ class Publication:
     Attributes:
         name: kept in records, so that whoever recovers uses the same.
         open_file: a sink for a new file of an attempt.
+        check: refuse targets, relative to the destination, that `publish_file` could not make visible as things are.
         publish_file: make the file of an attempt visible; False if it is nowhere, neither waiting nor visible.
         sweep: give up everything that the jobs for which `is_over` holds still have waiting, with the help of their
             records of intents (their keys are given). Returns how many uploads went, and whether some were spared
@@ -53,12 +54,15 @@ class Publication:
 
     name: str
     open_file: Callable[[TaskScope, str], UploadSink | RenameSink]
+    check: Callable[[CommitContext, Sequence[str]], None]
     publish_file: Callable[[CommitContext, FileEntry, AttemptId], bool]
     sweep: Callable[[CommitContext, IsOver, Iterable[str]], tuple[int, bool]]
 
 
 def is_published(ctx: CommitContext, file: FileEntry, written_by: AttemptId | None = None) -> bool:
     """Whether the file stands at its final name: same size, and the same attempt where the store keeps metadata.
+
+    Of a file that was renamed under a name of the caller's choice: whether it is the very file that was at the source.
 
     Args:
         written_by: whose file it is; None to take it from the name, where names are used once.
@@ -72,6 +76,9 @@ def is_published(ctx: CommitContext, file: FileEntry, written_by: AttemptId | No
         written_by = owner.attempt
     if found.size_bytes != file.size_bytes:
         return False
+    if file.etag:
+        # A rename keeps both; where it was a copy to another file system, the time.
+        return found.etag == file.etag or found.modified_at_s == file.modified_at_s
     # Names of ours are used once, so one that is there is ours; size and metadata guard against foreign hands. Other
     # names are used again: there only the attempt in the metadata, which every upload has, tells whose object it is.
     has_metadata = owner is None and bool(file.upload_id) and ctx.store.capabilities.metadata
@@ -149,6 +156,10 @@ def complete_upload(ctx: CommitContext, file: FileEntry, written_by: AttemptId |
     return _settled(ctx, file, lambda: store.complete_upload(ctx.key(file.path), file.upload_id, parts), written_by)
 
 
+def _accept_any(ctx: CommitContext, targets: Sequence[str]) -> None:
+    """Every key can be an object, whatever else is there."""
+
+
 def _sweep_uploads(ctx: CommitContext, is_over: IsOver, intents: Iterable[str]) -> tuple[int, bool]:
     return _sweep_below(ctx, ctx.prefix, is_over, tuple(intents))
 
@@ -192,6 +203,10 @@ def _open_attempt_file(scope: TaskScope, path: str) -> RenameSink:
     return RenameSink(rename(scope.ctx.store), scope.ctx.key(source), source, path, lane=scope.lane)
 
 
+def _check_targets(ctx: CommitContext, targets: Sequence[str]) -> None:
+    rename(ctx.store).check_targets([ctx.key(target) for target in targets])
+
+
 def _rename_file(ctx: CommitContext, file: FileEntry, written_by: AttemptId) -> bool:
     """A source is used once: who comes late finds it gone, and never replaces what stands at the target now."""
     store = rename(ctx.store)
@@ -208,12 +223,14 @@ def _sweep_unfinished_files(ctx: CommitContext, is_over: IsOver, intents: Iterab
 UPLOADS = Publication(
     name="upload",
     open_file=_open_announced_upload,
+    check=_accept_any,
     publish_file=complete_upload,
     sweep=_sweep_uploads,
 )
 RENAMES = Publication(
     name="rename",
     open_file=_open_attempt_file,
+    check=_check_targets,
     publish_file=_rename_file,
     sweep=_sweep_unfinished_files,
 )

@@ -86,6 +86,8 @@ class FileEntry:
         path: target, relative to the destination.
         parts: (etag, size in bytes) of parts 1, 2, …
         source: relative to the destination; only on rename stores.
+        etag, modified_at_s: of the file at `source`, where the caller chose the name: it is used again, so that these
+            tell whose file stands there.
     """
 
     path: str
@@ -94,6 +96,8 @@ class FileEntry:
     upload_id: str = ""
     parts: tuple[tuple[str, int], ...] = ()
     source: str = ""
+    etag: str = ""
+    modified_at_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from holdfast.commit.ids import file_owner
 from holdfast.commit.records import FileEntry
 from holdfast.errors import InvalidRequestError
 from holdfast.seams import Lane
-from holdfast.stores.base import MultipartStore, Part, RenameStore, WritableFile
+from holdfast.stores.base import MultipartStore, ObjectInfo, Part, RenameStore, WritableFile
 
 __all__ = ["FileSink", "Gate", "PartBudget", "RenameSink", "UploadSink", "part_size"]
 
@@ -232,6 +233,7 @@ class RenameSink:
         self._source = source
         self._lane = lane
         self._file: WritableFile = store.open_write(key)
+        self._written: ObjectInfo | None = None
         self._size_bytes = 0
         self._closed = False
 
@@ -244,7 +246,10 @@ class RenameSink:
     def close(self) -> None:
         if not self._closed:
             self._closed = True
-            self._lane.submit(self._file.close)  # the fsync overlaps with the next file's encoding
+            self._lane.submit(self._finish)  # the fsync overlaps with the next file's encoding
+
+    def _finish(self) -> None:
+        self._written = self._file.close()
 
     def discard(self) -> None:
         if self._closed:
@@ -255,5 +260,8 @@ class RenameSink:
 
     def entry(self, rows: int) -> FileEntry:
         """What the manifest says of this file. Requires: closed, and the lane drained."""
-        assert self._closed, "C1: every file is durable before the manifest is written"
-        return FileEntry(path=self.path, size_bytes=self._size_bytes, rows=rows, source=self._source)
+        assert self._written is not None, "C1: every file is durable before the manifest is written"
+        entry = FileEntry(path=self.path, size_bytes=self._size_bytes, rows=rows, source=self._source)
+        if file_owner(self.path) is not None:
+            return entry
+        return replace(entry, etag=self._written.etag, modified_at_s=self._written.modified_at_s)

@@ -44,12 +44,13 @@ STORE_STATISTICS: Mapping[str, str] = {
     "open_write": "op_create",
     "rename": "op_rename",
     "rename_dir": "op_rename_dir",
+    "check_targets": "op_check_targets",
     "file.write": "file_write",
     "file.close": "file_close",
     "file.discard": "file_discard",
 }
-"""Statistic of each call of the store protocols. Hadoop's StoreStatisticNames where it has one; ``op_rename_dir`` and
-``file_…`` are ours: a directory's rename and a file's writes have no name of their own there."""
+"""Statistic of each call of the store protocols. Hadoop's StoreStatisticNames where it has one; ``op_rename_dir``,
+``op_check_targets`` and ``file_…`` are ours: these have no name of their own there."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from holdfast.commit import layout
 from holdfast.commit.codec import encode_job
 from holdfast.commit.committers import TWO_PHASE
 from holdfast.commit.context import CommitContext
-from holdfast.commit.finish import finish_earlier
+from holdfast.commit.helping import finish_earlier
 from holdfast.commit.job import announce_job, describe_job
 from holdfast.commit.log import LogView, read_entry, read_log, trim_log
 from holdfast.commit.records import JobRecord, SaveMode, StreamBatch, StreamMark
@@ -102,8 +102,8 @@ def settle_batch(ctx: CommitContext) -> None:
     """Finish what is decided on the destination: a replayed batch may be committed, and its driver died right then.
 
     Raises:
-        CorruptDataError: files of a committed job are lost.
+        CorruptDataError: a record of the log cannot be read.
     """
     view = read_log(ctx)
-    finish_earlier(ctx, view)
-    trim_log(ctx, replace(view, done=view.done | frozenset(view.unfinished)))
+    stuck = {found.entry.seq for found in finish_earlier(ctx, view)}
+    trim_log(ctx, replace(view, done=view.done | (frozenset(view.unfinished) - stuck)))

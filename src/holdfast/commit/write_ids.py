@@ -51,13 +51,10 @@ def find_write(ctx: CommitContext, view: LogView, write_id: str) -> Written | No
     return _read(ctx, write_id)
 
 
-def is_written(ctx: CommitContext, job: JobRecord) -> bool:
-    """Whether another job with the write id of `job` is committed.
-
-    Requires: every earlier decision is done.
-    """
+def is_written(ctx: CommitContext, job: JobRecord, view: LogView) -> bool:
+    """Whether another job with the write id of `job` is committed, as the log of `view` or a record tells."""
     write_id = write_id_of(job)
-    return bool(write_id) and _read(ctx, write_id) is not None
+    return bool(write_id) and find_write(ctx, view, write_id) is not None
 
 
 def remember_write(ctx: CommitContext, entry: LogEntry) -> None:

@@ -57,13 +57,15 @@ class Operation(enum.Enum):
     FILE_CLOSE = "file.close"
     FILE_DISCARD = "file.discard"
     RENAME = "rename"
+    CHECK_TARGETS = "check_targets"
     RENAME_DIR = "rename_dir"
     COPY = "copy"
 
     @property
     def writes(self) -> bool:
         """Whether the call can change the store, so that its reply can be lost in a way that matters."""
-        return self not in (Operation.GET, Operation.HEAD, Operation.LIST, Operation.LIST_UPLOADS)
+        reads = (Operation.GET, Operation.HEAD, Operation.LIST, Operation.LIST_UPLOADS, Operation.CHECK_TARGETS)
+        return self not in reads
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +75,11 @@ class StoreCall:
     Attributes:
         operation: which call.
         key: the key; the prefix of a listing; the source of a rename or copy; the directory that `rename_dir` moves;
-            the first key of `delete_many`.
+            the first key of `delete_many` and `check_targets`.
         size_bytes: bytes that the caller sends; of a copy, those that the store copies.
         mode: of a put, else None.
         target: of a rename (of a file or a directory) or copy, else empty.
-        keys: of `delete_many`, else empty.
+        keys: of `delete_many` and `check_targets`, else empty.
         upload_id: of a call on an upload, else empty.
         number: of a part, else 0.
     """
@@ -184,6 +186,10 @@ class InterceptedStore:
         call = StoreCall(Operation.RENAME, source, target=target)
         self._interceptor(call, lambda: self._rename.rename(source, target))
 
+    def check_targets(self, targets: Sequence[str]) -> None:
+        call = StoreCall(Operation.CHECK_TARGETS, targets[0] if targets else "", keys=tuple(targets))
+        self._interceptor(call, lambda: self._rename.check_targets(targets))
+
     def rename_dir(self, source: str, target: str) -> None:
         call = StoreCall(Operation.RENAME_DIR, source, target=target)
         self._interceptor(call, lambda: self._rename.rename_dir(source, target))
@@ -205,8 +211,8 @@ class _InterceptedFile:
         call = StoreCall(Operation.FILE_WRITE, self._key, len(data))
         return self._interceptor(call, lambda: self._inner.write(data))
 
-    def close(self) -> None:
-        self._interceptor(StoreCall(Operation.FILE_CLOSE, self._key), self._inner.close)
+    def close(self) -> ObjectInfo:
+        return self._interceptor(StoreCall(Operation.FILE_CLOSE, self._key), self._inner.close)
 
     def discard(self) -> None:
         self._interceptor(StoreCall(Operation.FILE_DISCARD, self._key), self._inner.discard)

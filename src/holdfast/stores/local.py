@@ -150,6 +150,11 @@ class LocalStore:
             self._tree.move(source, target)
             self._tree.prune(os.path.dirname(self._tree.path(source)))
 
+    def check_targets(self, targets: Sequence[str]) -> None:
+        for target in targets:
+            with os_errors(target):
+                self._tree.refuse_target(target)
+
     def rename_dir(self, source: str, target: str) -> None:
         check_move(source, target)
         with os_errors(target):
@@ -296,9 +301,9 @@ class _LocalFile:
         with os_errors(self._key):
             append(source, self._file.fileno())
 
-    def close(self) -> None:
+    def close(self) -> ObjectInfo:
         if self._file.closed:
-            return
+            return _info(self._key, self.published)
         try:
             with os_errors(self._key):
                 self._file.flush()
@@ -308,6 +313,7 @@ class _LocalFile:
         except BaseException:
             self.discard()
             raise
+        return _info(self._key, self.published)
 
     def discard(self) -> None:
         with contextlib.suppress(OSError):

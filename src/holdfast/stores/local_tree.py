@@ -14,7 +14,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from holdfast.errors import (
     AccessDeniedError,
@@ -37,6 +37,7 @@ _HIDDEN = re.compile(r"\.holdfast-((?:file|upload)-[0-9a-z]+)\.(.+)", re.DOTALL)
 _MAX_NAME_BYTES = 255
 _MAX_LAST_NAME_BYTES = _MAX_NAME_BYTES - len(".holdfast-upload-0123456789ab.")
 _MAX_KEY_BYTES = 3500  # with the root it stays under PATH_MAX, 4096
+_MAX_ON_DISK = 10_000
 _RACE_RETRIES = 100  # a directory that is pruned again and again between its making and its use
 
 
@@ -98,6 +99,7 @@ class LocalTree:
     root: str
     keep: str
     durable: bool
+    _on_disk: dict[str, tuple[int, int]] = field(default_factory=dict, compare=False, repr=False)
 
     def path(self, key: str) -> str:
         """The path of a key.
@@ -145,10 +147,31 @@ class LocalTree:
                 if not stat.S_ISDIR(os.lstat(path).st_mode) and not os.path.isdir(path):
                     raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
                 self._sync_path(parent)
+                self._note_on_disk(path)
             except FileNotFoundError:
                 continue  # it, or its parent, was empty and pruned by another's delete in between
             return
         raise UnavailableError("a directory vanishes as fast as it is made: repeat later", path=path)
+
+    def _rely_on(self, directory: str) -> None:
+        """Force the entries that lead to a directory to the disk, if somebody else may have made it just now.
+
+        A process that dies, or power that fails, between the making of a directory and its sync would take along what
+        others have acknowledged in it. Requires: it holds an entry, so that it is not pruned meanwhile.
+        """
+        while self.durable and directory != "/":
+            status = os.stat(directory)
+            if self._on_disk.get(directory) != (status.st_dev, status.st_ino):
+                with contextlib.suppress(PermissionError):  # then it is none that a process of this user has made
+                    self._sync_path(os.path.dirname(directory))
+                self._note_on_disk(directory)
+            directory = os.path.dirname(directory)
+
+    def _note_on_disk(self, directory: str) -> None:
+        if len(self._on_disk) >= _MAX_ON_DISK:
+            self._on_disk.clear()
+        status = os.stat(directory)
+        self._on_disk[directory] = (status.st_dev, status.st_ino)
 
     def open_hidden(self, key: str, hidden_id: str) -> tuple[int, str]:
         """Open a new hidden file beside a key's place; returns a descriptor for writing and the path."""
@@ -171,6 +194,7 @@ class LocalTree:
             except FileNotFoundError:
                 continue
             self._sync_path(os.path.dirname(path))
+            self._rely_on(os.path.dirname(path))
             return
         raise UnavailableError("a directory vanishes as fast as it is made: repeat later", key=key)
 
@@ -212,12 +236,27 @@ class LocalTree:
             raise
         os.unlink(source)
 
+    def refuse_target(self, target: str) -> None:
+        """Refuse a key at which no file can appear as things are now; `OSError` or `InvalidRequestError`."""
+        path = self.path(target)
+        if os.path.isdir(path):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+        directory = os.path.dirname(path)
+        while not os.path.lexists(directory):
+            directory = os.path.dirname(directory)
+        if not os.path.isdir(directory):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), directory)
+        if not os.access(directory, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), directory)
+
     def move(self, source: str, target: str) -> None:
         """Rename one file to a key, atomically and durably, replacing what is there.
 
         A directory of the target may be a link to another file system: there the file appears as atomically, and is
         gone from its old place right after.
         """
+        if os.path.isfile(self.path(source)):  # of one that is gone nothing else is said: it may have been moved
+            self.refuse_target(target)
         try:
             self._move(self.path(source), self.path(target), os.path.isfile, os.replace, source, target)
         except OSError as error:
@@ -310,6 +349,7 @@ class LocalTree:
     def _sync_published(self, directory: int, key: str) -> None:
         try:
             self.sync(directory)
+            self._rely_on(os.path.dirname(self.directory_path(key)))
         except OSError as error:
             raise OutcomeUnknownError(
                 "it has its name, but the disk did not confirm it: read before repeating", key=key

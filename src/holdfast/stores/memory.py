@@ -345,12 +345,12 @@ class MemoryStore:
             self._refuse_clash(key)
             return len(self._renamed_directories)
 
-    def finish_write(self, key: str, data: bytes, opened_after: int) -> None:
+    def finish_write(self, key: str, data: bytes, opened_after: int) -> ObjectInfo:
         """The second half: publish the bytes. `opened_after` is what `begin_write` returned."""
         with self._lock:
             if any(key.startswith(f"{source}/") for source in self._renamed_directories[opened_after:]):
                 raise NotFoundError("the file's directory was renamed while it was open: write it again", key=key)
-            self._put(key, data, Create(), {})
+            return self._put(key, data, Create(), {})
 
     def rename(self, source: str, target: str) -> None:
         check_key(target)
@@ -359,6 +359,12 @@ class MemoryStore:
             self._refuse_clash(target)
             self._remove(source)
             self._place(found.at(target))
+
+    def check_targets(self, targets: Sequence[str]) -> None:
+        with self._lock:
+            for target in targets:
+                check_key(target)
+                self._refuse_clash(target)
 
     def rename_dir(self, source: str, target: str) -> None:
         check_move(source, target)
@@ -418,9 +424,10 @@ class MemoryStore:
 class MemoryFile:
     """A `WritableFile` that publishes its bytes when it is closed."""
 
-    def __init__(self, key: str, publish: Callable[[bytes], None]) -> None:
+    def __init__(self, key: str, publish: Callable[[bytes], ObjectInfo]) -> None:
         self._key = key
         self._publish = publish
+        self._published: ObjectInfo | None = None
         self._buffer = bytearray()
         self._open = True
 
@@ -430,10 +437,13 @@ class MemoryFile:
         self._buffer += data
         return len(data)
 
-    def close(self) -> None:
+    def close(self) -> ObjectInfo:
         if self._open:
-            self._publish(bytes(self._buffer))
+            self._published = self._publish(bytes(self._buffer))
             self.discard()
+        if self._published is None:
+            raise InvalidRequestError("the file was discarded: open another", key=self._key)
+        return self._published
 
     def discard(self) -> None:
         self._open = False

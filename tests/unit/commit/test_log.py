@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from holdfast.commit import TWO_PHASE, layout
-from holdfast.commit.log import LogView, find_decision, record_exists, read_log, trim_log
+from holdfast.commit.log import LogView, find_decision, read_log, record_exists, trim_log
 from holdfast.errors import FencedError, OutcomeUnknownError
 from holdfast.stores.base import ObjectPage, ObjectStore
 from holdfast.stores.intercept import InterceptedStore, Operation

@@ -53,6 +53,7 @@ def _use_everything(store: InterceptedStore) -> None:
     file.write(b"1234")
     file.close()
     file.discard()
+    store.check_targets(["g", "i/j"])
     store.rename("f", "g")
     store.put("d/x", b"")
     store.rename_dir("d", "e")
@@ -71,7 +72,7 @@ def test_calls_tell_what_they_are() -> None:
         *(Operation.CREATE_UPLOAD, Operation.UPLOAD_PART, Operation.LIST_UPLOADS),
         *(Operation.COMPLETE_UPLOAD, Operation.ABORT_UPLOAD),
         *(Operation.OPEN_WRITE, Operation.FILE_WRITE, Operation.FILE_CLOSE, Operation.FILE_DISCARD),
-        *(Operation.RENAME, Operation.PUT, Operation.RENAME_DIR),
+        *(Operation.CHECK_TARGETS, Operation.RENAME, Operation.PUT, Operation.RENAME_DIR),
         *(Operation.COPY, Operation.DELETE_MANY, Operation.DELETE),
     ]
     by_operation = {call.operation: call for call in recorded.calls}
@@ -81,6 +82,7 @@ def test_calls_tell_what_they_are() -> None:
     assert (part.key, part.size_bytes, part.number) == ("u", 3, 1)
     assert part.upload_id == by_operation[Operation.COMPLETE_UPLOAD].upload_id != ""
     assert by_operation[Operation.RENAME] == StoreCall(Operation.RENAME, "f", target="g")
+    assert by_operation[Operation.CHECK_TARGETS].keys == ("g", "i/j")
     assert by_operation[Operation.RENAME_DIR] == StoreCall(Operation.RENAME_DIR, "d", target="e")
     assert by_operation[Operation.COPY] == StoreCall(Operation.COPY, "g", 4, target="h")
     assert by_operation[Operation.DELETE_MANY].keys == ("a", "u")

@@ -286,3 +286,51 @@ def test_a_directory_whose_rename_dies_anywhere_is_at_one_place(
     assert finished
     assert moved >= 2
     assert unmoved >= 2
+
+
+# --- directories of other processes -----------------------------------------------------------------------------------
+def test_a_directory_that_another_process_made_is_synced_before_it_is_relied_on(
+    tmp_path: Path, events: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may have died, or not have come to its own sync: what is acknowledged in the directory would go with it."""
+    ours, other = LocalStore(str(tmp_path / "root")), LocalStore(str(tmp_path / "root"), durable=False)
+    ours.put("a/known", b"1")
+    other.put("a/b/c/made", b"1")
+    events.clear()
+    ours.put("a/b/c/d", b"1")
+    named = events.index(("name", "d"))
+    assert {("sync", "c"), ("sync", "b"), ("sync", "a")} <= set(events[named:]), "the last is the one that holds 'b'"
+    events.clear()
+    ours.put("a/b/c/e", b"1")
+    assert [path for kind, path in events if kind == "sync"][1:] == ["c"], "once is enough"
+
+
+def test_a_directory_that_was_made_again_is_synced_again(tmp_path: Path, events: list[tuple[str, str]]) -> None:
+    ours, other = LocalStore(str(tmp_path)), LocalStore(str(tmp_path), durable=False)
+    ours.put("a/b/c", b"1")
+    (tmp_path / "a" / "b").rename(tmp_path / "moved")
+    other.put("a/b/x", b"1")
+    events.clear()
+    ours.rename("a/b/x", "a/b/y")
+    assert ("sync", "a") in events
+
+
+def test_parts_are_as_durable_as_the_directories_above_them(tmp_path: Path, events: list[tuple[str, str]]) -> None:
+    ours, other = LocalStore(str(tmp_path)), LocalStore(str(tmp_path), durable=False)
+    other.put("a/b/x", b"1")
+    ours.create_upload("a/b/u")
+    assert {("sync", "b"), ("sync", "a")} <= set(events)
+
+
+def test_a_directory_above_that_cannot_be_read_is_no_trouble(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = os.open
+
+    def refuse(path: Any, *arguments: Any, **options: Any) -> int:
+        if Path(path) == tmp_path.parent:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return opened(path, *arguments, **options)
+
+    monkeypatch.setattr(os, "open", refuse)
+    store = LocalStore(str(tmp_path))
+    store.put("a", b"1")
+    assert store.get("a") == b"1"

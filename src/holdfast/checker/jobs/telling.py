@@ -255,6 +255,12 @@ def _look(verb: str, words: _Words, event: Event) -> Act:
     return Act(verb=verb, things=(words.name(event, key),), plural="places", weight=Weight.READ)
 
 
+def _check(words: _Words, event: Event) -> Act:
+    keys = cast("tuple[str, ...]", event.call.args[0])
+    things = tuple(words.name(event, key) for key in keys)
+    return Act(verb="checks that it may rename to", things=things, plural="places", weight=Weight.READ)
+
+
 def _put(words: _Words, event: Event) -> Act:
     key = str(event.call.args[0])
     name = words.name(event, key)
@@ -315,6 +321,7 @@ _STORE_ACTS: dict[str, _ActOf] = {
     "delete_many": _delete,
     "rename": _rename,
     "rename_dir": _rename,
+    "check_targets": _check,
     "copy": _copy,
     "create_upload": partial(_upload, "starts", "an upload", Weight.SMALL),
     "upload_part": partial(_upload, "uploads", "a hidden file", Weight.WORK),

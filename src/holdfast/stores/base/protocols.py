@@ -145,8 +145,8 @@ class WritableFile(Protocol):
         """Append."""
         ...
 
-    def close(self) -> None:
-        """Make the bytes durable and the file visible at its key."""
+    def close(self) -> ObjectInfo:
+        """Make the bytes durable and the file visible at its key; describes it, again when called again."""
         ...
 
     def discard(self) -> None:
@@ -170,6 +170,17 @@ class RenameStore(ObjectStore, Protocol):
 
         Raises:
             NotFoundError: no file at `source` (it may have been renamed before: settle it by ``head(target)``).
+        """
+        ...
+
+    def check_targets(self, targets: Sequence[str]) -> None:
+        """Refuse what `rename` to one of these keys would refuse as things are now, were its source there.
+
+        For whoever must not be refused later. Nothing is made; what others do meanwhile is not foreseen.
+
+        Raises:
+            InvalidRequestError: a target is a directory, or lies below a file, or cannot be a key.
+            AccessDeniedError: nothing may be put where a target lies.
         """
         ...
 

@@ -13,6 +13,7 @@ from holdfast.stores.conformance.subject import Subject, equal, refused
 
 __all__ = [
     "check_discard",
+    "check_free_targets",
     "check_open_write",
     "check_open_write_empty",
     "check_open_write_never_replaces",
@@ -103,6 +104,7 @@ def _writes_to(subject: Subject, relative: str) -> dict[str, Callable[[], object
         "put": lambda: store.put(key, b"1"),
         "open_write": lambda: subject.files.open_write(key),
         "rename": lambda: subject.files.rename(subject.key("spare"), key),
+        "check_targets": lambda: subject.files.check_targets([subject.key("free"), key]),
     }
     if capabilities.conditional_put is not Trit.NO:
         calls["create"] = lambda: store.put(key, b"1", Create())
@@ -147,6 +149,14 @@ def check_rename_dir_unsupported(subject: Subject) -> None:
     subject.write("a/b")
     refused(UnsupportedError, lambda: subject.files.rename_dir(subject.key("a"), subject.key("c")), "rename_dir")
     subject.holds({"a/b": "a/b"}, "afterwards")
+
+
+def check_free_targets(subject: Subject) -> None:
+    """What a rename would make or replace is not refused beforehand, and nothing is made."""
+    subject.write("dir/a", "b")
+    subject.files.check_targets([subject.key(relative) for relative in ("new/dir/a", "dir/b", "dir/a", "b")])
+    subject.files.check_targets([])
+    subject.holds({"dir/a": "dir/a", "b": "b"}, "afterwards")
 
 
 def check_rename_race(subject: Subject) -> None:

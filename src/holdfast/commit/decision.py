@@ -1,0 +1,82 @@
+"""The decision of a job: one record behind all others, after all that can be known has been checked (C8, C11)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from holdfast.commit import layout
+from holdfast.commit.context import CommitContext
+from holdfast.commit.helping import finish_earlier, refuse_touched
+from holdfast.commit.log import LogView, append_entry, find_decision, read_log, read_state
+from holdfast.commit.manifests import Prepared, store_refs
+from holdfast.commit.nesting import is_first, refuse_nested
+from holdfast.commit.publication import PUBLICATIONS
+from holdfast.commit.records import JobRecord, Kind, LogEntry, LogState, Totals
+from holdfast.commit.replacement import is_to_be_skipped, plan_replaced
+from holdfast.commit.streams import advance_streams, is_committed_batch
+from holdfast.commit.write_ids import is_written
+from holdfast.errors import ConflictError
+
+__all__ = ["decide"]
+
+
+def decide(
+    ctx: CommitContext, job: JobRecord, prepared: Prepared, view: LogView
+) -> tuple[LogEntry | None, LogView | None]:
+    """Create the decision behind all others.
+
+    Returns:
+        The decision, None if there is nothing to decide by now (mode ``ignore`` finds data from another job, the
+        stream's batch or another job with the same write id is committed); and the log as it is right after it, None
+        if somebody else decided the job.
+
+    Raises:
+        InvalidRequestError: what the job writes could not be made visible as things are; says which name.
+        ConflictError: the job would touch what an earlier one, which cannot be finished, has still to make visible; it
+            does not fit the table; or too many others decide.
+        DestinationExistsError: mode ``fail``, or a chosen name, meets data.
+    """
+    token = ctx.ids.token()
+    refs = store_refs(ctx, job, prepared, token)
+    refuse_nested(ctx, first=is_first(ctx, view), deciding=True)
+    for attempt in range(ctx.settings.conflict_attempts):
+        stuck = finish_earlier(ctx, view)
+        state = read_state(ctx, view)
+        if state is not None:
+            if is_committed_batch(job, state.streams) or is_written(ctx, job, view):
+                return None, None
+            refuse_touched(ctx, job, prepared, stuck)
+            if is_to_be_skipped(ctx, job.mode):
+                return None, None
+            table = ctx.contract(ctx, job, state.table)
+            replaced, by_job = plan_replaced(ctx, job, prepared, f"{token}-{attempt}")
+            PUBLICATIONS[job.publication].check(ctx, _targets(job, prepared))
+            mine = LogEntry(
+                seq=view.head + 1,
+                kind=Kind.COMMIT,
+                record=job,
+                token=token,
+                decided_at_s=round(ctx.clock.now_s(), 3),
+                totals=prepared.totals,
+                tasks=len(prepared.refs),
+                manifests=refs,
+                replaced=replaced,
+                replaced_by_job=by_job,
+                chosen=sum(prepared.chosen.values(), Totals()),
+                state=LogState(streams=advance_streams(job, state.streams), table=table),
+            )
+            found = append_entry(ctx, mine)  # the commit point
+            if found.job == job.job:
+                return found, replace(view, head=found.seq) if found.token == token else None
+        seen = view.head
+        view = read_log(ctx)
+        decided = find_decision(ctx, view, job.job, seen)
+        if decided is not None:
+            return decided, None
+    raise ConflictError("too many other jobs are deciding on the destination: run the job again", url=ctx.url)
+
+
+def _targets(job: JobRecord, prepared: Prepared) -> list[str]:
+    """What has to be free: the job's chosen names, the report, and any name of ours in each of its directories."""
+    ours = (f"{directory}/{job.job}" if directory else job.job for directory in sorted(prepared.partitions))
+    return [layout.SUCCESS, *ours, *prepared.chosen]

@@ -1,0 +1,104 @@
+"""Helping: earlier decisions are finished before the next one is made; what cannot be finished stops only who meets it.
+
+A decision stands whatever happens to the work after it. A directory that somebody put where a file has to go, a lost
+upload, a permission that was taken away: such work stays pending, is told, and is tried again by every later job.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from holdfast.commit.context import CommitContext
+from holdfast.commit.finish import finish_decision
+from holdfast.commit.ids import file_owner
+from holdfast.commit.log import LogView, read_entry, record_exists
+from holdfast.commit.manifests import Prepared, iter_manifests, load_refs
+from holdfast.commit.measure import Measure
+from holdfast.commit.records import JobRecord, Kind, LogEntry, SaveMode
+from holdfast.errors import ConflictError, HoldfastError
+
+__all__ = ["Stuck", "finish_earlier", "refuse_touched"]
+
+_log = logging.getLogger(__name__)
+_NEED_ALL = (SaveMode.OVERWRITE, SaveMode.FAIL, SaveMode.IGNORE)
+
+
+@dataclass(frozen=True, slots=True)
+class Stuck:
+    """A decision that could not be finished now, and why."""
+
+    entry: LogEntry
+    error: HoldfastError
+
+
+def finish_earlier(ctx: CommitContext, view: LogView) -> list[Stuck]:
+    """Finish every decision that is not done yet, oldest first.
+
+    Ensures: when the next decision is made, all earlier ones are done, or are returned here. So an object that a
+    decision's completion does not find can be explained only by that decision being done already: who would replace it
+    has to wait (`refuse_touched`).
+
+    Raises:
+        CorruptDataError: a record of the log cannot be read, so nobody can say what it touches.
+    """
+    stuck = []
+    for seq in view.unfinished:
+        entry = read_entry(ctx, seq)
+        try:
+            finish_decision(Measure(ctx), entry, visible=seq in view.visible)
+        except HoldfastError as error:
+            _log.warning("job %s is %sted, what is left of it is pending: %s", entry.job, entry.kind.value, error)
+            stuck.append(Stuck(entry, error))
+    return stuck
+
+
+def refuse_touched(ctx: CommitContext, job: JobRecord, prepared: Prepared, stuck: Sequence[Stuck]) -> None:
+    """Refuse a job that meets what an earlier one has still to make visible: the order of the log would be lost.
+
+    Raises:
+        ConflictError: with the earlier job and what keeps it. Undecided.
+    """
+    for earlier in stuck:
+        entry = earlier.entry
+        if entry.kind is not Kind.COMMIT or record_exists(ctx, entry.seq, "visible"):
+            continue  # what is left of it changes nothing that a later job relies on
+        if _touches(ctx, job, prepared, entry):
+            raise ConflictError(
+                "an earlier job is committed and cannot be made visible, and this one touches the same files: remove "
+                "what keeps it, run holdfast recover, then run the job again",
+                url=ctx.url,
+                earlier=entry.job,
+                reason=str(earlier.error),
+            ) from earlier.error
+
+
+def _touches(ctx: CommitContext, job: JobRecord, prepared: Prepared, entry: LogEntry) -> bool:
+    modes = (job.mode, entry.record.mode)
+    if job.mode in _NEED_ALL or entry.record.mode is SaveMode.OVERWRITE:
+        return True
+    by_partition = SaveMode.OVERWRITE_PARTITIONS in modes
+    if not (by_partition or (prepared.chosen and entry.chosen.files)):
+        return False  # names of ours are never used twice
+    try:
+        return any(_meets(ctx, path, prepared, by_partition) for path in _paths(ctx, entry))
+    except HoldfastError:
+        return True  # its manifests are lost or cannot be read now: nobody can say
+
+
+def _paths(ctx: CommitContext, entry: LogEntry) -> Iterator[str]:
+    assert entry.manifests is not None  # decode_entry checked it
+    for manifest in iter_manifests(ctx, load_refs(ctx, entry.manifests, None), None):
+        yield from (file.path for file in manifest.files)
+
+
+def _meets(ctx: CommitContext, path: str, prepared: Prepared, by_partition: bool) -> bool:
+    if by_partition and ctx.partition(path.rpartition("/")[0]) in prepared.partitions:
+        return True
+    if file_owner(path) is not None:
+        return False
+    # A chosen name may also be a directory of the other job's, or lie below one of its files.
+    return any(
+        path == other or path.startswith(f"{other}/") or other.startswith(f"{path}/") for other in prepared.chosen
+    )

@@ -1,0 +1,271 @@
+"""Nothing is refused after the decision; what fails there all the same stops that job alone (C8, C9, C11)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from holdfast.commit import TWO_PHASE, CommitContext, JobOutcome, SaveMode, read_history, read_snapshot, recover, verify
+from holdfast.commit.log import read_log
+from holdfast.commit.open import open_context
+from holdfast.commit.records import TaskCommit
+from holdfast.errors import (
+    AccessDeniedError,
+    ConflictError,
+    HoldfastError,
+    InvalidRequestError,
+    OutcomeUnknownError,
+    PreconditionError,
+    UnavailableError,
+    UnsupportedError,
+)
+from holdfast.stores.base import iter_uploads
+from holdfast.stores.intercept import InterceptedStore, Operation, StoreCall
+from tests.simulation.world import PUBLICATIONS, World, run_job, run_tasks, start
+
+T = TypeVar("T")
+
+
+def commit_file(ctx: CommitContext, path: str, mode: SaveMode = SaveMode.APPEND, data: bytes = b"new") -> JobOutcome:
+    """One job of one task that writes one file of the caller's naming."""
+    job = TWO_PHASE.start_job(ctx, mode)
+    assert job is not None
+    with TWO_PHASE.start_task(ctx, job, 0) as attempt:
+        sink = attempt.open(path)
+        sink.write(data)
+        sink.close()
+        commit: TaskCommit = attempt.commit()
+    return TWO_PHASE.commit_job(ctx, job, [commit], 1)
+
+
+# --- what can be known before -----------------------------------------------------------------------------------------
+def occupy_directory(root: Path, name: str) -> None:
+    (root / name).mkdir(parents=True)
+
+
+def occupy_hidden(root: Path, name: str) -> None:
+    (root / name).mkdir(parents=True)
+    (root / name / "_nobody_lists_this").write_bytes(b"1")
+
+
+def occupy_dangling(root: Path, name: str) -> None:
+    (root / name).parent.mkdir(parents=True, exist_ok=True)
+    (root / name).symlink_to(root / "nowhere")
+
+
+@pytest.mark.parametrize("mode", [SaveMode.APPEND, SaveMode.OVERWRITE, SaveMode.OVERWRITE_PARTITIONS])
+@pytest.mark.parametrize(
+    ("occupy", "occupied", "path"),
+    [
+        (occupy_directory, "a.bin", "a.bin"),
+        (occupy_hidden, "a.bin", "a.bin"),
+        (occupy_directory, "_SUCCESS", "a.bin"),
+        (occupy_dangling, "hour=1", "hour=1/a.bin"),
+        (lambda root, name: (root / name).write_bytes(b"1"), "hour=1", "hour=1/a.bin"),
+    ],
+    ids=["empty directory", "hidden file in it", "_SUCCESS", "link to nowhere", "file named like a partition"],
+)
+def test_what_publication_needs_is_checked_before_the_decision(
+    tmp_path: Path, occupy: Callable[[Path, str], None], occupied: str, path: str, mode: SaveMode
+) -> None:
+    """C11: once the decision stood, and neither that job nor any later one, nor recovery, came to an end."""
+    ctx = open_context(str(tmp_path / "table"))
+    run_job(ctx, "old")
+    job = start(ctx, mode)
+    with TWO_PHASE.start_task(ctx, job, 0) as attempt:
+        sink = attempt.open(path)
+        sink.write(b"new")
+        sink.close()
+        message = attempt.commit()
+    if occupied == "_SUCCESS":
+        (tmp_path / "table" / "_SUCCESS").unlink()
+    occupy(tmp_path / "table", occupied)
+    head = read_log(ctx).head
+    with pytest.raises(InvalidRequestError, match=occupied):
+        TWO_PHASE.commit_job(ctx, job, [message], 1)
+    assert read_log(ctx).head == head, "undecided"
+    assert not TWO_PHASE.abort_job(ctx, job).committed
+    ctx.close()
+
+
+def test_a_report_that_cannot_be_written_is_refused_at_the_start(tmp_path: Path) -> None:
+    (tmp_path / "_SUCCESS").mkdir()
+    with open_context_of(tmp_path) as ctx, pytest.raises(InvalidRequestError, match="_SUCCESS"):
+        start(ctx)
+    assert os.listdir(tmp_path) == ["_SUCCESS"], "nothing was written"
+
+
+class open_context_of:  # reads as a function where it is used
+    """A context that is closed again."""
+
+    def __init__(self, path: Path) -> None:
+        self._ctx = open_context(str(path))
+
+    def __enter__(self) -> CommitContext:
+        return self._ctx
+
+    def __exit__(self, *_error: object) -> None:
+        self._ctx.close()
+
+
+def test_a_directory_that_may_not_be_written_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The superuser may write anywhere, so the system's answer is put in its mouth."""
+    (tmp_path / "day=1").mkdir()
+    with open_context_of(tmp_path) as ctx:
+        monkeypatch.setattr(os, "access", lambda path, mode: not str(path).endswith("day=1"))
+        with pytest.raises(AccessDeniedError, match="check owner"):
+            commit_file(ctx, "day=1/a.bin")
+        assert read_log(ctx).head == 0
+
+
+# --- what fails all the same ------------------------------------------------------------------------------------------
+class Refusing:
+    """From some moment on one name cannot be published, whatever is tried."""
+
+    def __init__(self, name: str, error: HoldfastError) -> None:
+        self.name = name
+        self.error = error
+        self.active = True
+
+    def __call__(self, call: StoreCall, proceed: Callable[[], T]) -> T:
+        publishes = call.operation in (Operation.COMPLETE_UPLOAD, Operation.RENAME)
+        if self.active and publishes and (call.target or call.key).endswith(self.name):
+            raise self.error
+        return proceed()
+
+
+ERRORS = [
+    UnsupportedError("source and target lie on different file systems"),
+    PreconditionError("the target exists"),
+    InvalidRequestError("a path that is a directory stands where a file is needed"),
+    AccessDeniedError("the policy forbids it"),
+    UnavailableError("the disk is bad there"),
+    OutcomeUnknownError("the store does not answer"),
+]
+
+
+def refusing(publication: str, error: HoldfastError) -> tuple[World, CommitContext, Refusing]:
+    world = World(publication)
+    refuse = Refusing("stuck", error)
+    return world, world.context(store=InterceptedStore(world.store, refuse)), refuse
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize("publication", PUBLICATIONS)
+def test_trouble_after_the_decision_is_pending_work_of_that_job_alone(publication: str, error: HoldfastError) -> None:
+    world, ctx, refuse = refusing(publication, error)
+    run_job(ctx, "old")
+    outcome = commit_file(ctx, "a/stuck")
+    assert outcome.committed and not outcome.finished and "pending" in outcome.pending_reason
+    assert run_job(ctx, "later").finished, "a later job that touches other names goes on"
+    assert read_history(ctx).decisions[-1].state == "done"
+    seen = {file.path for file in read_snapshot(ctx).files}
+    assert len(seen) == 8 and "a/stuck" not in seen
+    report = recover(ctx)
+    assert not report.clean and list(report.damaged) == [outcome.job], "recovery says which, and goes on"
+    refuse.active = False
+    assert recover(ctx).rolled_forward == [outcome.job]
+    assert world.listing()["a/stuck"] == b"new" and len(world.listing()) == 9
+    assert verify(ctx).verified, verify(ctx).problems
+    assert world.pending() == [] and world.leftovers() == []
+
+
+@pytest.mark.parametrize("publication", PUBLICATIONS)
+def test_recovery_goes_on_to_the_other_jobs(publication: str) -> None:
+    world, ctx, refuse = refusing(publication, ERRORS[0])
+    stuck = commit_file(ctx, "stuck")
+    dead = start(ctx)
+    run_tasks(ctx, dead, "dead")
+    report = recover(ctx)
+    assert list(report.damaged) == [stuck.job] and report.rolled_back == [dead.job]
+    assert world.contents() == []
+    refuse.active = False
+    assert recover(ctx).clean
+
+
+@pytest.mark.parametrize("publication", PUBLICATIONS)
+@pytest.mark.parametrize(
+    ("mode", "path"),
+    [
+        (SaveMode.OVERWRITE, "other"),
+        (SaveMode.FAIL, "other"),
+        (SaveMode.OVERWRITE_PARTITIONS, "a/other"),
+        (SaveMode.APPEND, "a/stuck"),
+        (SaveMode.APPEND, "a/stuck/below"),
+        (SaveMode.APPEND, "a"),
+    ],
+)
+def test_a_job_that_touches_the_same_names_waits(publication: str, mode: SaveMode, path: str) -> None:
+    """Else the stuck job's files would appear after those of a job that came later in the log."""
+    world, ctx, refuse = refusing(publication, ERRORS[0])
+    stuck = commit_file(ctx, "a/stuck")
+    with pytest.raises(ConflictError, match="holdfast recover") as refused:
+        commit_file(ctx, path, mode)
+    assert refused.value.variables["earlier"] == stuck.job
+    assert read_log(ctx).head == 1, "undecided"
+    refuse.active = False
+    assert recover(ctx).clean
+    assert world.listing() == {"a/stuck": b"new"} and world.pending() == []
+
+
+@pytest.mark.parametrize("publication", PUBLICATIONS)
+def test_partitions_beside_a_stuck_one_are_overwritten(publication: str) -> None:
+    world, ctx, refuse = refusing(publication, ERRORS[0])
+    commit_file(ctx, "a/stuck")
+    assert commit_file(ctx, "b/file", SaveMode.OVERWRITE_PARTITIONS).finished
+    refuse.active = False
+    recover(ctx)
+    assert world.listing() == {"a/stuck": b"new", "b/file": b"new"}
+
+
+@pytest.mark.parametrize("publication", PUBLICATIONS)
+def test_an_overwrite_that_is_stuck_keeps_appends_waiting(publication: str) -> None:
+    """Readers would see the old files with the new job's, which no order of the jobs gives."""
+    world, ctx, refuse = refusing(publication, ERRORS[0])
+    run_job(ctx, "old")
+    old = world.listing()
+    commit_file(ctx, "stuck", SaveMode.OVERWRITE)
+    with pytest.raises(ConflictError, match="touches"):
+        run_job(ctx, "later")
+    assert {file.path for file in read_snapshot(ctx).files} == set(old)
+    refuse.active = False
+    recover(ctx)
+    assert world.listing() == {"stuck": b"new"}
+
+
+def test_what_is_replaced_and_cannot_be_deleted_stops_nobody() -> None:
+    """The job is visible: what is left of it changes nothing that a later one relies on."""
+    world = World("upload")
+
+    def refuse(call: StoreCall, proceed: Callable[[], T]) -> T:
+        if call.operation is Operation.DELETE_MANY and "part-" in call.key and "attempts" not in call.key:
+            raise AccessDeniedError("the policy forbids deleting", key=call.key)
+        return proceed()
+
+    run_job(world.context(), "old")
+    ctx = world.context(store=InterceptedStore(world.store, refuse))
+    outcome = run_job(ctx, "new", SaveMode.OVERWRITE)
+    assert outcome.committed and not outcome.finished
+    assert run_job(ctx, "appended").finished
+    assert len(read_snapshot(ctx).files) == 8
+    assert recover(world.context()).clean and len(world.listing()) == 8
+
+
+def test_a_job_whose_uploads_expired_is_damage_of_that_job_alone() -> None:
+    """MinIO forgets idle uploads after a day: it is told, and neither the next append nor recovery stands still."""
+    world = World("upload")
+    ctx = world.context()
+    job = start(ctx)
+    messages = run_tasks(ctx, job, "lost", 1)
+    upload = next(iter_uploads(world.store, ""))
+    world.store.abort_upload(upload.key, upload.upload_id)
+    with pytest.raises(HoldfastError, match="lost"):
+        TWO_PHASE.commit_job(ctx, job, messages, 1)
+    assert run_job(ctx, "later").finished
+    assert list(recover(ctx).damaged) == [job.job]
+    assert recover(ctx, accept_damage=True).rolled_forward == [job.job]
+    assert recover(ctx).clean
