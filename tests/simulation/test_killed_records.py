@@ -1,4 +1,4 @@
-"""A process that is killed inside the put of a record on a file system leaves a hidden file; recovery sweeps it (C9)."""
+"""A process that is killed inside a put leaves a hidden file on a file system: recovery sweeps records of ours (C9)."""
 
 from __future__ import annotations
 

@@ -12,9 +12,8 @@ from holdfast.stores.intercept import InterceptedStore
 
 __all__ = ["Measure"]
 
-_REQUESTS = {
-    name for call, name in STORE_STATISTICS.items() if call not in ("file.write", "file.discard", "check_targets")
-}
+_NO_REQUESTS = ("file.write", "file.discard", "check_targets")
+_REQUESTS = {name for call, name in STORE_STATISTICS.items() if call not in _NO_REQUESTS}
 _STAGES = ("job_stage_", "task_stage_", "committer_commit_job")
 
 
