@@ -15,7 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 import holdfast
 from holdfast.commit import open_context, verify
-from holdfast.errors import AccessDeniedError, NotFoundError
+from holdfast.errors import AccessDeniedError, InvalidRequestError, NotFoundError
+from holdfast.testing.tls import Authority, TlsFront
 from holdfast.testing.weed import SeaweedServer
 from tests.integration.spark_session import assert_clean
 
@@ -122,3 +123,21 @@ def test_what_is_wrong_with_the_store_is_said_in_a_sentence(spark: SparkSession,
     assert "canary" not in str(caught.value)
     with pytest.raises(NotFoundError):
         holdfast.write(rows(spark), "s3://no-such-bucket/x", **access)
+
+
+def test_a_ca_bundle_reaches_the_tasks(
+    spark: SparkSession, server: SeaweedServer, access: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The driver's environment does not travel; the option does, to tasks that write and to tasks that read."""
+    monkeypatch.delenv("AWS_CA_BUNDLE", raising=False)
+    authority = Authority(tmp_path)
+    with TlsFront(server.endpoint_url, *authority.issue("127.0.0.1")) as front:
+        secured = {**access, "endpoint": front.url}
+        with pytest.raises(InvalidRequestError, match="of an authority that is not known here"):
+            holdfast.write(rows(spark), "s3://spark/tls/t", **secured)
+        secured["ca_bundle"] = authority.bundle
+        assert holdfast.write(rows(spark), "s3://spark/tls/t", **secured).rows == 300
+        found = holdfast.read(spark, "s3://spark/tls/t", reader="python", **secured)
+        assert found.count() == 300
+        assert found.rdd.getNumPartitions() >= 1
+    assert_clean("s3://spark/tls/t", s3=server.options)

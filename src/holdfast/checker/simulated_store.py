@@ -260,8 +260,8 @@ class SimulatedStore:
     ) -> ObjectInfo:
         return cast("ObjectInfo", self._call("put", key, self._blur(key, bytes(data)), mode, _frozen(metadata)))
 
-    def get(self, key: str, start: int = 0, length: int | None = None) -> bytes:
-        return cast("bytes", self._call("get", key, start, length))
+    def get(self, key: str, start: int = 0, length: int | None = None, etag: str = "") -> bytes:
+        return cast("bytes", self._call("get", key, start, length, *((etag,) if etag else ())))
 
     def head(self, key: str) -> ObjectInfo:
         return cast("ObjectInfo", self._call("head", key))

@@ -100,12 +100,13 @@ class Reach:
 
     endpoint_url: str | None = None
     region: str | None = None
+    ca_bundle: str | None = None
 
     def s3_options(self) -> S3Options:
         """For the S3 store."""
         from holdfast.stores.s3_options import S3Options
 
-        return S3Options(endpoint_url=self.endpoint_url, region=self.region)
+        return S3Options(endpoint_url=self.endpoint_url, region=self.region, ca_bundle=self.ca_bundle)
 
     @contextlib.contextmanager
     def open(
@@ -182,14 +183,15 @@ def on_store(command: Callable[P, None]) -> Callable[..., None]:
 
     @click.option("--endpoint-url", metavar="URL", help="S3 server that is not AWS, e.g. http://127.0.0.1:9000.")
     @click.option("--region", help="S3 region.")
+    @click.option("--ca-bundle", metavar="FILE", help="Certificates (PEM) that vouch for the server's own.")
     @click.option("--profile", callback=_known_profile, help="Profile of ~/.aws to take credentials from.")
     @functools.wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
         profile = kwargs.pop("profile")
         if profile:
             os.environ["AWS_PROFILE"] = str(profile)  # Spark's workers are children of this process: they see it too
-        endpoint, region = kwargs.pop("endpoint_url"), kwargs.pop("region")
-        reach = Reach(str(endpoint) if endpoint else None, str(region) if region else None)
+        given = (kwargs.pop(name) for name in ("endpoint_url", "region", "ca_bundle"))
+        reach = Reach(*(str(value) if value else None for value in given))
         command(*args, reach=reach, **kwargs)  # type: ignore[arg-type]  # every such command takes `reach`
 
     return run

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -10,9 +11,10 @@ import click
 from holdfast.cli.arguments import Reach, on_store, reports
 from holdfast.cli.output import Output
 from holdfast.cli.side_by_side import Marked, show_side_by_side
+from holdfast.errors import AccessDeniedError
 
 if TYPE_CHECKING:
-    from holdfast.commit import Committer
+    from holdfast.commit import CommitContext, Committer
     from holdfast.commit.guarantees import Answer
     from holdfast.stores.base import Capabilities
 
@@ -39,7 +41,7 @@ def committers(url: str | None, why: str | None, reach: Reach, out: Output) -> N
     from holdfast.commit.guarantees import GUARANTEES
 
     chosen = [get_committer(why)] if why else list(COMMITTERS.values())
-    here = _verdicts(chosen, url, reach) if url else {}
+    here = _verdicts(chosen, url, reach, out) if url else {}
     out.document(
         {
             "url": url,
@@ -76,11 +78,28 @@ def committers(url: str | None, why: str | None, reach: Reach, out: Output) -> N
 
 
 # --- what a store allows ----------------------------------------------------------------------------------------------
-def _verdicts(chosen: Iterable[Committer], url: str, reach: Reach) -> dict[str, tuple[str, str]]:
-    """Whether each committer runs at `url`, and why not. One request, so that a mistyped bucket shows."""
+def _verdicts(chosen: Iterable[Committer], url: str, reach: Reach, out: Output) -> dict[str, tuple[str, str]]:
+    """Whether each committer runs at `url`, and why not. One request, so that a mistyped bucket shows.
+
+    Where nobody knows what the server does, it is tried at a throw-away key below `url`, as the start of a job does.
+    """
     with reach.open(url) as ctx:
         ctx.store.list_page(ctx.prefix, max_keys=1)
-        return {one.name: _verdict(one, ctx.store.capabilities) for one in chosen}
+        known = _tried(ctx, out)
+        return {one.name: _verdict(one, known) for one in chosen}
+
+
+def _tried(ctx: CommitContext, out: Output) -> Capabilities:
+    """What the store does, where trying tells more than it says itself."""
+    from holdfast.stores.base import Trit
+    from holdfast.stores.probe import heeds_conditions
+
+    try:
+        heeds = heeds_conditions(ctx.store, ctx.key("_holdfast/"), ctx.ids)
+    except AccessDeniedError:
+        out.note("whether the store heeds conditional writes is not known: these credentials may not write there")
+        return ctx.store.capabilities
+    return replace(ctx.store.capabilities, conditional_put=Trit.YES if heeds else Trit.NO)
 
 
 def _verdict(committer: Committer, capabilities: Capabilities) -> tuple[str, str]:

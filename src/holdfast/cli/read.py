@@ -79,4 +79,4 @@ def read(
 
 _LEAST_WIDTH = 8  # a table with cells of fewer characters cannot be read: its rows are shown as sentences
 _RESERVED = {"path": "URL", "fileFormat": "--format", "columns": "--columns", "filters": "--where"}
-_RESERVED |= {"endpoint": "--endpoint-url", "region": "--region"}
+_RESERVED |= {"endpoint": "--endpoint-url", "region": "--region", "caBundle": "--ca-bundle"}

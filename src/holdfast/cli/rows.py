@@ -75,7 +75,7 @@ def first_rows(
     source = find_source(ctx)
     kept = _kept(source.snapshot)
     choice = _choice(source, kept, file_format, options or {})
-    files = [DataFile(file.path, file.size_bytes) for file in source.snapshot.files]
+    files = [DataFile(file.path, file.size_bytes, file.etag) for file in source.snapshot.files]
     table, shown = find_columns(source, files, choice, kept, ddl)
     names = shown.names if columns is None else [_column(name, shown) for name in columns]
     filters = [_condition(text, shown) for text in conditions]

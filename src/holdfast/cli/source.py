@@ -52,12 +52,12 @@ def find_source(ctx: CommitContext) -> Source:
     own = ctx.prefix.rstrip("/")
     if own:
         try:
-            size_bytes = ctx.store.head(own).size_bytes
+            info = ctx.store.head(own)
         except NotFoundError:
             pass
         else:
             parent, _, name = own.rpartition("/")
-            return Source(_at(ctx, parent), replace(snapshot, files=(VisibleFile(name, size_bytes),)))
+            return Source(_at(ctx, parent), replace(snapshot, files=(VisibleFile(name, info.size_bytes, info.etag),)))
     if _SPECIAL.search(own):
         return _match(ctx, own)
     require_anything(ctx)

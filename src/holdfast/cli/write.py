@@ -88,6 +88,7 @@ def write(
         ("committer", "--committer", committer),
         ("endpoint", "--endpoint-url", reach.endpoint_url),
         ("region", "--region", reach.region),
+        ("caBundle", "--ca-bundle", reach.ca_bundle),
         *((name, f"--option {name}", value) for name, value in option_pairs(options)),
     ]
     parsed, strings = _check(said, mode)

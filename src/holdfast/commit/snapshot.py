@@ -7,7 +7,7 @@ replaces does not. The switch is one record.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from holdfast.commit import layout
@@ -25,10 +25,11 @@ __all__ = ["Instant", "Snapshot", "VisibleFile", "read_instant", "read_snapshot"
 
 @dataclass(frozen=True, slots=True)
 class VisibleFile:
-    """A file of the destination; `path` is relative to it."""
+    """A file of the destination; `path` is relative to it. A reader of ranges names the `etag` of the listing."""
 
     path: str
     size_bytes: int
+    etag: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +104,7 @@ def read_snapshot(ctx: CommitContext, attempts: int = 50) -> Snapshot:
             unfinished = [read_entry(ctx, seq) for seq in view.unfinished]
             rule = _visibility(ctx, view, unfinished)
             files = tuple(
-                VisibleFile(path, info.size_bytes)
+                VisibleFile(path, info.size_bytes, info.etag)
                 for path, info in layout.iter_visible(ctx.store, ctx.prefix, partial(refuse_inner, ctx))
                 if path not in rule.hidden_paths and not _is_of(path, rule.hidden_jobs)
             )

@@ -34,7 +34,10 @@ from holdfast.stores.url import open_destination
 
 __all__ = ["MagicFileSystem"]
 
-_OPTIONS = ("endpoint", "region", "access_key", "secret_key", "session_token", "path_style", "part_size_bytes")
+_OPTIONS = (
+    *("endpoint", "region", "ca_bundle", "access_key", "secret_key", "session_token"),
+    *("path_style", "part_size_bytes"),
+)
 _SECRETS = ("access_key", "secret_key", "session_token")
 _OF_FSSPEC = ("asynchronous", "loop", "batch_size", "use_listings_cache", "listings_expiry_time", "max_paths")
 
@@ -53,6 +56,7 @@ class MagicFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec ships
     Args:
         endpoint: of an S3 server that is not AWS, as ``http://host:port``.
         region: None for boto3's choice.
+        ca_bundle: path of the certificates that vouch for the server's; None for AWS_CA_BUNDLE or boto3's own.
         access_key, secret_key, session_token: None leaves credentials to boto3's own chain.
         path_style: whether the bucket's name goes into the path; None for boto3's choice.
         part_size_bytes: size of an upload's parts; also what a file keeps in memory.
@@ -74,6 +78,7 @@ class MagicFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec ships
         self._s3 = S3Options(
             endpoint_url=options.get("endpoint"),
             region=options.get("region"),
+            ca_bundle=options.get("ca_bundle"),
             access_key=options.get("access_key"),
             secret_key=options.get("secret_key"),
             session_token=options.get("session_token"),

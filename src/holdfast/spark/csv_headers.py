@@ -19,7 +19,7 @@ __all__ = ["require_headers_in_order"]
 def require_headers_in_order(
     ctx: CommitContext,
     files: Iterable[File],
-    open_file: Callable[[str, int], BinaryIO],
+    open_file: Callable[[File], BinaryIO],
     choice: FormatChoice,
     table: TableRecord,
 ) -> None:

@@ -34,7 +34,7 @@ _JSON_OF_OTHERS = "there are files that Holdfast did not write, and Spark change
 
 def listed(ctx: CommitContext) -> Iterable[VisibleFile]:
     """The files that a plain reader sees at a destination."""
-    return (VisibleFile(path, info.size_bytes) for path, info in iter_visible(ctx.store, ctx.prefix))
+    return (VisibleFile(path, info.size_bytes, info.etag) for path, info in iter_visible(ctx.store, ctx.prefix))
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Scan:
             return table_schema(self.table)
         if self.choice.name not in _SELF_DESCRIBING:
             return infer_schema(replace(self.options, columns=None, conditions=()))
-        files = [DataFile(file.path, file.size_bytes) for file in self.snapshot.files]
+        files = [DataFile(file.path, file.size_bytes, file.etag) for file in self.snapshot.files]
         first = first_with_rows(files)
         assert first is not None, "without a file there is nothing to read"
         settings = self.choice.settings(first.path, self.options.split_size_bytes)

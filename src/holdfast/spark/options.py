@@ -47,6 +47,7 @@ _STORE_KEYS = (
     "path",
     "endpoint",
     "region",
+    "caBundle",
     "accessKey",
     "secretKey",
     "sessionToken",
@@ -372,6 +373,7 @@ def _parse_store(given: Given) -> StoreOptions:
     s3 = S3Options(
         endpoint_url=given.take("endpoint", str),
         region=given.take("region", str),
+        ca_bundle=given.take("caBundle", str),
         access_key=given.take("accessKey", str),
         secret_key=given.take("secretKey", str),
         session_token=given.take("sessionToken", str),

@@ -143,7 +143,7 @@ def _wanted(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
 
 
 def _data_files(snapshot: Snapshot) -> list[DataFile]:
-    return [DataFile(file.path, file.size_bytes) for file in snapshot.files]
+    return [DataFile(file.path, file.size_bytes, file.etag) for file in snapshot.files]
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------

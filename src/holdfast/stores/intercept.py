@@ -136,8 +136,8 @@ class InterceptedStore:
         call = StoreCall(Operation.PUT, key, len(data), mode=mode)
         return self._interceptor(call, lambda: self._inner.put(key, data, mode, metadata))
 
-    def get(self, key: str, start: int = 0, length: int | None = None) -> bytes:
-        return self._interceptor(StoreCall(Operation.GET, key), lambda: self._inner.get(key, start, length))
+    def get(self, key: str, start: int = 0, length: int | None = None, etag: str = "") -> bytes:
+        return self._interceptor(StoreCall(Operation.GET, key), lambda: self._inner.get(key, start, length, etag))
 
     def head(self, key: str) -> ObjectInfo:
         return self._interceptor(StoreCall(Operation.HEAD, key), lambda: self._inner.head(key))

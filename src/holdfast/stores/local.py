@@ -36,6 +36,7 @@ from holdfast.stores.base import (
     Trit,
     UploadPage,
     check_move,
+    replaced,
 )
 from holdfast.stores.local_links import append
 from holdfast.stores.local_tree import LocalTree, etag_of, os_errors
@@ -100,8 +101,10 @@ class LocalStore:
             raise
         return _info(key, file.published)
 
-    def get(self, key: str, start: int = 0, length: int | None = None) -> bytes:
+    def get(self, key: str, start: int = 0, length: int | None = None, etag: str = "") -> bytes:
         with _reading(key), open(self._tree.path(key), "rb") as file:
+            if etag and etag_of(os.fstat(file.fileno())) != etag:
+                raise replaced(key)
             file.seek(start)
             return file.read() if length is None else file.read(length)
 

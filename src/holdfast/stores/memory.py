@@ -35,6 +35,7 @@ from holdfast.stores.base import (
     UploadPage,
     check_key,
     check_move,
+    replaced,
 )
 
 __all__ = ["MemoryFile", "MemoryImage", "MemoryStore"]
@@ -172,9 +173,12 @@ class MemoryStore:
             raise NotFoundError("no such object: check the key", key=key)
         return found
 
-    def get(self, key: str, start: int = 0, length: int | None = None) -> bytes:
+    def get(self, key: str, start: int = 0, length: int | None = None, etag: str = "") -> bytes:
         with self._lock:
-            data = self._existing(key).data
+            found = self._existing(key)
+        if etag and found.info.etag != etag:
+            raise replaced(key)
+        data = found.data
         return data[start:] if length is None else data[start : start + length]
 
     def head(self, key: str) -> ObjectInfo:

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from holdfast.errors import (
     AccessDeniedError,
     CorruptDataError,
+    HoldfastError,
     InvalidRequestError,
     NotFoundError,
     PreconditionError,
@@ -37,13 +38,22 @@ from holdfast.stores.base import (
     PutMode,
     Trit,
     Update,
-    UploadInfo,
     UploadPage,
     check_key,
+    replaced,
 )
 from holdfast.stores.s3_client import AWS, Client, S3Connection, is_aws
 from holdfast.stores.s3_complete import complete_upload
 from holdfast.stores.s3_errors import BULK_DELETE_REFUSED, Effect, code_of, status_of
+from holdfast.stores.s3_listings import (
+    decoded,
+    etag_in,
+    is_exact,
+    is_marker_refused,
+    is_xml,
+    object_page,
+    upload_page,
+)
 from holdfast.stores.s3_options import S3Options
 
 __all__ = ["S3Store"]
@@ -68,6 +78,7 @@ class S3Store:
         self.bucket = bucket
         self._connection = S3Connection(bucket, options or S3Options(), clock or SystemClock(), ids or SystemIds())
         self._bulk_delete_refused = False
+        self._quotes: Trit = Trit.UNKNOWN  # whether the server takes the etag of an update in quotes, as S3 does
 
     def __repr__(self) -> str:
         return f"S3Store({self.bucket!r}, {self._connection.options!r})"
@@ -97,21 +108,52 @@ class S3Store:
         if isinstance(mode, Create):
             arguments["IfNoneMatch"] = "*"
         elif isinstance(mode, Update):
-            arguments["IfMatch"] = _quoted(mode.etag)
+            return self._update(key, mode.etag, arguments, metadata or {})
 
         def send(client: Client) -> ObjectInfo:
+            return ObjectInfo(key, len(data), etag_in(client.put_object(**arguments)), metadata=dict(metadata or {}))
+
+        repeatable = isinstance(mode, Overwrite)
+        return self._connection.request("PutObject", key, Effect.VISIBLE, send, repeatable=repeatable)
+
+    def _update(self, key: str, etag: str, arguments: Mapping[str, object], metadata: Mapping[str, str]) -> ObjectInfo:
+        def send(client: Client, if_match: str) -> ObjectInfo:
             try:
-                return ObjectInfo(key, len(data), _etag(client.put_object(**arguments)), metadata=dict(metadata or {}))
+                done = client.put_object(**arguments, IfMatch=if_match)
             except ClientError as error:
-                if isinstance(mode, Update) and code_of(error) != "NoSuchBucket" and status_of(error) == 404:
+                if code_of(error) != "NoSuchBucket" and status_of(error) == 404:
                     raise PreconditionError("the object is gone: start over", bucket=self.bucket, key=key) from error
                 raise
+            return ObjectInfo(key, len(cast("bytes", arguments["Body"])), etag_in(done), metadata=dict(metadata))
 
-        return self._connection.request(key, Effect.VISIBLE, send, repeatable=isinstance(mode, Overwrite))
+        def request(if_match: str) -> ObjectInfo:
+            return self._connection.request(
+                "PutObject", key, Effect.VISIBLE, lambda client: send(client, if_match), repeatable=False
+            )
 
-    def get(self, key: str, start: int = 0, length: int | None = None) -> bytes:
+        if self._quotes is Trit.NO:
+            return request(etag)
+        try:
+            done = request(f'"{etag}"')
+        except PreconditionError:
+            # radosgw 16 compares the quotes, too, and so refuses what is right: found out by the first refusal.
+            if self._quotes is Trit.YES or not self._is_there(key, etag):
+                raise
+            done = request(etag)
+            self._quotes = Trit.NO
+            return done
+        self._quotes = Trit.YES
+        return done
+
+    def _is_there(self, key: str, etag: str) -> bool:
+        try:
+            return self.head(key).etag == etag
+        except HoldfastError:
+            return False  # the refusal stands
+
+    def get(self, key: str, start: int = 0, length: int | None = None, etag: str = "") -> bytes:
         if length == 0:
-            self.head(key)
+            self._refuse_replaced(key, etag, self.head(key).etag)
             return b""
         arguments = {"Bucket": self.bucket, "Key": key}
         if start or length is not None:
@@ -119,23 +161,34 @@ class S3Store:
 
         def send(client: Client) -> bytes:
             try:
-                with contextlib.closing(client.get_object(**arguments)["Body"]) as body:
+                answer = client.get_object(**arguments)
+                with contextlib.closing(answer["Body"]) as body:
+                    # Not by If-Match: the answer says the same, and no server can misunderstand it.
+                    self._refuse_replaced(key, etag, etag_in(answer))
                     return bytes(body.read())
             except ClientError as error:
-                if status_of(error) == 416:
-                    return b""  # the range starts at or behind the end
-                raise
+                if status_of(error) != 416:
+                    raise
+            # The range starts at or behind the end, of whichever object.
+            if etag:
+                self._refuse_replaced(key, etag, etag_in(client.head_object(Bucket=self.bucket, Key=key)))
+            return b""
 
-        return self._connection.request(key, Effect.NONE, send)
+        return self._connection.request("GetObject", key, Effect.NONE, send)
+
+    @staticmethod
+    def _refuse_replaced(key: str, wanted: str, found: str) -> None:
+        if wanted and found and wanted != found:
+            raise replaced(key)
 
     def head(self, key: str) -> ObjectInfo:
         found = self._connection.request(
-            key, Effect.NONE, lambda client: client.head_object(Bucket=self.bucket, Key=key)
+            "HeadObject", key, Effect.NONE, lambda client: client.head_object(Bucket=self.bucket, Key=key)
         )
         return ObjectInfo(
             key,
             int(found["ContentLength"]),
-            _etag(found),
+            etag_in(found),
             found["LastModified"].timestamp(),
             {name.lower(): value for name, value in found.get("Metadata", {}).items()},
         )
@@ -148,18 +201,10 @@ class S3Store:
             arguments["StartAfter"] = start_after
         if token is not None:
             arguments["ContinuationToken"] = token
-        page = self._connection.request(prefix, Effect.NONE, lambda client: client.list_objects_v2(**arguments))
-        found = [
-            ObjectInfo(entry["Key"], int(entry["Size"]), _etag(entry), entry["LastModified"].timestamp())
-            for entry in page.get("Contents", ())
-        ]
-        if not page.get("IsTruncated"):
-            return ObjectPage(found, None)
-        if not page.get("NextContinuationToken"):
-            raise CorruptDataError(
-                "a listing is cut off without a token; report it to the store's maker", prefix=prefix
-            )
-        return ObjectPage(found, page["NextContinuationToken"])
+        page = self._connection.request(
+            "ListObjectsV2", prefix, Effect.NONE, lambda client: client.list_objects_v2(**arguments)
+        )
+        return object_page(page, prefix)
 
     def delete(self, key: str) -> None:
         def send(client: Client) -> None:
@@ -169,15 +214,19 @@ class S3Store:
                 if code_of(error) == "NoSuchBucket" or status_of(error) != 404:
                     raise
 
-        self._connection.request(key, Effect.VISIBLE, send)
+        self._connection.request("DeleteObject", key, Effect.VISIBLE, send)
 
     def delete_many(self, keys: Sequence[str]) -> None:
         if len(keys) > 1000:
             raise InvalidRequestError("at most 1000 keys in one call: use batched_keys", keys=len(keys))
         if not keys:
             return
-        if self._bulk_delete_refused or not self._bulk_delete(keys):
-            for key in keys:
+        in_bulk = [key for key in keys if is_xml(key)]  # the request's document can hold no other
+        if not in_bulk or self._bulk_delete_refused or not self._bulk_delete(in_bulk):
+            in_bulk = []
+        deleted = set(in_bulk)
+        for key in keys:
+            if key not in deleted:
                 self.delete(key)
 
     def _bulk_delete(self, keys: Sequence[str]) -> bool:
@@ -193,7 +242,7 @@ class S3Store:
                 raise
             return [entry for entry in answer.get("Errors", ()) if entry.get("Code") != "NoSuchKey"]
 
-        errors = self._connection.request(keys[0], Effect.VISIBLE, send)
+        errors = self._connection.request("DeleteObjects", keys[0], Effect.VISIBLE, send)
         if errors is None:
             self._bulk_delete_refused = True
             return False
@@ -212,7 +261,7 @@ class S3Store:
     def copy(self, source: ObjectInfo, target: str) -> None:
         check_key(target)
         arguments = {"Bucket": self.bucket, "Key": target, "CopySource": {"Bucket": self.bucket, "Key": source.key}}
-        self._connection.request(target, Effect.VISIBLE, lambda client: client.copy_object(**arguments))
+        self._connection.request("CopyObject", target, Effect.VISIBLE, lambda client: client.copy_object(**arguments))
 
     def close(self) -> None:
         self._connection.close()
@@ -221,7 +270,9 @@ class S3Store:
     def create_upload(self, key: str, metadata: Mapping[str, str] | None = None) -> str:
         check_key(key)
         arguments = {"Bucket": self.bucket, "Key": key, "Metadata": metadata or {}}
-        created = self._connection.request(key, Effect.NONE, lambda client: client.create_multipart_upload(**arguments))
+        created = self._connection.request(
+            "CreateMultipartUpload", key, Effect.NONE, lambda client: client.create_multipart_upload(**arguments)
+        )
         return str(created["UploadId"])
 
     def upload_part(self, key: str, upload_id: str, number: int, data: bytes) -> Part:
@@ -229,13 +280,13 @@ class S3Store:
 
         def send(client: Client) -> Part:
             try:
-                return Part(number, _etag(client.upload_part(**arguments)), len(data))
+                return Part(number, etag_in(client.upload_part(**arguments)), len(data))
             except ClientError as error:
                 if _server_failed(error):
                     self._settle(client, key, upload_id, error)
                 raise
 
-        return self._connection.request(key, Effect.NONE, send)
+        return self._connection.request("UploadPart", key, Effect.NONE, send)
 
     def complete_upload(self, key: str, upload_id: str, parts: Sequence[Part]) -> ObjectInfo:
         if not parts or [part.number for part in parts] != list(range(1, len(parts) + 1)):
@@ -250,7 +301,7 @@ class S3Store:
                 raise
             return ObjectInfo(key, sum(part.size_bytes for part in parts), etag)
 
-        return self._connection.request(key, Effect.VISIBLE, send, repeatable=False)
+        return self._connection.request("CompleteMultipartUpload", key, Effect.VISIBLE, send, repeatable=False)
 
     def _settle(self, client: Client, key: str, upload_id: str, cause: ClientError) -> bool:
         """After an answer 5xx: True if the upload is still there, so nothing happened; False if that stays unknown.
@@ -278,33 +329,48 @@ class S3Store:
                 if code_of(error) == "NoSuchBucket" or status_of(error) != 404:
                     raise
 
-        self._connection.request(key, Effect.NONE, send)
+        self._connection.request("AbortMultipartUpload", key, Effect.NONE, send)
 
     def list_uploads_page(self, prefix: str, marker: tuple[str, str] | None = None) -> UploadPage:
-        # No MaxUploads: SeaweedFS loses uploads between small pages. Its default page holds what there is.
-        arguments = {"Bucket": self.bucket, "Prefix": prefix}
-        if marker is not None:
-            arguments["KeyMarker"], arguments["UploadIdMarker"] = marker
-        page = self._connection.request(prefix, Effect.NONE, lambda client: client.list_multipart_uploads(**arguments))
-        found = [
-            UploadInfo(entry["Key"], entry["UploadId"], entry["Initiated"].timestamp() if "Initiated" in entry else 0.0)
-            for entry in page.get("Uploads", ())
-        ]
-        if not page.get("IsTruncated"):
-            return UploadPage(found, None)
-        if not page.get("NextKeyMarker"):
+        if marker is None:
+            first = self._uploads(prefix)
+            assert first is not None, "nothing to refuse was sent"
+            return first
+        page = self._uploads(prefix, KeyMarker=marker[0], UploadIdMarker=marker[1])
+        return self._uploads_from(prefix, marker[0]) if page is None else page
+
+    def _uploads_from(self, prefix: str, key: str) -> UploadPage:
+        """All uploads of a key, of which `iter_uploads` leaves out what it has shown, and those behind it."""
+        of_key, rest = self._uploads(key), self._uploads(prefix, KeyMarker=key)
+        assert of_key is not None, "nothing to refuse was sent"
+        assert rest is not None, "nothing to refuse was sent"
+        if of_key.next_marker is not None and of_key.next_marker[0] == key:
             raise CorruptDataError(
-                "a listing of uploads is cut off without a marker; report it to the store's maker", prefix=prefix
+                "more uploads of one key are pending than the server can list: abort some of them", key=key
             )
-        return UploadPage(found, (page["NextKeyMarker"], page.get("NextUploadIdMarker", "")))
+        return UploadPage([*(one for one in of_key.uploads if one.key == key), *rest.uploads], rest.next_marker)
 
+    def _uploads(self, prefix: str, **marker: str) -> UploadPage | None:
+        """One page; None if the server refuses the marker, which is its own."""
 
-def _etag(answer: Mapping[str, Any]) -> str:
-    return str(answer.get("ETag", "")).strip('"')
+        # No MaxUploads: SeaweedFS loses uploads between small pages. Its default page holds what there is.
+        arguments = {"Bucket": self.bucket, "Prefix": prefix, **marker}
 
+        def send(client: Client) -> UploadPage | None:
+            page: Mapping[str, Any] | None
+            try:
+                page = client.list_multipart_uploads(**arguments)
+            except ClientError as error:
+                if "UploadIdMarker" in marker and is_marker_refused(error):
+                    return None
+                if code_of(error) != "500":
+                    raise
+                page = None  # also botocore's word for a page that is no XML
+            if page is None or not is_exact(page):
+                page = decoded(client.list_multipart_uploads(**arguments, EncodingType="url"), page)
+            return upload_page(page, prefix)
 
-def _quoted(etag: str) -> str:
-    return f'"{etag}"'
+        return self._connection.request("ListMultipartUploads", prefix, Effect.NONE, send)
 
 
 def _server_failed(error: ClientError) -> bool:

@@ -18,7 +18,7 @@ import botocore.loaders
 import botocore.session
 from botocore.config import Config
 from botocore.configprovider import ConfiguredEndpointProvider
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
 from botocore.utils import determine_content_length
 
 from holdfast.errors import (
@@ -30,8 +30,9 @@ from holdfast.errors import (
 )
 from holdfast.seams.clock import Clock
 from holdfast.seams.ids import Ids
-from holdfast.stores.s3_errors import Effect, status_of, translated
+from holdfast.stores.s3_errors import Effect, Request, code_of, status_of, translated
 from holdfast.stores.s3_options import S3Options
+from holdfast.stores.s3_tls import speaks_tls, tls_mistake, tls_needed
 
 __all__ = ["AWS", "Client", "S3Connection", "is_aws"]
 
@@ -91,6 +92,7 @@ class S3Connection:
         self._ids = ids
         self.retries = 0  # requests sent again; a count for people, so threads may lose one
         self._endpoint: str | None = options.endpoint_url
+        self._scheme_is_right = False  # whether that is known
         self._clients: dict[int, Client] = {}  # by process: a child must not use, nor close, what its parent opened
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -150,6 +152,7 @@ class S3Connection:
                 aws_access_key_id=options.access_key,
                 aws_secret_access_key=options.secret_key,
                 aws_session_token=options.session_token,
+                verify=os.path.expanduser(options.ca_bundle) if options.ca_bundle else None,
                 config=config,
             )
         except ValueError as error:
@@ -157,19 +160,23 @@ class S3Connection:
         client.meta.events.register_last("before-call.s3", _drop_needless_expect)
         return client
 
-    def request(self, key: str, effect: Effect, send: Callable[[Client], T], *, repeatable: bool = True) -> T:
+    def request(
+        self, operation: str, key: str, effect: Effect, send: Callable[[Client], T], *, repeatable: bool = True
+    ) -> T:
         """Send a request, and again while that is right.
 
         Args:
+            operation: as S3 calls it, for errors.
             key: what the request is about, for errors.
             effect: whether a lost reply leaves the outcome unknown.
             send: makes one request.
             repeatable: whether the request may be sent again after a lost reply.
         """
         started_s = self._clock.elapsed_s()
+        request = Request(operation, self.bucket, key, effect)
         for attempt in itertools.count(1):
             try:
-                return self._sent(key, effect, send)
+                return self._sent(request, send)
             except StorageFullError:
                 raise  # waiting a few seconds makes no room
             except (UnavailableError, OutcomeUnknownError) as error:
@@ -182,14 +189,30 @@ class S3Connection:
             self._clock.sleep(self._backoff_s(attempt))
         raise AssertionError("the loop ends by returning or raising")
 
-    def _sent(self, key: str, effect: Effect, send: Callable[[Client], T]) -> T:
+    def _sent(self, request: Request, send: Callable[[Client], T]) -> T:
         try:
-            return send(self._client())
+            answer = send(self._client())
         except HoldfastError:
             raise  # already said in our words (some of which are ValueErrors)
         except (BotoCoreError, ClientError, ValueError) as error:
-            endpoint = self.options.endpoint_url or "of the environment"
-            raise translated(error, endpoint, self.bucket, key, effect) from error
+            endpoint = self.endpoint() or AWS
+            raise self._mistake(error, endpoint) or translated(error, endpoint, request) from error
+        self._scheme_is_right = True
+        return answer
+
+    def _mistake(self, error: Exception, endpoint: str) -> HoldfastError | None:
+        """What is wrong with certificates or the scheme of the url, which no repeating mends; None if neither is."""
+        if isinstance(error, ClientError) and not code_of(error).isdigit():
+            self._scheme_is_right = True  # an error of S3's own kind: the scheme is right
+        mistake = tls_mistake(error, endpoint, self.options.ca_bundle, scheme_is_right=self._scheme_is_right)
+        if mistake is not None or self._scheme_is_right:
+            return mistake
+        # A server that speaks TLS hangs up on a plain request, or answers 400 without a document of S3.
+        if code_of(error) == "400" or isinstance(error, HTTPClientError):
+            self._scheme_is_right = not speaks_tls(endpoint)  # asked once
+            if not self._scheme_is_right:
+                return tls_needed(endpoint)
+        return None
 
     def _backoff_s(self, attempt: int) -> float:
         spread = 0.5 + int(self._ids.token(), 16) / 2**49  # 0.5 to 1

@@ -83,7 +83,8 @@ def complete_upload(client: Any, bucket: str, key: str, upload_id: str, parts: S
         return _by_client(client, bucket, key, upload_id, parts)
     # 200 with an error in the body means that it failed while the server kept the connection alive.
     error = {"Code": code, "Message": ""}
-    metadata = {"HTTPStatusCode": 500 if status == 200 else status}
+    request_id = "" if root is None else _text(root, "RequestId")
+    metadata = {"HTTPStatusCode": 500 if status == 200 else status, "RequestId": request_id}
     raise ClientError({"Error": error, "ResponseMetadata": metadata}, _OPERATION)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from dataclasses import dataclass
 
 from botocore import exceptions as boto
 from botocore.exceptions import ClientError
@@ -19,7 +20,7 @@ from holdfast.errors import (
     UnsupportedError,
 )
 
-__all__ = ["BULK_DELETE_REFUSED", "Effect", "code_of", "status_of", "translated"]
+__all__ = ["BULK_DELETE_REFUSED", "Effect", "Request", "code_of", "status_of", "translated"]
 
 
 class Effect(enum.Enum):
@@ -61,7 +62,8 @@ _NO_CREDENTIALS = (
     boto.LoginError,
     boto.MetadataRetrievalError,
 )
-_NOT_SENT = (boto.ConnectionError,)  # botocore's own: no connection, a time-out while connecting, TLS, a proxy
+_BROKEN_OFF = (boto.SSLError,)  # TLS ended without a goodbye, also after the request was sent; mistakes: s3_tls
+_NOT_SENT = (boto.ConnectionError,)  # botocore's own: no connection, a time-out while connecting, a proxy
 _NOT_ANSWERED = (boto.HTTPClientError, boto.IncompleteReadError)  # a time-out or a closed connection after sending
 
 
@@ -77,54 +79,80 @@ def status_of(error: BaseException | None) -> int:
     return int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
 
 
-def translated(error: Exception, endpoint: str, bucket: str, key: str, effect: Effect) -> HoldfastError:
-    """The error that says what to do next. Never holds a credential: of the answer, only the error code is shown."""
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What was asked of the server, for errors.
+
+    Attributes:
+        operation: as S3 calls it, e.g. ``PutObject``.
+        key: the key, or the prefix of a listing.
+        effect: whether a lost reply leaves the outcome unknown.
+    """
+
+    operation: str
+    bucket: str
+    key: str
+    effect: Effect
+
+    def named(self, error: Exception) -> dict[str, object]:
+        """The variables of an error: what was asked, and under which id the server's log has it."""
+        answer = error.response if isinstance(error, ClientError) else {}
+        request_id = answer.get("ResponseMetadata", {}).get("RequestId")
+        more = {"request_id": request_id} if request_id else {}
+        return {"bucket": self.bucket, "key": self.key, "operation": self.operation, **more}
+
+
+def translated(error: Exception, endpoint: str, request: Request) -> HoldfastError:
+    """The error that says what to do next. Never holds a credential: of the answer, only code and id are shown."""
     if isinstance(error, ClientError):
-        return _answered(error, bucket, key, effect)
+        return _answered(error, request)
     if isinstance(error, _NO_CREDENTIALS):
-        return AccessDeniedError("no usable credentials: give an access key or set up the environment", bucket=bucket)
+        return AccessDeniedError(
+            "no usable credentials: give an access key or set up the environment", **request.named(error)
+        )
+    if isinstance(error, _BROKEN_OFF):
+        return _unanswered(error, request)
     if isinstance(error, _NOT_SENT):
         return UnavailableError(
-            "the store cannot be reached: check the endpoint url and the network", endpoint=endpoint
+            "the store cannot be reached: check the endpoint url and the network",
+            endpoint=endpoint,
+            **request.named(error),
         )
     if isinstance(error, _NOT_ANSWERED):
-        return _unanswered(bucket, key, effect)
+        return _unanswered(error, request)
     return InvalidRequestError(
         "the request cannot be made: check endpoint, region and key",
-        bucket=bucket,
-        key=key,
+        **request.named(error),
         reason=type(error).__name__,
     )
 
 
-def _unanswered(bucket: str, key: str, effect: Effect) -> HoldfastError:
-    if effect is Effect.VISIBLE:
-        return OutcomeUnknownError("the reply is lost: read before repeating", bucket=bucket, key=key)
-    return UnavailableError("the store did not answer: repeat later", bucket=bucket, key=key)
+def _unanswered(error: Exception, request: Request) -> HoldfastError:
+    if request.effect is Effect.VISIBLE:
+        return OutcomeUnknownError("the reply is lost: read before repeating", **request.named(error))
+    return UnavailableError("the store did not answer: repeat later", **request.named(error))
 
 
-def _answered(error: ClientError, bucket: str, key: str, effect: Effect) -> HoldfastError:
-    code, status = code_of(error), status_of(error)
+def _answered(error: ClientError, request: Request) -> HoldfastError:
+    code, status, named = code_of(error), status_of(error), request.named(error)
     if code == "NoSuchBucket":
-        return NotFoundError("no such bucket: create it or check the url", bucket=bucket)
+        return NotFoundError("no such bucket: create it or check the url", **named)
     if code == "NoSuchUpload":
-        return NotFoundError("no such upload: completed, aborted or never there", bucket=bucket, key=key)
+        return NotFoundError("no such upload: completed, aborted or never there", **named)
     if code in _MISSING or status == 404:
-        return NotFoundError("no such object: check the bucket and the key", bucket=bucket, key=key)
+        return NotFoundError("no such object: check the bucket and the key", **named)
     if code in _FULL or status == 507:  # before 403, with which quotas are refused
-        return StorageFullError("the store is full: free some space and repeat", bucket=bucket, key=key)
+        return StorageFullError("the store is full: free some space and repeat", **named)
     if code in _DENIED or status in (401, 403):
-        return AccessDeniedError(
-            "the store refuses the credentials: check them and the policy", bucket=bucket, code=code
-        )
+        return AccessDeniedError("the store refuses the credentials: check them and the policy", **named, code=code)
     if code in _PRECONDITION or status == 412:
-        return PreconditionError("the object is not as expected: read it, then decide", bucket=bucket, key=key)
+        return PreconditionError("the object is not as expected: read it, then decide", **named)
     if code in _BUSY or status in (429, 503):
-        return UnavailableError("the store is overloaded: repeat later", bucket=bucket, key=key, code=code)
+        return UnavailableError("the store is overloaded: repeat later", **named, code=code)
     if code in _UNSUPPORTED or status in (405, 501):
-        return UnsupportedError("the store does not know this request", bucket=bucket, key=key, code=code)
+        return UnsupportedError("the store does not know this request", **named, code=code)
     if status >= 500 or code == "InternalError":
-        if effect is Effect.VISIBLE:
-            return OutcomeUnknownError("the store failed: read before repeating", bucket=bucket, key=key, code=code)
-        return UnavailableError("the store failed: repeat later", bucket=bucket, key=key, code=code)
-    return InvalidRequestError("the store refuses the request: see the code", bucket=bucket, key=key, code=code)
+        if request.effect is Effect.VISIBLE:
+            return OutcomeUnknownError("the store failed: read before repeating", **named, code=code)
+        return UnavailableError("the store failed: repeat later", **named, code=code)
+    return InvalidRequestError("the store refuses the request: see the code", **named, code=code)

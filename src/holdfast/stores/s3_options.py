@@ -19,6 +19,8 @@ class S3Options:
         access_key: together with `secret_key`, else None. Never shown, like the other two.
         secret_key: see `access_key`.
         session_token: of temporary credentials.
+        ca_bundle: path of a file of PEM certificates: the authorities that vouch for the server's own. It is read on
+            every machine that uses the store. None for AWS_CA_BUNDLE, the profile's ``ca_bundle``, or botocore's own.
         addressing_style: ``auto``, ``path`` or ``virtual``: where the bucket's name goes in the url.
         connect_timeout_s: seconds for one connection; a reachable server needs far less.
         read_timeout_s: seconds without a byte from the server; large copies and completions are slow to answer.
@@ -31,6 +33,7 @@ class S3Options:
     access_key: str | None = field(default=None, repr=False)
     secret_key: str | None = field(default=None, repr=False)
     session_token: str | None = field(default=None, repr=False)
+    ca_bundle: str | None = None
     addressing_style: str = "auto"
     connect_timeout_s: float = 5.0
     read_timeout_s: float = 60.0
@@ -44,6 +47,8 @@ class S3Options:
             raise InvalidRequestError("a session token needs its access key and secret key: give all three")
         if self.addressing_style not in ("auto", "path", "virtual"):
             raise InvalidRequestError("use auto, path or virtual", addressing_style=self.addressing_style)
+        if self.ca_bundle is not None and not self.ca_bundle.strip():
+            raise InvalidRequestError("a CA bundle is a file of PEM certificates: give its path, or leave it out")
         if self.max_attempts < 1 or self.max_connections < 1:
             raise InvalidRequestError("attempts and connections are at least 1")
         url = self.endpoint_url

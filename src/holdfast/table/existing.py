@@ -50,7 +50,7 @@ def find_existing(
     """
     others = Fingerprint()
     listed = others.passing(iter_visible(ctx.store, ctx.prefix))
-    files = (DataFile(path, info.size_bytes) for path, info in listed if info.size_bytes)
+    files = (DataFile(path, info.size_bytes, info.etag) for path, info in listed if info.size_bytes)
     first = next(files, None)
     if first is None:
         return None
@@ -104,7 +104,7 @@ def _alike(
 
 def _sniffed(ctx: CommitContext, file: DataFile) -> FileFormat[Any] | None:
     """The format by the first bytes: Hive gives its files no ending."""
-    start = ctx.store.get(ctx.key(file.path), 0, min(_LONGEST_MAGIC, file.size_bytes))
+    start = ctx.store.get(ctx.key(file.path), 0, min(_LONGEST_MAGIC, file.size_bytes), file.etag)
     return next((FORMATS[name] for magic, name in _MAGIC.items() if start.startswith(magic)), None)
 
 

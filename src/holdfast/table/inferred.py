@@ -30,26 +30,28 @@ class ForEach(Protocol):
 
 
 class File(Protocol):
-    """A file's place and size."""
+    """A file as a listing shows it."""
 
     @property
     def path(self) -> str: ...
     @property
     def size_bytes(self) -> int: ...
+    @property
+    def etag(self) -> str: ...
 
 
-def opener(ctx: CommitContext) -> Callable[[str, int], BinaryIO]:
-    """A function that opens a file of the destination, from its path and its size."""
+def opener(ctx: CommitContext) -> Callable[[File], BinaryIO]:
+    """A function that opens a file of the destination: the one that was listed, and no other of its name."""
 
-    def open_file(path: str, size_bytes: int) -> BinaryIO:
-        return cast(BinaryIO, StoreFile(ctx.store, ctx.key(path), size_bytes))
+    def open_file(file: File) -> BinaryIO:
+        return cast(BinaryIO, StoreFile(ctx.store, ctx.key(file.path), file.size_bytes, file.etag))
 
     return open_file
 
 
 def infer_files(
     files: Iterable[File],
-    open_file: Callable[[str, int], BinaryIO],
+    open_file: Callable[[File], BinaryIO],
     file_format: FileFormat[Any],
     options_of: Callable[[str], FormatOptions],
     each: ForEach,
@@ -70,7 +72,7 @@ def infer_files(
 
 def what_files_tell(
     files: Iterable[File],
-    open_file: Callable[[str, int], BinaryIO],
+    open_file: Callable[[File], BinaryIO],
     file_format: FileFormat[Any],
     options_of: Callable[[str], FormatOptions],
     each: ForEach,
@@ -87,7 +89,7 @@ def what_files_tell(
 
 def look_at_files(
     files: Iterable[File],
-    open_file: Callable[[str, int], BinaryIO],
+    open_file: Callable[[File], BinaryIO],
     look: Callable[[File, BinaryIO], R],
     each: ForEach,
     *,
@@ -102,7 +104,7 @@ def look_at_files(
 
     def opened(file: File) -> R:
         turn = large if file.size_bytes > _LARGE_BYTES and not footers else contextlib.nullcontext()
-        with turn, naming(file.path), open_file(file.path, file.size_bytes) as source:
+        with turn, naming(file.path), open_file(file) as source:
             return look(file, source)
 
     return each(opened, files)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Protocol, TypeVar
 
 import pyarrow as pa
@@ -24,6 +24,7 @@ import pyarrow as pa
 from holdfast.errors import HoldfastError, InvalidRequestError
 from holdfast.formats import FileFormat, FormatOptions, RowFilter, nearest, require_all
 from holdfast.table.inference import infer_type
+from holdfast.table.inferred import File as ListedFile
 from holdfast.table.inferred import ForEach, infer_files, naming
 from holdfast.table.partition import parse_partition_path, raw_partition_values
 from holdfast.table.values import parse_values
@@ -44,16 +45,17 @@ __all__ = [
 
 _MIB = 1024 * 1024
 
-OpenFile = Callable[[str, int], BinaryIO]
-"""Opens a file for reading by its path relative to the destination and its size; the reader closes it."""
+OpenFile = Callable[[ListedFile], BinaryIO]
+"""Opens a file for reading; the reader closes it."""
 
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A file of the table; `path` is relative to the destination."""
+    """A file of the table; `path` is relative to the destination, `etag` that of the listing."""
 
     path: str
     size_bytes: int
+    etag: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,7 +175,7 @@ def read_schema(
             each,
         )
     elif first.size_bytes:
-        with naming(first.path), open_file(first.path, first.size_bytes) as source:
+        with naming(first.path), open_file(first) as source:
             found = settings.file_format.read_schema(source, settings.options)
     else:
         found = _schema_of_nothing(settings)
@@ -218,7 +220,7 @@ def plan_splits(
         if file.size_bytes <= settings.split_bytes:
             splits.append(ReadSplit(file))
             continue
-        with open_file(file.path, file.size_bytes) as source:
+        with open_file(file) as source:
             groups = settings.file_format.plan_splits(source, settings.options, settings.split_bytes)
         splits.extend(ReadSplit(file, None if group is None else tuple(group)) for group in groups)
     return splits
@@ -305,7 +307,7 @@ def read_splits(
     for split in splits:
         settings = settings_of(split.file.path)
         constants = _constants(split.file, schema, settings)
-        with naming(split.file.path), open_file(split.file.path, split.file.size_bytes) as source:
+        with naming(split.file.path), open_file(split.file) as source:
             for batch in settings.file_format.read_batches(
                 source, data_schema, from_file, early, settings.options, split.row_groups
             ):

@@ -19,20 +19,26 @@ class StoreFile(io.RawIOBase):
 
     Args:
         store: the store; it stays open when the file is closed.
-        key: the object. It must not change while it is read; Holdfast never uses a file name twice.
+        key: the object.
         size_bytes: its size, from a listing: saves a request.
+        etag: its etag, from the same listing: no two ranges are of different objects. Empty only for what cannot be
+            replaced.
         read_ahead_bytes: see above.
 
     Raises:
         NotFoundError: on reading, the object is gone: list again.
+        PreconditionError: on reading, another object has taken its place: list again.
         CorruptDataError: on reading, the object is shorter than the listing said.
     """
 
-    def __init__(self, store: ObjectStore, key: str, size_bytes: int, read_ahead_bytes: int = 1024 * 1024) -> None:
+    def __init__(
+        self, store: ObjectStore, key: str, size_bytes: int, etag: str = "", read_ahead_bytes: int = 1024 * 1024
+    ) -> None:
         super().__init__()
         self._store = store
         self._key = key
         self._size = size_bytes
+        self._etag = etag
         self._read_ahead = read_ahead_bytes
         self._position = 0
         self._window = b""
@@ -84,7 +90,7 @@ class StoreFile(io.RawIOBase):
         return self._window[offset : offset + length]
 
     def _get(self, start: int, length: int) -> bytes:
-        data = self._store.get(self._key, start, length)
+        data = self._store.get(self._key, start, length, self._etag)
         if len(data) != length:
             raise CorruptDataError(
                 "an object is shorter than its listing said: find out who replaced it",

@@ -118,8 +118,8 @@ class TypedFiles:
         return self.known_rows[file.path]
 
     def _any_rows(self, file: File) -> bool:
-        with naming(file.path), opener(self.ctx)(file.path, file.size_bytes) as source:
+        with naming(file.path), opener(self.ctx)(file) as source:
             schema = self.file_format.read_schema(source, self.options)
-        with naming(file.path), opener(self.ctx)(file.path, file.size_bytes) as source:
+        with naming(file.path), opener(self.ctx)(file) as source:
             batches = self.file_format.read_batches(source, schema, schema.names[:1], None, self.options, None)
             return any(batch.num_rows for batch in batches)

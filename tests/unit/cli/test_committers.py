@@ -11,6 +11,7 @@ from holdfast.commit import COMMITTERS
 from holdfast.commit.guarantees import GUARANTEES
 from holdfast.testing.moto import MotoServer
 from tests.unit.cli.destinations import on_screen, run
+from tests.unit.stores.scripted_server import Answer, ScriptedServer, error
 
 
 @pytest.mark.parametrize("columns", [80, 100, 200])
@@ -90,6 +91,36 @@ def test_what_s3_allows_and_a_missing_bucket(monkeypatch: pytest.MonkeyPatch) ->
         assert "atomic file rename" in found["manifest"]["reason"]
     assert missing.exit_code == 2
     assert "no such bucket" in missing.stderr
+
+
+LISTED = Answer(body="<ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>")
+WRITTEN = Answer(headers={"ETag": '"e"'})
+
+
+def _of_server(*answers: Answer) -> tuple[dict[str, object], str]:
+    with ScriptedServer(LISTED, *answers) as server:
+        where = ("--endpoint-url", server.url, "--region", "us-east-1", "--json")
+        result = run("committers", "s3://bucket/t", *where)
+    assert result.exit_code == 0, result.output
+    return {one["name"]: one["here"] for one in json.loads(result.stdout)["committers"]}, result.stderr
+
+
+def test_what_a_server_that_ignores_conditions_allows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same as `write`, which refuses it: s3rver, rclone and juicefs take the header and do nothing with it."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "a")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "b")
+    here, _ = _of_server(WRITTEN, WRITTEN, Answer(204))
+    assert here["two_phase"] == "runs with allowUnfenced"
+    here, _ = _of_server(WRITTEN, error("PreconditionFailed", 412), Answer(204))
+    assert here["two_phase"] == "runs"
+
+
+def test_what_nobody_may_try_is_said_not_to_be_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "a")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "b")
+    here, said = _of_server(error("AccessDenied", 403))
+    assert here["two_phase"] == "runs"
+    assert "is not known" in said
 
 
 def test_a_wrong_url_is_refused() -> None:

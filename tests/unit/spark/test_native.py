@@ -28,8 +28,8 @@ from holdfast.spark.options import ReadOptions, StoreOptions
 from holdfast.stores.faulty import Fault, FaultMode, Faulty, SimulatedCrash
 from holdfast.stores.intercept import InterceptedStore
 from holdfast.stores.s3_options import S3Options
-from holdfast.table import StoreFile
 from holdfast.table.contract import TableRecord
+from holdfast.table.inferred import opener
 
 SESSION: Any = SimpleNamespace(conf=SimpleNamespace(get=lambda _name, default="": default))
 
@@ -194,10 +194,7 @@ def look_at_header(url: Path, data: bytes, header: str = "true") -> None:
     choice = FormatChoice("csv", {"header": header}, "UTC")
     ctx = open_context(str(url))
 
-    def opened(path: str, size_bytes: int) -> Any:
-        return StoreFile(ctx.store, ctx.key(path), size_bytes)
-
-    require_headers_in_order(ctx, listed(ctx), opened, choice, table)
+    require_headers_in_order(ctx, listed(ctx), opener(ctx), choice, table)
     ctx.close()
 
 

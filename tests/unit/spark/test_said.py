@@ -84,6 +84,7 @@ SAMPLES: Mapping[str, tuple[str, str]] = {
     "path": ("/data/t", "/data/u"),
     "endpoint": ("http://a:1", "http://b:1"),
     "region": ("us-east-1", "eu-west-1"),
+    "caBundle": ("/a.pem", "/b.pem"),
     "accessKey": ("a", "b"),
     "secretKey": ("a", "b"),
     "sessionToken": ("a", "b"),

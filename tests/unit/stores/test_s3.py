@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import logging
 import pickle
@@ -10,14 +9,13 @@ import socket
 import subprocess
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import botocore.session
 import pytest
 
 from holdfast.errors import (
     AccessDeniedError,
-    CorruptDataError,
     HoldfastError,
     InvalidRequestError,
     NotFoundError,
@@ -28,58 +26,16 @@ from holdfast.errors import (
     UnsupportedError,
 )
 from holdfast.seams.runner import ThreadRunner
-from holdfast.stores.base import Create, Part, Update, iter_uploads
+from holdfast.stores.base import Create, Part
 from holdfast.stores.s3 import S3Store
 from holdfast.stores.s3_options import S3Options
-from tests.unit.stores.scripted_server import LOST, Answer, ScriptedServer, error
+from tests.unit.stores.scripted_server import LOST, Answer, error
+from tests.unit.stores.scripted_store import CANARIES, PUT_DONE, Script, StillClock, scripted_options
 
-PUT_DONE = Answer(headers={"ETag": '"e1"'})
 COMPLETED = Answer(body="<CompleteMultipartUploadResult><ETag>&quot;e9&quot;</ETag></CompleteMultipartUploadResult>")
 PARTS_LISTED = Answer(body="<ListPartsResult><UploadId>u</UploadId></ListPartsResult>")
 FAILED_WITH_200 = error("InternalError", 200)
 PARTS = [Part(1, "p1", 3)]
-CANARIES = ("AKIACANARYACCESS", "canary-secret-key", "canary-session-token")
-
-
-class _Clock:
-    """Does not wait; time passes only when it is told to."""
-
-    def __init__(self, passes_s: float = 0.0) -> None:
-        self.waits: list[float] = []
-        self._passes_s = passes_s
-        self._elapsed_s = 0.0
-
-    def now_s(self) -> float:
-        return 0.0
-
-    def elapsed_s(self) -> float:
-        self._elapsed_s += self._passes_s
-        return self._elapsed_s
-
-    def sleep(self, duration_s: float) -> None:
-        self.waits.append(duration_s)
-
-
-def _options(endpoint_url: str, **more: object) -> S3Options:
-    keys = dict(zip(("access_key", "secret_key", "session_token"), CANARIES, strict=True))
-    return S3Options(endpoint_url=endpoint_url, region="us-east-1", **keys, **more)  # type: ignore[arg-type]  # a test's mixture
-
-
-@pytest.fixture
-def script() -> Iterator[Callable[..., tuple[S3Store, ScriptedServer]]]:
-    """Make a store and the server with prepared answers that it talks to."""
-    with contextlib.ExitStack() as stack:
-
-        def start(*answers: Answer, clock: _Clock | None = None) -> tuple[S3Store, ScriptedServer]:
-            server = stack.enter_context(ScriptedServer(*answers))
-            store = S3Store("bucket", _options(server.url), clock or _Clock())
-            stack.callback(store.close)
-            return store, server
-
-        yield start
-
-
-Script = Callable[..., tuple[S3Store, ScriptedServer]]
 
 
 # --- completion -------------------------------------------------------------------------------------------------------
@@ -177,50 +133,6 @@ def test_abort_in_a_missing_bucket(script: Script) -> None:
         store.abort_upload("a", "u")
 
 
-# --- conditional puts -------------------------------------------------------------------------------------------------
-def test_conditions_are_sent(script: Script) -> None:
-    store, server = script(PUT_DONE)
-    store.put("a", b"1")
-    store.put("a", b"1", Create())
-    store.put("a", b"1", Update("e1"))
-    sent = [(headers.get("if-none-match"), headers.get("if-match")) for headers in server.headers]
-    assert sent == [(None, None), ("*", None), (None, '"e1"')]
-
-
-@pytest.mark.parametrize(
-    ("answer", "expected"),
-    [
-        (error("PreconditionFailed", 412), PreconditionError),
-        (error("ConditionalRequestConflict", 409), PreconditionError),
-        (error("NotImplemented", 501), UnsupportedError),
-        (LOST, OutcomeUnknownError),
-        (error("InternalError", 500), OutcomeUnknownError),
-    ],
-)
-@pytest.mark.parametrize("mode", [Create(), Update("e1")])
-def test_conditional_put_is_sent_once(
-    script: Script, answer: Answer, expected: type[HoldfastError], mode: Create | Update
-) -> None:
-    """Scenarios 79 and 80, LOST RESPONSE: a repeated conditional put is refused for its own first success."""
-    store, server = script(answer)
-    with pytest.raises(expected):
-        store.put("a", b"1", mode)
-    assert len(server.requests) == 1
-
-
-def test_update_of_what_is_gone(script: Script) -> None:
-    """Scenario 79: If-Match on a deleted object answers 404."""
-    store, _ = script(error("NoSuchKey", 404))
-    with pytest.raises(PreconditionError, match="gone"):
-        store.put("a", b"1", Update("e1"))
-
-
-def test_update_in_a_missing_bucket(script: Script) -> None:
-    store, _ = script(error("NoSuchBucket", 404))
-    with pytest.raises(NotFoundError, match="no such bucket"):
-        store.put("a", b"1", Update("e1"))
-
-
 # --- other requests ---------------------------------------------------------------------------------------------------
 def test_overwriting_put_is_repeated(script: Script) -> None:
     store, server = script(LOST, error("InternalError", 500), error("SlowDown", 503), PUT_DONE)
@@ -266,7 +178,7 @@ def test_a_full_store_is_not_asked_again(script: Script) -> None:
 
 
 def test_tries_are_counted_and_spread(script: Script) -> None:
-    clock = _Clock()
+    clock = StillClock()
     store, server = script(error("SlowDown", 503), clock=clock)
     with pytest.raises(UnavailableError, match="overloaded"):
         store.put("a", b"1")
@@ -297,6 +209,59 @@ def test_ranges_are_sent(script: Script) -> None:
     store.get("a", 5, 10)
     store.get("a", 0, 10)
     assert [headers["range"] for headers in server.headers] == ["bytes=5-", "bytes=5-14", "bytes=0-9"]
+
+
+def _read(etag: str, body: str = "x") -> Answer:
+    return Answer(206, body, {"ETag": f'"{etag}"', "Last-Modified": "Sun, 22 Nov 2026 10:00:00 GMT"})
+
+
+def test_a_range_of_another_object_is_refused(script: Script) -> None:
+    store, _ = script(_read("e1"), _read("e2"), _read("e2"))
+    assert store.get("a", 0, 1, "e1") == b"x"
+    with pytest.raises(PreconditionError, match="replaced while it was read: list again"):
+        store.get("a", 1, 1, "e1")
+    assert store.get("a", 1, 1) == b"x"
+
+
+def test_a_range_behind_the_end_of_another_object_is_refused(script: Script) -> None:
+    store, _ = script(error("InvalidRange", 416), _read("e2"))
+    with pytest.raises(PreconditionError, match="replaced"):
+        store.get("a", 10, 1, "e1")
+
+
+def test_an_answer_without_an_etag_is_taken(script: Script) -> None:
+    store, _ = script(Answer(206, "x"))
+    assert store.get("a", 0, 1, "e1") == b"x"
+
+
+# --- what errors name -------------------------------------------------------------------------------------------------
+def test_errors_name_the_request(script: Script) -> None:
+    """The server's log is searched by the id, ours by operation and key."""
+    body = "<Error><Code>AccessDenied</Code><RequestId>tx0001</RequestId></Error>"
+    refused = Answer(403, body, {"x-amz-request-id": "tx0001"})
+    store, _ = script(refused)
+    calls: dict[str, Callable[[], object]] = {
+        "PutObject": lambda: store.put("t/a", b"1"),
+        "GetObject": lambda: store.get("t/a"),
+        "DeleteObject": lambda: store.delete("t/a"),
+        "ListObjectsV2": lambda: store.list_page("t/a"),
+        "CreateMultipartUpload": lambda: store.create_upload("t/a"),
+        "UploadPart": lambda: store.upload_part("t/a", "u", 1, b"1"),
+        "CompleteMultipartUpload": lambda: store.complete_upload("t/a", "u", PARTS),
+        "AbortMultipartUpload": lambda: store.abort_upload("t/a", "u"),
+        "ListMultipartUploads": lambda: store.list_uploads_page("t/a"),
+    }
+    for operation, call in calls.items():
+        with pytest.raises(AccessDeniedError) as caught:
+            call()
+        said = f"key='t/a' operation='{operation}' request_id='tx0001' code='AccessDenied'"
+        assert said in str(caught.value)
+
+
+def test_errors_without_an_answer_name_what_was_asked(script: Script) -> None:
+    store, _ = script(LOST)
+    with pytest.raises(OutcomeUnknownError, match=r"bucket='bucket' key='a' operation='PutObject'$"):
+        store.put("a", b"1", Create())
 
 
 # --- deletes ----------------------------------------------------------------------------------------------------------
@@ -333,49 +298,19 @@ def test_servers_without_bulk_delete(script: Script, answer: Answer) -> None:
     assert server.requests == expected
 
 
+def test_keys_that_no_document_holds_are_deleted_one_by_one(script: Script) -> None:
+    """A document with a control character is malformed, and the server's refusal is not its lack of bulk deletes."""
+    store, server = script(_deleted(), Answer(204), _deleted())
+    store.delete_many(["a", "b\x01", "c\t"])
+    store.delete_many(["d"])
+    assert server.requests == [("POST", "/bucket?delete"), ("DELETE", "/bucket/b%01"), ("POST", "/bucket?delete")]
+    assert b"b\x01" not in server.bodies[0]
+
+
 def test_nothing_to_delete_asks_nothing(script: Script) -> None:
     store, server = script(Answer(500))
     store.delete_many([])
     assert server.requests == []
-
-
-# --- listings ---------------------------------------------------------------------------------------------------------
-def _uploads(*keys: str, truncated: bool = False, marker: str = "") -> Answer:
-    entries = "".join(f"<Upload><Key>{key}</Key><UploadId>u</UploadId></Upload>" for key in keys)
-    more = f"<NextKeyMarker>{marker}</NextKeyMarker><NextUploadIdMarker>u</NextUploadIdMarker>" if marker else ""
-    return Answer(
-        body=f"<ListMultipartUploadsResult><IsTruncated>{str(truncated).lower()}</IsTruncated>{more}{entries}"
-        "</ListMultipartUploadsResult>"
-    )
-
-
-def test_pages_of_uploads(script: Script) -> None:
-    """facts: pitfall 2. No small MaxUploads (SeaweedFS loses uploads between pages); neighbours are filtered."""
-    store, server = script(_uploads("t/a", truncated=True, marker="t/a"), _uploads("t/b", "t1/c", "t"))
-    assert [upload.key for upload in iter_uploads(store, "t/")] == ["t/a", "t/b"]
-    assert "key-marker=t%2Fa" in server.requests[1][1]
-    assert "upload-id-marker=u" in server.requests[1][1]
-    assert all("max-uploads" not in path for _, path in server.requests)
-
-
-def test_uploads_cut_off_without_a_marker(script: Script) -> None:
-    """facts: SeaweedFS with MaxUploads gives no NextKeyMarker. What is not listed would be left for ever."""
-    store, _ = script(_uploads("t/a", truncated=True))
-    with pytest.raises(CorruptDataError, match="cut off"):
-        list(iter_uploads(store, "t/"))
-
-
-def test_uploads_whose_marker_does_not_advance(script: Script) -> None:
-    store, server = script(_uploads("t/a", truncated=True, marker="t/a"))
-    with pytest.raises(CorruptDataError, match="does not advance"):
-        list(iter_uploads(store, "t/"))
-    assert len(server.requests) == 2
-
-
-def test_listing_cut_off_without_a_token(script: Script) -> None:
-    store, _ = script(Answer(body="<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>"))
-    with pytest.raises(CorruptDataError, match="cut off"):
-        store.list_page("t/")
 
 
 # --- reaching the server ----------------------------------------------------------------------------------------------
@@ -386,24 +321,24 @@ def _closed_port() -> str:
 
 
 def test_an_endpoint_that_is_not_there() -> None:
-    url, clock = _closed_port(), _Clock()
+    url, clock = _closed_port(), StillClock()
     with pytest.raises(UnavailableError, match=f"cannot be reached: check the endpoint url and the network .*{url}"):
-        S3Store("bucket", _options(url), clock).put("a", b"1")
+        S3Store("bucket", scripted_options(url), clock).put("a", b"1")
     assert len(clock.waits) == 5
 
 
 def test_an_endpoint_that_swallows_packets_shows_within_30_s() -> None:
     """No try starts more than 15 s after the first: with 5 s (10 s for two addresses) each, 25 s is the end."""
-    clock = _Clock(passes_s=10.0)
+    clock = StillClock(passes_s=10.0)
     with pytest.raises(UnavailableError):
-        S3Store("bucket", _options(_closed_port()), clock).create_upload("a")
+        S3Store("bucket", scripted_options(_closed_port()), clock).create_upload("a")
     assert len(clock.waits) == 1
     assert S3Options().connect_timeout_s <= 5
 
 
 def test_an_endpoint_that_is_no_url() -> None:
     with pytest.raises(InvalidRequestError, match="check them"):
-        S3Store("bucket", _options("http://")).list_page("")
+        S3Store("bucket", scripted_options("http://")).list_page("")
 
 
 def test_no_credentials_at_all() -> None:

@@ -39,10 +39,10 @@ class Files:
         writer.close()
         self.data[path] = sink.getvalue()
 
-    def open(self, path: str, size_bytes: int) -> BinaryIO:
-        assert size_bytes == len(self.data[path])
-        self.opened.append(path)
-        return io.BytesIO(self.data[path])
+    def open(self, file: DataFile) -> BinaryIO:
+        assert file.size_bytes == len(self.data[file.path])
+        self.opened.append(file.path)
+        return io.BytesIO(self.data[file.path])
 
     def listing(self) -> list[DataFile]:
         return [DataFile(path, len(data)) for path, data in self.data.items()]

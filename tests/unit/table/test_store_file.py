@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import io
 import itertools
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from holdfast.errors import CorruptDataError, InvalidRequestError, NotFoundError
+from holdfast.commit import open_context, read_snapshot
+from holdfast.errors import CorruptDataError, InvalidRequestError, NotFoundError, PreconditionError
+from holdfast.formats import get_format
+from holdfast.stores.base import iter_objects
+from holdfast.stores.local import LocalStore
 from holdfast.stores.memory import MemoryStore
-from holdfast.table import StoreFile
+from holdfast.stores.url import memory_store
+from holdfast.table import DataFile, ReadSettings, StoreFile, plan_splits, read_schema, read_split
+from holdfast.table.inferred import opener
 
 
 class CountingStore(MemoryStore):
@@ -21,15 +28,14 @@ class CountingStore(MemoryStore):
         super().__init__()
         self.ranges: list[tuple[int, int | None]] = []
 
-    def get(self, key: str, start: int = 0, length: int | None = None) -> bytes:
+    def get(self, key: str, start: int = 0, length: int | None = None, etag: str = "") -> bytes:
         self.ranges.append((start, length))
-        return super().get(key, start, length)
+        return super().get(key, start, length, etag)
 
 
 def stored(data: bytes, read_ahead_bytes: int = 16) -> tuple[CountingStore, StoreFile]:
     store = CountingStore()
-    store.put("k", data)
-    return store, StoreFile(store, "k", len(data), read_ahead_bytes)
+    return store, StoreFile(store, "k", len(data), store.put("k", data).etag, read_ahead_bytes)
 
 
 def test_it_is_the_same_as_a_file_in_memory() -> None:
@@ -65,8 +71,9 @@ def test_small_reads_share_a_request_and_large_ones_are_exact() -> None:
 
 
 def test_a_shorter_object_is_an_error() -> None:
-    store, file = stored(bytes(100))
+    store = MemoryStore()
     store.put("k", bytes(10))
+    file = StoreFile(store, "k", 100, read_ahead_bytes=16)
     with pytest.raises(CorruptDataError, match="shorter than its listing"):
         file.read(50)
 
@@ -91,3 +98,41 @@ def test_pyarrow_reads_through_it() -> None:
     found = pq.ParquetFile(file, pre_buffer=False).read(["x"], use_threads=False)
     assert found["x"].to_pylist() == list(range(100_000))
     assert not file.closed
+
+
+@pytest.mark.parametrize("make", [MemoryStore, None])
+def test_ranges_of_a_replaced_object_do_not_mix(make: type[MemoryStore] | None, tmp_path: Path) -> None:
+    """Of the same size, so that nothing else tells them apart."""
+    store = make() if make is not None else LocalStore(str(tmp_path))
+    store.put("k", b"a" * 100)
+    [listed] = iter_objects(store, "")
+    file = StoreFile(store, "k", listed.size_bytes, listed.etag, 10)
+    assert file.read(50) == b"a" * 50
+    store.put("k", b"b" * 100)
+    with pytest.raises(PreconditionError, match="replaced while it was read: list again"):
+        file.read(50)
+
+
+def test_a_table_whose_file_is_replaced_is_not_read_half_and_half() -> None:
+    """By a tool that uses a name twice, as `spark.write.mode("overwrite")` of other committers does."""
+    store = memory_store("replaced-meanwhile")
+
+    def parquet(value: int) -> bytes:
+        sink = io.BytesIO()
+        table = pa.table({"x": pa.array([value] * 300_000, pa.int64())})
+        pq.write_table(table, sink, row_group_size=100_000, use_dictionary=False, compression="none")
+        return sink.getvalue()
+
+    old, new = parquet(1), parquet(2)
+    assert len(old) == len(new)
+    store.put("t/part-0.parquet", old)
+    ctx = open_context("memory://replaced-meanwhile/t")
+    settings = ReadSettings(file_format=get_format("parquet"), split_bytes=1024 * 1024)
+    files = [DataFile(file.path, file.size_bytes, file.etag) for file in read_snapshot(ctx).files]
+    schema = read_schema(files, opener(ctx), settings)
+    splits = plan_splits(files, opener(ctx), schema, settings)
+    assert len(splits) == 2
+    assert sum(batch.num_rows for batch in read_split(splits[0], opener(ctx), schema, settings, ["x"])) == 200_000
+    store.put("t/part-0.parquet", new)
+    with pytest.raises(PreconditionError, match="list again"):
+        list(read_split(splits[1], opener(ctx), schema, settings, ["x"]))

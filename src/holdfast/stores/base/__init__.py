@@ -28,6 +28,7 @@ from holdfast.stores.base.functions import (
     iter_uploads_of,
     multipart,
     rename,
+    replaced,
 )
 from holdfast.stores.base.protocols import (
     CopyStore,
@@ -78,4 +79,5 @@ __all__ = [
     "iter_uploads_of",
     "multipart",
     "rename",
+    "replaced",
 ]

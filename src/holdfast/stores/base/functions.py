@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from holdfast.errors import CorruptDataError, InvalidRequestError, UnsupportedError
+from holdfast.errors import CorruptDataError, InvalidRequestError, PreconditionError, UnsupportedError
 from holdfast.stores.base.protocols import MultipartStore, ObjectStore, RenameStore
 from holdfast.stores.base.values import ObjectInfo, UploadInfo
 
@@ -18,6 +18,7 @@ __all__ = [
     "iter_uploads_of",
     "multipart",
     "rename",
+    "replaced",
 ]
 
 
@@ -33,6 +34,11 @@ def rename(store: ObjectStore) -> RenameStore:
     if not store.capabilities.rename:
         raise UnsupportedError("the store has no atomic rename")
     return store  # type: ignore[return-value]  # the capability is the promise; wrappers implement every method
+
+
+def replaced(key: str) -> PreconditionError:
+    """The error of a read whose object is not the one that was meant any more."""
+    return PreconditionError("the object was replaced while it was read: list again and start over", key=key)
 
 
 def is_marker(info: ObjectInfo) -> bool:
@@ -103,9 +109,12 @@ def iter_uploads_of(store: MultipartStore, key: str) -> Iterator[UploadInfo]:
 def _upload_pages(store: MultipartStore, prefix: str) -> Iterator[UploadInfo]:
     marker: tuple[str, str] | None = None
     seen: set[tuple[str, str]] = set()
+    shown: set[tuple[str, str]] = (
+        set()
+    )  # uploads of the marker's key: a store may begin the next page with all of that key
     while True:
         page = store.list_uploads_page(prefix, marker)
-        yield from page.uploads
+        yield from (upload for upload in page.uploads if (upload.key, upload.upload_id) not in shown)
         marker = page.next_marker
         if marker is None:
             return
@@ -114,6 +123,7 @@ def _upload_pages(store: MultipartStore, prefix: str) -> Iterator[UploadInfo]:
                 "a listing of uploads does not advance; report it to the store's maker", prefix=prefix
             )
         seen.add(marker)
+        shown = {(upload.key, upload.upload_id) for upload in page.uploads if upload.key == marker[0]}
 
 
 def check_key(key: str, max_bytes: int = 1024) -> None:

@@ -56,11 +56,16 @@ class ObjectStore(Protocol):
         """
         ...
 
-    def get(self, key: str, start: int = 0, length: int | None = None) -> bytes:
+    def get(self, key: str, start: int = 0, length: int | None = None, etag: str = "") -> bytes:
         """Read an object, or `length` bytes of it from `start` (to its end if None; fewer at the end of the object).
+
+        Args:
+            etag: of the object that is meant, as `head` and listings show it; empty for whichever is there. Who reads
+                an object in several ranges gives it, so that no two of them are of different objects.
 
         Raises:
             NotFoundError: no such object.
+            PreconditionError: another object is there than the one with this etag. List again and start over.
         """
         ...
 

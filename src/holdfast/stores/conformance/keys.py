@@ -27,6 +27,8 @@ ODD_KEYS = {
     "brackets": "[a]/{b}/(c)*",
     "comma-semicolon": "a,b;c/~$@!^|`",
     "tab": "a\tb/c",
+    "control": "a\x01b/\x1f",
+    "line-ends": "a\nb/c\rd",
     "backslash": "a\\b/c",
     "hidden": ".hidden/_under/.c",
     "double-slash": "a//b",

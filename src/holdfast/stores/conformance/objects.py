@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import cast
 
-from holdfast.errors import NotFoundError
+from holdfast.errors import NotFoundError, PreconditionError
 from holdfast.stores.base import CopyStore, iter_objects
 from holdfast.stores.conformance.subject import Subject, equal, expect, refused
 
@@ -16,6 +16,7 @@ __all__ = [
     "check_delete_many",
     "check_directory_markers",
     "check_empty_object",
+    "check_get_of_one_object",
     "check_list_one_directory",
     "check_list_order",
     "check_list_pages",
@@ -96,6 +97,23 @@ def check_ranges(subject: Subject) -> None:
         (50, None, b""),
     ):
         equal(subject.store.get(key, start, length), expected, f"range {start}, {length}")
+
+
+def check_get_of_one_object(subject: Subject) -> None:
+    """The etag that put, head and listings show is that of what is read, and no other object is read under it."""
+    key = subject.key("object")
+    put = subject.store.put(key, b"a" * 10)
+    [listed] = subject.other.list_page(key).objects
+    for etag in (put.etag, listed.etag, subject.other.head(key).etag):
+        equal(subject.store.get(key, 3, 4, etag), b"a" * 4, "range of the object that is meant")
+        equal(subject.other.get(key, etag=etag), b"a" * 10, "all of the object that is meant")
+        equal(subject.store.get(key, 10, 4, etag), b"", "range behind the end of the object that is meant")
+    subject.other.put(key, b"b" * 9)
+    for start, length in ((0, None), (3, 4), (9, 1), (50, 4), (2, 0)):
+        read = functools.partial(subject.store.get, key, start, length, put.etag)
+        refused(PreconditionError, read, f"range {start}, {length} of an object that was replaced")
+    subject.store.delete(key)
+    refused(NotFoundError, lambda: subject.store.get(key, 3, 4, put.etag), "range of an object that is gone")
 
 
 _NAMES = ("a", "a b", "a!", "a-b", "a.b", "a/b", "a/b-c", "a/b/c", "a0", "aa", "b/x", "B", "é", "～", "😀")
