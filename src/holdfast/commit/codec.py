@@ -7,7 +7,10 @@ ignored, an unknown major version is refused.
 from __future__ import annotations
 
 import dataclasses
+import gzip
 import hashlib
+import io
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -49,6 +52,8 @@ __all__ = [
 
 T = TypeVar("T")
 
+_GZIP = 31  # zlib's word for a gzip file; without a time in it, so that equal lists are equal bytes
+_GZIP_MAGIC = b"\x1f\x8b"
 _JOB_FORMAT = "holdfast-job/1"
 _LOG_FORMAT = "holdfast-log/1"
 _MANIFEST_FORMAT = "holdfast-manifest/1"
@@ -126,9 +131,18 @@ def encode_refs(refs: Iterable[ManifestRef]) -> bytes:
     )
 
 
-def encode_replaced(files: Iterable[Replaced]) -> bytes:
-    """A line a file that goes."""
-    return b"".join(json_line({"path": file.path, "bytes": file.size_bytes, "etag": file.etag}) for file in files)
+def encode_replaced(files: Iterable[Replaced]) -> tuple[bytes, int]:
+    """A line a file that goes, and how many lines.
+
+    Packed as it grows: a job may replace a million files, and the list is one object.
+    """
+    packer = zlib.compressobj(level=1, wbits=_GZIP)
+    packed = bytearray()
+    count = 0
+    for file in files:
+        count += 1
+        packed += packer.compress(json_line({"path": file.path, "bytes": file.size_bytes, "etag": file.etag}))
+    return bytes(packed + packer.flush()), count
 
 
 def encode_entry(entry: LogEntry) -> bytes:
@@ -307,14 +321,26 @@ def decode_intents(key: str, data: bytes) -> tuple[FileOwner, tuple[str, ...]]:
 
 
 def _decode_lines(ref: ListRef, data: bytes, read: Callable[[dict[str, Any]], T]) -> Iterator[T]:
-    def check() -> list[bytes]:
-        require(digest(data) == ref.sha256, "its digest is not the one in the decision")
-        lines = data.splitlines()
-        require(len(lines) == ref.count, "lines are missing")
-        return lines
+    """The records of a list, which is never there as a whole but packed: it may name a million files."""
 
-    for line in guarded(ref.key, check):
+    def lines() -> Iterator[bytes]:
+        file = io.BytesIO(data)
+        return iter(gzip.GzipFile(fileobj=file) if data.startswith(_GZIP_MAGIC) else file)
+
+    def check() -> None:
+        require(digest(data) == ref.sha256, "its digest is not the one in the decision")
+        require(_count(lines()) == ref.count, "lines are missing")
+
+    guarded(ref.key, check)
+    for line in lines():
         yield guarded(ref.key, lambda line=line: read(json_object(line)))  # type: ignore[misc]  # bound by default
+
+
+def _count(lines: Iterator[bytes]) -> int:
+    try:
+        return sum(1 for _ in lines)
+    except (EOFError, OSError, zlib.error) as error:
+        raise ValueError("it cannot be unpacked") from error
 
 
 def decode_refs(ref: ListRef, data: bytes) -> Iterator[ManifestRef]:

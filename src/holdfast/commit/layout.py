@@ -108,7 +108,7 @@ def committed_list(job: JobId, token: str) -> str:
 
 def replaced_list(job: JobId, token: str) -> str:
     """The files that a decision replaces."""
-    return f"{job_dir(job)}replaced-{token}.jsonl"
+    return f"{job_dir(job)}replaced-{token}.jsonl.gz"
 
 
 def folders(key: str) -> Iterator[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -93,7 +92,6 @@ def prepare_job(ctx: CommitContext, job: JobRecord, commits: Sequence[TaskCommit
     """
     cache = ManifestCache(ctx.settings.manifest_cache_bytes)
     totals = Totals()
-    seen: set[bytes] = set()  # digests: a hundred thousand long paths would be heavy
     partitions: set[str] = set()
     chosen: dict[str, Totals] = {}
     travelled = all(commit.inline is not None for commit in commits)
@@ -102,11 +100,12 @@ def prepare_job(ctx: CommitContext, job: JobRecord, commits: Sequence[TaskCommit
     for done, (ref, data, manifest) in enumerate(loads, start=1):
         cache.keep(ref.key, data)
         totals += ref.totals
+        # Names of ours hold the attempt, and of each task there is one: only its own files can have the same.
+        seen: set[str] = set()
         for file in manifest.files:
-            mark = hashlib.blake2b(file.path.encode(), digest_size=16).digest()
-            if mark in seen:
+            if file.path in seen or file.path in chosen:
                 raise InvalidRequestError("two files of the job have the same target", path=file.path)
-            seen.add(mark)
+            seen.add(file.path)
             partitions.add(file.path.rpartition("/")[0])
             if file_owner(file.path) is None:
                 chosen[file.path] = Totals(files=1, size_bytes=file.size_bytes, rows=file.rows)

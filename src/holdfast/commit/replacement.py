@@ -101,31 +101,33 @@ def plan_replaced(
         return None, {}
     in_scope = _scope(ctx, job, prepared)
     directories = _directories(prepared)
-    files: list[Replaced] = []
     by_job: dict[str, tuple[int, int]] = {}
-    for path, info in layout.iter_visible(ctx.store, ctx.prefix, partial(refuse_inner, ctx)):
-        owner = file_owner(path)
-        _refuse_clash(path, prepared, directories)
-        if path in prepared.chosen:
-            if not in_scope(path):
-                raise DestinationExistsError(
-                    "a file of this name is there already: write under another name, or use mode overwrite",
-                    url=ctx.url,
-                    path=path,
-                )
-            continue
-        if not in_scope(path) or (owner is not None and owner.job == job.job):
-            continue
-        files.append(Replaced(path=path, size_bytes=info.size_bytes, etag="" if owner else info.etag))
-        if owner is not None and job.mode is SaveMode.OVERWRITE_PARTITIONS:
-            count, size = by_job.get(owner.job, (0, 0))
-            by_job[owner.job] = (count + 1, size + info.size_bytes)
-    if not files:
+
+    def replaced() -> Iterator[Replaced]:
+        for path, info in layout.iter_visible(ctx.store, ctx.prefix, partial(refuse_inner, ctx)):
+            owner = file_owner(path)
+            _refuse_clash(path, prepared, directories)
+            if path in prepared.chosen:
+                if not in_scope(path):
+                    raise DestinationExistsError(
+                        "a file of this name is there already: write under another name, or use mode overwrite",
+                        url=ctx.url,
+                        path=path,
+                    )
+                continue
+            if not in_scope(path) or (owner is not None and owner.job == job.job):
+                continue
+            if owner is not None and job.mode is SaveMode.OVERWRITE_PARTITIONS:
+                count, size = by_job.get(owner.job, (0, 0))
+                by_job[owner.job] = (count + 1, size + info.size_bytes)
+            yield Replaced(path=path, size_bytes=info.size_bytes, etag="" if owner else info.etag)
+
+    data, count = encode_replaced(replaced())
+    if not count:
         return None, {}
-    data = encode_replaced(files)
     path = layout.replaced_list(job.job, token)
     ctx.store.put(ctx.key(path), data)
-    return ListRef(key=path, sha256=digest(data), count=len(files)), by_job
+    return ListRef(key=path, sha256=digest(data), count=count), by_job
 
 
 def _above(path: str) -> Iterator[str]:

@@ -197,16 +197,43 @@ def test_job_record_round_trip_and_place() -> None:
 @pytest.mark.parametrize("path", ["../x", "a/../../x", "_holdfast/log/1.json", "_SUCCESS", ".x/y"])
 def test_replaced_list_never_names_what_is_not_output(path: str) -> None:
     """A tampered list of replaced files must not delete the log, or anything outside."""
-    data = codec.encode_replaced([Replaced(path=path, size_bytes=1)])
+    data, _count = codec.encode_replaced([Replaced(path=path, size_bytes=1)])
     ref = ListRef(key="_holdfast/jobs/x", sha256=codec.digest(data), count=1)
     with pytest.raises(CorruptDataError):
         list(codec.decode_replaced(ref, data))
 
 
 def test_lists_are_pinned_by_digest_and_count() -> None:
-    data = codec.encode_replaced([Replaced(path="a", size_bytes=1, etag="e"), Replaced(path="b//c", size_bytes=2)])
+    files = [Replaced(path="a", size_bytes=1, etag="e"), Replaced(path="b//c", size_bytes=2)]
+    data, count = codec.encode_replaced(iter(files))
     ref = ListRef(key="_holdfast/jobs/x", sha256=codec.digest(data), count=2)
-    assert [file.path for file in codec.decode_replaced(ref, data)] == ["a", "b//c"]
-    for broken, count in ((data.replace(b"a", b"z"), 2), (data, 3)):
+    assert (count, list(codec.decode_replaced(ref, data))) == (2, files)
+    for broken, count in ((data[:-1] + bytes([data[-1] ^ 1]), 2), (data, 3), (data, 1)):
         with pytest.raises(CorruptDataError):
             list(codec.decode_replaced(dataclasses.replace(ref, count=count), broken))
+
+
+@pytest.mark.parametrize("cut", [1, 9, 20])
+def test_a_list_that_cannot_be_unpacked_is_corrupt_although_its_digest_is_right(cut: int) -> None:
+    data, count = codec.encode_replaced([Replaced(path="a", size_bytes=1)])
+    for broken in (data[:-cut], data[:12] + b"\xff" * 8 + data[20:]):
+        ref = ListRef(key="_holdfast/jobs/x", sha256=codec.digest(broken), count=count)
+        with pytest.raises(CorruptDataError):
+            list(codec.decode_replaced(ref, broken))
+
+
+def test_a_list_that_is_not_packed_is_read() -> None:
+    data = b'{"path":"a","bytes":1,"etag":"e"}\n'
+    ref = ListRef(key="_holdfast/jobs/x", sha256=codec.digest(data), count=1)
+    assert list(codec.decode_replaced(ref, data)) == [Replaced(path="a", size_bytes=1, etag="e")]
+
+
+def test_equal_lists_are_equal_bytes_and_small() -> None:
+    """A million files in some ten megabytes."""
+    files = [
+        Replaced(path=f"part-{n // 10:05}-20261122000000000-0123456789ab-{n // 10:012x}-{n % 10:05}", size_bytes=n)
+        for n in range(10_000)
+    ]
+    data, count = codec.encode_replaced(files)
+    assert codec.encode_replaced(iter(files)) == (data, count)
+    assert len(data) < 20 * count
