@@ -16,7 +16,7 @@ from holdfast.stores.local_tree import HIDDEN_PREFIX, etag_of, parse_hidden
 __all__ = ["Listings", "walk_pending"]
 
 _WAITING = 16
-_PEEK = 1000  # who asks for fewer keys wants to know whether there are any, and seldom goes on
+_PEEK = 1000  # who asks for fewer keys first wants to know whether there are any, and seldom goes on
 # Deleted since; or a link to nowhere, to what would be below a file, or to itself.
 _NOTHING_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
@@ -42,6 +42,7 @@ class Listings:
         UTF-8, which are no keys. A token that waits no longer begins anew behind its key.
         """
         walk = None
+        goes_on = token is not None or max_keys >= _PEEK
         if token is not None:
             with self._lock:
                 walk = self._waiting.pop(token, None)
@@ -54,7 +55,7 @@ class Listings:
             return ObjectPage(found, None)
         # The number keeps a listing apart from an older one that has come to the same key: that one knows less.
         token = f"{next(self._numbers)}/{found[-1].key}"
-        if max_keys < _PEEK:
+        if not goes_on:
             return ObjectPage(found, token)
         with self._lock:
             self._waiting[token] = itertools.chain((following,), walk)

@@ -41,6 +41,9 @@ def test_a_listing_in_pages_reads_each_directory_once(
     monkeypatch.setattr(os, "scandir", lambda path: read.append(Path(path).name) or scandir(path))
     assert [info.key for info in iter_objects(store, "t/")] == keys
     assert read == ["t", "m"]
+    read.clear()
+    assert [info.key for info in iter_objects(store, "t/", page_size=7)] == keys
+    assert read == ["t", "t", "m"], "who comes back for a second small page goes on"
 
 
 @pytest.mark.parametrize("smallest", [1, 1000])
