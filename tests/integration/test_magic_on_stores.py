@@ -15,9 +15,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from holdfast.commit import COMMITTERS, CommitContext, JobRecord, SaveMode, TaskCommit, open_context
-from holdfast.commit.classic.magic_layout import magic_work_path
+from holdfast.commit.classic.magic_layout import magic_work_path, pendingset_path
 from holdfast.commit.committer import Action
 from holdfast.commit.hadoop.magic_path import MARKER_LENGTH
+from holdfast.commit.hadoop.pending import decode_pendingset
+from holdfast.commit.hadoop_jobs.set_look import completed_etag
 from holdfast.commit.layout import iter_visible
 from holdfast.commit.success import read_success
 from holdfast.fs import MagicFileSystem
@@ -201,6 +203,21 @@ def test_a_job_whose_answers_are_lost_twice_each(lossy: LossyProxy, weed: S3Opti
     assert MAGIC.commit_job(ctx, job, commits, 2).finished
     assert visible(ctx) == {**files_of(0), **files_of(1)} and debris(ctx) == []
     assert len(lossy.dropped) == 6 and all(status == 200 for _method, _path, status in lossy.dropped)
+    ctx.close()
+
+
+@pytest.mark.parametrize("name", ["weed", "moto"])
+def test_a_completed_upload_has_the_etag_that_its_parts_tell(name: str, request: pytest.FixtureRequest) -> None:
+    """What files of Hadoop's jobs are known by, whose names do not tell the job."""
+    place = Place(f"s3://{BUCKET}/etags", request.getfixturevalue(name))
+    ctx = place.context()
+    job = start(ctx)
+    commit = run_task(ctx, job, 0, {"large": LARGE, "empty": b"", "one": b"1"})
+    data = commit.manifest_data() or ctx.store.get(ctx.key(pendingset_path(job.job, 0)))
+    found = decode_pendingset("set", data, bucket=BUCKET, prefix=ctx.prefix, job_id=job.job)
+    MAGIC.commit_job(ctx, job, [commit], 1)
+    etags = {info.key: info.etag.strip('"') for _path, info in iter_visible(ctx.store, ctx.prefix)}
+    assert etags == {one.key: completed_etag(one) for one in found.commits}
     ctx.close()
 
 

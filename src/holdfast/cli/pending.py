@@ -10,13 +10,17 @@ from holdfast.commit.alive import OverJobs
 from holdfast.commit.classic.emr import EMR
 from holdfast.commit.classic.names import file_job
 from holdfast.commit.committer import Action, Leftover
+from holdfast.commit.hadoop_jobs import find_upload_owners
 from holdfast.commit.intents import find_announcers
 from holdfast.commit.layout import job_of
 from holdfast.commit.recovery import find_leftovers
 from holdfast.errors import CorruptDataError, UnsupportedError
 from holdfast.stores.base import UploadInfo, iter_uploads, multipart
 
-__all__ = ["PendingUpload", "find_pending"]
+__all__ = ["HADOOPS", "PendingUpload", "find_pending"]
+
+HADOOPS = "Hadoop's"
+"""State of an upload of a job of Hadoop's committers, dead or alive: only `holdfast recover --foreign` ends it."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +32,7 @@ class PendingUpload:
         job: empty if Holdfast did not start it.
         committer: of the job; empty if that is not known here.
         state: ``over`` (nobody will complete it), ``unfinished`` (its job may), ``unknown`` (its job keeps no record
-            below this url) or ``other tool``.
+            below this url), ``Hadoop's`` (of a job of its committers) or ``other tool``.
     """
 
     upload: UploadInfo
@@ -54,6 +58,7 @@ def find_pending(ctx: CommitContext) -> list[PendingUpload]:
     jobs = OverJobs(ctx)
     leftovers = _leftovers(ctx) if any(file_job(upload.key) for upload in found) else {}
     announcers = find_announcers(ctx, found)
+    hadoops = find_upload_owners(ctx, found)
     now_s = ctx.clock.now_s()
     pending = []
     for upload in found:
@@ -70,6 +75,8 @@ def find_pending(ctx: CommitContext) -> list[PendingUpload]:
                 )
             committer = leftover.committer if leftover is not None else ""
             state = "unknown" if leftover is None else "over" if leftover.action is Action.CLEAN else "unfinished"
+        elif (foreign := hadoops.get((upload.key, upload.upload_id))) is not None:
+            job, committer, state = foreign.job, foreign.committer, HADOOPS
         age_s = max(now_s - upload.initiated_at_s, 0.0)
         pending.append(PendingUpload(upload, upload.key[len(ctx.prefix) :], job, committer, state, age_s))
     return sorted(pending, key=lambda one: -one.age_s)

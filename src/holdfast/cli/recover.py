@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from holdfast.cli.arguments import Reach, age, on_store, reports
+from holdfast.cli.arguments import Reach, Word, age, on_store, reports
 from holdfast.cli.failures import PROBLEM
 from holdfast.cli.output import Output, counted, duration
 
 if TYPE_CHECKING:
     from holdfast.commit import RecoveredJob, RecoveryReport
+    from holdfast.commit.hadoop_jobs import Foreign
 
 __all__ = ["recover"]
 
@@ -21,10 +22,18 @@ Examples:
   holdfast recover s3://bucket/flights
   holdfast recover s3://bucket/flights --older-than 0s
   holdfast recover s3://bucket/flights --shared-dir /mnt/shared/staging
+  holdfast recover s3://bucket/flights --foreign abort
 
 Jobs whose decision is in the log are finished at once, whatever their age. Any other job may be alive: it is ended only
 if it has been quiet for --older-than. A two_phase job that was alive all the same fails cleanly; for jobs of the other
-committers choose an age at which they are dead for certain. Exit code 1 if something needs you. Safe to run again."""
+committers choose an age at which they are dead for certain. Exit code 1 if something needs you. Safe to run again.
+
+Jobs of Hadoop's own committers are reported, and touched only with --foreign: abort leaves nothing of a job, commit
+completes one whose job commit was under way (with --accept-damage also one of which nobody knows whether all tasks had
+committed). Hadoop has no fence: a live job that is ended may report success without its files."""
+
+
+_QUIET_S = 3600.0
 
 
 @click.command(epilog=_EPILOG)
@@ -32,21 +41,22 @@ committers choose an age at which they are dead for certain. Exit code 1 if some
 @click.option(
     "--older-than",
     type=age,
-    default="1h",
-    show_default=True,
-    help="End undecided jobs that have been quiet for this long: 0s for all, e.g. 15m, 1h, 2d.",
+    help="End undecided jobs that have been quiet for this long: 0s for all, e.g. 15m, 1h, 2d.  "
+    "[default: 1h; 1d for Hadoop's]",
 )
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
-@click.option("--accept-damage", is_flag=True, help="Finish committed jobs although files of theirs are lost.")
+@click.option("--accept-damage", is_flag=True, help="Finish jobs although files of theirs are lost, or may be missing.")
+@click.option("--foreign", type=Word(["abort", "commit"]), help="What to do with dead jobs of Hadoop's committers.")
 @click.option("--shared-dir", default="", metavar="DIR_OR_URL", help="sharedDir of jobs of staging-*, if they had one.")
 @click.option("--scratch-dir", default="", metavar="DIR", help="scratchDir of jobs of staging-* on this machine.")
 @on_store
 @reports
 def recover(
     url: str,
-    older_than: float,
+    older_than: float | None,
     dry_run: bool,
     accept_damage: bool,
+    foreign: str | None,
     shared_dir: str,
     scratch_dir: str,
     reach: Reach,
@@ -59,11 +69,15 @@ def recover(
     from holdfast.cli.presence import require_anything
     from holdfast.commit import CommitSettings
     from holdfast.commit import recover as end_jobs
+    from holdfast.commit.hadoop_jobs import QUIET_S, Foreign, Wish
 
+    older_than_s = _QUIET_S if older_than is None else older_than
+    wish = None if foreign is None else Wish(foreign)
+    hadoops = Foreign(wish=wish, older_than_s=QUIET_S if older_than is None else older_than)
     settings = CommitSettings(shared_dir=shared_dir, scratch_dir=scratch_dir)
     with out.progress() as progress, reach.open(url, progress, settings=settings, staging=True) as ctx:
         require_anything(ctx)
-        report = end_jobs(ctx, older_than_s=older_than, dry_run=dry_run, accept_damage=accept_damage)
+        report = end_jobs(ctx, older_than_s=older_than_s, dry_run=dry_run, accept_damage=accept_damage, foreign=hadoops)
     out.document(
         {
             "url": ctx.url,
@@ -79,7 +93,7 @@ def recover(
             "folders_removed": report.folders_removed,
         }
     )
-    _tell(report, older_than, dry_run, ctx.url, out)
+    _tell(report, older_than_s, hadoops, dry_run, ctx.url, out)
     if not report.clean:
         raise click.exceptions.Exit(PROBLEM)
 
@@ -93,6 +107,7 @@ def _fields(job: RecoveredJob) -> dict[str, object]:
         "files": job.files,
         "uploads": job.uploads,
         "left_alone": job.is_alive,
+        "foreign": job.is_foreign,
     }
 
 
@@ -104,8 +119,11 @@ _DONE = {
 }
 
 
-def _tell(report: RecoveryReport, older_than_s: float, dry_run: bool, url: str, out: Output) -> None:
+def _tell(report: RecoveryReport, older_than_s: float, foreign: Foreign, dry_run: bool, url: str, out: Output) -> None:
     for job in report.jobs:
+        if job.is_foreign and (job.is_alive or foreign.wish is None):
+            out.say(_of_hadoop(job, foreign.older_than_s, url))
+            continue
         if job.is_alive:
             out.say(
                 f"left alone: undecided job {job.job} ({job.committer}), it wrote something in the last "
@@ -123,3 +141,14 @@ def _tell(report: RecoveryReport, older_than_s: float, dry_run: bool, url: str, 
         out.say(f"leftovers of finished jobs removed: {removed}")
     elif not report.jobs and not report.damaged:
         out.say("nothing to do: every job is finished")
+
+
+def _of_hadoop(job: RecoveredJob, older_than_s: float, url: str) -> str:
+    """A job of Hadoop that is left as it is: what it is, and what may be done about it."""
+    what = f"job {job.job} ({job.committer}): {job.reason}"
+    if job.is_alive:
+        return (
+            f"left alone: {what}; somebody wrote here in the last {duration(older_than_s)}, so it may be running; "
+            f"if it is dead: holdfast recover {url} --foreign abort --older-than 0s, or --foreign commit"
+        )
+    return f"of Hadoop: {what}; end it with holdfast recover {url} --foreign abort, or --foreign commit"

@@ -30,8 +30,9 @@ Examples:
   holdfast uploads abort s3://bucket/flights --older-than 7d --all-tools --yes
 
 Uploads of a job that is not finished are never aborted: they are its data. End such a job with holdfast recover, which
-aborts its uploads too if it may. Uploads that Holdfast did not start, or of whose job nothing is known below URL, are
-touched only with --all-tools. Asks before it aborts, unless --yes is given."""
+aborts its uploads too if it may; those of jobs of Hadoop's committers with --foreign. Uploads that Holdfast did not
+start, or of whose job nothing is known below URL, go only with --all-tools. Asks before it aborts, unless --yes is
+given."""
 
 _EXPECT_EPILOG = """\b
 Examples:
@@ -121,6 +122,7 @@ def _abort(url: str, older_than: float, all_tools: bool, yes: bool, reach: Reach
     out.say(f"{counted(len(chosen), 'upload')} aborted below {ctx.url}")
     sentences = {
         "unfinished": f"of jobs that are not finished: holdfast recover {ctx.url}",
+        "hadoops": f"of jobs of Hadoop: holdfast recover {ctx.url} --foreign abort",
         "other_tools": "of other tools, or of jobs that nothing is known of: see --all-tools",
         "younger": f"younger than {duration(older_than)}: see --older-than",
     }
@@ -141,10 +143,14 @@ def _is_person_there() -> bool:
 
 
 def _kept(found: list[PendingUpload], chosen: list[PendingUpload], all_tools: bool) -> dict[str, int]:
+    from holdfast.cli.pending import HADOOPS
+
     rest = [one for one in found if one not in chosen]
     unfinished = sum(one.state == "unfinished" for one in rest)
+    hadoops = sum(one.state == HADOOPS for one in rest)
     others = 0 if all_tools else sum(one.state in _FOREIGN for one in rest)
-    return {"unfinished": unfinished, "other_tools": others, "younger": len(rest) - unfinished - others}
+    younger = len(rest) - unfinished - hadoops - others
+    return {"unfinished": unfinished, "hadoops": hadoops, "other_tools": others, "younger": younger}
 
 
 def _fields(one: PendingUpload) -> dict[str, object]:

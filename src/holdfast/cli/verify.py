@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from holdfast.cli.arguments import Reach, on_store, reports
 from holdfast.cli.failures import PROBLEM
 from holdfast.cli.output import Output, counted, size
+from holdfast.errors import InvalidRequestError
+
+if TYPE_CHECKING:
+    from holdfast.commit import CommitContext
 
 __all__ = ["verify"]
 
@@ -32,7 +38,11 @@ def verify(url: str, reach: Reach, out: Output) -> None:
     from holdfast.commit import verify as compare
 
     with reach.open(url) as ctx, out.waiting("comparing the listing with the log"):
-        require_history(ctx)
+        try:
+            require_history(ctx)
+        except InvalidRequestError:
+            _tell_of_hadoop(ctx, out)
+            raise
         report = compare(ctx)
     totals = report.totals
     out.document(
@@ -56,3 +66,12 @@ def verify(url: str, reach: Reach, out: Output) -> None:
         out.say(f"NOT verified: {counted(len(report.problems), 'problem')} in {ctx.url} ({what})")
         raise click.exceptions.Exit(PROBLEM)
     out.say(f"verified: {ctx.url} ({what})")
+
+
+def _tell_of_hadoop(ctx: CommitContext, out: Output) -> None:
+    """Where there is no log, there may be jobs of others that are half way."""
+    from holdfast.commit.hadoop_jobs import describe, find_hadoop_jobs
+
+    for found in find_hadoop_jobs(ctx):
+        if not found.is_over:
+            out.note(describe(found.leftover))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from holdfast.commit import layout
 from holdfast.commit.alive import OverJobs
 from holdfast.commit.context import CommitContext
+from holdfast.commit.hadoop_jobs import QUIET_S, describe, find_hadoop_jobs
 from holdfast.commit.ids import JobId, file_owner
 from holdfast.commit.intents import find_announcers
 from holdfast.commit.log import LogView, read_entries, read_log
@@ -109,6 +110,7 @@ def verify(ctx: CommitContext) -> VerifyReport:
             )
     _judge_success(ctx, history, report)
     _judge_pending(ctx, history, report)
+    _judge_hadoop(ctx, report)
     return report
 
 
@@ -186,3 +188,12 @@ def _judge_pending(ctx: CommitContext, history: History, report: VerifyReport) -
         owners = sorted(announcers.get(upload.key, ()) if owner is None else (owner,))
         if owners and all(jobs.is_over(one, upload.key) for one in owners):
             report.notes.append(f"an upload of finished job {owners[0]} is pending: run holdfast recover")
+
+
+def _judge_hadoop(ctx: CommitContext, report: VerifyReport) -> None:
+    """A job of Hadoop's that is half visible, or dead, is a problem; one that may be running is worth knowing."""
+    for found in find_hadoop_jobs(ctx):
+        if not found.is_over:
+            left = found.leftover
+            is_dead = ctx.clock.now_s() - left.active_at_s >= QUIET_S
+            (report.problems if left.files or is_dead else report.notes).append(describe(left))

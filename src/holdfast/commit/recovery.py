@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from holdfast.commit.committer import Action, Committer, Leftover
 from holdfast.commit.committers import COMMITTERS
 from holdfast.commit.context import CommitContext, CommitSettings
+from holdfast.commit.hadoop_jobs import Foreign, end_hadoop_jobs
 from holdfast.commit.log_recovery import recover_log
 from holdfast.commit.recovery_report import RecoveredJob, RecoveryReport
 from holdfast.errors import CorruptDataError, HoldfastError
@@ -27,6 +28,7 @@ def recover(
     older_than_s: float = 0.0,
     dry_run: bool = False,
     accept_damage: bool = False,
+    foreign: Foreign | None = None,
     committers: Iterable[Committer] = tuple(COMMITTERS.values()),
 ) -> RecoveryReport:
     """Bring every job of the destination to its end.
@@ -42,7 +44,9 @@ def recover(
             is only a courtesy: a live one that is aborted fails, it does not corrupt anything. For others it is what
             keeps recovery and a live driver apart.
         dry_run: only report.
-        accept_damage: finish committed jobs although files of theirs are lost, and note which.
+        accept_damage: finish committed jobs although files of theirs are lost, and note which; commit jobs of Hadoop
+            although tasks of theirs may be missing.
+        foreign: what becomes of dead jobs of Hadoop's own committers; None: they are not looked for.
         committers: whose jobs without a decision are looked for.
 
     Raises:
@@ -62,6 +66,8 @@ def recover(
             if all(leftover.job != job.job for job in report.jobs) and leftover.job not in report.damaged:
                 quiet = ctx.clock.now_s() - leftover.active_at_s >= older_than_s
                 _end(leftover, report, is_alive=not quiet, dry_run=dry_run)
+    if foreign is not None:
+        end_hadoop_jobs(ctx, report, foreign, dry_run=dry_run, insist=accept_damage)
     return report
 
 

@@ -18,6 +18,7 @@ class RecoveredJob:
         reason: one sentence: why that.
         files, uploads: how many of it were found, where that was counted.
         is_alive: it wrote something too recently, so nothing was done.
+        is_foreign: it is of Hadoop's own committers.
     """
 
     committer: str
@@ -27,6 +28,7 @@ class RecoveredJob:
     files: int = 0
     uploads: int = 0
     is_alive: bool = False
+    is_foreign: bool = False
 
 
 @dataclass(slots=True, kw_only=True)

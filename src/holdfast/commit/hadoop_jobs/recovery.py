@@ -1,0 +1,96 @@
+"""Hadoop's jobs in `recover`, `uploads` and `verify`: found by all, touched only by `recover` and on request (C7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from holdfast.commit.classic.names import file_job
+from holdfast.commit.committer import Action, Leftover
+from holdfast.commit.context import CommitContext
+from holdfast.commit.hadoop_jobs.set_ending import judge_set_job
+from holdfast.commit.hadoop_jobs.set_jobs import find_set_jobs
+from holdfast.commit.hadoop_jobs.set_look import recorded_uploads
+from holdfast.commit.hadoop_jobs.values import Foreign, HadoopJob, HadoopLeftover, Wish, carries
+from holdfast.commit.layout import job_of
+from holdfast.commit.recovery_report import RecoveredJob, RecoveryReport
+from holdfast.errors import HoldfastError
+from holdfast.stores.base import UploadInfo, iter_uploads, multipart
+
+__all__ = ["describe", "end_hadoop_jobs", "find_hadoop_jobs", "find_upload_owners"]
+
+
+def find_hadoop_jobs(ctx: CommitContext, wish: Wish | None = None, *, insist: bool = False) -> Iterator[HadoopLeftover]:
+    """Jobs of Hadoop's committers on this destination, each with what may be done about it; live ones are among them.
+
+    Args:
+        wish: what a person wants done; None: nothing.
+        insist: commit jobs although nobody knows whether all of their tasks had committed.
+    """
+    for job in find_set_jobs(ctx):
+        yield judge_set_job(ctx, job, wish, insist=insist)
+
+
+def describe(left: Leftover) -> str:
+    """A job that is not over, in one sentence, and what to do about it if it is dead."""
+    return (
+        f"job {left.job} of Hadoop ({left.committer}) is not over: {left.reason}; running, or dead (then run holdfast "
+        "recover --foreign abort, or --foreign commit)"
+    )
+
+
+def end_hadoop_jobs(
+    ctx: CommitContext, report: RecoveryReport, foreign: Foreign, *, dry_run: bool, insist: bool
+) -> None:
+    """Say what dead jobs of Hadoop there are, and end them if somebody wishes so; what was done goes into `report`.
+
+    A job that is through and has only left its directory is mentioned only if it is to be ended. An upload under a name
+    that tells nobody's job may be of a live job's task: while there is a young one, no job counts as dead.
+    """
+    newest_stray_s: float | None = None
+    for found in find_hadoop_jobs(ctx, foreign.wish, insist=insist):
+        leftover = found.leftover
+        if foreign.wish is None and found.is_over:
+            continue
+        if newest_stray_s is None:
+            newest_stray_s = _newest_stray(ctx)
+        is_alive = ctx.clock.now_s() - max(leftover.active_at_s, newest_stray_s) < foreign.older_than_s
+        if not (is_alive or dry_run or leftover.action is Action.KEEP):
+            try:
+                leftover.finish()
+            except HoldfastError as error:
+                report.damaged[leftover.job] = f"{leftover.action.value} failed, run it again: {error}"
+                continue
+        report.jobs.append(
+            RecoveredJob(
+                committer=leftover.committer,
+                job=leftover.job,
+                action=leftover.action,
+                reason=leftover.reason,
+                files=leftover.files,
+                uploads=leftover.uploads,
+                is_alive=is_alive,
+                is_foreign=True,
+            )
+        )
+
+
+def find_upload_owners(ctx: CommitContext, uploads: Sequence[UploadInfo]) -> Mapping[tuple[str, str], HadoopJob]:
+    """Which of the pending uploads are of jobs of Hadoop: by their records, else by the names of the files."""
+    owners: dict[tuple[str, str], HadoopJob] = {}
+    for job in find_set_jobs(ctx):
+        recorded = recorded_uploads(ctx, job)
+        for upload in uploads:
+            ids = (upload.key, upload.upload_id)
+            if ids in recorded or carries(job.job, upload.key):
+                owners.setdefault(ids, job)
+    return owners
+
+
+def _newest_stray(ctx: CommitContext) -> float:
+    """When the newest upload was started of which nobody knows whose it is; 0 if there is none."""
+    if ctx.store.capabilities.multipart is None:
+        return 0.0
+    found = iter_uploads(multipart(ctx.store), ctx.prefix)
+    strays = [one for one in found if job_of(one.key) is None and file_job(one.key) is None]
+    owners = find_upload_owners(ctx, strays) if strays else {}
+    return max((one.initiated_at_s for one in strays if (one.key, one.upload_id) not in owners), default=0.0)

@@ -1,0 +1,156 @@
+"""What there is of a job of Hadoop's S3A committers: which of its files are visible, wait, or are neither.
+
+Hadoop puts no mark of its own on a file. A visible one is taken for the job's if it has the size that the record tells,
+and either its name carries the job, or its etag is the one that completing this very upload gives: the MD5 sum of the
+sums of its parts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass, field
+
+from holdfast.commit import layout
+from holdfast.commit.context import CommitContext
+from holdfast.commit.hadoop.pending import SinglePending
+from holdfast.commit.hadoop_jobs.set_jobs import load_record
+from holdfast.commit.hadoop_jobs.values import HadoopJob, carries
+from holdfast.commit.success import read_success
+from holdfast.errors import CorruptDataError, NotFoundError
+from holdfast.stores.base import ObjectInfo, Trit, iter_uploads, iter_uploads_of, multipart
+
+__all__ = ["Found", "Upload", "completed_etag", "look_at_sets", "recorded_uploads"]
+
+Upload = tuple[str, str]
+"""Key and upload id."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What there is of a job.
+
+    Attributes:
+        succeeded: ``_SUCCESS`` is this job's.
+        marked: there is a ``_SUCCESS``, whosever it is.
+        damaged: the record that cannot be read, or empty.
+        commits: what its tasks have committed, in the order of the sets.
+        waiting, written, missing: which of these wait, are visible, are neither.
+        strangers: visible files whose names carry the job and which no set names.
+        late: uploads of attempts that have not committed, and those whose names carry the job and no record names.
+    """
+
+    succeeded: bool = False
+    marked: bool = False
+    damaged: str = ""
+    commits: tuple[SinglePending, ...] = field(default=(), repr=False)
+    waiting: tuple[SinglePending, ...] = field(default=(), repr=False)
+    written: tuple[SinglePending, ...] = field(default=(), repr=False)
+    missing: tuple[SinglePending, ...] = field(default=(), repr=False)
+    strangers: frozenset[str] = frozenset()
+    late: frozenset[Upload] = field(default=frozenset(), repr=False)
+
+    @property
+    def uploads(self) -> frozenset[Upload]:
+        """All pending uploads of the job."""
+        return self.late | {(one.key, one.upload_id) for one in self.waiting}
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it is through, as far as it ever will be: nothing waits, and nobody misses its marker."""
+        if self.damaged or self.waiting or self.late:
+            return False
+        return self.succeeded or not self.written or (self.marked and not self.missing)
+
+
+def look_at_sets(ctx: CommitContext, job: HadoopJob) -> Found:
+    """What there is of a job now. Reads only.
+
+    Raises:
+        HoldfastError: of the store.
+    """
+    try:
+        committed = _load(ctx, job, job.sets)
+        attempts = _load(ctx, job, job.attempts)
+        report = read_success(ctx)
+    except CorruptDataError as error:
+        return Found(damaged=f"{error.variables.get('key', '')}: {error.variables.get('reason', error.message)}")
+    outstanding = {(one.key, one.upload_id) for one in iter_uploads(multipart(ctx.store), ctx.prefix)}
+    paths = {one.key for one in committed}
+    visible = {
+        info.key: info
+        for path, info in layout.iter_visible(ctx.store, ctx.prefix)
+        if info.key in paths or carries(job.job, path)
+    }
+    waiting, written, missing = [], [], []
+    for one in committed:
+        if (one.key, one.upload_id) in outstanding:
+            waiting.append(one)
+        elif _is_written(job, one, visible.get(one.key)):
+            written.append(one)
+        elif _waits_unlisted(ctx, one):
+            waiting.append(one)
+        else:
+            missing.append(one)
+    named = {(one.key, one.upload_id) for one in committed}
+    late = {upload for upload in outstanding if carries(job.job, upload[0])} - named
+    late |= {(one.key, one.upload_id) for one in attempts if _waits(ctx, one, outstanding)}
+    return Found(
+        succeeded=report is not None and report.get("jobId") == job.job,
+        marked=report is not None,
+        commits=tuple(committed),
+        waiting=tuple(waiting),
+        written=tuple(written),
+        missing=tuple(missing),
+        strangers=frozenset(key for key in visible if key not in paths),
+        late=frozenset(late),
+    )
+
+
+def recorded_uploads(ctx: CommitContext, job: HadoopJob) -> set[Upload]:
+    """What the job's readable records name, whether it waits or not."""
+
+    def load(key: str) -> tuple[SinglePending, ...]:
+        try:
+            return load_record(ctx, job, key)
+        except (CorruptDataError, NotFoundError):
+            return ()  # nobody can say what it named
+
+    found = ctx.runner.map(load, (*job.sets, *job.attempts))
+    return {(one.key, one.upload_id) for pendings in found for one in pendings}
+
+
+def _load(ctx: CommitContext, job: HadoopJob, keys: tuple[str, ...]) -> list[SinglePending]:
+    def load(key: str) -> tuple[SinglePending, ...]:
+        try:
+            return load_record(ctx, job, key)
+        except NotFoundError:
+            return ()  # the job goes on, or is being ended
+
+    return [one for found in ctx.runner.map(load, keys) for one in found]
+
+
+def _is_written(job: HadoopJob, pending: SinglePending, info: ObjectInfo | None) -> bool:
+    if info is None or info.size_bytes != pending.size_bytes:
+        return False
+    return carries(job.job, pending.key) or info.etag.strip('"').lower() == completed_etag(pending)
+
+
+def completed_etag(pending: SinglePending) -> str | None:
+    """The etag of the object that the upload becomes, where the store's parts have the MD5 sums of their bytes."""
+    sums = [part.etag.strip('"').lower() for part in pending.parts]
+    if not all(re.fullmatch("[0-9a-f]{32}", text) for text in sums):
+        return None
+    whole = hashlib.md5(b"".join(map(bytes.fromhex, sums)), usedforsecurity=False).hexdigest()
+    return f"{whole}-{len(sums)}"
+
+
+def _waits(ctx: CommitContext, pending: SinglePending, outstanding: set[Upload]) -> bool:
+    return (pending.key, pending.upload_id) in outstanding or _waits_unlisted(ctx, pending)
+
+
+def _waits_unlisted(ctx: CommitContext, pending: SinglePending) -> bool:
+    """Asked by its key, where a listing by directory may not show what waits (MinIO)."""
+    if ctx.store.capabilities.lists_uploads is Trit.YES:
+        return False
+    return any(found.upload_id == pending.upload_id for found in iter_uploads_of(multipart(ctx.store), pending.key))

@@ -1,0 +1,181 @@
+"""Jobs of Hadoop's S3A committers whose driver dies of SIGKILL in its job commit, on a real server, ended by us."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from py4j.protocol import Py4JError
+
+from holdfast.cli import cli
+from holdfast.commit import TWO_PHASE, CommitContext, SaveMode, open_context
+from holdfast.commit.layout import iter_visible
+from holdfast.commit.success import read_success
+from holdfast.stores.base import iter_objects, iter_uploads, multipart
+from holdfast.stores.s3_options import S3Options
+from holdfast.testing.weed import SeaweedServer
+from tests.integration.hadoop_jvm import JARS, HadoopJob, HadoopJvm
+from tests.integration.lossy_proxy import LossyProxy
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.s3,
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore"),  # PySpark's own imports warn
+    pytest.mark.skipif(not JARS, reason="HOLDFAST_S3A_JARS names no directory with hadoop-aws: see docs/spark.md"),
+]
+
+BUCKET = "hadoop-dead"
+UUID = "3b1f9c0e-5a77-4c3d-9c55-0d5c8f7e1a2b"
+OTHER = "99999999-5a77-4c3d-9c55-0d5c8f7e1a2b"
+TASKS, FILES = 5, 6
+Command = Callable[..., Result]
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def bucket(server: SeaweedServer) -> None:
+    server.create_bucket(BUCKET)
+
+
+@pytest.fixture
+def ctx(server: SeaweedServer) -> Iterator[CommitContext]:
+    url = f"s3://{BUCKET}/{next(_numbers)}/dataset1"
+    found = open_context(url, s3=server.options)
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def holdfast(server: SeaweedServer, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """``holdfast …`` as a person runs it."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", str(server.options.access_key))
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", str(server.options.secret_key))
+    reach = ("--endpoint-url", server.endpoint_url, "--region", "us-east-1")
+
+    def run(*arguments: str) -> Result:
+        return CliRunner().invoke(cli, [*arguments, *reach])
+
+    return run
+
+
+def files_of(task: int, uuid: str) -> dict[str, bytes]:
+    """As Spark names them."""
+    return {
+        f"day={number}/part-{task:05d}-{uuid}-c{number:03d}.txt": f"{task}/{number}/{uuid}".encode()
+        for number in range(FILES)
+    }
+
+
+def expected(uuid: str = UUID) -> dict[str, bytes]:
+    return {path: data for task in range(TASKS) for path, data in files_of(task, uuid).items()}
+
+
+def die(
+    s3: S3Options, ctx: CommitContext, scratch: Path, completed: int, committer: str = "magic", uuid: str = UUID
+) -> None:
+    """A whole job in a JVM that is killed when so many uploads of it are completed; 0: before its job commit."""
+    spared = {"fs.s3a.committer.abort.pending.uploads": "false"}
+    with (
+        LossyProxy(str(s3.endpoint_url).removeprefix("http://")) as proxy,
+        HadoopJvm(dataclasses.replace(s3, endpoint_url=proxy.url), scratch) as jvm,
+    ):
+        job = HadoopJob(jvm, f"s3a{ctx.url.removeprefix('s3')}", uuid, committer, spared)
+        job.set_up()
+        for task in range(TASKS):
+            job.run_task(task, files_of(task, uuid))
+        job.run_task(TASKS, {f"part-{TASKS:05d}-{uuid}-c000.txt": b"late"}, commit=False)
+        seen, lock = itertools.count(1), threading.Lock()
+
+        def kill(method: str, path: str) -> bool:
+            if method != "POST" or "uploadId=" not in path:
+                return False
+            with lock:
+                is_enough = next(seen) >= completed
+                if is_enough:
+                    jvm.kill()
+            return is_enough
+
+        if completed:
+            proxy.loses = kill
+            with pytest.raises((Py4JError, OSError)):  # its connection is gone
+                job.commit()
+
+
+def visible(ctx: CommitContext) -> dict[str, bytes]:
+    return {path: ctx.store.get(info.key) for path, info in iter_visible(ctx.store, ctx.prefix)}
+
+
+def debris(ctx: CommitContext) -> list[str]:
+    """Uploads, and whatever is in a magic directory, also markers of directories."""
+    hidden = [info.key for info in iter_objects(ctx.store, ctx.prefix, markers=True) if "__magic" in info.key]
+    return hidden + [upload.key for upload in iter_uploads(multipart(ctx.store), ctx.prefix)]
+
+
+@pytest.mark.parametrize("committer", ["magic", "directory"])
+@pytest.mark.parametrize("wish", ["abort", "commit"])
+def test_killed_in_mid_job_commit(
+    server: SeaweedServer, ctx: CommitContext, holdfast: Command, tmp_path: Path, committer: str, wish: str
+) -> None:
+    """Hadoop has nothing that goes on: run again, it doubles what was visible. We end it: all once, or nothing."""
+    die(server.options, ctx, tmp_path, 7, committer)
+    shown = len(visible(ctx))
+    assert 7 <= shown < TASKS * FILES
+    shared = ("--shared-dir", str(tmp_path / "shared"))
+    result = holdfast("recover", ctx.url, "--older-than", "0s", *shared)
+    assert result.exit_code == 1, result.output
+    waiting = TASKS * FILES - shown
+    assert f"{shown} of its {TASKS * FILES} files are visible, {waiting} wait" in result.stdout
+    assert holdfast("recover", ctx.url, *shared, "--foreign", wish).exit_code == 0, "young: it may be running"
+    assert len(visible(ctx)) == shown
+    result = holdfast("recover", ctx.url, "--older-than", "0s", *shared, "--foreign", wish)
+    assert result.exit_code == 0, result.output
+    assert visible(ctx) == (expected() if wish == "commit" else {}) and debris(ctx) == []
+    assert list((tmp_path / "shared").rglob("task_*")) == []
+    report = read_success(ctx)
+    assert (report is not None and report["jobId"] == UUID) == (wish == "commit")
+    assert "nothing to do" in holdfast("recover", ctx.url, *shared).stdout or wish == "abort"
+
+
+def test_killed_before_its_job_commit(
+    server: SeaweedServer, ctx: CommitContext, holdfast: Command, tmp_path: Path
+) -> None:
+    die(server.options, ctx, tmp_path, 0)
+    found = json.loads(holdfast("uploads", "list", ctx.url, "--json").stdout)["uploads"]
+    assert len(found) == TASKS * FILES + 1
+    assert {(one["job"], one["committer"], one["state"]) for one in found} == {(UUID, "hadoop-magic", "Hadoop's")}
+    assert f"job {UUID} of Hadoop" in holdfast("verify", ctx.url).output
+    arguments = ("recover", ctx.url, "--older-than", "0s", "--foreign", "commit")
+    result = holdfast(*arguments)
+    assert result.exit_code == 1 and "nobody recorded how many tasks it had" in result.stdout and visible(ctx) == {}
+    assert holdfast(*arguments, "--accept-damage").exit_code == 0
+    assert visible(ctx) == expected() and debris(ctx) == []
+
+
+def test_two_jobs_a_neighbour_and_a_live_job_of_ours(
+    server: SeaweedServer, ctx: CommitContext, holdfast: Command, tmp_path: Path
+) -> None:
+    """C7: ending one job of Hadoop touches neither another one, nor ``dataset10``, nor a job of ours that runs."""
+    neighbour = dataclasses.replace(ctx, prefix=ctx.prefix[:-1] + "0/", url=ctx.url + "0")
+    die(server.options, ctx, tmp_path / "1", 7)
+    die(server.options, neighbour, tmp_path / "2", 7)
+    beside = (visible(neighbour), debris(neighbour))
+    ours = TWO_PHASE.start_job(ctx, SaveMode.APPEND)
+    assert ours is not None
+    with TWO_PHASE.start_task(ctx, ours, 0) as attempt:
+        own = f"day=9/{attempt.file_name('.txt')}"
+        attempt.open(own).write(b"ours")
+        reported = [attempt.commit()]
+    die(server.options, ctx, tmp_path / "3", 5, uuid=OTHER)
+    for job in (UUID, OTHER):
+        assert f"job {job} (hadoop-magic)" in holdfast("recover", ctx.url).stdout
+    assert holdfast("recover", ctx.url, "--older-than", "0s", "--foreign", "commit").exit_code == 0
+    assert visible(ctx) == {**expected(), **expected(OTHER)}, "an undecided job of ours was aborted by its age"
+    assert (visible(neighbour), debris(neighbour)) == beside
+    assert len(reported) == 1 and debris(ctx) == []

@@ -1,0 +1,333 @@
+"""Dead jobs of Hadoop's S3A committers: found, told apart, committed or aborted as a person wishes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from holdfast.commit import TWO_PHASE, SaveMode, recover
+from holdfast.commit.committer import Action
+from holdfast.commit.hadoop_jobs import QUIET_S, Foreign, Wish, find_hadoop_jobs
+from holdfast.commit.success import read_success
+from holdfast.errors import ConflictError, UnavailableError
+from holdfast.stores.base import MultipartStore, iter_uploads
+from holdfast.stores.faulty import Fault, FaultMode, Faulty, SimulatedCrash
+from holdfast.stores.intercept import InterceptedStore, Operation
+from holdfast.stores.memory import MemoryStore
+from holdfast.testing.minio_like import MinioLike
+from tests.unit.commit.hadoop_jobs.dead_jobs import UUID, Destination, HadoopTasks, name, only
+
+OTHER = "99999999-5a77-4c3d-9c55-0d5c8f7e1a2b"
+LAYOUTS = ("magic", "old magic", "staging")
+each_layout = pytest.mark.parametrize("layout", LAYOUTS)
+each_release = pytest.mark.parametrize("release", ["3.5.0", "3.4.1"])
+
+
+def files_of(task: int, uuid: str = UUID) -> dict[str, bytes]:
+    return {name(task, number, uuid): f"{task}/{number}".encode() for number in range(2)}
+
+
+def dead_job(at: Destination, completed: int = 0, *, uuid: str = UUID, **made: str) -> HadoopTasks:
+    """Two tasks have committed two files each, a third has written one; `completed` files are visible."""
+    tasks = HadoopTasks(at, uuid=uuid, **made)  # type: ignore[arg-type]  # names are fields
+    for task in range(2):
+        tasks.commit_task(task, files_of(task, uuid))
+    tasks.write(2, {name(2, uuid=uuid): b"late"})
+    for path in list(tasks.uploads)[:completed]:
+        tasks.complete(path)
+    return tasks
+
+
+ALL = {**files_of(0), **files_of(1)}
+
+
+# --- finding ----------------------------------------------------------------------------------------------------------
+@each_layout
+@each_release
+def test_what_it_is_is_said_and_nothing_is_touched(layout: str, release: str) -> None:
+    at = Destination()
+    dead_job(at, 1, layout=layout, release=release)
+    before = at.debris()
+    found = only(at.context())
+    assert (found.job, found.action, found.files, found.uploads) == (UUID, Action.KEEP, 1, 4)
+    assert found.committer == ("hadoop-staging" if layout == "staging" else "hadoop-magic")
+    assert "1 of its 4 files are visible, 3 wait" in found.reason
+    found.finish()
+    assert at.debris() == before and len(at.visible()) == 1
+
+
+def test_recovery_only_reports_it_and_a_person_is_needed() -> None:
+    at = Destination()
+    dead_job(at)
+    before = at.debris()
+    at.clock.sleep(QUIET_S + 1)
+    report = recover(at.context(), foreign=Foreign())
+    assert report.kept == [UUID] and not report.clean and at.debris() == before
+    assert recover(at.context()).jobs == [], "who does not ask is not told"
+
+
+def test_a_young_one_is_left_alone_whatever_is_wished() -> None:
+    """Hadoop has no fence: its job commit would fail, or take files back that we have shown."""
+    for wish in (None, *Wish):
+        at = Destination()
+        dead_job(at, 1)
+        before = at.debris()
+        at.clock.sleep(QUIET_S - 1)
+        report = recover(at.context(), foreign=Foreign(wish=wish), accept_damage=True)
+        assert report.left_alone == [UUID] and report.clean and at.debris() == before
+
+
+def test_an_upload_that_may_be_its_tasks_keeps_it_alive() -> None:
+    """A task writes its record only when it closes a file, and MapReduce's names tell no job."""
+    at = Destination()
+    dead_job(at, 1)
+    at.clock.sleep(QUIET_S + 1)
+    upload = at.store.create_upload(f"{at.home}part-r-00007")
+    assert recover(at.context(), foreign=Foreign(wish=Wish.ABORT)).left_alone == [UUID]
+    at.store.abort_upload(f"{at.home}part-r-00007", upload)
+    assert recover(at.context(), foreign=Foreign(wish=Wish.ABORT)).rolled_back == [UUID]
+
+
+# --- ending -----------------------------------------------------------------------------------------------------------
+@each_layout
+@each_release
+def test_commit_completes_a_job_commit_that_was_under_way(layout: str, release: str) -> None:
+    at = Destination()
+    dead_job(at, 1, layout=layout, release=release)
+    found = only(at.context(), Wish.COMMIT)
+    assert found.action is Action.FORWARD
+    found.finish()
+    assert at.visible() == ALL and at.debris() == []
+    report = read_success(at.context())
+    assert report is not None and report["jobId"] == UUID
+
+
+@each_layout
+@pytest.mark.parametrize("completed", [0, 1, 3])
+def test_abort_leaves_nothing(layout: str, completed: int) -> None:
+    at = Destination()
+    dead_job(at, completed, layout=layout)
+    found = only(at.context(), Wish.ABORT)
+    assert found.action is Action.BACK
+    found.finish()
+    assert at.visible() == {} and at.debris() == [] and read_success(at.context()) is None
+
+
+@each_layout
+def test_a_job_that_had_not_begun_its_commit_is_committed_only_if_somebody_insists(layout: str) -> None:
+    at = Destination()
+    dead_job(at, layout=layout)
+    found = only(at.context(), Wish.COMMIT)
+    assert found.action is Action.KEEP and "nobody recorded how many tasks" in found.reason
+    only(at.context(), Wish.COMMIT, insist=True).finish()
+    assert at.visible() == ALL and at.debris() == []
+
+
+def test_a_job_that_was_through_but_for_its_marker() -> None:
+    """Whether it was is not provable: a job commit may be told not to write one. Nothing visible is deleted."""
+    for wish, marked in ((Wish.ABORT, False), (Wish.COMMIT, True)):
+        at = Destination()
+        dead_job(at, 4)
+        found = only(at.context(), wish)
+        assert found.action is not Action.BACK
+        found.finish()
+        assert at.visible() == ALL and at.debris() == []
+        assert (read_success(at.context()) is not None) == marked
+
+
+def test_a_marker_of_a_later_job_stays() -> None:
+    at = Destination()
+    dead_job(at, 1)
+    at.store.put(f"{at.home}_SUCCESS", b"")
+    only(at.context(), Wish.COMMIT).finish()
+    assert read_success(at.context()) == {} and at.visible() == ALL
+
+
+def test_a_job_that_was_taking_files_back_is_never_committed() -> None:
+    at = Destination()
+    dead_job(at, 2)
+    at.store.delete(at.home + name(0))
+    found = only(at.context(), Wish.COMMIT, insist=True)
+    assert found.action is Action.KEEP and "1 are neither" in found.reason
+    only(at.context(), Wish.ABORT).finish()
+    assert at.visible() == {} and at.debris() == []
+
+
+def test_a_job_that_is_over_has_its_directory_removed_and_no_more() -> None:
+    """Hadoop 3.4.2 can be told to leave it (HADOOP-18568): then later jobs have replaced files, or deleted some."""
+    at = Destination()
+    dead_job(at, 4)
+    at.store.put(f"{at.home}_SUCCESS", b"")
+    at.store.abort_upload(*next((one.key, one.upload_id) for one in iter_uploads(at.store, "")))
+    (found,) = find_hadoop_jobs(at.context())
+    assert found.is_over
+    at.clock.sleep(QUIET_S + 1)
+    assert recover(at.context(), foreign=Foreign()).jobs == []
+    at.store.delete(at.home + name(1))
+    assert only(at.context(), Wish.ABORT).action is Action.KEEP, "given up, or replaced: nobody can tell"
+
+
+def test_names_that_do_not_tell_the_job() -> None:
+    """MapReduce names files ``part-r-00000``: another job may have written the same bytes."""
+    at = Destination()
+    tasks = HadoopTasks(at, uuid="job_20261122101112_0007")
+    tasks.commit_task(0, {"part-r-00000": b"zero", "part-r-00001": b"one"})
+    tasks.complete("part-r-00000")
+    found = only(at.context(), Wish.ABORT)
+    assert found.action is Action.KEEP and found.files == 1, "known by its etag, not by its name"
+    at.store.put(f"{at.home}part-r-00000", b"ZERO")
+    found = only(at.context(), Wish.COMMIT)
+    assert found.action is Action.KEEP and found.files == 0, "an older file of the same size"
+    only(at.context(), Wish.ABORT).finish()
+    assert at.visible() == {"part-r-00000": b"ZERO"} and at.debris() == []
+
+
+def test_an_older_file_is_replaced_by_what_waits() -> None:
+    at = Destination()
+    at.store.put(f"{at.home}part-r-00001", b"one")
+    tasks = HadoopTasks(at, uuid="job_20261122101112_0007")
+    tasks.commit_task(0, {"part-r-00000": b"zero", "part-r-00001": b"ONE"})
+    tasks.complete("part-r-00000")
+    only(at.context(), Wish.COMMIT).finish()
+    assert at.visible() == {"part-r-00000": b"zero", "part-r-00001": b"ONE"} and at.debris() == []
+
+
+def test_tasks_of_a_driver_that_was_started_again() -> None:
+    at = Destination()
+    tasks = dead_job(at, 1)
+    record = f"{tasks.directory}/task_20261122101112_0007_m_000000.pendingset"
+    at.store.put(record.replace("/00/", "/01/"), at.store.get(record))
+    found = only(at.context(), Wish.COMMIT, insist=True)
+    assert found.action is Action.KEEP and "started 2 times" in found.reason
+    only(at.context(), Wish.ABORT).finish()
+    assert at.visible() == {} and at.debris() == []
+
+
+def test_a_table_of_holdfast_is_not_made_unreadable() -> None:
+    at = Destination()
+    ctx = at.context()
+    job = TWO_PHASE.start_job(ctx, SaveMode.APPEND)
+    assert job is not None
+    TWO_PHASE.commit_job(replace(ctx, contract=lambda ctx, job, table: {"format": "parquet"}), job, [], 0)
+    dead_job(at, 1)
+    found = only(at.context(), Wish.COMMIT, insist=True)
+    assert found.action is Action.KEEP and "table" in found.reason
+
+
+@each_layout
+def test_a_record_that_cannot_be_read_keeps_the_job(layout: str) -> None:
+    at = Destination()
+    tasks = dead_job(at, 1, layout=layout)
+    store = at.shared if layout == "staging" else at.store
+    suffix = "" if layout == "staging" else ".pendingset"
+    store.put(f"{tasks.directory}/task_20261122101112_0007_m_000001{suffix}", b'{"version":9}')
+    before = at.debris()
+    for wish in Wish:
+        found = only(at.context(), wish, insist=True)
+        assert found.action is Action.KEEP and "version" in found.reason
+        found.finish()
+    assert at.debris() == before
+
+
+# --- others -----------------------------------------------------------------------------------------------------------
+@each_layout
+def test_neighbours_and_other_jobs_are_never_touched(layout: str) -> None:
+    """C7: ``dataset10``, a second job of Hadoop, a live job of ours, an upload of another tool."""
+    at = Destination()
+    dead_job(at, 1, layout=layout)
+    other = dead_job(at, 1, uuid=OTHER, layout=layout)
+    neighbour = Destination(home="out put/dataset10/", clock=at.clock, ids=at.ids, store=at.store)
+    neighbour.shared = at.shared
+    dead_job(neighbour, 1, uuid="77777777-5a77-4c3d-9c55-0d5c8f7e1a2b", layout=layout)
+    ours = TWO_PHASE.start_job(at.context(), SaveMode.APPEND)
+    assert ours is not None
+    with TWO_PHASE.start_task(at.context(), ours, 0) as attempt:
+        attempt.open("day=9/" + attempt.file_name(".txt")).write(b"ours")
+        commits = [attempt.commit()]
+    at.store.create_upload(f"{at.home}tool.bin")
+    others = [key for key in at.debris() if UUID not in key]
+    (found,) = (one.leftover for one in find_hadoop_jobs(at.context(), Wish.ABORT) if one.leftover.job == UUID)
+    found.finish()
+    assert at.debris() == others and len(others) > 10
+    (found,) = (one.leftover for one in find_hadoop_jobs(at.context(), Wish.COMMIT) if one.leftover.job == OTHER)
+    found.finish()
+    assert {path for path in at.visible() if OTHER in path} == {*files_of(0, OTHER), *files_of(1, OTHER)}
+    assert other.uuid == OTHER and len(neighbour.visible()) == 1
+    assert TWO_PHASE.commit_job(at.context(), ours, commits, 1).committed
+
+
+def test_a_job_with_an_id_of_ours_is_ours() -> None:
+    at = Destination()
+    dead_job(at, uuid="20270115080000000-00000000000a")
+    assert list(find_hadoop_jobs(at.context())) == []
+
+
+# --- crashes ----------------------------------------------------------------------------------------------------------
+@each_layout
+@pytest.mark.parametrize("wish", list(Wish))
+def test_ending_dies_at_every_call(layout: str, wish: Wish) -> None:
+    """C9, C10: run again, it ends as it would have."""
+    for nth in range(1, 60):
+        for mode in (FaultMode.CRASH_BEFORE, FaultMode.CRASH_AFTER):
+            at = Destination()
+            dead_job(at, 1, layout=layout)
+            try:
+                only(at.context(store=_dying(at.store, nth, mode)), wish).finish()
+                ended = True
+            except SimulatedCrash:
+                ended = False
+            for one in list(find_hadoop_jobs(at.context(), wish)):
+                one.leftover.finish()
+            assert at.visible() == (ALL if wish is Wish.COMMIT else {}), (nth, mode)
+            assert at.debris() == [], (nth, mode)
+        if ended:
+            break
+    else:
+        pytest.fail("it makes more calls than were tried")
+
+
+def _dying(store: MultipartStore, nth: int, mode: FaultMode) -> InterceptedStore:
+    return InterceptedStore(store, Faulty(Fault(mode, nth=nth)))
+
+
+def test_a_job_that_goes_on_is_not_ended() -> None:
+    at = Destination()
+    tasks = dead_job(at)
+    found = only(at.context(), Wish.ABORT)
+    for path in ALL:
+        tasks.complete(path)
+    found.finish()  # its job commit has come: nothing of it is taken away
+    assert at.visible() == ALL
+    at = Destination()
+    tasks = dead_job(at, 1)
+    found = only(at.context(), Wish.COMMIT)
+    at.store.abort_upload(at.home + name(1), tasks.uploads[name(1)][0])
+    with pytest.raises(ConflictError, match="gone on"):
+        found.finish()
+
+
+def test_uploads_that_do_not_go_away_are_told() -> None:
+    at = Destination()
+    dead_job(at, 1)
+    store = InterceptedStore(at.store, Faulty(Fault(FaultMode.FAIL, Operation.ABORT_UPLOAD, nth=1, times=99)))
+    with pytest.raises(UnavailableError):
+        only(at.context(store=store), Wish.ABORT).finish()
+
+
+@pytest.mark.parametrize("wish", list(Wish))
+def test_on_a_server_that_does_not_list_uploads_by_directory(wish: Wish) -> None:
+    """MinIO: the records tell what to ask for."""
+    at = Destination()
+    inner = at.store
+    dead_job(at, 1)
+    store = MinioLike(inner)
+    found = only(at.context(store=store), wish)
+    assert found.uploads == 4
+    found.finish()
+    assert at.visible() == (ALL if wish is Wish.COMMIT else {}) and at.debris() == []
+
+
+def test_a_rename_store_has_none() -> None:
+    at = Destination()
+    assert list(find_hadoop_jobs(at.context(store=MemoryStore(limits=None, rename=True)))) == []
