@@ -8,8 +8,6 @@ freed memory makes room for the commit unseen: the figure is the commit plus the
 
 from __future__ import annotations
 
-import ctypes
-import gc
 import json
 import subprocess
 import sys
@@ -20,6 +18,7 @@ from pathlib import Path
 
 from benchmarks.job_files import JobShape, check_files, prepare_job
 from benchmarks.measure import Result, Say
+from benchmarks.peak_memory import growth_mb, start_mb
 from holdfast.commit import CommitContext
 from holdfast.seams import SerialRunner, ThreadRunner
 from holdfast.stores.memory import MemoryStore
@@ -74,31 +73,14 @@ def _measured(shape: JobShape, threads: int) -> dict[str, float]:
     ctx = CommitContext(store=store, prefix="t/", url="bench/t", runner=SerialRunner())
     job = prepare_job(ctx, shape, bytes(shape.file_bytes))
     kept = list(store._uploads.values())
-    start_mb = _start_mb()
+    before_mb = start_mb()
     started_s = time.perf_counter()
     job.commit(replace(ctx, runner=ThreadRunner(threads)))
     commit_s = time.perf_counter() - started_s
-    growth_mb = _status_mb("VmHWM") - start_mb
+    grown_mb = growth_mb(before_mb)
     assert len(kept) == shape.files
     check_files(store, "t/", shape)
-    return {"start_mb": start_mb, "growth_mb": growth_mb, "commit_s": commit_s}
-
-
-def _start_mb() -> float:
-    """Resident memory now, after everything that is free was given back; the kernel's peak starts from here."""
-    gc.collect()
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc has it, musl does not
-    if trim is not None:
-        trim(0)
-    Path("/proc/self/clear_refs").write_text("5")
-    return _status_mb("VmRSS")
-
-
-def _status_mb(name: str) -> float:
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith(f"{name}:"):
-            return int(line.split()[1]) * 1024 / 1e6
-    raise AssertionError(name)
+    return {"start_mb": before_mb, "growth_mb": grown_mb, "commit_s": commit_s}
 
 
 if __name__ == "__main__":

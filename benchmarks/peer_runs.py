@@ -1,0 +1,211 @@
+"""One write of a table to an S3 server by one writer, measured: Hadoop's S3A magic committer, or one of ours."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import time
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from benchmarks.cpu_time import CpuMeter
+from benchmarks.read_tables import FLAT
+from holdfast.spark.session import register
+from holdfast.stores.base import iter_objects
+from holdfast.stores.s3 import S3Store
+from holdfast.testing.weed import SeaweedServer
+
+__all__ = ["OURS", "PEER", "TABLES", "MeteredServer", "PeerRun", "Table", "open_session", "take_run"]
+
+PEER = "S3A magic"
+OURS = {"two_phase": "two_phase", "our magic": "magic"}
+_BUCKET = "peers"
+_S3A = {
+    "spark.hadoop.fs.s3a.endpoint.region": "us-east-1",
+    "spark.hadoop.fs.s3a.path.style.access": "true",
+    "spark.hadoop.fs.s3a.aws.credentials.provider": "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider",
+    "spark.hadoop.fs.s3a.committer.name": "magic",
+    "spark.hadoop.mapreduce.outputcommitter.factory.scheme.s3a": "org.apache.hadoop.fs.s3a.commit.S3ACommitterFactory",
+    "spark.sql.sources.commitProtocolClass": "org.apache.spark.internal.io.cloud.PathOutputCommitProtocol",
+    "spark.sql.parquet.output.committer.class": "org.apache.spark.internal.io.cloud.BindingParquetOutputCommitter",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """What is written.
+
+    Attributes:
+        title: in one line.
+        frame: the rows.
+        partition_by: its partition column, empty for none.
+        rows, files: how many have to be there afterwards; None for any number of files.
+    """
+
+    title: str
+    frame: Callable[[SparkSession], DataFrame]
+    partition_by: str = ""
+    rows: int
+    files: int | None = None
+
+
+def _large(rows: int) -> Table:
+    return Table(
+        title=f"{rows:,} rows x {len(FLAT)} columns",
+        frame=lambda spark: spark.range(0, rows, 1, 2).selectExpr(*FLAT),
+        rows=rows,
+    )
+
+
+def _small(files: int, *, tasks: int = 10, rows_per_file: int = 100) -> Table:
+    rows = files * rows_per_file
+    return Table(
+        title=f"{files:,} small files in {files:,} partitions from {tasks} tasks",
+        frame=lambda spark: spark.range(0, rows, 1, tasks).selectExpr(*FLAT[:4], f"id DIV {rows_per_file} AS part"),
+        partition_by="part",
+        rows=rows,
+        files=files,
+    )
+
+
+TABLES: dict[str, Callable[[int], Table]] = {"large": _large, "small": _small}
+
+
+@dataclass(frozen=True, kw_only=True)
+class PeerRun:
+    """What one write took.
+
+    Attributes:
+        total_s: the whole call.
+        after_s: of it, after the last task had ended.
+        cpu_s: of the JVM, its Python workers and the server.
+        requests: that the server counted.
+    """
+
+    total_s: float
+    after_s: float
+    cpu_s: float
+    requests: int
+
+
+class MeteredServer(SeaweedServer):
+    """A server that counts the requests that it gets, whoever sends them."""
+
+    def _arguments(self, data: Path) -> list[str]:
+        found = super()._arguments(data)
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self._metrics_port = int(free.getsockname()[1])
+        return [*found, f"-metricsPort={self._metrics_port}"]
+
+    def requests(self) -> int:
+        """How many requests S3 has answered since the start."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self._metrics_port}/metrics", timeout=10) as answer:
+            lines = answer.read().decode().splitlines()
+        return int(
+            sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith("SeaweedFS_s3_request_total{"))
+        )
+
+    def store(self) -> S3Store:
+        """The bucket that the runs write to."""
+        self.create_bucket(_BUCKET)
+        return S3Store(_BUCKET, self.options)
+
+
+@contextlib.contextmanager
+def open_session(server: SeaweedServer, home: Path, jars: Sequence[str]) -> Iterator[SparkSession]:
+    """A session that knows the server; with `jars`, also through Hadoop's S3A and its magic committer."""
+    options = server.options
+    builder = (
+        SparkSession.builder.master("local[2]")
+        .appName("holdfast-peers")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.driver.memory", "2g")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.warehouse.dir", str(home / "warehouse"))
+        .config("spark.local.dir", str(home))
+    )
+    if jars:
+        keys = {"endpoint": options.endpoint_url, "access.key": options.access_key, "secret.key": options.secret_key}
+        told = {**_S3A, **{f"spark.hadoop.fs.s3a.{name}": value for name, value in keys.items()}}
+        for name, value in {**told, "spark.driver.extraClassPath": os.pathsep.join(jars)}.items():
+            builder = builder.config(name, str(value))
+    spark = builder.getOrCreate()
+    try:
+        spark.sparkContext.setLogLevel("ERROR")
+        register(spark)
+        yield spark
+    finally:
+        spark.stop()
+
+
+def take_run(spark: SparkSession, server: MeteredServer, writer: str, table: Table, place: str) -> PeerRun:
+    """Write `table` to `place` with `writer`, and see that it is there."""
+    frame = table.frame(spark)
+    store = server.store()
+    try:
+        meter = CpuMeter()
+        context = spark.sparkContext
+        context.setJobGroup(place, place)
+        requests, cpu_s, started_s = server.requests(), meter.seconds(), time.time()
+        _write(frame, server, writer, table, place)
+        ended_s = time.time()
+        run = PeerRun(
+            total_s=ended_s - started_s,
+            after_s=ended_s - _last_task_s(spark, place),
+            cpu_s=meter.seconds() - cpu_s,
+            requests=server.requests() - requests,
+        )
+        _check(store, writer, table, place)
+    finally:
+        store.close()
+    return run
+
+
+def _write(frame: DataFrame, server: SeaweedServer, writer: str, table: Table, place: str) -> None:
+    if writer == PEER:
+        plain = frame.write.mode("append")
+        (plain.partitionBy(table.partition_by) if table.partition_by else plain).parquet(f"s3a://{_BUCKET}/{place}")
+        return
+    options = server.options
+    given = {
+        "endpoint": options.endpoint_url,
+        "region": options.region,
+        "accessKey": options.access_key,
+        "secretKey": options.secret_key,
+        "committer": OURS[writer],
+        **({"partitionBy": table.partition_by} if table.partition_by else {}),
+    }
+    frame.write.format("holdfast").mode("append").options(**given).save(f"s3://{_BUCKET}/{place}")
+
+
+def _last_task_s(spark: SparkSession, group: str) -> float:
+    """When the last stage of a job group ended, seconds since the epoch, as Spark's own status store has it."""
+    context: Any = spark.sparkContext
+    tracker, store = context.statusTracker(), context._jsc.sc().statusStore()
+    deadline_s = time.monotonic() + 30
+    while time.monotonic() < deadline_s:
+        jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
+        ends = [
+            store.lastStageAttempt(stage).completionTime() for job in jobs if job is not None for stage in job.stageIds
+        ]
+        if ends and all(end.isDefined() for end in ends):
+            return float(max(end.get().getTime() for end in ends)) / 1000
+        time.sleep(0.01)  # the store hears of it a little later
+    raise AssertionError("Spark does not say when the last task ended")
+
+
+def _check(store: S3Store, writer: str, table: Table, place: str) -> None:
+    found = [one.key for one in iter_objects(store, f"{place}/") if one.key.endswith(".parquet")]
+    assert found, place
+    assert table.files is None or len(found) == table.files, (place, len(found))
+    success = json.loads(store.get(f"{place}/_SUCCESS"))
+    wanted = "magic" if writer == PEER else OURS[writer]
+    assert success["committer"] == wanted, success["committer"]
