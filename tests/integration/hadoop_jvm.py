@@ -32,9 +32,10 @@ def _jars(variable: str) -> list[str]:
 JARS, OLD_JARS = _jars("HOLDFAST_S3A_JARS"), _jars("HOLDFAST_S3A_OLD_JARS")
 
 _COMMITTERS = {
-    "magic": "magic.MagicS3GuardCommitter",
-    "directory": "staging.DirectoryStagingCommitter",
-    "partitioned": "staging.PartitionedStagingCommitter",
+    "magic": "fs.s3a.commit.magic.MagicS3GuardCommitter",
+    "directory": "fs.s3a.commit.staging.DirectoryStagingCommitter",
+    "partitioned": "fs.s3a.commit.staging.PartitionedStagingCommitter",
+    "file": "mapreduce.lib.output.FileOutputCommitter",
 }
 
 
@@ -64,9 +65,9 @@ class HadoopJvm:
         )
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "start_new_session": True}
         self._gateway = launch_gateway(conf, quiet)
-        self.fs = self._gateway.jvm.org.apache.hadoop.fs
-        self.mapreduce = self._gateway.jvm.org.apache.hadoop.mapreduce
-        self.hadoop_conf = self._gateway.jvm.org.apache.hadoop.conf
+        self.hadoop = self._gateway.jvm.org.apache.hadoop
+        self.fs = self.hadoop.fs
+        self.mapreduce = self.hadoop.mapreduce
 
     def staged_task(self, uuid: str, task: int) -> Path:
         """Where a staging job's task hands over its pending set."""
@@ -75,7 +76,7 @@ class HadoopJvm:
 
     def configuration(self, settings: Mapping[str, str]) -> Any:
         """How S3A finds the server; `settings` on top."""
-        conf = self.hadoop_conf.Configuration()
+        conf = self.hadoop.conf.Configuration()
         known = {
             "fs.s3a.endpoint": str(self._s3.endpoint_url),
             "fs.s3a.endpoint.region": "us-east-1",
@@ -122,7 +123,7 @@ class HadoopJob:
     Args:
         url: ``s3a://…``, the destination.
         uuid: as Spark names a write.
-        committer: ``magic``, ``directory`` or ``partitioned``.
+        committer: ``magic``, ``directory``, ``partitioned`` or ``file``.
         settings: of Hadoop's configuration.
     """
 
@@ -145,7 +146,7 @@ class HadoopJob:
         return ids.task.TaskAttemptContextImpl(self._conf, ids.TaskAttemptID(task_id, attempt))
 
     def _make(self, attempt: Any) -> Any:
-        made = self._jvm.fs.s3a.commit
+        made = self._jvm.hadoop
         for name in _COMMITTERS[self._committer].split("."):
             made = getattr(made, name)
         return made(self._path, attempt)

@@ -28,8 +28,8 @@ pytestmark = [
     pytest.mark.s3,
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore"),  # PySpark's own imports warn
-    pytest.mark.skipif(not JARS, reason="HOLDFAST_S3A_JARS names no directory with hadoop-aws: see docs/spark.md"),
 ]
+needs_jars = pytest.mark.skipif(not JARS, reason="HOLDFAST_S3A_JARS names no directory with hadoop-aws: docs/spark.md")
 
 BUCKET = "hadoop-dead"
 UUID = "3b1f9c0e-5a77-4c3d-9c55-0d5c8f7e1a2b"
@@ -118,6 +118,7 @@ def debris(ctx: CommitContext) -> list[str]:
     return hidden + [upload.key for upload in iter_uploads(multipart(ctx.store), ctx.prefix)]
 
 
+@needs_jars
 @pytest.mark.parametrize("committer", ["magic", "directory"])
 @pytest.mark.parametrize("wish", ["abort", "commit"])
 def test_killed_in_mid_job_commit(
@@ -143,6 +144,7 @@ def test_killed_in_mid_job_commit(
     assert "nothing to do" in holdfast("recover", ctx.url, *shared).stdout or wish == "abort"
 
 
+@needs_jars
 def test_killed_before_its_job_commit(
     server: SeaweedServer, ctx: CommitContext, holdfast: Command, tmp_path: Path
 ) -> None:
@@ -158,6 +160,7 @@ def test_killed_before_its_job_commit(
     assert visible(ctx) == expected() and debris(ctx) == []
 
 
+@needs_jars
 def test_two_jobs_a_neighbour_and_a_live_job_of_ours(
     server: SeaweedServer, ctx: CommitContext, holdfast: Command, tmp_path: Path
 ) -> None:
@@ -179,3 +182,33 @@ def test_two_jobs_a_neighbour_and_a_live_job_of_ours(
     assert visible(ctx) == {**expected(), **expected(OTHER)}, "an undecided job of ours was aborted by its age"
     assert (visible(neighbour), debris(neighbour)) == beside
     assert len(reported) == 1 and debris(ctx) == []
+
+
+@pytest.mark.parametrize("wish", ["abort", "commit"])
+@pytest.mark.parametrize("algorithm", ["1", "2"])
+def test_spark_s_own_committer_on_a_disk(
+    server: SeaweedServer, holdfast: Command, tmp_path: Path, algorithm: str, wish: str
+) -> None:
+    """FileOutputCommitter needs no jar. v1 has moved one file when the driver dies; v2 has moved all it ever will."""
+    home = tmp_path / "out put"
+    settings = {"mapreduce.fileoutputcommitter.algorithm.version": algorithm}
+    with HadoopJvm(server.options, tmp_path, jars=()) as jvm:
+        job = HadoopJob(jvm, f"file://{home}", UUID, "file", settings)
+        job.set_up()
+        for task in range(TASKS):
+            job.run_task(task, files_of(task, UUID))
+        job.run_task(TASKS, {f"part-{TASKS:05d}-{UUID}-c000.txt": b"late"}, commit=False)
+    if algorithm == "1":
+        first = next(path for path in sorted(home.rglob("part-00000-*")) if "task_" in str(path))
+        (home / first.parent.name).mkdir()
+        first.rename(home / first.parent.name / first.name)
+    arguments = ("recover", str(home), "--older-than", "0s")
+    assert "job job_20261122101112_0007 (hadoop-file)" in holdfast(*arguments).stdout
+    assert holdfast(*arguments, "--foreign", wish).exit_code == 0
+    found = {
+        path.relative_to(home).as_posix(): path.read_bytes()
+        for path in home.rglob("part-*")
+        if "_temporary" not in path.parts
+    }
+    assert found == ({} if (wish, algorithm) == ("abort", "1") else expected())
+    assert not list(home.rglob("_temporary/**/part-*"))

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from holdfast.commit.classic.names import file_job
 from holdfast.commit.committer import Action, Leftover
 from holdfast.commit.context import CommitContext
+from holdfast.commit.hadoop_jobs.file_jobs import file_job_of, find_file_jobs
 from holdfast.commit.hadoop_jobs.set_ending import judge_set_job
 from holdfast.commit.hadoop_jobs.set_jobs import find_set_jobs
 from holdfast.commit.hadoop_jobs.set_look import recorded_uploads
-from holdfast.commit.hadoop_jobs.values import Foreign, HadoopJob, HadoopLeftover, Wish, carries
+from holdfast.commit.hadoop_jobs.values import Foreign, HadoopLeftover, Wish, carries
 from holdfast.commit.layout import job_of
 from holdfast.commit.recovery_report import RecoveredJob, RecoveryReport
 from holdfast.errors import HoldfastError
 from holdfast.stores.base import UploadInfo, iter_uploads, multipart
 
-__all__ = ["describe", "end_hadoop_jobs", "find_hadoop_jobs", "find_upload_owners"]
+__all__ = ["Owner", "describe", "end_hadoop_jobs", "find_hadoop_jobs", "find_upload_owners"]
+
+
+class Owner(NamedTuple):
+    """Whose an upload is."""
+
+    job: str
+    committer: str
 
 
 def find_hadoop_jobs(ctx: CommitContext, wish: Wish | None = None, *, insist: bool = False) -> Iterator[HadoopLeftover]:
@@ -28,6 +37,7 @@ def find_hadoop_jobs(ctx: CommitContext, wish: Wish | None = None, *, insist: bo
     """
     for job in find_set_jobs(ctx):
         yield judge_set_job(ctx, job, wish, insist=insist)
+    yield from find_file_jobs(ctx, wish, insist=insist)
 
 
 def describe(left: Leftover) -> str:
@@ -74,15 +84,19 @@ def end_hadoop_jobs(
         )
 
 
-def find_upload_owners(ctx: CommitContext, uploads: Sequence[UploadInfo]) -> Mapping[tuple[str, str], HadoopJob]:
+def find_upload_owners(ctx: CommitContext, uploads: Sequence[UploadInfo]) -> Mapping[tuple[str, str], Owner]:
     """Which of the pending uploads are of jobs of Hadoop: by their records, else by the names of the files."""
-    owners: dict[tuple[str, str], HadoopJob] = {}
-    for job in find_set_jobs(ctx):
-        recorded = recorded_uploads(ctx, job)
+    owners: dict[tuple[str, str], Owner] = {}
+    for upload in uploads:
+        job = file_job_of(upload.key[len(ctx.prefix) :])
+        if job is not None:
+            owners[upload.key, upload.upload_id] = Owner(job, "hadoop-file")
+    for found in find_set_jobs(ctx):
+        recorded = recorded_uploads(ctx, found)
         for upload in uploads:
             ids = (upload.key, upload.upload_id)
-            if ids in recorded or carries(job.job, upload.key):
-                owners.setdefault(ids, job)
+            if ids in recorded or carries(found.job, upload.key):
+                owners.setdefault(ids, Owner(found.job, found.committer))
     return owners
 
 

@@ -16,13 +16,13 @@ from __future__ import annotations
 
 from functools import partial
 
-from holdfast.commit import layout
 from holdfast.commit.classic.jobs import succeed
 from holdfast.commit.classic.moves import delete_dir
 from holdfast.commit.classic.uploads import complete_all
 from holdfast.commit.committer import Action, Leftover
 from holdfast.commit.context import CommitContext
 from holdfast.commit.hadoop.pending import PendingSet
+from holdfast.commit.hadoop_jobs.marker import save_first_marker
 from holdfast.commit.hadoop_jobs.set_jobs import load_record
 from holdfast.commit.hadoop_jobs.set_look import Found, look_at_sets
 from holdfast.commit.hadoop_jobs.values import HadoopJob, HadoopLeftover, Wish, carries
@@ -30,7 +30,7 @@ from holdfast.commit.ids import JobId
 from holdfast.commit.measure import Measure
 from holdfast.commit.records import JobRecord, SaveMode
 from holdfast.commit.snapshot import read_instant
-from holdfast.errors import ConflictError, NotFoundError, UnavailableError
+from holdfast.errors import ConflictError, UnavailableError
 from holdfast.stores.base import batched_keys, iter_uploads, multipart
 
 __all__ = ["judge_set_job"]
@@ -185,17 +185,9 @@ def _complete(measure: Measure, job: HadoopJob) -> Found:
         tasks=published.sets,
         paths=published.paths,
         statistics=published.statistics,
-        save=_save_first_marker,
+        save=save_first_marker,
     )
     return found
-
-
-def _save_first_marker(ctx: CommitContext, data: bytes) -> None:
-    """Hadoop deletes ``_SUCCESS`` when a job starts: one that is there is of a job that ended later, and stays."""
-    try:
-        ctx.store.head(ctx.key(layout.SUCCESS))
-    except NotFoundError:
-        ctx.store.put(ctx.key(layout.SUCCESS), data)
 
 
 def _clean_up(measure: Measure, job: HadoopJob, found: Found) -> None:

@@ -38,15 +38,15 @@ class Foreign:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HadoopJob:
-    """What a job has left.
+    """What a job of the S3A committers has left.
 
     Attributes:
-        committer: ``hadoop-magic``, ``hadoop-staging`` or ``hadoop-file``.
+        committer: ``hadoop-magic`` or ``hadoop-staging``.
         job: its UUID, or whatever name it has given its directory.
         home: where its records are.
         directory: everything of it there, relative to `home`; it goes when the job ends.
-        sets: keys of what its tasks have committed: pending sets, or files of committed task directories.
-        attempts: keys of what attempts have written and not committed.
+        sets: keys of what its tasks have committed: pending sets.
+        attempts: keys of what attempts have written and not committed: single records, or sets.
         starts: how often its driver was started, as far as tasks have committed something since; 0 if none has.
         active_at_s: when it last wrote there.
     """
