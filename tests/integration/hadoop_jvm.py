@@ -98,6 +98,7 @@ class HadoopJvm:
         """SIGKILL."""
         self._gateway.proc.kill()
         self._gateway.proc.wait(30)
+        self._gateway.proc.stdin.close()
 
     def __enter__(self) -> HadoopJvm:
         return self
