@@ -27,7 +27,7 @@ from functools import partial
 
 from holdfast.commit import layout
 from holdfast.commit.classic.names import file_job
-from holdfast.commit.classic.uploads import complete_all, succeed_with, writer_of
+from holdfast.commit.classic.uploads import complete_all, succeed_with, waits_unlisted, writer_of
 from holdfast.commit.committer import Action, Leftover
 from holdfast.commit.context import CommitContext
 from holdfast.commit.hadoop.pending import PendingSet, SinglePending
@@ -121,6 +121,7 @@ def _look(ctx: CommitContext, job: JobRecord, sets: SetStore) -> _Found:
     }
     waiting = {path for path, one in commits.items() if (one.key, one.upload_id) in outstanding}
     written = _written(ctx, commits, sizes)
+    waiting |= {path for path, one in commits.items() if path not in waiting | written and waits_unlisted(ctx, one)}
     return _Found(
         succeeded=report is not None and report.get("jobId") == job.job,
         waiting=frozenset(waiting - written),

@@ -19,7 +19,7 @@ from holdfast.commit.hadoop.pending import PendingSet, SinglePending, decode_pen
 from holdfast.commit.ids import JobId
 from holdfast.commit.measure import Measure
 from holdfast.errors import CorruptDataError, HoldfastError, NotFoundError
-from holdfast.stores.base import iter_objects, iter_uploads, multipart
+from holdfast.stores.base import Trit, iter_objects, iter_uploads, multipart
 
 __all__ = ["clean_up", "find_pendingsets", "list_pendingsets", "load_pendingset"]
 
@@ -84,19 +84,21 @@ def clean_up(measure: Measure, job: JobId, *, with_sets: bool) -> str:
 
 
 def _abort_uploads(measure: Measure, job: JobId, with_sets: bool) -> None:
+    """What records name is aborted although no listing shows it, where the server may not list by directory (MinIO)."""
     ctx = measure.ctx
     store = multipart(ctx.store)
+    lists = ctx.store.capabilities.lists_uploads is Trit.YES
     recorded: set[_Upload] | None = None
     # A part that was on its way while its upload was aborted can leave the upload alive: look again, a few times.
     for _ in range(_ROUNDS):
         waiting = {(upload.key, upload.upload_id) for upload in iter_uploads(store, ctx.prefix)}
-        if ctx.settings.hadoop.abort_pending_uploads:
-            own = waiting
+        takes_all = ctx.settings.hadoop.abort_pending_uploads
+        own = waiting if takes_all else {upload for upload in waiting if file_job(upload[0]) == job}
+        if recorded is None:
+            recorded = _recorded_uploads(measure, job, with_sets) if waiting != own or not lists else set()
+            own = own | (recorded & waiting if lists else recorded)
         else:
-            own = {upload for upload in waiting if file_job(upload[0]) == job}
-            if recorded is None:
-                recorded = _recorded_uploads(measure, job, with_sets) if waiting != own else set()
-            own |= waiting & recorded
+            own = own | (recorded & waiting)
         if not own:
             return
         for _done in ctx.runner.map(lambda upload: store.abort_upload(*upload), sorted(own)):

@@ -30,7 +30,7 @@ from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, Totals
 from holdfast.commit.statistics import NO_STATISTICS, Statistics
 from holdfast.commit.success import FILENAME_LIMIT
 from holdfast.errors import HoldfastError, NotFoundError, OutcomeUnknownError
-from holdfast.stores.base import multipart
+from holdfast.stores.base import Trit, iter_uploads_of, multipart
 
 __all__ = [
     "Published",
@@ -41,6 +41,7 @@ __all__ = [
     "etags_of",
     "pending_of_entry",
     "succeed_with",
+    "waits_unlisted",
     "writer_of",
 ]
 
@@ -226,6 +227,16 @@ def succeed_with(measure: Measure, job: JobRecord, published: Published) -> JobO
         paths=published.paths,
         statistics=published.statistics,
     )
+
+
+def waits_unlisted(ctx: CommitContext, pending: SinglePending) -> bool:
+    """Whether an upload waits that a listing by directory has not shown: asked by its key, where there may be such.
+
+    MinIO shows none, others lose some: a listing confirms what a record tells, it does not deny it.
+    """
+    if ctx.store.capabilities.lists_uploads is Trit.YES:
+        return False
+    return any(found.upload_id == pending.upload_id for found in iter_uploads_of(multipart(ctx.store), pending.key))
 
 
 def abort_all(measure: Measure, pendings: Iterable[SinglePending]) -> int:

@@ -12,13 +12,14 @@ import re
 from dataclasses import dataclass, field
 
 from holdfast.commit import layout
+from holdfast.commit.classic.uploads import waits_unlisted
 from holdfast.commit.context import CommitContext
 from holdfast.commit.hadoop.pending import SinglePending
 from holdfast.commit.hadoop_jobs.set_jobs import load_record
 from holdfast.commit.hadoop_jobs.values import HadoopJob, carries
 from holdfast.commit.success import read_success
 from holdfast.errors import CorruptDataError, NotFoundError
-from holdfast.stores.base import ObjectInfo, Trit, iter_uploads, iter_uploads_of, multipart
+from holdfast.stores.base import ObjectInfo, iter_uploads, multipart
 
 __all__ = ["Found", "Upload", "completed_etag", "look_at_sets", "recorded_uploads"]
 
@@ -88,7 +89,7 @@ def look_at_sets(ctx: CommitContext, job: HadoopJob) -> Found:
             waiting.append(one)
         elif _is_written(job, one, visible.get(one.key)):
             written.append(one)
-        elif _waits_unlisted(ctx, one):
+        elif waits_unlisted(ctx, one):
             waiting.append(one)
         else:
             missing.append(one)
@@ -146,11 +147,4 @@ def completed_etag(pending: SinglePending) -> str | None:
 
 
 def _waits(ctx: CommitContext, pending: SinglePending, outstanding: set[Upload]) -> bool:
-    return (pending.key, pending.upload_id) in outstanding or _waits_unlisted(ctx, pending)
-
-
-def _waits_unlisted(ctx: CommitContext, pending: SinglePending) -> bool:
-    """Asked by its key, where a listing by directory may not show what waits (MinIO)."""
-    if ctx.store.capabilities.lists_uploads is Trit.YES:
-        return False
-    return any(found.upload_id == pending.upload_id for found in iter_uploads_of(multipart(ctx.store), pending.key))
+    return (pending.key, pending.upload_id) in outstanding or waits_unlisted(ctx, pending)

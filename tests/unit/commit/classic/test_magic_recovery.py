@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.commit import CommitContext, JobRecord
+from holdfast.commit import CommitContext, CommitSettings, HadoopSettings, JobRecord
 from holdfast.commit.classic.magic_layout import pendingset_path
 from holdfast.commit.committer import Action, Leftover
 from holdfast.commit.hadoop.pending import decode_pendingset
@@ -14,6 +14,7 @@ from holdfast.stores.base import MultipartLimits, Part
 from holdfast.stores.faulty import Fault, FaultMode
 from holdfast.stores.intercept import Operation
 from holdfast.stores.memory import MemoryStore
+from holdfast.testing.minio_like import MinioLike
 from tests.unit.commit.classic.attempts import HOME, faulty_context, open_attempt, run_attempt
 from tests.unit.commit.classic.magic_jobs import MAGIC, WithoutMetadata, hidden, leftovers, uploads, write_attempt
 from tests.unit.commit.committer_jobs import Bucket
@@ -276,3 +277,37 @@ def test_uploads_that_no_record_names() -> None:
     left.finish()
     names = uploads(bucket)
     assert f"{HOME}day=1/part-00000-{job.job}-c000.txt" not in names and len(names) == 5 and kept
+
+
+# --- a server that does not list uploads by directory -----------------------------------------------------------------
+@pytest.mark.parametrize("completed", [0, 1, 2])
+def test_on_a_server_like_minio_records_tell_what_waits(completed: int) -> None:
+    """Its listing by directory is empty: recovery takes none of it for gone, and leaves none."""
+    bucket = Bucket("magic")
+    ctx, job = committed_tasks(bucket)
+    write_attempt(bucket, ctx, job, 2, "late")
+    complete(bucket, job, 0, completed)
+    left = only(bucket.context(store=MinioLike(bucket.store)))
+    assert left.action is (Action.FORWARD if completed else Action.BACK) and left.files == completed
+    left.finish()
+    assert len(bucket.visible()) == (4 if completed else 0) and bucket.debris() == []
+
+
+@pytest.mark.parametrize("takes_all", [False, True])
+def test_an_abort_on_a_server_like_minio_leaves_no_upload(takes_all: bool) -> None:
+    bucket = Bucket("magic")
+    ctx, job = committed_tasks(bucket)
+    write_attempt(bucket, ctx, job, 2, "late")
+    settings = CommitSettings(hadoop=HadoopSettings(abort_pending_uploads=takes_all))
+    assert MAGIC.abort_job(bucket.context(store=MinioLike(bucket.store), settings=settings), job).finished
+    assert bucket.visible() == {} and bucket.debris() == []
+
+
+def test_a_job_commit_on_a_server_like_minio_leaves_no_upload_of_an_attempt_that_failed() -> None:
+    bucket = Bucket("magic")
+    ctx = bucket.context(store=MinioLike(bucket.store))
+    job = bucket.start(ctx)
+    write_attempt(bucket, ctx, job, 0, "dead")
+    commits = [bucket.run_task(ctx, job, 0, bucket.contents("new", 0))]
+    assert bucket.commit(ctx, job, commits).finished
+    assert sorted(bucket.visible().values()) == bucket.contents("new", 0) and bucket.debris() == []
