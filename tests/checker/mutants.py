@@ -206,11 +206,10 @@ _EXPIRING = replace(
 
 _BARE_PREFIX = Edit(
     publication._sweep_below,
-    "        for upload in iter_uploads(store, prefix):",
-    "        bare = prefix.rstrip('/')\n"
-    "        for upload in iter_uploads(store, bare[: bare.rfind('/') + 1]):\n"
-    "            if not upload.key.startswith(bare):\n"
-    "                continue",
+    "            return list(itertools.islice(iter_uploads(store, prefix), left.limit))",
+    "            bare = prefix.rstrip('/')\n"
+    "            above = iter_uploads(store, bare[: bare.rfind('/') + 1])\n"
+    "            return [upload for upload in above if upload.key.startswith(bare)]",
 )
 
 MUTANTS = (
@@ -403,7 +402,11 @@ MUTANTS = (
             Edit(
                 two_phase_task._abort,
                 '"""The sinks',
-                'PUBLICATIONS[job.publication].sweep(ctx, lambda found, key: found == job.job, ())\n    """The sinks',
+                "from holdfast.commit.publication import Leftovers\n"
+                "    from holdfast.stores.probe import UploadListing\n"
+                "    left = Leftovers(listing=UploadListing.BY_DIRECTORY)\n"
+                "    PUBLICATIONS[job.publication].sweep(ctx, lambda found, key: found == job.job, left)\n"
+                '    """The sinks',
             ),
         ),
         scene=SCENES["asking"],

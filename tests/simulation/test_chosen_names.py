@@ -448,8 +448,9 @@ def test_uploads_of_a_job_in_a_destination_below_are_spared() -> None:
 def test_contested_uploads_go_although_the_other_job_withdraws(publication: str) -> None:
     """C9: the live attempt for whose sake uploads were spared fails and takes its announcements back."""
     world = World(publication)
-    dead, _ = ready(world, "dead")
-    live = start(world.context())
+    dead, live = start(world.context()), start(world.context())
+    killed = TWO_PHASE.start_task(world.context(), dead, 0)  # it reports nothing, and gives nothing up
+    killed.open("tars/0.tar").write(b"many bytes")
     with contextlib.suppress(ValueError), TWO_PHASE.start_task(world.context(), live, 0) as attempt:
         attempt.open("tars/0.tar").write(b"many bytes")
         TWO_PHASE.abort_job(world.context(), dead)
@@ -459,6 +460,19 @@ def test_contested_uploads_go_although_the_other_job_withdraws(publication: str)
     TWO_PHASE.abort_job(world.context(), live)
     recover(world.context())
     settled(world, {})
+
+
+@pytest.mark.parametrize("publication", PUBLICATIONS)
+def test_what_was_reported_goes_at_once_although_another_job_means_the_same_name(publication: str) -> None:
+    """The manifest names the upload by its id: nobody else's can be meant."""
+    world = World(publication)
+    dead, _ = ready(world, "dead")
+    _, commit = ready(world, "live", SaveMode.OVERWRITE)
+    before = len(world.pending())
+    TWO_PHASE.abort_job(world.context(), dead)
+    assert len(world.pending()) * 2 == before
+    commit(world.context())
+    settled(world, job_files("live"))
 
 
 def test_foreign_uploads_of_the_same_keys_are_not_ours_to_judge_without_a_claim() -> None:

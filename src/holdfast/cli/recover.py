@@ -91,6 +91,7 @@ def recover(
             "damaged": report.damaged,
             "uploads_aborted": report.uploads_aborted,
             "folders_removed": report.folders_removed,
+            "notes": report.notes,
         }
     )
     _tell(report, older_than_s, hadoops, dry_run, ctx.url, out)
@@ -134,6 +135,8 @@ def _tell(report: RecoveryReport, older_than_s: float, foreign: Foreign, dry_run
         if dry_run and job.action.value != "keep":
             verb, result = f"would be {verb}", ""
         out.say(f"{verb}: job {job.job} ({job.committer}): {job.reason}{result}")
+    for note in report.notes:
+        out.say(f"note: {note}")
     for what, sentence in report.damaged.items():
         out.say(f"damaged: {what}: {sentence}")
     if report.uploads_aborted or report.folders_removed:

@@ -38,6 +38,7 @@ __all__ = [
     "decode_entry",
     "decode_intents",
     "decode_job",
+    "decode_left_manifest",
     "decode_manifest",
     "decode_refs",
     "decode_replaced",
@@ -80,6 +81,7 @@ def _job_fields(record: JobRecord) -> dict[str, object]:
         "started_at_s": record.started_at_s,
         "details": dict(record.details),
         **({"stream": dataclasses.asdict(record.stream)} if record.stream else {}),
+        **({"announced": True} if record.announced else {}),
     }
 
 
@@ -209,6 +211,7 @@ def _read_job(value: dict[str, Any]) -> JobRecord:
         started_at_s=_seconds(value, "started_at_s"),
         details=details,
         stream=_read_stream(value["stream"]) if "stream" in value else None,
+        announced=value.get("announced") is True,
     )
 
 
@@ -282,23 +285,42 @@ def decode_manifest(ref: ManifestRef, data: bytes) -> TaskManifest:
 
     def decode() -> TaskManifest:
         require(digest(data) == ref.sha256, "its digest is not the one that the task reported")
-        lines = data.splitlines()
-        header = json_object(lines[0] if lines else b"null")
-        require(header["format"] == _MANIFEST_FORMAT, "format is unknown")
-        job, task, attempt = _job_id(header), count_field(header, "task"), AttemptId(text_field(header, "attempt"))
-        require(ref.key == layout.manifest(job, task, attempt) and task == ref.task, "it is another attempt's")
-        require(count_field(header, "files") == len(lines) - 1 == ref.totals.files, "files are missing")
-        statistics = from_compact(header.get("statistics", {}))
-        files = tuple(_read_file(json_object(line), job, task, attempt) for line in lines[1:])
-        return TaskManifest(job=job, task=task, attempt=attempt, files=files, statistics=statistics)
+        manifest = _read_manifest(data)
+        place = layout.manifest(manifest.job, manifest.task, manifest.attempt)
+        require(ref.key == place and manifest.task == ref.task, "it is another attempt's")
+        require(len(manifest.files) == ref.totals.files, "files are missing")
+        return manifest
 
     return guarded(ref.key, decode)
+
+
+def decode_left_manifest(key: str, data: bytes) -> TaskManifest:
+    """The manifest of an attempt that nobody has accepted, for whoever sweeps; `key` has to be its place."""
+
+    def decode() -> TaskManifest:
+        manifest = _read_manifest(data)
+        place = layout.manifest(manifest.job, manifest.task, manifest.attempt)
+        require(key == place or key.endswith(f"/{place}"), "it is another attempt's")
+        return manifest
+
+    return guarded(key, decode)
+
+
+def _read_manifest(data: bytes) -> TaskManifest:
+    lines = data.splitlines()
+    header = json_object(lines[0] if lines else b"null")
+    require(header["format"] == _MANIFEST_FORMAT, "format is unknown")
+    job, task, attempt = _job_id(header), count_field(header, "task"), AttemptId(text_field(header, "attempt"))
+    require(count_field(header, "files") == len(lines) - 1, "files are missing")
+    statistics = from_compact(header.get("statistics", {}))
+    files = tuple(_read_file(json_object(line), job, task, attempt) for line in lines[1:])
+    return TaskManifest(job=job, task=task, attempt=attempt, files=files, statistics=statistics)
 
 
 def decode_intents(key: str, data: bytes) -> tuple[FileOwner, tuple[str, ...]]:
     """The attempt and the paths in `data`; `key` must be a place of that attempt, and every path below the destination.
 
-    A path that holds a job's name is refused: it tells its owner by itself, and nobody else may claim it (C7).
+    A path that holds another attempt's name is refused: it tells its owner by itself, nobody else may claim it (C7).
     """
 
     def decode() -> tuple[FileOwner, tuple[str, ...]]:
@@ -314,7 +336,7 @@ def decode_intents(key: str, data: bytes) -> tuple[FileOwner, tuple[str, ...]]:
         require(count_field(header, "files") == len(paths), "paths are missing")
         for path in paths:
             require(layout.is_safe_path(path), "path leaves the destination")
-            require(file_owner(path) is None, "path tells its owner by itself")
+            require(file_owner(path) in (None, owner), "path is another attempt's")
         return owner, paths
 
     return guarded(key, decode)

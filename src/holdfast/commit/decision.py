@@ -8,16 +8,20 @@ from holdfast.commit import layout
 from holdfast.commit.context import CommitContext
 from holdfast.commit.helping import finish_earlier, refuse_touched
 from holdfast.commit.log import LogView, append_entry, find_decision, read_log, read_state
-from holdfast.commit.manifests import Prepared, store_refs
+from holdfast.commit.manifests import Prepared, iter_manifests, store_refs
 from holdfast.commit.nesting import is_first, refuse_nested
-from holdfast.commit.publication import PUBLICATIONS
+from holdfast.commit.pending_uploads import missing_uploads
+from holdfast.commit.publication import PUBLICATIONS, UPLOADS
 from holdfast.commit.records import JobRecord, Kind, LogEntry, LogState, Totals
 from holdfast.commit.replacement import is_to_be_skipped, plan_replaced
 from holdfast.commit.streams import advance_streams, is_committed_batch
 from holdfast.commit.write_ids import is_written
-from holdfast.errors import ConflictError
+from holdfast.errors import ConflictError, NotFoundError
 
 __all__ = ["decide"]
+
+_MAY_EXPIRE_S = 6 * 3600.0
+"""What is younger no server gives up: MinIO does so after 24 hours, rules of a bucket count in days."""
 
 
 def decide(
@@ -34,11 +38,13 @@ def decide(
         InvalidRequestError: what the job writes could not be made visible as things are; says which name.
         ConflictError: the job would touch what an earlier one, which cannot be finished, has still to make visible; it
             does not fit the table; or too many others decide.
+        NotFoundError: uploads of a job that took long have expired.
         DestinationExistsError: mode ``fail``, or a chosen name, meets data.
     """
     token = ctx.ids.token()
     refs = store_refs(ctx, job, prepared, token)
     refuse_nested(ctx, first=is_first(ctx, view), deciding=True)
+    _refuse_expired(ctx, job, prepared)
     for attempt in range(ctx.settings.conflict_attempts):
         stuck = finish_earlier(ctx, view)
         state = read_state(ctx, view)
@@ -74,6 +80,26 @@ def decide(
         if decided is not None:
             return decided, None
     raise ConflictError("too many other jobs are deciding on the destination: run the job again", url=ctx.url)
+
+
+def _refuse_expired(ctx: CommitContext, job: JobRecord, prepared: Prepared) -> None:
+    """Look whether the uploads of a long job still wait: a rule of the bucket, or the server, may have given them up.
+
+    Raises:
+        NotFoundError: some are gone. Undecided.
+    """
+    if job.publication != UPLOADS.name or ctx.clock.now_s() - job.started_at_s < _MAY_EXPIRE_S:
+        return
+    gone = missing_uploads(ctx, job, iter_manifests(ctx, prepared.refs, prepared.cache))
+    if gone:
+        raise NotFoundError(
+            "uploads of the job are gone, the server or a rule of the bucket has given them up: run the job again, in "
+            "less time or where idle uploads are kept for longer",
+            url=ctx.url,
+            job=job.job,
+            gone=len(gone),
+            first=gone[0],
+        )
 
 
 def _targets(job: JobRecord, prepared: Prepared) -> list[str]:

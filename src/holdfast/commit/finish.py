@@ -7,29 +7,27 @@ clean up, mark done.
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from holdfast.commit import layout
-from holdfast.commit.alive import OverJobs
+from holdfast.commit.cleaning import clean_up_decided
 from holdfast.commit.context import CommitContext
-from holdfast.commit.ids import AttemptId, JobId, is_job_id
-from holdfast.commit.intents import QUIET_S, is_intents, unreported_intents
+from holdfast.commit.ids import AttemptId, file_owner
 from holdfast.commit.log import record_exists, write_mark
 from holdfast.commit.manifests import ManifestCache, iter_manifests, load_refs
 from holdfast.commit.measure import Measure
-from holdfast.commit.publication import PUBLICATIONS, Publication
+from holdfast.commit.publication import PUBLICATIONS
 from holdfast.commit.records import FileEntry, JobReport, Kind, LogEntry, TaskManifest
 from holdfast.commit.replacement import delete_replaced
 from holdfast.commit.statistics import NO_STATISTICS, Statistics
-from holdfast.commit.streams import dead_batches
 from holdfast.commit.success import FILENAME_LIMIT, write_success
 from holdfast.commit.write_ids import remember_write
 from holdfast.errors import CorruptDataError, NotFoundError
-from holdfast.stores.base import batched_keys, iter_objects
 
-__all__ = ["clean_up", "finish_decision"]
+__all__ = ["finish_decision"]
 
 
 @dataclass(slots=True)
@@ -87,7 +85,7 @@ def finish_decision(
         remember_write(ctx, entry)
     # The job is over: what is still pending under its name belongs to attempts that do not count.
     with measure.stage("job_stage_cleanup"):
-        clean_up(ctx, OverJobs(ctx, [entry.job], dead_batches(entry)), PUBLICATIONS[entry.record.publication])
+        clean_up_decided(ctx, entry)
     write_mark(ctx, entry.seq, "done", json.dumps({"damaged": damaged[:1000]}).encode() + b"\n")
     return report
 
@@ -133,8 +131,12 @@ def _publish_all(ctx: CommitContext, entry: LogEntry, cache: ManifestCache | Non
             seen.note(ctx, manifest)
             yield from ((file, manifest.attempt) for file in manifest.files)
 
+    # The driver that decided knows that nothing is there yet.
+    there_already = frozenset() if cache is not None else _published_before(ctx, entry)
+
     def publish_one(found: tuple[FileEntry, AttemptId]) -> tuple[FileEntry, bool]:
-        return found[0], publish(ctx, *found)
+        file, attempt = found
+        return file, (file.path, file.size_bytes) in there_already or publish(ctx, file, attempt)
 
     try:
         found = files(iter_manifests(ctx, load_refs(ctx, entry.manifests, cache), cache))
@@ -156,6 +158,21 @@ def _publish_all(ctx: CommitContext, entry: LogEntry, cache: ManifestCache | Non
     return seen
 
 
+def _published_before(ctx: CommitContext, entry: LogEntry) -> frozenset[tuple[str, int]]:
+    """Files of the job that an earlier try has made visible, as (path, bytes), so that they are not asked for singly.
+
+    Names of ours are used once: one that a listing shows at its size is settled. What the listing does not show, and
+    names of the caller's choice, are published as ever; so it is given up where it would cost more than it saves.
+    """
+    enough = 1000 * (entry.totals.files // 4)
+    found = itertools.islice(layout.iter_visible(ctx.store, ctx.prefix), enough)
+    return frozenset(
+        (path, info.size_bytes)
+        for path, info in found
+        if (owner := file_owner(path)) is not None and owner.job == entry.job
+    )
+
+
 def _look_back(ctx: CommitContext, entry: LogEntry) -> _Seen:
     """The same for the report alone; nothing if a helper has cleaned up already."""
     assert entry.manifests is not None  # decode_entry checked it
@@ -170,38 +187,3 @@ def _look_back(ctx: CommitContext, entry: LogEntry) -> _Seen:
 
 def _is_visible(ctx: CommitContext, seq: int) -> bool:
     return record_exists(ctx, seq, "visible") or record_exists(ctx, seq, "done")
-
-
-def clean_up(ctx: CommitContext, over: OverJobs, publication: Publication, quiet_s: float = QUIET_S) -> tuple[int, int]:
-    """Sweep what jobs that are over have waiting, then delete their folders; also those of zombies that came later.
-
-    Guarantee: a job's ``job.json`` and records of intents go only after a sweep that began when they were listed, so
-    that what they protect or announce is gone by then. Records of intents stay if the attempt has not reported, for it
-    may be alive, and if what they announce was spared.
-
-    Args:
-        quiet_s: an attempt that wrote nothing for so long is dead.
-
-    Returns:
-        How many uploads were aborted, and how many folders went.
-
-    Crash: a folder without its record, which belongs to nobody; the next job takes it.
-    """
-    prefix = ctx.key(layout.JOBS)
-    keys: set[str] = set()
-    intents: dict[str, float] = {}
-    for info in iter_objects(ctx.store, prefix):
-        name = info.key[len(prefix) :].partition("/")[0]
-        if is_job_id(name) and over.is_over(JobId(name), prefix):
-            keys.add(info.key)
-            if is_intents(info.key):
-                intents[info.key] = info.modified_at_s
-    aborted, contested = publication.sweep(ctx, over.is_over, intents)
-    if contested:
-        keys -= intents.keys()
-    else:
-        keys -= unreported_intents(intents, keys, ctx.clock.now_s() - quiet_s)
-    gone = sorted(keys)  # a crash halfway leaves the later ones: job.json comes behind attempts/
-    for batch in batched_keys(gone):
-        ctx.store.delete_many(batch)
-    return aborted, len({key[len(prefix) :].partition("/")[0] for key in gone})

@@ -76,6 +76,9 @@ def refuse_touched(ctx: CommitContext, job: JobRecord, prepared: Prepared, stuck
 
 def _touches(ctx: CommitContext, job: JobRecord, prepared: Prepared, entry: LogEntry) -> bool:
     modes = (job.mode, entry.record.mode)
+    streams = [one.stream.stream for one in (job, entry.record) if one.stream is not None]
+    if len(streams) == 2 and streams[0] == streams[1]:
+        return True  # the clean-up of a batch takes what all earlier ones have waiting
     if job.mode in _NEED_ALL or entry.record.mode is SaveMode.OVERWRITE:
         return True
     by_partition = SaveMode.OVERWRITE_PARTITIONS in modes

@@ -12,10 +12,11 @@ from holdfast.commit.ids import JobId, file_owner
 from holdfast.commit.intents import find_announcers
 from holdfast.commit.log import LogView, read_entries, read_log
 from holdfast.commit.log_recovery import OpenJob, open_jobs
+from holdfast.commit.pending_uploads import find_uploads
+from holdfast.commit.publication import UPLOADS
 from holdfast.commit.records import Kind, LogEntry, SaveMode, Totals
 from holdfast.commit.snapshot import read_snapshot
 from holdfast.commit.success import read_success, report_seq
-from holdfast.stores.base import iter_uploads, multipart
 
 __all__ = ["Decision", "History", "VerifyReport", "read_history", "verify"]
 
@@ -105,13 +106,23 @@ def verify(ctx: CommitContext) -> VerifyReport:
         report.totals += foreign
     for decision in history.decisions:
         if decision.state != "done":
-            report.problems.append(
-                f"job {decision.entry.job} is {decision.entry.kind.value}ted but not finished: run holdfast recover"
-            )
+            report.problems.append(_unfinished(ctx, decision))
     _judge_success(ctx, history, report)
     _judge_pending(ctx, history, report)
     _judge_hadoop(ctx, report)
     return report
+
+
+def _unfinished(ctx: CommitContext, decision: Decision) -> str:
+    entry = decision.entry
+    said = f"job {entry.job} is {entry.kind.value}ted but not finished"
+    if decision.state == "decided" and entry.kind is Kind.COMMIT and entry.record.publication == UPLOADS.name:
+        hours = (ctx.clock.now_s() - entry.decided_at_s) / 3600
+        said += (
+            f", its files have been waiting as uploads for {hours:.0f} h, and servers give idle uploads up (MinIO "
+            "after 24 hours, others by a rule of the bucket)"
+        )
+    return f"{said}: run holdfast recover"
 
 
 def _count_files(ctx: CommitContext) -> tuple[dict[JobId, Totals], Totals]:
@@ -180,10 +191,12 @@ def _judge_pending(ctx: CommitContext, history: History, report: VerifyReport) -
     if ctx.store.capabilities.multipart is None:
         return
     jobs = OverJobs(ctx)
-    uploads = list(iter_uploads(multipart(ctx.store), ctx.prefix))
-    report.pending_uploads = len(uploads)
-    announcers = find_announcers(ctx, uploads)
-    for upload in uploads:
+    found = find_uploads(ctx)
+    report.pending_uploads = len(found.uploads)
+    if found.note:
+        report.notes.append(found.note)
+    announcers = find_announcers(ctx, found.uploads)
+    for upload in found.uploads:
         owner = layout.job_of(upload.key)
         owners = sorted(announcers.get(upload.key, ()) if owner is None else (owner,))
         if owners and all(jobs.is_over(one, upload.key) for one in owners):

@@ -1,9 +1,10 @@
-"""Uploads under names that do not tell whose they are: each is announced before the store sees it.
+"""Uploads that could not be found otherwise: each is announced before the store sees it.
 
 A pending upload shows its key and nothing else. Under a name of the caller's choice that is not enough to find its job,
-so an attempt first writes down which uploads it is about to start: one record for a batch of small files, not one a
-file. Whoever sweeps reads the records of jobs that are over, and takes what they name unless a job that may still
-commit names it too; then the last of them takes it.
+and on a server that does not list uploads it is not shown at all. So an attempt first writes down which uploads it is
+about to start: one record for a batch of small files, not one a file. Whoever sweeps reads the records of jobs that are
+over, and takes what they name; of names of the caller's choice, unless a job that may still commit names it too: then
+the last of them takes it.
 
 Order is everything (C7, C9):
 
@@ -18,7 +19,7 @@ Order is everything (C7, C9):
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from holdfast.commit import layout
 from holdfast.commit.codec import decode_intents, encode_intents
@@ -28,7 +29,7 @@ from holdfast.errors import AccessDeniedError, NotFoundError
 from holdfast.seams import Lane
 from holdfast.stores.base import UploadInfo, batched_keys, iter_objects
 
-__all__ = ["QUIET_S", "Intents", "find_announcers", "is_intents", "judge_keys", "unreported_intents"]
+__all__ = ["QUIET_S", "Intents", "announced_keys", "find_announcers", "is_intents", "judge_keys", "unreported_intents"]
 
 QUIET_S = 3600.0
 """How long an attempt that has not reported may be silent before its records go: more than any pause of a live one."""
@@ -43,7 +44,7 @@ def is_intents(key: str) -> bool:
 
 
 class Intents:
-    """The gate through which one attempt's uploads under chosen names go; a `holdfast.commit.sinks.Gate`.
+    """The gate through which those uploads of one attempt go; a `holdfast.commit.sinks.Gate`.
 
     Guarantee: when an upload is started, a durable record names it. Small files cost one request a batch, a file of
     more than one part at most one.
@@ -93,22 +94,30 @@ class Intents:
 
 
 # --- sweeping ---------------------------------------------------------------------------------------------------------
-def unreported_intents(records: Mapping[str, float], keys: Collection[str], since_s: float) -> set[str]:
-    """Records that must outlive this sweep: of attempts that have not reported and may be alive.
+def unreported_intents(records: Iterable[str], keys: Collection[str]) -> set[str]:
+    """Those of attempts that have not reported: they may have started something since, and may be alive.
 
     Args:
-        records: when each was written, by key.
+        records: keys of records of intents.
         keys: all that is in the folders of their jobs, as the same listing shows it.
-        since_s: what was written before that moment is of an attempt that is dead.
     """
-    kept = set()
-    for key, written_at_s in records.items():
+    unreported = set()
+    for key in records:
         found = _RECORD.fullmatch(key)
         assert found is not None, "is_intents found them"
         # The manifest is an attempt's last act: behind it no upload is started.
-        if f"{found[1]}.jsonl" not in keys and written_at_s > since_s:
-            kept.add(key)
-    return kept
+        if f"{found[1]}.jsonl" not in keys:
+            unreported.add(key)
+    return unreported
+
+
+def announced_keys(ctx: CommitContext, records: Iterable[str]) -> set[str]:
+    """The keys that records of the context's own destination name.
+
+    Raises:
+        CorruptDataError: a record cannot be read.
+    """
+    return _announced(ctx, ctx.prefix, records)
 
 
 def judge_keys(

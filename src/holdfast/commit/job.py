@@ -11,17 +11,18 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from holdfast.commit import layout
-from holdfast.commit.alive import OverJobs
+from holdfast.commit.cleaning import clean_up_job
 from holdfast.commit.codec import encode_job
 from holdfast.commit.context import CommitContext, create_record
 from holdfast.commit.decision import decide
-from holdfast.commit.finish import clean_up, finish_decision
+from holdfast.commit.finish import finish_decision
 from holdfast.commit.ids import new_job_id
 from holdfast.commit.log import LogView, append_entry, find_decision, read_log, read_state, trim_log
 from holdfast.commit.manifests import ManifestCache, check_messages, prepare_job
 from holdfast.commit.measure import Measure
 from holdfast.commit.nesting import is_first, refuse_nested
-from holdfast.commit.publication import PUBLICATIONS, choose_publication
+from holdfast.commit.pending_uploads import find_listing
+from holdfast.commit.publication import UPLOADS, choose_publication
 from holdfast.commit.records import JobOutcome, JobRecord, Kind, LogEntry, SaveMode, TaskCommit
 from holdfast.commit.replacement import is_to_be_skipped, refuse_file, written_by
 from holdfast.commit.write_ids import forget_writes, write_id_of
@@ -36,7 +37,7 @@ from holdfast.errors import (
     UnsupportedError,
 )
 from holdfast.stores.base import Trit
-from holdfast.stores.probe import refuses_second_create
+from holdfast.stores.probe import UploadListing, refuses_second_create
 
 __all__ = ["abort_job", "announce_job", "commit_job", "describe_job", "start_job"]
 
@@ -66,7 +67,7 @@ def start_job(ctx: CommitContext, committer: str, mode: SaveMode, details: Mappi
 def describe_job(
     ctx: CommitContext, committer: str, mode: SaveMode, details: Mapping[str, object], view: LogView | None = None
 ) -> JobRecord | None:
-    """The first half of `start_job`: check the destination and say who the job is. Writes nothing.
+    """The first half of `start_job`: check the destination and say who the job is. Writes nothing that stays.
 
     Args:
         view: the log, if the caller has just read it.
@@ -88,6 +89,7 @@ def describe_job(
         base_seq=view.head,
         started_at_s=round(ctx.clock.now_s(), 3),
         details=details,
+        announced=publication is UPLOADS and find_listing(ctx) is not UploadListing.BY_DIRECTORY,
     )
 
 
@@ -199,7 +201,7 @@ def _finish(
             report = None
             if entry.seq in view.done or entry.seq < view.oldest:
                 # What a fenced driver wrote meanwhile.
-                clean_up(ctx, OverJobs(ctx, [entry.job]), PUBLICATIONS[entry.record.publication])
+                clean_up_job(ctx, entry.record)
             else:
                 report = finish_decision(measure, entry, visible=entry.seq in view.visible, cache=cache)
             trim_log(ctx, replace(view, done=view.done | {entry.seq}))
@@ -278,5 +280,5 @@ def _drop_fenced(ctx: CommitContext, job: JobRecord) -> JobOutcome:
                 job=job.job,
             ) from None
         return JobOutcome(job=job.job, committed=True, totals=totals)
-    clean_up(ctx, OverJobs(ctx, [job.job]), PUBLICATIONS[job.publication])
+    clean_up_job(ctx, job)
     return JobOutcome(job=job.job, committed=False)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from holdfast.commit.ids import AttemptId, JobId, file_owner, is_job_id
-from holdfast.stores.base import ObjectInfo, ObjectStore, iter_objects
+from holdfast.stores.base import ObjectInfo, ObjectStore, is_marker, iter_objects
 
 __all__ = [
     "HOME",
@@ -22,6 +22,7 @@ __all__ = [
     "is_hidden",
     "is_record",
     "is_safe_path",
+    "iter_job_folders",
     "iter_keys_below",
     "iter_visible",
     "job_dir",
@@ -167,6 +168,34 @@ def iter_visible(
             folder, found, _record = path.partition(LOG)
             if found and folder.endswith("/") and not is_hidden(folder.rstrip("/")):
                 on_inner(prefix + folder)
+
+
+def iter_job_folders(store: ObjectStore, prefix: str) -> Iterator[tuple[JobId, Iterable[ObjectInfo]]]:
+    """The folder of each job below the destination, with what is in it, in order of jobs.
+
+    A folder that is longer than a page is gone through only by who asks for its objects, and only then: the rest of the
+    work is one request a thousand objects or a folder, however much the jobs have in theirs.
+
+    Args:
+        prefix: key prefix of the destination, empty or ending in ``/``.
+    """
+    jobs = prefix + JOBS
+    start_after = ""
+    while True:
+        page = store.list_page(jobs, start_after)
+        found: dict[str, list[ObjectInfo]] = {}
+        for info in page.objects:
+            name, _, rest = info.key[len(jobs) :].partition("/")
+            if rest and info.key.startswith(jobs) and is_job_id(name) and not is_marker(info):
+                found.setdefault(name, []).append(info)
+        last = page.objects[-1].key[len(jobs) :].partition("/")[0] if page.objects and page.next_token else ""
+        for name, objects in found.items():
+            yield JobId(name), iter_objects(store, f"{jobs}{name}/") if name == last else objects
+        # A name inside the folder is right under either order of listings; "~" comes after all of ours.
+        behind = f"{jobs}{last}/~" if last else ""
+        if behind <= start_after:
+            return
+        start_after = behind
 
 
 def iter_keys_below(store: ObjectStore, prefix: str) -> Iterator[str]:

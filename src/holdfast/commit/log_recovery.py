@@ -10,15 +10,17 @@ from dataclasses import dataclass
 
 from holdfast.commit import layout
 from holdfast.commit.alive import OverJobs
+from holdfast.commit.cleaning import clean_up
 from holdfast.commit.codec import decode_job
 from holdfast.commit.committer import Action
 from holdfast.commit.context import CommitContext
-from holdfast.commit.finish import clean_up, finish_decision
+from holdfast.commit.finish import finish_decision
 from holdfast.commit.ids import JobId, is_job_id
 from holdfast.commit.intents import is_intents
 from holdfast.commit.job import abort_job
 from holdfast.commit.log import read_entry, read_log
 from holdfast.commit.measure import Measure
+from holdfast.commit.pending_uploads import NOTES, find_listing
 from holdfast.commit.publication import RENAMES, UPLOADS
 from holdfast.commit.records import JobRecord, Kind
 from holdfast.commit.recovery_report import RecoveredJob, RecoveryReport
@@ -94,7 +96,12 @@ def recover_log(
             report.jobs.append(_ended(found.record, Action.BACK, _UNDECIDED, is_alive=not quiet))
     if not dry_run:
         everywhere = RENAMES if ctx.store.capabilities.multipart is None else UPLOADS
-        report.uploads_aborted, report.folders_removed = clean_up(ctx, OverJobs(ctx), everywhere, older_than_s)
+        listing = find_listing(ctx)
+        if everywhere is UPLOADS and NOTES[listing]:
+            report.notes.append(NOTES[listing])
+        report.uploads_aborted, report.folders_removed = clean_up(
+            ctx, OverJobs(ctx), everywhere, listing, quiet_s=older_than_s
+        )
         report.uploads_aborted += _drop_unfinished_records(ctx, older_than_s)
 
 

@@ -5,18 +5,21 @@ A `Publication` is a value of five steps. Each step may be run again by anybody,
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from holdfast.commit import layout
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import AttemptId, JobId, file_owner
-from holdfast.commit.intents import judge_keys
+from holdfast.commit.intents import announced_keys, judge_keys
+from holdfast.commit.pending_uploads import list_keys, reported_uploads
 from holdfast.commit.records import FileEntry
 from holdfast.commit.sinks import Gate, RenameSink, UploadSink
 from holdfast.commit.task import TaskScope
 from holdfast.errors import NotFoundError, OutcomeUnknownError, UnsupportedError
 from holdfast.stores.base import ObjectStore, Part, UploadInfo, iter_uploads, multipart, rename
+from holdfast.stores.probe import UploadListing
 
 __all__ = [
     "ATTEMPT_METADATA",
@@ -24,6 +27,7 @@ __all__ = [
     "RENAMES",
     "UPLOADS",
     "IsOver",
+    "Leftovers",
     "Publication",
     "choose_publication",
     "complete_upload",
@@ -39,6 +43,25 @@ IsOver = Callable[[JobId, str], bool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Leftovers:
+    """What the folders of jobs that are over tell a sweep.
+
+    Attributes:
+        listing: how the server lists pending uploads.
+        manifests: keys of the manifests of attempts that do not count.
+        intents: keys of records of intents.
+        unreported: those of them whose attempts have not reported.
+        limit: how many uploads of the server's listing are looked at; None for all.
+    """
+
+    listing: UploadListing
+    manifests: Sequence[str] = ()
+    intents: Sequence[str] = ()
+    unreported: Sequence[str] = ()
+    limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Publication:
     """Steps on one file.
 
@@ -47,16 +70,16 @@ class Publication:
         open_file: a sink for a new file of an attempt.
         check: refuse targets, relative to the destination, that `publish_file` could not make visible as things are.
         publish_file: make the file of an attempt visible; False if it is nowhere, neither waiting nor visible.
-        sweep: give up everything that the jobs for which `is_over` holds still have waiting, with the help of their
-            records of intents (their keys are given). Returns how many uploads went, and whether some were spared
-            because a job that may still commit has announced the same keys.
+        sweep: give up everything that the jobs for which `is_over` holds still have waiting, with the help of what
+            their folders hold. Returns how many uploads went, and whether some may be left: because a job that may
+            still commit has announced the same keys, or beyond the limit.
     """
 
     name: str
     open_file: Callable[[TaskScope, str], UploadSink | RenameSink]
     check: Callable[[CommitContext, Sequence[str]], None]
     publish_file: Callable[[CommitContext, FileEntry, AttemptId], bool]
-    sweep: Callable[[CommitContext, IsOver, Iterable[str]], tuple[int, bool]]
+    sweep: Callable[[CommitContext, IsOver, Leftovers], tuple[int, bool]]
 
 
 def is_published(ctx: CommitContext, file: FileEntry, written_by: AttemptId | None = None) -> bool:
@@ -137,7 +160,8 @@ def open_upload(
 
 
 def _open_announced_upload(scope: TaskScope, path: str) -> UploadSink:
-    return open_upload(scope, path, gate=scope.intents if file_owner(path) is None else None)
+    has_to_be_announced = scope.job.announced or file_owner(path) is None
+    return open_upload(scope, path, gate=scope.intents if has_to_be_announced else None)
 
 
 def complete_upload(ctx: CommitContext, file: FileEntry, written_by: AttemptId | None = None) -> bool:
@@ -160,30 +184,46 @@ def _accept_any(ctx: CommitContext, targets: Sequence[str]) -> None:
     """Every key can be an object, whatever else is there."""
 
 
-def _sweep_uploads(ctx: CommitContext, is_over: IsOver, intents: Iterable[str]) -> tuple[int, bool]:
-    return _sweep_below(ctx, ctx.prefix, is_over, tuple(intents))
+def _sweep_uploads(ctx: CommitContext, is_over: IsOver, left: Leftovers) -> tuple[int, bool]:
+    """What attempts have reported goes by their manifests; what is listed behind that belongs to those that died."""
+    aborted = _abort(ctx, reported_uploads(ctx, left.manifests))
+    more, contested = _sweep_below(ctx, ctx.prefix, is_over, left)
+    return aborted + more, contested
 
 
-def _sweep_below(ctx: CommitContext, prefix: str, is_over: IsOver, intents: tuple[str, ...]) -> tuple[int, bool]:
+def _abort(ctx: CommitContext, uploads: Iterable[UploadInfo]) -> int:
+    store = multipart(ctx.store)
+
+    def abort(upload: UploadInfo) -> None:
+        store.abort_upload(upload.key, upload.upload_id)
+
+    return sum(1 for _ in ctx.runner.map(abort, uploads))
+
+
+def _sweep_below(ctx: CommitContext, prefix: str, is_over: IsOver, left: Leftovers) -> tuple[int, bool]:
     """C7: only uploads below this destination that belong to jobs that are over, as their keys or intents say."""
     store = multipart(ctx.store)
+
+    def listed() -> list[UploadInfo]:
+        if left.listing is UploadListing.BY_DIRECTORY:
+            return list(itertools.islice(iter_uploads(store, prefix), left.limit))
+        return list(list_keys(ctx, sorted(announced_keys(ctx, left.unreported))))
 
     def leftovers() -> tuple[list[UploadInfo], bool]:
         found: list[UploadInfo] = []
         unnamed: list[UploadInfo] = []
-        for upload in iter_uploads(store, prefix):
+        uploads = listed()
+        for upload in uploads:
             job = layout.job_of(upload.key)
             if job is None:
                 unnamed.append(upload)
             elif is_over(job, upload.key):
                 found.append(upload)
-        if not (unnamed and intents):
-            return found, False
-        keys, contested = judge_keys(ctx, intents, {upload.key for upload in unnamed}, is_over)
-        return found + [upload for upload in unnamed if upload.key in keys], bool(contested)
-
-    def abort(upload: UploadInfo) -> None:
-        store.abort_upload(upload.key, upload.upload_id)
+        cut_off = len(uploads) == left.limit  # what intents name may lie behind
+        if not (unnamed and left.intents):
+            return found, cut_off
+        keys, contested = judge_keys(ctx, left.intents, {upload.key for upload in unnamed}, is_over)
+        return found + [upload for upload in unnamed if upload.key in keys], bool(contested) or cut_off
 
     aborted, contested = 0, False
     # A part that was on its way while its upload was aborted can leave the upload alive: look again, a few times.
@@ -191,8 +231,7 @@ def _sweep_below(ctx: CommitContext, prefix: str, is_over: IsOver, intents: tupl
         found, contested = leftovers()
         if not found:
             break
-        for _done in ctx.runner.map(abort, found):
-            aborted += 1
+        aborted += _abort(ctx, found)
     return aborted, contested
 
 
@@ -213,11 +252,11 @@ def _rename_file(ctx: CommitContext, file: FileEntry, written_by: AttemptId) -> 
     return _settled(ctx, file, lambda: store.rename(ctx.key(file.source), ctx.key(file.path)), written_by)
 
 
-def _sweep_unfinished_files(ctx: CommitContext, is_over: IsOver, intents: Iterable[str]) -> tuple[int, bool]:
+def _sweep_unfinished_files(ctx: CommitContext, is_over: IsOver, left: Leftovers) -> tuple[int, bool]:
     """Files of attempts lie in their job's folder and go with it; what a killed attempt was writing is listed apart."""
     if ctx.store.capabilities.multipart is None:
         return 0, False
-    return _sweep_below(ctx, ctx.key(layout.JOBS), is_over, ())
+    return _sweep_below(ctx, ctx.key(layout.JOBS), is_over, replace(left, intents=()))
 
 
 UPLOADS = Publication(

@@ -170,6 +170,7 @@ class JobRecord:
         job_attempt: which attempt at the job this is, where a protocol lets a later one take over an earlier one's
             committed tasks; 0 for the first.
         stream: the batch that the job is, if it belongs to a stream.
+        announced: its tasks announce every upload before they start it, since the server does not list uploads.
     """
 
     job: JobId
@@ -181,6 +182,7 @@ class JobRecord:
     details: Mapping[str, object] = field(default_factory=dict)
     job_attempt: int = 0
     stream: StreamBatch | None = None
+    announced: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

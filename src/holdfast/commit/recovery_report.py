@@ -40,12 +40,14 @@ class RecoveryReport:
         damaged: job or record to sentence: committed jobs with lost files, records that cannot be read, clean-up that
             failed. What is named here is as it was, or can be run again.
         uploads_aborted, folders_removed: leftovers of jobs that were over before.
+        notes: what could not be looked at, one sentence each.
     """
 
     jobs: list[RecoveredJob] = field(default_factory=list)
     damaged: dict[str, str] = field(default_factory=dict)
     uploads_aborted: int = 0
     folders_removed: int = 0
+    notes: list[str] = field(default_factory=list)
 
     @property
     def rolled_forward(self) -> list[str]:

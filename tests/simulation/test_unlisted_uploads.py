@@ -1,0 +1,279 @@
+"""Servers that do not list pending uploads: a job knows its own from its records (C9, C7, C11)."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+import pytest
+
+from holdfast.commit import TWO_PHASE, CommitContext, SaveMode, recover, verify
+from holdfast.commit.intents import QUIET_S, is_intents
+from holdfast.commit.pending_uploads import find_uploads
+from holdfast.commit.records import TaskCommit
+from holdfast.errors import HoldfastError, NotFoundError
+from holdfast.stores.base import ObjectStore, UploadPage, iter_objects, iter_uploads
+from holdfast.stores.faulty import Faulty, SimulatedCrash, crash_at
+from holdfast.stores.intercept import InterceptedStore, Operation, StoreCall
+from holdfast.stores.probe import UploadListing
+from holdfast.stores.recorded import Recorded
+from holdfast.testing.minio_like import MinioLike
+from tests.simulation.world import HOME, TASKS, World, expected, run_job, run_task, run_tasks, start
+
+T = TypeVar("T")
+
+
+class Unlisted(InterceptedStore):
+    """A server that shows no pending upload, ever."""
+
+    def __init__(self, inner: ObjectStore) -> None:
+        super().__init__(inner, lambda _call, proceed: proceed())
+
+    def list_uploads_page(self, prefix: str, marker: tuple[str, str] | None = None) -> UploadPage:
+        return UploadPage([], None)
+
+
+def minio(world: World) -> CommitContext:
+    return world.context(store=MinioLike(world.store))
+
+
+def announcements(world: World) -> list[str]:
+    return [info.key for info in iter_objects(world.store, HOME) if is_intents(info.key)]
+
+
+def settle(world: World) -> None:
+    """Whoever might be alive is not any more, and recovery has run."""
+    world.clock.sleep(QUIET_S + 1)
+    recover(minio(world))
+    assert world.pending() == [], "C9: no pending upload remains"
+    assert world.leftovers() == []
+
+
+def test_every_upload_is_announced_where_the_server_does_not_list_them() -> None:
+    world = World("upload")
+    job = start(minio(world))
+    assert job.announced and world.pending() == [], "the probe leaves nothing"
+    large = minio(world).with_settings(part_size_bytes=100)
+    run_tasks(large, job, "new")
+    assert len(announcements(world)) == TASKS, "one record an attempt whose files are of one part"
+    run_task(minio(world), job, 0, "new")
+    assert len(announcements(world)) == TASKS + 2, "or one a file of more parts"
+    assert start(world.context()).announced is False, "and nowhere else: there a listing does it"
+
+
+def crashes(start_with: Callable[[World], Callable[[CommitContext], object]]) -> Iterator[World]:
+    """Worlds in which a process died at each of its calls, before it and after it."""
+    for after in (False, True):
+        for nth in itertools.count(1):
+            world = World("upload")
+            run = start_with(world)
+            dying = world.context(store=MinioLike(InterceptedStore(world.store, Faulty(crash_at(nth, after=after)))))
+            try:
+                run(dying)
+            except SimulatedCrash:
+                yield world
+            else:
+                break
+
+
+def test_an_attempt_that_dies_at_any_call_leaves_nothing_behind() -> None:
+    """What it announced is asked for key by key: its manifest was never written."""
+
+    def prepare(world: World) -> Callable[[CommitContext], object]:
+        job = start(minio(world))
+        return lambda ctx: run_task(ctx, job, 0, "dead")
+
+    for world in crashes(prepare):
+        settle(world)
+        assert world.contents() == []
+
+
+@pytest.mark.parametrize("mode", [SaveMode.APPEND, SaveMode.OVERWRITE])
+def test_a_driver_that_dies_at_any_call_leaves_all_or_nothing(mode: SaveMode) -> None:
+    def prepare(world: World) -> Callable[[CommitContext], object]:
+        run_job(minio(world), "old")
+        job = start(minio(world), mode)
+        messages = run_tasks(minio(world), job, "new")
+        return lambda ctx: TWO_PHASE.commit_job(ctx, job, messages, TASKS)
+
+    wanted = expected("new") if mode is SaveMode.OVERWRITE else sorted(expected("old") + expected("new"))
+    for world in crashes(prepare):
+        settle(world)
+        assert world.contents() in (expected("old"), wanted)
+
+
+def test_an_aborted_job_gives_up_what_it_reported() -> None:
+    """`recover` said that nothing of the job was there while all of its uploads were pending."""
+    world = World("upload")
+    dead = start(minio(world))
+    run_tasks(minio(world), dead, "dead")
+    assert len(world.pending()) == 4
+    assert recover(minio(world)).rolled_back == [dead.job]
+    assert world.pending() == [] and world.leftovers() == []
+
+
+def test_a_losing_attempt_goes_with_its_job() -> None:
+    world = World("upload")
+    ctx = minio(world)
+    job = start(ctx)
+    run_task(ctx, job, 0, "loser")
+    assert TWO_PHASE.commit_job(ctx, job, [run_task(ctx, job, 0, "winner")], 1).finished
+    assert world.contents() == expected("winner", 1) and world.pending() == [] and world.leftovers() == []
+
+
+def test_chosen_names_of_a_live_job_are_spared() -> None:
+    """C7: two jobs have announced one key; the sweep of the first spares the other's upload."""
+
+    def write(ctx: CommitContext, name: bytes) -> tuple[TaskCommit, object]:
+        job = start(ctx, SaveMode.OVERWRITE)
+        with TWO_PHASE.start_task(ctx, job, 0) as attempt:
+            attempt.open("a").write(name)
+            return attempt.commit(), job
+
+    world = World("upload")
+    commit, live = write(minio(world), b"live")
+    _commit, dead = write(minio(world), b"dead")
+    TWO_PHASE.abort_job(minio(world), dead)  # type: ignore[arg-type]  # the job
+    TWO_PHASE.commit_job(minio(world), live, [commit], 1)  # type: ignore[arg-type]  # the job
+    assert world.listing() == {"a": b"live"}
+    settle(world)
+
+
+def test_what_is_known_of_pending_uploads_is_told_with_what_is_not() -> None:
+    world = World("upload")
+    world.store.create_upload(f"{HOME}of another tool")
+    job = start(minio(world))
+    run_tasks(minio(world), job, "new")
+    found = find_uploads(minio(world))
+    assert found.listing is UploadListing.BY_KEY and "does not list" in found.note
+    assert sorted(upload.key for upload in found.uploads) == [key for key in world.pending() if "part-" in key]
+    unlisted = world.context(store=Unlisted(MinioLike(world.store)))
+    assert len(find_uploads(unlisted).uploads) == 4 and find_uploads(unlisted).listing is UploadListing.NOT_AT_ALL
+    assert len(find_uploads(world.context()).uploads) == 5 and find_uploads(world.context()).note == ""
+    report = verify(minio(world))
+    assert report.pending_uploads == 4 and any("does not list" in note for note in report.notes)
+
+
+def test_manifests_lead_the_sweep_where_nothing_is_listed() -> None:
+    world = World("upload")
+    ctx = world.context(store=Unlisted(MinioLike(world.store)))
+    job = start(ctx)
+    run_tasks(ctx, job, "dead")
+    TWO_PHASE.abort_job(ctx, job)
+    assert world.pending() == []
+
+
+# --- a listing that lags ----------------------------------------------------------------------------------------------
+def test_a_listing_that_lags_does_not_keep_what_was_reported() -> None:
+    """The job's own records come first; the listing confirms."""
+    world = World("upload")
+    job = start(world.context())
+    run_tasks(world.context(), job, "dead")
+    TWO_PHASE.abort_job(world.context(store=Unlisted(world.store)), job)
+    assert world.pending() == []
+
+
+# --- uploads that expire ----------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("listed", [True, False])
+def test_uploads_that_expired_are_noticed_before_the_decision(listed: bool) -> None:
+    """C11: a job of a day on a server that forgets idle uploads after one. Once it was decided and then damaged."""
+    world = World("upload")
+    run_job(world.context(), "old")
+    store = MinioLike(world.store)
+    ctx = world.context() if listed else world.context(store=store)
+    job = start(ctx, SaveMode.OVERWRITE)
+    messages = run_tasks(ctx, job, "new")
+    world.clock.sleep(24 * 3600.0)
+    gone = next(upload for upload in iter_uploads(world.store, HOME) if job.job in upload.key)
+    world.store.abort_upload(gone.key, gone.upload_id)
+    with pytest.raises(NotFoundError, match="given them up"):
+        TWO_PHASE.commit_job(ctx, job, messages, TASKS)
+    assert not TWO_PHASE.abort_job(ctx, job).committed
+    assert world.contents() == expected("old") and world.pending() == []
+
+
+def test_a_long_job_whose_uploads_are_there_is_decided() -> None:
+    world = World("upload")
+    job = start(world.context())
+    messages = run_tasks(world.context(), job, "new")
+    world.clock.sleep(24 * 3600.0)
+    assert TWO_PHASE.commit_job(world.context(), job, messages, TASKS).finished
+
+
+def test_a_decision_that_waits_is_warned_of() -> None:
+    """Before an expiry bites: the files of a decided job are uploads until somebody finishes it."""
+    world = World("upload")
+    ctx = world.context()
+    job = start(ctx)
+    messages = run_tasks(ctx, job, "new")
+    with pytest.raises(SimulatedCrash):
+        TWO_PHASE.commit_job(dying_at(world, Operation.COMPLETE_UPLOAD), job, messages, TASKS)
+    world.clock.sleep(20 * 3600.0)
+    [problem] = [sentence for sentence in verify(ctx).problems if "not finished" in sentence]
+    assert "20 h" in problem and "24 hours" in problem and "holdfast recover" in problem
+
+
+def dying_at(world: World, operation: Operation, ending: str = "") -> CommitContext:
+    """A process that dies at the first such call."""
+
+    def die(call: StoreCall, proceed: Callable[[], T]) -> T:
+        if call.operation is operation and call.key.endswith(ending):
+            raise SimulatedCrash
+        return proceed()
+
+    return world.context(store=InterceptedStore(world.store, die))
+
+
+# --- what others have ---------------------------------------------------------------------------------------------
+def test_a_job_does_not_read_what_others_keep() -> None:
+    """After a decision only the job's own records are swept: another's folder costs a request, however full it is."""
+    world = World("upload")
+    other = start(world.context())
+    for number in range(2500):
+        world.store.put(f"{HOME}_holdfast/jobs/{other.job}/attempts/{number:05d}-x.jsonl", b"")
+    job = start(world.context())
+    messages = run_tasks(world.context(), job, "new")
+    recorded = Recorded()
+    TWO_PHASE.commit_job(world.context(store=InterceptedStore(world.store, recorded)), job, messages, TASKS)
+    listings = [
+        call for call in recorded.calls if call.operation is Operation.LIST and call.key == f"{HOME}_holdfast/jobs/"
+    ]
+    assert len(listings) == 2, "a page that ends in the other's folder, and the one behind it"
+    assert world.leftovers() != []
+
+
+def test_pending_uploads_of_others_are_looked_at_up_to_a_limit() -> None:
+    world = World("upload")
+    theirs = [world.store.create_upload(f"{HOME}of another tool {number:06d}") for number in range(12_000)]
+    recorded = Recorded()
+    run_job(world.context(store=InterceptedStore(world.store, recorded)), "new")
+    assert recorded.counts()[Operation.LIST_UPLOADS] <= 10
+    assert len(world.pending()) == len(theirs)
+
+
+def test_recovery_lists_once_before_it_completes_what_is_there() -> None:
+    """A driver died when 40 of 40 files were visible: each cost a completion and a look."""
+    world = World("upload")
+    job = start(world.context())
+    messages = run_tasks(world.context(), job, "new", 10)
+    recorded = Recorded()
+    with pytest.raises(SimulatedCrash):
+        TWO_PHASE.commit_job(dying_at(world, Operation.PUT, ".visible"), job, messages, 10)
+    assert recover(world.context(store=InterceptedStore(world.store, recorded))).rolled_forward == [job.job]
+    counts = recorded.counts()
+    assert counts.get(Operation.COMPLETE_UPLOAD, 0) == 0 and counts.get(Operation.HEAD, 0) <= 4
+    assert verify(world.context()).verified and world.leftovers() == []
+
+
+def test_recovery_does_not_take_a_file_of_another_size_for_the_jobs() -> None:
+    world = World("upload")
+    job = start(world.context())
+    messages = run_tasks(world.context(), job, "new")
+    with pytest.raises(SimulatedCrash):
+        TWO_PHASE.commit_job(dying_at(world, Operation.COMPLETE_UPLOAD), job, messages, TASKS)
+    first = next(iter_uploads(world.store, HOME))
+    world.store.put(first.key, b"?")
+    world.store.abort_upload(first.key, first.upload_id)
+    with pytest.raises(HoldfastError, match="lost"):
+        TWO_PHASE.abort_job(world.context(), job)
