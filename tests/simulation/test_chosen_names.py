@@ -472,6 +472,7 @@ def test_what_was_reported_goes_at_once_although_another_job_means_the_same_name
     TWO_PHASE.abort_job(world.context(), dead)
     assert len(world.pending()) * 2 == before
     commit(world.context())
+    recover(world.context())
     settled(world, job_files("live"))
 
 

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 import pytest
 
+from holdfast.cli.pending import find_pending
 from holdfast.commit import TWO_PHASE, CommitContext, SaveMode, recover, verify
 from holdfast.commit.intents import QUIET_S, is_intents
 from holdfast.commit.pending_uploads import find_uploads
@@ -153,6 +154,19 @@ def test_what_is_known_of_pending_uploads_is_told_with_what_is_not() -> None:
     assert len(find_uploads(world.context()).uploads) == 5 and find_uploads(world.context()).note == ""
     report = verify(minio(world))
     assert report.pending_uploads == 4 and any("does not list" in note for note in report.notes)
+
+
+def test_the_command_line_says_what_it_cannot_see() -> None:
+    """`uploads list` said 0 while 13 were waiting."""
+    world = World("upload")
+    assert find_pending(world.context()) == ([], "")
+    found, note = find_pending(minio(world))
+    assert found == [] and "does not list" in note
+    job = start(minio(world))
+    run_tasks(minio(world), job, "new")
+    found, note = find_pending(minio(world))
+    assert [one.state for one in found] == ["unfinished"] * 4 and "does not list" in note
+    assert recover(minio(world)).notes == [note]
 
 
 def test_manifests_lead_the_sweep_where_nothing_is_listed() -> None:

@@ -13,9 +13,10 @@ from holdfast.commit.committer import Action, Leftover
 from holdfast.commit.hadoop_jobs import find_upload_owners
 from holdfast.commit.intents import find_announcers
 from holdfast.commit.layout import job_of
+from holdfast.commit.pending_uploads import NOTES, find_listing, find_uploads
 from holdfast.commit.recovery import find_leftovers
 from holdfast.errors import CorruptDataError, UnsupportedError
-from holdfast.stores.base import UploadInfo, iter_uploads, multipart
+from holdfast.stores.base import UploadInfo
 
 __all__ = ["HADOOPS", "PendingUpload", "find_pending"]
 
@@ -43,8 +44,8 @@ class PendingUpload:
     age_s: float
 
 
-def find_pending(ctx: CommitContext) -> list[PendingUpload]:
-    """Every pending upload below the context's prefix, oldest first.
+def find_pending(ctx: CommitContext) -> tuple[list[PendingUpload], str]:
+    """Every pending upload below the context's prefix, oldest first; and a sentence on what may be missing, or none.
 
     Guarantee: an upload of a job that can still commit is never called ``over``, also where the url is a parent of the
     job's destination.
@@ -54,7 +55,10 @@ def find_pending(ctx: CommitContext) -> list[PendingUpload]:
     """
     if ctx.store.capabilities.multipart is None:
         raise UnsupportedError("this place keeps no pending uploads: give an s3:// url", url=ctx.url)
-    found = list(iter_uploads(multipart(ctx.store), ctx.prefix))
+    uploads = find_uploads(ctx)
+    found = uploads.uploads
+    # A server that shows nothing may show nothing ever.
+    note = uploads.note if found else NOTES[find_listing(ctx)]
     jobs = OverJobs(ctx)
     leftovers = _leftovers(ctx) if any(file_job(upload.key) for upload in found) else {}
     announcers = find_announcers(ctx, found)
@@ -79,7 +83,7 @@ def find_pending(ctx: CommitContext) -> list[PendingUpload]:
             job, committer, state = foreign.job, foreign.committer, HADOOPS
         age_s = max(now_s - upload.initiated_at_s, 0.0)
         pending.append(PendingUpload(upload, upload.key[len(ctx.prefix) :], job, committer, state, age_s))
-    return sorted(pending, key=lambda one: -one.age_s)
+    return sorted(pending, key=lambda one: -one.age_s), note
 
 
 def _owners(upload: UploadInfo, announcers: Mapping[str, set[JobId]]) -> Collection[JobId]:

@@ -62,13 +62,15 @@ def _list(url: str, older_than: float, reach: Reach, out: Output) -> None:
     from holdfast.cli.presence import is_empty
 
     with reach.open(url) as ctx, out.waiting("listing uploads"):
-        pending = find_pending(ctx)
+        pending, note = find_pending(ctx)
         nothing = not pending and is_empty(ctx)
     found = [one for one in pending if one.age_s >= older_than]
-    out.document({"url": ctx.url, "uploads": [_fields(one) for one in found]})
+    out.document({"url": ctx.url, "uploads": [_fields(one) for one in found], "note": note})
     if found:
         _table(found, out)
     out.say(f"{counted(len(found), 'pending upload')} below {ctx.url}")
+    if note:
+        out.note(note)
     if nothing:
         out.note("there is nothing else at this url either: check its spelling")
 
@@ -85,10 +87,13 @@ def _expect(url: str, expected: int, older_than: float, verbose: bool, reach: Re
     from holdfast.cli.pending import find_pending
 
     with reach.open(url) as ctx:
-        count = sum(one.age_s >= older_than for one in find_pending(ctx))
-    out.document({"url": ctx.url, "expected": expected, "found": count})
+        pending, note = find_pending(ctx)
+    count = sum(one.age_s >= older_than for one in pending)
+    out.document({"url": ctx.url, "expected": expected, "found": count, "note": note})
     if verbose:
         out.say(f"{counted(count, 'pending upload')} below {ctx.url}, {expected} expected")
+    if note:
+        out.note(note)
     if count != expected:
         raise click.exceptions.Exit(PROBLEM)
 
@@ -107,7 +112,7 @@ def _abort(url: str, older_than: float, all_tools: bool, yes: bool, reach: Reach
 
     with reach.open(url) as ctx:
         with out.waiting("listing uploads"):
-            found = find_pending(ctx)
+            found, note = find_pending(ctx)
         states = {"over", *(_FOREIGN if all_tools else ())}
         chosen = [one for one in found if one.age_s >= older_than and one.state in states]
         if chosen and not yes:
@@ -118,8 +123,10 @@ def _abort(url: str, older_than: float, all_tools: bool, yes: bool, reach: Reach
             for done, _ in enumerate(aborted, start=1):
                 progress("abort", done, len(chosen))
     kept = _kept(found, chosen, all_tools)
-    out.document({"url": ctx.url, "aborted": [_fields(one) for one in chosen], "left_alone": kept})
+    out.document({"url": ctx.url, "aborted": [_fields(one) for one in chosen], "left_alone": kept, "note": note})
     out.say(f"{counted(len(chosen), 'upload')} aborted below {ctx.url}")
+    if note:
+        out.note(note)
     sentences = {
         "unfinished": f"of jobs that are not finished: holdfast recover {ctx.url}",
         "hadoops": f"of jobs of Hadoop: holdfast recover {ctx.url} --foreign abort",

@@ -61,18 +61,18 @@ class _Folders:
     """What the folders of jobs that are over hold."""
 
     keys: set[str] = field(default_factory=set)
-    manifests: list[str] = field(default_factory=list)
+    manifests: dict[str, float] = field(default_factory=dict)
     intents: dict[str, float] = field(default_factory=dict)
 
-    def note(self, objects: Iterable[ObjectInfo]) -> list[str]:
+    def note(self, objects: Iterable[ObjectInfo]) -> dict[str, float]:
         """Take a folder in; returns its manifests."""
-        manifests = []
+        manifests = {}
         for info in objects:
             self.keys.add(info.key)
             if is_intents(info.key):
                 self.intents[info.key] = info.modified_at_s
             elif is_manifest(info.key):
-                manifests.append(info.key)
+                manifests[info.key] = info.modified_at_s
         return manifests
 
 
@@ -110,7 +110,7 @@ def clean_up(
             manifests = found.note(objects)
             if decided is not None and job == decided.job:
                 manifests = _uncommitted(ctx, decided, manifests)
-            found.manifests += manifests
+            found.manifests.update(manifests)
     unreported = unreported_intents(found.intents, found.keys)
     aborted, contested = publication.sweep(
         ctx,
@@ -131,12 +131,14 @@ def clean_up(
     return aborted, len({key[len(prefix) :].partition("/")[0] for key in gone})
 
 
-def _uncommitted(ctx: CommitContext, entry: LogEntry, manifests: list[str]) -> list[str]:
+def _uncommitted(ctx: CommitContext, entry: LogEntry, manifests: dict[str, float]) -> dict[str, float]:
     """The manifests of attempts that the decision does not name."""
-    if entry.manifests is None or len(manifests) == entry.tasks:
-        return [] if entry.manifests is not None else manifests  # each task has reported once, so these are they
+    if entry.manifests is None:
+        return manifests
+    if len(manifests) == entry.tasks:
+        return {}  # each task has reported once, so these are they
     try:
         named = {ctx.key(ref.key) for ref in load_refs(ctx, entry.manifests, None)}
     except NotFoundError:
-        return []  # somebody else has cleaned up before
-    return [key for key in manifests if key not in named]
+        return {}  # somebody else has cleaned up before
+    return {key: at_s for key, at_s in manifests.items() if key not in named}

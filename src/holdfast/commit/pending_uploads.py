@@ -59,11 +59,12 @@ def is_manifest(key: str) -> bool:
     return key.endswith(".jsonl") and not is_intents(key) and "/attempts/" in key
 
 
-def reported_uploads(ctx: CommitContext, manifests: Iterable[str]) -> Iterator[UploadInfo]:
-    """The uploads that manifests name, whether or not they still wait; without a time.
+def reported_uploads(ctx: CommitContext, manifests: Mapping[str, float]) -> Iterator[UploadInfo]:
+    """The uploads that manifests name, whether or not they still wait.
 
     Args:
-        manifests: keys. One that cannot be read is logged: nobody may abort what it cannot name.
+        manifests: when each was written, by key. One that cannot be read is logged, and its uploads are left to the
+            server's listing.
     """
 
     def read(key: str) -> list[UploadInfo]:
@@ -75,7 +76,8 @@ def reported_uploads(ctx: CommitContext, manifests: Iterable[str]) -> Iterator[U
             _log.warning("the uploads of an attempt are left to the server's listing: %s", error)
             return []
         home = key[: key.rindex(layout.JOBS)]
-        return [UploadInfo(home + file.path, file.upload_id) for file in manifest.files if file.upload_id]
+        at_s = manifests[key]
+        return [UploadInfo(home + file.path, file.upload_id, at_s) for file in manifest.files if file.upload_id]
 
     return (upload for found in ctx.runner.map(read, manifests) for upload in found)
 
@@ -143,15 +145,17 @@ def find_uploads(ctx: CommitContext) -> FoundUploads:
     return FoundUploads([], UploadListing.BY_DIRECTORY)
 
 
-def _look_at_jobs(ctx: CommitContext) -> tuple[list[str], list[str], bool]:
-    """The keys of all manifests and records of intents, and whether any job has announced its uploads."""
-    manifests: list[str] = []
+def _look_at_jobs(ctx: CommitContext) -> tuple[dict[str, float], list[str], bool]:
+    """All manifests with their times, all records of intents, and whether any job has announced its uploads."""
+    manifests: dict[str, float] = {}
     intents: list[str] = []
     announced = False
     for job, objects in layout.iter_job_folders(ctx.store, ctx.prefix):
-        keys = [info.key for info in objects]
-        intents += [key for key in keys if is_intents(key)]
-        manifests += [key for key in keys if is_manifest(key)]
+        for info in objects:
+            if is_intents(info.key):
+                intents.append(info.key)
+            elif is_manifest(info.key):
+                manifests[info.key] = info.modified_at_s
         path = layout.job_record(job)
         with contextlib.suppress(NotFoundError, CorruptDataError):
             announced = announced or decode_job(path, ctx.store.get(ctx.key(path))).announced

@@ -6,8 +6,8 @@ A `Publication` is a value of five steps. Each step may be run again by anybody,
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from holdfast.commit import layout
 from holdfast.commit.context import CommitContext
@@ -48,14 +48,14 @@ class Leftovers:
 
     Attributes:
         listing: how the server lists pending uploads.
-        manifests: keys of the manifests of attempts that do not count.
+        manifests: those of attempts that do not count: when each was written, by key.
         intents: keys of records of intents.
         unreported: those of them whose attempts have not reported.
         limit: how many uploads of the server's listing are looked at; None for all.
     """
 
     listing: UploadListing
-    manifests: Sequence[str] = ()
+    manifests: Mapping[str, float] = field(default_factory=dict)
     intents: Sequence[str] = ()
     unreported: Sequence[str] = ()
     limit: int | None = None
