@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 import pytest
 
-from holdfast.stores.base import Capabilities, MultipartLimits, ObjectInfo, Overwrite, PutMode, Trit, iter_objects
+from holdfast.errors import PreconditionError
+from holdfast.stores.base import (
+    Capabilities,
+    Create,
+    MultipartLimits,
+    ObjectInfo,
+    Overwrite,
+    PutMode,
+    Trit,
+    Update,
+    iter_objects,
+)
 from holdfast.stores.conformance import checks_for, run_conformance
 from holdfast.stores.intercept import InterceptedStore, Operation, StoreCall
 from holdfast.stores.memory import MemoryStore
+from holdfast.stores.recorded import Recorded
 
 T = TypeVar("T")
 TINY_PARTS = MultipartLimits(min_part_size_bytes=16)
@@ -37,6 +51,7 @@ def test_report_names_what_a_store_does_not_do() -> None:
     failed = {name for name, error in report.results.items() if error is not None}
     assert failed == {
         "check_create",
+        "check_create_delete_race",
         "check_create_race",
         "check_update",
         "check_update_missing",
@@ -46,9 +61,53 @@ def test_report_names_what_a_store_does_not_do() -> None:
     assert "FAILED   check_create: create over an object: expected PreconditionError" in str(report)
 
 
+class _LooksThenWrites(MemoryStore):
+    """As Adobe S3Mock: every single condition is honoured, and two of many may find a key free."""
+
+    def __init__(self) -> None:
+        super().__init__(limits=TINY_PARTS)
+        self._together = threading.Barrier(2)
+
+    def put(
+        self, key: str, data: bytes, mode: PutMode = Overwrite(), metadata: Mapping[str, str] | None = None
+    ) -> ObjectInfo:
+        if isinstance(mode, Overwrite):
+            return super().put(key, data, mode, metadata)
+        there = {info.key: info.etag for info in iter_objects(self, key)}
+        if there.get(key) != (mode.etag if isinstance(mode, Update) else None):
+            raise PreconditionError("the object is not as expected")
+        with contextlib.suppress(threading.BrokenBarrierError):
+            self._together.wait(0.05)  # where another looks, too, both have looked before either writes
+        self._together.reset()
+        return super().put(key, data, Overwrite(), metadata)
+
+
+def test_a_store_that_looks_before_it_writes_fails_in_races_only() -> None:
+    report = run_conformance(_LooksThenWrites(), rounds=10)
+    failed = {name for name, error in report.results.items() if error is not None}
+    assert failed >= {"check_create_race", "check_update_race"}
+    assert failed <= {"check_create_race", "check_update_race", "check_create_delete_race"}
+
+
+def test_races_have_handles_of_their_own() -> None:
+    inner = MemoryStore(limits=TINY_PARTS)
+    recorded = [Recorded() for _ in range(3)]
+    handles = [InterceptedStore(inner, one) for one in recorded]
+    seen: list[str] = []
+    report = run_conformance(inner, racers=handles, rounds=4, told=lambda check, done, total: seen.append(check.name))
+    assert report.passed, str(report)
+    assert seen == list(report.results)
+    creates = [sum(isinstance(call.mode, Create) for call in one.calls) for one in recorded]
+    assert creates == [8, 8, 8], "one for each round of the two races of creates"
+
+
 def test_declared_deviations_have_to_be_there() -> None:
     declared = dict.fromkeys(
-        ("check_create", "check_create_race", "check_update", "check_update_missing", "check_update_race"), "ignored"
+        (
+            *("check_create", "check_create_race", "check_create_delete_race"),
+            *("check_update", "check_update_missing", "check_update_race"),
+        ),
+        "ignored",
     )
     assert run_conformance(_IgnoresConditions(limits=TINY_PARTS), deviations=declared).passed
     report = run_conformance(MemoryStore(limits=TINY_PARTS), deviations={"check_create": "ignored"})

@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 import click
 
 from holdfast.cli.check import check
+from holdfast.cli.check_store import check_store
 from holdfast.cli.committers import committers
 from holdfast.cli.demo import demo
 from holdfast.cli.failures import INTERRUPTED, TERMINATED, WRONG_USAGE
@@ -120,7 +121,7 @@ def cli() -> None:
     """Everything that a Spark job produces is held until the job commits, and then all of it is there, exactly once."""
 
 
-for _command in (demo, write, read, verify, history, recover, uploads, show, committers, check):
+for _command in (demo, write, read, verify, history, recover, uploads, show, committers, check, check_store):
     cli.add_command(_command)
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from holdfast.commit.guarantees import Answer
     from holdfast.stores.base import Capabilities
 
-__all__ = ["committers"]
+__all__ = ["committers", "verdict"]
 
 _EPILOG = """\b
 Examples:
@@ -86,7 +86,7 @@ def _verdicts(chosen: Iterable[Committer], url: str, reach: Reach, out: Output) 
     with reach.open(url) as ctx:
         ctx.store.list_page(ctx.prefix, max_keys=1)
         known = _tried(ctx, out)
-        return {one.name: _verdict(one, known) for one in chosen}
+        return {one.name: verdict(one, known) for one in chosen}
 
 
 def _tried(ctx: CommitContext, out: Output) -> Capabilities:
@@ -102,8 +102,8 @@ def _tried(ctx: CommitContext, out: Output) -> Capabilities:
     return replace(ctx.store.capabilities, conditional_put=Trit.YES if heeds else Trit.NO)
 
 
-def _verdict(committer: Committer, capabilities: Capabilities) -> tuple[str, str]:
-    """How it runs, and why not otherwise."""
+def verdict(committer: Committer, capabilities: Capabilities) -> tuple[str, str]:
+    """How a committer runs on a store with these capabilities, and why not otherwise."""
     from holdfast.commit import CommitSettings
 
     refused = committer.refusal(capabilities)
@@ -125,7 +125,7 @@ def _needs(committer: Committer) -> str:
 
 
 def _fields(committer: Committer, here: Mapping[str, tuple[str, str]]) -> dict[str, object]:
-    verdict, reason = here.get(committer.name, (None, None))
+    word, reason = here.get(committer.name, (None, None))
     return {
         "name": committer.name,
         "summary": committer.summary,
@@ -133,7 +133,7 @@ def _fields(committer: Committer, here: Mapping[str, tuple[str, str]]) -> dict[s
         "needs": [need.what for need in committer.needs],
         "modes": sorted(mode.value for mode in committer.modes),
         "unsafe": committer.unsafe or None,
-        "here": verdict,
+        "here": word,
         "reason": reason or None,
     }
 

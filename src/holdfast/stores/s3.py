@@ -51,6 +51,7 @@ from holdfast.stores.s3_listings import (
     is_exact,
     is_marker_refused,
     is_xml,
+    least_expiry_days,
     object_page,
     upload_page,
 )
@@ -265,6 +266,30 @@ class S3Store:
 
     def close(self) -> None:
         self._connection.close()
+
+    def upload_expiry_days(self, prefix: str) -> float | None:
+        """After how many days the bucket's own rules abort a pending upload below `prefix`; None if no rule does.
+
+        A server may have a limit of its own beside the rules, and tell nobody (MinIO: 24 hours).
+
+        Raises:
+            AccessDeniedError: the policy forbids to look (``s3:GetLifecycleConfiguration``).
+            UnsupportedError: the server has no such rules.
+        """
+
+        def send(client: Client) -> Sequence[Mapping[str, Any]]:
+            try:
+                return cast(
+                    "Sequence[Mapping[str, Any]]",
+                    client.get_bucket_lifecycle_configuration(Bucket=self.bucket).get("Rules", ()),
+                )
+            except ClientError as error:
+                if code_of(error) == "NoSuchLifecycleConfiguration":
+                    return ()
+                raise
+
+        rules = self._connection.request("GetBucketLifecycleConfiguration", prefix, Effect.NONE, send)
+        return least_expiry_days(rules, prefix)
 
     # --- uploads ------------------------------------------------------------------------------------------------------
     def create_upload(self, key: str, metadata: Mapping[str, str] | None = None) -> str:

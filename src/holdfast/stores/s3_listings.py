@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote_plus
 
@@ -13,7 +13,16 @@ from holdfast.errors import CorruptDataError
 from holdfast.stores.base import ObjectInfo, ObjectPage, UploadInfo, UploadPage
 from holdfast.stores.s3_errors import code_of
 
-__all__ = ["decoded", "etag_in", "is_exact", "is_marker_refused", "is_xml", "object_page", "upload_page"]
+__all__ = [
+    "decoded",
+    "etag_in",
+    "is_exact",
+    "is_marker_refused",
+    "is_xml",
+    "least_expiry_days",
+    "object_page",
+    "upload_page",
+]
 
 
 _NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
@@ -96,6 +105,19 @@ def upload_page(page: Mapping[str, Any], prefix: str) -> UploadPage:
             "a listing of uploads is cut off without a marker; report it to the store's maker", prefix=prefix
         )
     return UploadPage(found, (page["NextKeyMarker"], page.get("NextUploadIdMarker", "")))
+
+
+def least_expiry_days(rules: Sequence[Mapping[str, Any]], prefix: str) -> float | None:
+    """The shortest time after which a rule in force aborts pending uploads below a directory, or some of them."""
+    found = []
+    for rule in rules:
+        days = rule.get("AbortIncompleteMultipartUpload", {}).get("DaysAfterInitiation")
+        condition = rule.get("Filter", {})
+        of = str(condition.get("Prefix", condition.get("And", {}).get("Prefix", rule.get("Prefix", ""))) or "")
+        touches = prefix.startswith(of) or of.startswith(prefix)
+        if rule.get("Status") == "Enabled" and days is not None and touches:
+            found.append(float(days))
+    return min(found, default=None)
 
 
 def is_marker_refused(error: ClientError) -> bool:

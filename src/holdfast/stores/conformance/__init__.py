@@ -13,12 +13,12 @@ declared deviation is still run; one that is not there any more counts as a fail
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import ModuleType
 
 from holdfast.stores.base import Capabilities, ObjectStore, Trit
-from holdfast.stores.conformance import conditions, directories, objects, renames, uploads
-from holdfast.stores.conformance.keys import KEY_CHECKS, ODD_KEYS
+from holdfast.stores.conformance import conditions, crowds, directories, objects, races, renames, uploads
+from holdfast.stores.conformance.keys import KEY_CHECKS, LISTED_UPLOAD_CHECKS, ODD_KEYS
 from holdfast.stores.conformance.subject import Check, ConformanceError, Subject
 
 __all__ = ["ODD_KEYS", "Check", "ConformanceError", "Report", "Subject", "checks_for", "run_conformance"]
@@ -48,8 +48,9 @@ def checks_for(capabilities: Capabilities) -> list[Check]:
     checks: Iterable[Check] = (
         *_checks_in(objects),
         *KEY_CHECKS,
-        *(_checks_in(conditions) if capabilities.conditional_put is not Trit.NO else ()),
-        *(_checks_in(uploads) if limits is not None else ()),
+        *_checks_in(crowds),
+        *((*_checks_in(conditions), *_checks_in(races)) if capabilities.conditional_put is not Trit.NO else ()),
+        *((*_checks_in(uploads), *LISTED_UPLOAD_CHECKS) if limits is not None else ()),
         *(_checks_in(renames) if capabilities.rename else ()),
         *(_checks_in(directories) if capabilities.rename_dir else ()),
     )
@@ -89,6 +90,9 @@ def run_conformance(
     *,
     prefix: str = "conformance",
     deviations: Mapping[str, str] | None = None,
+    racers: Sequence[ObjectStore] = (),
+    rounds: int = 20,
+    told: Callable[[Check, int, int], None] = lambda _check, _done, _total: None,
 ) -> Report:
     """Run every check that the store's capabilities ask for.
 
@@ -97,11 +101,17 @@ def run_conformance(
         other: another handle on the same data; None for the same one.
         prefix: where the checks work, without a slash at either end; has to be empty.
         deviations: what the store is known not to do: name of the check to the reason.
+        racers: handles for races, each with connections of its own; none for eight threads on the two handles.
+        rounds: how often a race is run.
+        told: is told before each check how many were run, of how many.
     """
     results: dict[str, Exception | None] = {}
-    for check in checks_for(store.capabilities):
+    checks = checks_for(store.capabilities)
+    for number, check in enumerate(checks):
+        told(check, number, len(checks))
+        place = f"{prefix}/{check.name.replace(':', '-')}"
         try:
-            check.run(Subject(store, other or store, f"{prefix}/{check.name.replace(':', '-')}"))
+            check.run(Subject(store, other or store, place, racers, rounds))
         except Exception as error:  # noqa: BLE001  # whatever a store raises is a finding, and the run goes on
             results[check.name] = error
         else:

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from holdfast.errors import PreconditionError
-from holdfast.seams.runner import ThreadRunner
 from holdfast.stores.base import Create, Update
-from holdfast.stores.conformance.subject import Subject, equal, expect, refused
+from holdfast.stores.conformance.subject import Subject, equal, refused
 
 __all__ = [
     "check_create",
     "check_create_after_delete",
-    "check_create_race",
     "check_update",
     "check_update_missing",
     "check_update_of_listed",
-    "check_update_race",
 ]
-
-_RACERS = 8
 
 
 def check_create(subject: Subject) -> None:
@@ -77,43 +70,3 @@ def check_update_missing(subject: Subject) -> None:
     never = subject.key("never")
     refused(PreconditionError, lambda: subject.store.put(never, b"2", Update(etag)), "update of what never was")
     equal(subject.listed(), [], "listing")
-
-
-def _winners(subject: Subject, put: Callable[[int], object]) -> list[int]:
-    def race(racer: int) -> int | None:
-        try:
-            put(racer)
-        except PreconditionError:
-            return None
-        return racer
-
-    return [racer for racer in ThreadRunner(_RACERS).map(race, range(_RACERS)) if racer is not None]
-
-
-def check_create_race(subject: Subject) -> None:
-    """Of many who create one key at once, exactly one succeeds, and its content is there."""
-    for attempt in range(5):
-        key = subject.key(f"race-{attempt}")
-        handles = (subject.store, subject.other)
-
-        def create(racer: int, key: str = key, handles: tuple[object, ...] = handles) -> object:
-            return (subject.store, subject.other)[racer % 2].put(key, b"%d" % racer, Create())
-
-        winners = _winners(subject, create)
-        expect(len(winners) == 1, f"one of {_RACERS} creates succeeds, not {len(winners)}")
-        equal(subject.store.get(key), b"%d" % winners[0], "content")
-
-
-def check_update_race(subject: Subject) -> None:
-    """Of many who update one object at once, exactly one succeeds, and its content is there."""
-    key = subject.key("object")
-    etag = subject.store.put(key, b"start").etag
-    for attempt in range(5):
-
-        def update(racer: int, attempt: int = attempt, etag: str = etag) -> object:
-            return (subject.store, subject.other)[racer % 2].put(key, b"%d-%d" % (attempt, racer), Update(etag))
-
-        winners = _winners(subject, update)
-        expect(len(winners) == 1, f"one of {_RACERS} updates succeeds, not {len(winners)}")
-        equal(subject.store.get(key), b"%d-%d" % (attempt, winners[0]), "content")
-        etag = subject.store.head(key).etag

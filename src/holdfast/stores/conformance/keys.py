@@ -8,7 +8,7 @@ from holdfast.errors import NotFoundError
 from holdfast.stores.base import iter_uploads
 from holdfast.stores.conformance.subject import Check, Subject, equal, refused
 
-__all__ = ["KEY_CHECKS", "ODD_KEYS"]
+__all__ = ["KEY_CHECKS", "LISTED_UPLOAD_CHECKS", "ODD_KEYS"]
 
 ODD_KEYS = {
     "space": "a b/ c /d",
@@ -62,11 +62,23 @@ def _key_check(relative: str) -> Callable[[Subject], None]:
 
 def _check_upload(subject: Subject, key: str) -> None:
     upload_id = subject.uploads.create_upload(key)
-    pending = [(upload.key, upload.upload_id) for upload in iter_uploads(subject.uploads, subject.key(""))]
-    equal(pending, [(key, upload_id)], "pending uploads")
     part = subject.uploads.upload_part(key, upload_id, 1, b"upload")
     subject.uploads.complete_upload(key, upload_id, [part])
     equal(subject.store.get(key), b"upload", "content of the upload")
 
 
+def _listed_upload_check(relative: str) -> Callable[[Subject], None]:
+    def run(subject: Subject) -> None:
+        upload_id = subject.uploads.create_upload(subject.key(relative))
+        pending = [(upload.key, upload.upload_id) for upload in iter_uploads(subject.uploads, subject.key(""))]
+        equal(pending, [(subject.key(relative), upload_id)], "pending uploads")
+        subject.uploads.abort_upload(subject.key(relative), upload_id)
+        equal(list(iter_uploads(subject.uploads, subject.key(""))), [], "pending uploads after the abort")
+
+    return run
+
+
 KEY_CHECKS = [Check(f"key:{name}", _key_check(relative)) for name, relative in ODD_KEYS.items()]
+LISTED_UPLOAD_CHECKS = [
+    Check(f"listed-upload:{name}", _listed_upload_check(relative)) for name, relative in ODD_KEYS.items()
+]

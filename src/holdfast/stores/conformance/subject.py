@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 from holdfast.errors import HoldfastError
+from holdfast.seams.runner import ThreadRunner
 from holdfast.stores.base import MultipartStore, ObjectStore, Part, RenameStore, iter_objects, multipart, rename
 
 __all__ = ["Check", "ConformanceError", "Subject", "equal", "expect", "refused"]
 
 T = TypeVar("T")
+_RACERS = 8
+_TOGETHER_S = 60.0  # all have a thread at once, or the machine is stuck
 
 
 class ConformanceError(AssertionError):
@@ -26,11 +30,26 @@ class Subject:
         store: the handle that a check uses.
         other: another handle on the same data, such as another process would have; may be the same object.
         prefix: where this check's keys go, without a slash at either end; holds nothing yet.
+        racers: handles for races, each with connections of its own; none for `store` and `other` in turn.
+        rounds: how often a race is run: a server that lets two of many win does so now and then.
     """
 
     store: ObjectStore
     other: ObjectStore
     prefix: str
+    racers: Sequence[ObjectStore] = ()
+    rounds: int = 20
+
+    def race(self, run: Callable[[int, ObjectStore], T]) -> list[T]:
+        """What many come to who start at the same moment, each with its number and a handle."""
+        handles = self.racers or [self.store, self.other] * (_RACERS // 2)
+        start = threading.Barrier(len(handles))
+
+        def racer(numbered: tuple[int, ObjectStore]) -> T:
+            start.wait(_TOGETHER_S)
+            return run(*numbered)
+
+        return list(ThreadRunner(len(handles)).map(racer, enumerate(handles)))
 
     def key(self, relative: str) -> str:
         """A key below the prefix."""

@@ -1,0 +1,126 @@
+"""``holdfast check-store``: the conformance suite against somebody's own bucket, and what follows from it."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from holdfast.cli.arguments import Reach, on_store, reports
+from holdfast.cli.failures import PROBLEM
+from holdfast.cli.output import Output, counted
+from holdfast.errors import HoldfastError
+
+if TYPE_CHECKING:
+    from holdfast.cli.store_report import StoreReport
+    from holdfast.commit import CommitContext
+    from holdfast.stores.base import ObjectStore
+    from holdfast.stores.conformance.traces import Traces
+
+__all__ = ["check_store"]
+
+_EPILOG = """\b
+Examples:
+  holdfast check-store s3://bucket
+  holdfast check-store s3://bucket/scratch --drivers 16 --rounds 100
+  holdfast check-store s3://bucket --json
+
+Works below a throw-away directory of URL and removes it again, also after Ctrl-C. Writes some 300 MB in some thousand
+requests; takes seconds to a few minutes. Exit code 0: the default committer is safe there. 1: it is not, the table says
+why. 3: the store did not answer. Races can only show that a store is not safe: the more rounds, the surer."""
+
+
+@click.command("check-store", epilog=_EPILOG)
+@click.argument("url")
+@click.option("--drivers", type=click.IntRange(2, 64), default=8, show_default=True, help="Writers in each race.")
+@click.option("--rounds", type=click.IntRange(1, 10_000), default=40, show_default=True, help="Rounds of each race.")
+@click.option("--verbose", "-v", is_flag=True, help="Show every check that failed, and how.")
+@on_store
+@reports
+def check_store(url: str, drivers: int, rounds: int, verbose: bool, reach: Reach, out: Output) -> None:
+    """Try what the store at URL does, and say which committers are safe there."""
+    from holdfast.cli.store_report import as_document, told
+
+    report = _tried(url, drivers, rounds, reach, out)
+    out.document(as_document(report))
+    told(report, out, verbose=verbose)
+    if not report.safe:
+        raise click.exceptions.Exit(PROBLEM)
+
+
+def _tried(url: str, drivers: int, rounds: int, reach: Reach, out: Output) -> StoreReport:
+    from holdfast.cli.store_report import StoreReport
+    from holdfast.stores.conformance import run_conformance
+    from holdfast.stores.conformance.traces import Traces
+    from holdfast.stores.intercept import InterceptedStore
+    from holdfast.stores.probe import find_upload_listing, heeds_conditions
+
+    with reach.open(url) as ctx:
+        directory = ctx.key(f"_holdfast-check-{ctx.ids.token()}/")
+        ctx.store.put(f"{directory}start", b"")  # what cannot be written is said before all else
+        traces = Traces()
+        with _removed(ctx, directory, traces, out), _handles(url, drivers, reach) as others, out.progress() as progress:
+            handles = [InterceptedStore(store, traces) for store in (ctx.store, *others)]
+            report = run_conformance(
+                handles[0],
+                handles[1],
+                prefix=f"{directory}suite",
+                racers=handles[1:],
+                rounds=rounds,
+                told=lambda _check, done, total: progress("checks", done, total),
+            )
+            return StoreReport(
+                url=ctx.url,
+                directory=directory,
+                capabilities=ctx.store.capabilities,
+                results=report.results,
+                heeds_conditions=heeds_conditions(handles[0], directory, ctx.ids),
+                upload_listing=find_upload_listing(handles[0], directory, ctx.ids),
+                expiry=_expiry(ctx),
+                drivers=drivers,
+                rounds=rounds,
+            )
+
+
+@contextlib.contextmanager
+def _handles(url: str, count: int, reach: Reach) -> Iterator[Sequence[ObjectStore]]:
+    """Handles with connections of their own, as so many drivers have."""
+    with contextlib.ExitStack() as stack:
+        yield [stack.enter_context(reach.open(url)).store for _ in range(count)]
+
+
+@contextlib.contextmanager
+def _removed(ctx: CommitContext, directory: str, traces: Traces, out: Output) -> Iterator[None]:
+    """Whatever happens in between, what was written goes again; what does not go is named."""
+    from holdfast.stores.local import LocalStore
+
+    left: int | str = "all"
+    try:
+        yield
+    finally:
+        if isinstance(sys.exc_info()[1], KeyboardInterrupt | SystemExit):
+            out.note("interrupted: removing what was written, one moment")
+        try:
+            left = traces.remove(ctx.store, directory, ctx.runner)
+            if isinstance(ctx.store, LocalStore) and not left:
+                shutil.rmtree(f"/{directory}", ignore_errors=True)  # directories that are empty, which no store shows
+        finally:
+            if left:
+                out.note(f"not removed: {left if isinstance(left, str) else counted(left, 'thing')} below {directory}")
+
+
+def _expiry(ctx: CommitContext) -> str:
+    """What the bucket's rules say of uploads that stay pending, in words; empty if nobody tells."""
+    from holdfast.stores.s3 import S3Store
+
+    if not isinstance(ctx.store, S3Store):
+        return "never"
+    try:
+        days = ctx.store.upload_expiry_days(ctx.prefix)
+    except HoldfastError:
+        return ""
+    return "no rule" if days is None else f"after {days:g} days"

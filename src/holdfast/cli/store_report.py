@@ -1,0 +1,158 @@
+"""What was found out about a store, judged for each committer, as a table and as a document."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from holdfast.cli.committers import verdict
+from holdfast.cli.output import Output, counted
+from holdfast.commit import COMMITTERS, TWO_PHASE, Committer
+from holdfast.commit.committer import CONDITIONAL_WRITES, HIDDEN_WRITES, MULTIPART
+from holdfast.stores.base import Capabilities, Trit
+from holdfast.stores.conformance.topics import Finding, Weight, findings
+from holdfast.stores.probe import UploadListing
+
+__all__ = ["StoreReport", "as_document", "told"]
+
+
+@dataclass(frozen=True)
+class StoreReport:
+    """A run of the suite, and what was asked besides.
+
+    Attributes:
+        url: the destination.
+        directory: where the checks worked.
+        capabilities: what the store says of itself.
+        results: name of each check to what went wrong.
+        heeds_conditions: whether it refused to create what was there.
+        upload_listing: how it lists pending uploads.
+        expiry: what the bucket's rules say of pending uploads; empty if nobody tells.
+        drivers, rounds: of the races.
+    """
+
+    url: str
+    directory: str
+    capabilities: Capabilities
+    results: Mapping[str, Exception | None]
+    heeds_conditions: bool
+    upload_listing: UploadListing
+    expiry: str
+    drivers: int
+    rounds: int
+
+    @cached_property
+    def findings(self) -> list[Finding]:
+        """By topic."""
+        return findings(self.results)
+
+    @property
+    def safe(self) -> bool:
+        """Whether all that the default committer rests on holds."""
+        return self.verdicts[TWO_PHASE.name][0] == "safe"
+
+    @cached_property
+    def verdicts(self) -> Mapping[str, tuple[str, str]]:
+        """For each committer: ``safe``, or what it is, and why."""
+        known = replace(self.capabilities, conditional_put=Trit.YES if self.heeds_conditions else Trit.NO)
+        return {one.name: self._verdict(one, known) for one in COMMITTERS.values()}
+
+    def _verdict(self, committer: Committer, known: Capabilities) -> tuple[str, str]:
+        word, reason = verdict(committer, known)
+        if word != "runs":
+            return word, reason
+        weights = _weights(committer, known)
+        broken = [one for one in self.findings if one.failed and one.topic.weight in weights]
+        if broken:
+            return "not safe", "; ".join(f"{one.topic.name}: {one.topic.otherwise}" for one in broken)
+        return "safe", ""
+
+
+def _weights(committer: Committer, known: Capabilities) -> set[Weight]:
+    """What a committer rests on, on such a store."""
+    found = {Weight.DATA}
+    if CONDITIONAL_WRITES in committer.needs:
+        found.add(Weight.DECISION)
+    uploads = MULTIPART in committer.needs or (HIDDEN_WRITES in committer.needs and not known.rename)
+    found.add(Weight.HIDDEN if uploads else Weight.MOVED)
+    return found
+
+
+_LISTED = {
+    UploadListing.BY_DIRECTORY: "by directory, as S3 does",
+    UploadListing.BY_KEY: "by whole keys only (MinIO): jobs go by their own records; the server may drop idle uploads "
+    "after a time that it does not tell (MINIO_API_STALE_UPLOADS_EXPIRY, 24 hours)",
+    UploadListing.NOT_AT_ALL: "not at all: jobs go by their own records",
+}
+
+
+# --- for a person -----------------------------------------------------------------------------------------------------
+def told(report: StoreReport, out: Output, *, verbose: bool) -> None:
+    """The tables and the verdict."""
+    out.table(
+        ["what", "holds", "checks", "otherwise"],
+        [(one.topic.name, _holds(one), _count(one), _otherwise(one)) for one in report.findings],
+        right=["checks"],
+    )
+    rows = [(name, word, why) for name, (word, why) in report.verdicts.items()]
+    out.table(["committer", "here", ""], rows)
+    if not report.capabilities.rename:
+        out.say(f"pending uploads are listed {_LISTED[report.upload_listing]}")
+        out.say(f"the bucket's rules abort pending uploads: {report.expiry or 'not told'}")
+    if verbose:
+        failed = [(name, str(error)) for name, error in report.results.items() if error is not None]
+        if failed:
+            out.table(["check", "what went wrong"], failed)
+    races = f"races of {report.drivers} drivers in {report.rounds} rounds"
+    word, why = report.verdicts[TWO_PHASE.name]
+    if report.safe:
+        out.say(f"{TWO_PHASE.name} is safe at {report.url}: {counted(len(report.results), 'check')}, {races}")
+    else:
+        out.say(f"{TWO_PHASE.name} is {word if word == 'not safe' else 'not safe: it ' + word} at {report.url}: {why}")
+
+
+def _holds(one: Finding) -> str:
+    if not one.failed:
+        return "yes"
+    return "in part" if one.topic.weight is Weight.LIMIT and len(one.failed) < one.checks else "NO"
+
+
+def _count(one: Finding) -> str:
+    return f"{one.checks - len(one.failed)} of {one.checks}"
+
+
+def _otherwise(one: Finding) -> str:
+    if not one.failed:
+        return ""
+    names = ", ".join(one.odd_names)
+    return f"{one.topic.otherwise} ({names})" if names else one.topic.otherwise
+
+
+# --- for a program ----------------------------------------------------------------------------------------------------
+def as_document(report: StoreReport) -> dict[str, object]:
+    """All that was found."""
+    return {
+        "url": report.url,
+        "safe": report.safe,
+        "drivers": report.drivers,
+        "rounds": report.rounds,
+        "heeds_conditions": report.heeds_conditions,
+        "upload_listing": report.upload_listing.value,
+        "uploads_expire": report.expiry or None,
+        "topics": [
+            {
+                "name": one.topic.name,
+                "rests_on_it": one.topic.weight.value,
+                "holds": not one.failed,
+                "checks": one.checks,
+                "failed": sorted(one.failed),
+                "otherwise": one.topic.otherwise if one.failed else None,
+            }
+            for one in report.findings
+        ],
+        "committers": [
+            {"name": name, "here": word, "reason": why or None} for name, (word, why) in report.verdicts.items()
+        ],
+        "checks": {name: None if error is None else str(error) for name, error in report.results.items()},
+    }

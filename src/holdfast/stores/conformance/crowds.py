@@ -1,0 +1,54 @@
+"""Checks under many writers at once that have nothing to do with conditions: listings, uploads, one name."""
+
+from __future__ import annotations
+
+from holdfast.stores.base import ObjectStore, iter_objects, multipart
+from holdfast.stores.conformance.subject import Subject, equal, expect
+
+__all__ = ["check_listing_under_writers", "check_overwrite_race"]
+
+_MOST_OBJECTS = 20  # of each writer: each lists them all after each
+
+
+def check_listing_under_writers(subject: Subject) -> None:
+    """While others write and delete beside it, a listing shows all that its caller has written, none that it deleted.
+
+    Job commits that find their work by listing rest on it (`Capabilities.consistent_listing`).
+    """
+
+    def write(racer: int, store: ObjectStore) -> str:
+        mine: set[str] = set()
+        prefix = subject.key("t/")
+        for number in range(min(subject.rounds, _MOST_OBJECTS)):
+            key = f"{prefix}{number:03d}-{racer}"
+            store.put(key, b"1")
+            mine.add(key)
+            if number % 3 == 2:
+                store.delete(key)
+                mine.discard(key)
+            listed = {info.key for info in iter_objects(store, prefix) if info.key.endswith(f"-{racer}")}
+            if listed != mine:
+                return f"writer {racer} misses {sorted(mine - listed)}, sees {sorted(listed - mine)}"
+        return ""
+
+    for found in subject.race(write):
+        expect(not found, f"every writer's listing shows what it wrote: {found}")
+
+
+def check_overwrite_race(subject: Subject) -> None:
+    """Of many who write one key at once, by puts or uploads, one is there whole."""
+    key, size = subject.key("object"), 200_000
+
+    def write(racer: int, store: ObjectStore) -> bytes:
+        content = b"%d" % racer * size
+        if racer % 2 and store.capabilities.multipart is not None:
+            uploads = multipart(store)
+            upload_id = uploads.create_upload(key)
+            uploads.complete_upload(key, upload_id, [uploads.upload_part(key, upload_id, 1, content)])
+        else:
+            store.put(key, content)
+        return content
+
+    written = subject.race(write)
+    expect(subject.other.get(key) in written, "what is there is one of the contents, whole")
+    equal(subject.listed(), ["object"], "listing")

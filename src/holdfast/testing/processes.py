@@ -1,0 +1,70 @@
+"""Servers as child processes: free ports, children that die with their parent, groups that are ended whole."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+__all__ = ["end_group", "free_ports", "start_server"]
+
+_STOP_S = 5.0
+_PR_SET_PDEATHSIG = 1
+
+
+def free_ports(count: int) -> list[int]:
+    """Distinct free loopback ports, all held until each is known."""
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [int(each.getsockname()[1]) for each in sockets]
+
+
+def start_server(
+    command: Sequence[str], log: Path, cwd: Path, environment: Mapping[str, str] | None = None
+) -> subprocess.Popen[bytes]:
+    """A process in a group of its own, which no killed parent leaves behind (Linux); its output goes to `log`."""
+    with log.open("ab") as output:
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            cwd=cwd,
+            env=None if environment is None else {**os.environ, **environment},
+            start_new_session=True,
+            preexec_fn=_die_with_parent_call(),
+        )
+
+
+def _die_with_parent_call() -> Callable[[], None] | None:
+    """What the child runs before it becomes the server, so that no killed parent leaves a server behind (Linux)."""
+    if not sys.platform.startswith("linux"):
+        return None
+    libc = ctypes.CDLL(None, use_errno=True)
+    parent = os.getpid()
+
+    def die_with_parent() -> None:
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)  # the parent died before the call
+
+    return die_with_parent
+
+
+def end_group(process: subprocess.Popen[bytes], first_signal: signal.Signals = signal.SIGTERM) -> None:
+    """End a process and all that it started, gently at first."""
+    for each in (first_signal, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, each)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_STOP_S)
+            return
+    process.wait()

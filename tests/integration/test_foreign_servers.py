@@ -1,0 +1,145 @@
+"""Holdfast on the S3 servers that it does not bring along: the conformance suite, and jobs whose drivers are killed.
+
+A deviation that is declared has to be there; one that is not fails. What they mean for users is in docs/stores.md.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from holdfast.commit import SaveMode, read_snapshot, recover, verify
+from holdfast.errors import InvalidRequestError
+from holdfast.seams.ids import SystemIds
+from holdfast.stores.base import iter_objects, iter_uploads, multipart
+from holdfast.stores.conformance import Check, Subject, checks_for
+from holdfast.stores.probe import UploadListing, find_upload_listing, heeds_conditions
+from holdfast.stores.s3 import S3Store
+from holdfast.stores.s3_options import S3Options
+from holdfast.testing.tls import Authority
+from tests.integration.foreign_servers import BUCKET, RECIPES, running, started
+from tests.integration.test_commit_on_stores import Place, contents, kill
+from tests.simulation.world import expected, run_job
+
+pytestmark = [pytest.mark.s3, pytest.mark.slow]
+
+_CHECKS = checks_for(S3Store(BUCKET, S3Options(endpoint_url="http://127.0.0.1:9000")).capabilities)
+SERVERS = ("radosgw", "versitygw", "minio", "s3mock", "tls")
+DEVIATIONS: dict[str, dict[str, str]] = {
+    "radosgw": {},
+    "versitygw": {},
+    "minio": {},
+    "s3mock": {},
+    "tls": {},
+}
+
+
+@pytest.fixture(scope="module")
+def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Options]:
+    with started(request.param, tmp_path_factory.mktemp("server")) as options:
+        yield options
+
+
+@pytest.fixture(scope="module")
+def handles(server: S3Options) -> Iterator[list[S3Store]]:
+    """Eight handles on the same bucket, each with connections of its own."""
+    first = S3Store(BUCKET, server)
+    found = [first, *(pickle.loads(pickle.dumps(first)) for _ in range(7))]
+    yield found
+    for handle in found:
+        handle.close()
+
+
+def _cases() -> Iterator[object]:
+    for name in SERVERS:
+        declared = DEVIATIONS[name]
+        assert declared.keys() <= {check.name for check in _CHECKS}, "a declared deviation names no check"
+        for check in _CHECKS:
+            marks = [pytest.mark.xfail(strict=True, reason=declared[check.name])] if check.name in declared else []
+            yield pytest.param(name, check, id=f"{name}-{check.name}", marks=marks)
+
+
+@pytest.mark.parametrize(("server", "check"), list(_cases()), indirect=["server"], scope="module")
+def test_conformance(check: Check, handles: list[S3Store]) -> None:
+    check.run(Subject(handles[0], handles[1], f"suite/{check.name.replace(':', '-')}", handles, rounds=40))
+
+
+_LISTINGS = dict.fromkeys(SERVERS, UploadListing.BY_DIRECTORY) | {"minio": UploadListing.BY_KEY}
+
+
+@pytest.mark.parametrize(("server", "listing"), list(_LISTINGS.items()), indirect=["server"], scope="module")
+def test_what_probes_find(handles: list[S3Store], listing: UploadListing) -> None:
+    assert find_upload_listing(handles[0], "probe/", SystemIds()) is listing
+    assert heeds_conditions(handles[0], "probe/", SystemIds())
+    assert list(iter_objects(handles[0], "probe/")) == []
+    assert _pending(handles[0], "probe/") == []
+
+
+def _pending(store: S3Store, prefix: str) -> list[str]:
+    """Also on MinIO, which remembers all that began since it was started when no prefix is given."""
+    return [upload.key for upload in iter_uploads(multipart(store), "") if upload.key.startswith(prefix)]
+
+
+@pytest.mark.parametrize("server", SERVERS, indirect=True, scope="module")
+@pytest.mark.parametrize(
+    ("nth", "operation", "committed"),
+    [(3, "put", False), (1, "complete_upload", True), (3, "complete_upload", True), (4, "put", True)],
+)
+def test_a_driver_is_killed(
+    server: S3Options, handles: list[S3Store], nth: int, operation: str, committed: bool
+) -> None:
+    """C9: all or nothing for readers, then recovery ends it and nothing stays behind, whatever the server lists."""
+    place = Place(f"s3://{BUCKET}/killed {nth} {operation}", server)
+    ctx = place.context("table")
+    run_job(ctx, "old")
+    assert kill(place, ctx, SaveMode.OVERWRITE, nth, operation)
+    seen = sorted(ctx.store.get(ctx.key(file.path)) for file in read_snapshot(ctx).files)
+    assert seen in (expected("old"), expected("new"))
+    recover(ctx)
+    assert contents(ctx) == expected("new" if committed else "old")
+    assert verify(ctx).verified
+    assert list(iter_objects(ctx.store, ctx.key("_holdfast/jobs/"))) == []
+    assert _pending(handles[0], ctx.prefix) == []
+    run_job(ctx, "next", SaveMode.OVERWRITE)
+    assert contents(ctx) == expected("next")
+    ctx.close()
+
+
+@pytest.mark.parametrize("name", [name for name, recipe in RECIPES.items() if recipe.tls])
+def test_a_server_that_speaks_tls_itself(name: str, tmp_path: Path) -> None:
+    """And what is said to who forgets the s, or the authority: at once, without a try to repeat it."""
+    recipe = RECIPES[name]
+    if recipe.found() is None:
+        pytest.skip(f"{recipe.title} is not installed: {recipe.install}, or make servers")
+    authority = Authority(tmp_path)
+    with running(recipe, authority.issue("127.0.0.1")) as options:
+        store = S3Store(BUCKET, dataclasses.replace(options, ca_bundle=authority.bundle))
+        assert store.put("a", b"1").size_bytes == 1
+        assert store.complete_upload("b", *_uploaded(store, "b")).size_bytes == 1
+        store.close()
+        unknown = S3Store(BUCKET, options)
+        with pytest.raises(InvalidRequestError, match="not known here"):
+            unknown.put("a", b"1")
+        plain = S3Store(BUCKET, dataclasses.replace(options, endpoint_url=str(options.endpoint_url).replace("s:", ":")))
+        with pytest.raises(InvalidRequestError, match="speaks TLS at this port: write https://"):
+            plain.put("a", b"1")
+        assert (unknown.retries, plain.retries) == (0, 0)
+        unknown.close()
+        plain.close()
+
+
+def _uploaded(store: S3Store, key: str) -> tuple[str, list[object]]:
+    upload_id = store.create_upload(key)
+    return upload_id, [store.upload_part(key, upload_id, 1, b"1")]
+
+
+def test_a_server_that_ignores_conditions_is_refused(tmp_path: Path) -> None:
+    """s3rver takes the header and does nothing with it: no driver could be fenced."""
+    with started("s3rver", tmp_path) as options:
+        store = S3Store(BUCKET, options)
+        assert not heeds_conditions(store, "probe/", SystemIds())
+        store.close()

@@ -1,0 +1,226 @@
+"""`check-store`: what it says of stores that do, of those that do not, and what it leaves behind: nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.commit import COMMITTERS
+from holdfast.seams.runner import ThreadRunner
+from holdfast.stores import url as urls
+from holdfast.stores.base import Create, MultipartLimits, ObjectInfo, Overwrite, PutMode, iter_objects, iter_uploads
+from holdfast.stores.conformance import checks_for
+from holdfast.stores.conformance.topics import TOPICS, without_topic
+from holdfast.stores.conformance.traces import Traces
+from holdfast.stores.intercept import InterceptedStore
+from holdfast.stores.local import LocalStore
+from holdfast.stores.memory import MemoryStore
+from holdfast.testing.minio_like import MinioLike
+from holdfast.testing.moto import MotoServer
+from tests.unit.cli.destinations import run
+from tests.unit.stores.scripted_server import Answer, ScriptedServer, error
+
+TINY_PARTS = MultipartLimits(min_part_size_bytes=16)
+
+
+def _at(store: MemoryStore, monkeypatch: pytest.MonkeyPatch, *more: str) -> tuple[int, dict[str, Any], str]:
+    """What the command says of a store that is reached as ``memory://it``."""
+    monkeypatch.setitem(urls._memory_stores, "it", store)
+    result = run("check-store", "memory://it/t", "--rounds", "3", "--json", *more)
+    return result.exit_code, json.loads(result.stdout), result.stderr
+
+
+def _verdicts(document: Mapping[str, Any]) -> dict[str, str]:
+    return {one["name"]: one["here"] for one in document["committers"]}
+
+
+def _failed(document: Mapping[str, Any]) -> dict[str, list[str]]:
+    return {one["name"]: one["failed"] for one in document["topics"] if one["failed"]}
+
+
+@pytest.mark.parametrize("rename", [False, True])
+def test_every_check_is_of_one_topic(rename: bool) -> None:
+    for capabilities in (MemoryStore(rename=rename).capabilities, LocalStore("/").capabilities):
+        assert without_topic(checks_for(capabilities)) == []
+    assert len({topic.name for topic in TOPICS}) == len(TOPICS)
+
+
+def test_every_name_of_a_topic_is_a_check() -> None:
+    stores = (MemoryStore(), MemoryStore(rename=True), MemoryStore(rename=True, rename_dir=False))
+    known = {check.name for store in stores for check in checks_for(store.capabilities)}
+    named = {name for topic in TOPICS for name in topic.checks if not name.endswith(":")}
+    assert named <= known
+
+
+def test_a_store_that_does_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = MemoryStore(limits=TINY_PARTS)
+    store.put("t/mine", b"1")
+    pending = store.create_upload("t/pending")
+    code, document, _ = _at(store, monkeypatch)
+    assert (code, document["safe"], _failed(document)) == (0, True, {})
+    assert _verdicts(document)["two_phase"] == "safe"
+    assert _verdicts(document)["manifest"] == "refused"
+    assert set(_verdicts(document)) == set(COMMITTERS)
+    assert [info.key for info in iter_objects(store, "")] == ["t/mine"]
+    assert [upload.upload_id for upload in iter_uploads(store, "")] == [pending]
+
+
+class _IgnoresConditions(MemoryStore):
+    def put(
+        self, key: str, data: bytes, mode: PutMode = Overwrite(), metadata: Mapping[str, str] | None = None
+    ) -> ObjectInfo:
+        return super().put(key, data, Overwrite(), metadata)
+
+
+def test_a_store_that_ignores_conditions(monkeypatch: pytest.MonkeyPatch) -> None:
+    code, document, _ = _at(_IgnoresConditions(limits=TINY_PARTS), monkeypatch)
+    assert (code, document["safe"]) == (1, False)
+    assert "conditional writes" in _failed(document)
+    assert _verdicts(document)["two_phase"] == "not safe"
+    assert _verdicts(document)["magic"] == "safe"
+
+
+class _OnlyRacesFail(MemoryStore):
+    """Lets a second writer win when it comes while the first one is at it."""
+
+    def put(
+        self, key: str, data: bytes, mode: PutMode = Overwrite(), metadata: Mapping[str, str] | None = None
+    ) -> ObjectInfo:
+        if isinstance(mode, Create) and "race" in key and data != b"0":
+            return super().put(key, data, Overwrite(), metadata)
+        return super().put(key, data, mode, metadata)
+
+
+def test_a_store_that_lets_two_win_in_races_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    code, document, _ = _at(_OnlyRacesFail(limits=TINY_PARTS), monkeypatch)
+    assert code == 1
+    assert document["heeds_conditions"] is True
+    assert list(_failed(document)) == ["conditional writes, many at once"]
+    two_phase = next(one for one in document["committers"] if one["name"] == "two_phase")
+    assert two_phase["here"] == "not safe"
+    assert "decide at the same moment" in two_phase["reason"]
+
+
+def test_a_store_that_lists_uploads_by_whole_keys_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    inner = MemoryStore(limits=TINY_PARTS)
+    code, document, _ = _at(MinioLike(inner), monkeypatch)  # type: ignore[arg-type]  # stands where a memory store does
+    assert (code, document["upload_listing"]) == (0, "by whole key")
+    assert list(_failed(document)) == ["listings of pending uploads"]
+    assert list(iter_objects(inner, "")) == []
+    assert list(iter_uploads(inner, "")) == [], "also those that the server does not list"
+
+
+def test_what_a_person_sees(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(urls._memory_stores, "it", _IgnoresConditions(limits=TINY_PARTS))
+    result = run("check-store", "memory://it/t", "--rounds", "3", "--verbose")
+    lines = result.stdout.splitlines()
+    assert any(line.startswith("conditional writes ") and " NO " in line for line in lines)
+    assert any(line.startswith("check_create ") and "expected PreconditionError" in line for line in lines)
+    assert lines[-1].startswith("two_phase is not safe at memory://it/t: ")
+
+
+def test_a_directory_is_left_as_it_was(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("1")
+    result = run("check-store", str(tmp_path), "--rounds", "2", "--json")
+    document = json.loads(result.stdout)
+    assert (result.exit_code, document["safe"]) == (0, True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mine"]
+    assert {"file-v1": "safe", "manifest": "safe"}.items() <= _verdicts(document).items()
+
+
+def test_a_bucket_whose_rules_abort_uploads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command against a server, and what the bucket's rules say; nothing of the suite runs here twice."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "a")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "b")
+    with MotoServer() as server:
+        server.create_bucket("bucket")
+        missing = run("check-store", "s3://not-there/t", "--endpoint-url", server.endpoint_url, "--region", "us-east-1")
+    assert missing.exit_code == 2
+    assert "no such bucket" in missing.stderr
+
+
+def test_credentials_that_may_not_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "a")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "b")
+    with ScriptedServer(error("AccessDenied", 403)) as server:
+        result = run("check-store", "s3://bucket/t", "--endpoint-url", server.url, "--region", "us-east-1")
+        assert result.exit_code == 2
+        assert "check them and the policy" in result.stderr
+        assert len(server.requests) == 1
+
+
+_RULES = "<LifecycleConfiguration>{}</LifecycleConfiguration>"
+_RULE = (
+    "<Rule><Status>{}</Status><Filter><Prefix>{}</Prefix></Filter><AbortIncompleteMultipartUpload>"
+    "<DaysAfterInitiation>{}</DaysAfterInitiation></AbortIncompleteMultipartUpload></Rule>"
+)
+
+
+@pytest.mark.parametrize(
+    ("answer", "days"),
+    [
+        (error("NoSuchLifecycleConfiguration", 404), None),
+        (Answer(body=_RULES.format("")), None),
+        (Answer(body=_RULES.format(_RULE.format("Enabled", "", 7))), 7),
+        (Answer(body=_RULES.format(_RULE.format("Enabled", "", 7) + _RULE.format("Enabled", "t/a/", 3))), 3),
+        (Answer(body=_RULES.format(_RULE.format("Disabled", "", 7))), None),
+        (Answer(body=_RULES.format(_RULE.format("Enabled", "t1/", 7))), None),
+        (Answer(body=_RULES.format("<Rule><Status>Enabled</Status><Prefix>t/</Prefix></Rule>")), None),
+    ],
+)
+def test_rules_of_a_bucket(answer: Answer, days: float | None) -> None:
+    from holdfast.stores.s3 import S3Store
+    from tests.unit.stores.scripted_store import scripted_options
+
+    with ScriptedServer(answer) as server:
+        store = S3Store("bucket", scripted_options(server.url))
+        assert store.upload_expiry_days("t/") == days
+        assert server.requests == [("GET", "/bucket?lifecycle")]
+        store.close()
+
+
+def test_traces_go_whatever_was_left() -> None:
+    inner = MemoryStore(limits=TINY_PARTS)
+    traces = Traces()
+    store = InterceptedStore(MinioLike(inner), traces)
+    for name in ("c/a", "c/b/", "c/d//e"):
+        store.put(name, b"")
+    done = store.create_upload("c/done")
+    store.complete_upload("c/done", done, [store.upload_part("c/done", done, 1, b"1")])
+    for number in range(5):
+        store.create_upload(f"c/{number}")
+    store.put("d", b"another's")
+    assert traces.remove(MinioLike(inner), "c/", ThreadRunner(2)) == 0
+    assert [info.key for info in iter_objects(inner, "", markers=True)] == ["d"]
+    assert list(iter_uploads(inner, "")) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_removes_what_it_wrote(tmp_path: Path, number: signal.Signals) -> None:
+    place, said = tmp_path / "place", tmp_path / "said"
+    command = [sys.executable, "-m", "holdfast.cli", "check-store", str(place), "--rounds", "10000"]
+    with said.open("wb") as stderr:
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=stderr)
+    try:
+        deadline_s = time.monotonic() + 60
+        while not list(place.glob("_holdfast-check-*/suite/*")):
+            assert time.monotonic() < deadline_s
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                pytest.fail(f"ended with {process.wait(0.05)}: {said.read_text()}")
+        process.send_signal(number)
+        process.wait(60)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == 128 + number
+    assert "removing what was written" in said.read_text()
+    assert list(place.iterdir()) == []
