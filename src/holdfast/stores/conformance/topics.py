@@ -10,7 +10,7 @@ from holdfast.stores.conformance import directories, objects, renames
 from holdfast.stores.conformance.keys import ODD_KEYS
 from holdfast.stores.conformance.subject import Check
 
-__all__ = ["TOPICS", "Finding", "Topic", "Weight", "findings"]
+__all__ = ["TOPICS", "Finding", "Topic", "Weight", "findings", "without_topic"]
 
 
 class Weight(enum.Enum):
