@@ -29,7 +29,7 @@ from holdfast.commit.classic.moves import delete_dir
 from holdfast.commit.committer import Action, Leftover
 from holdfast.commit.context import CommitContext
 from holdfast.commit.hadoop_jobs.marker import save_first_marker
-from holdfast.commit.hadoop_jobs.values import HadoopLeftover, Wish
+from holdfast.commit.hadoop_jobs.values import HadoopLeftover, Wish, ids_in
 from holdfast.commit.ids import JobId, is_job_id
 from holdfast.commit.measure import Measure
 from holdfast.commit.records import JobRecord, SaveMode, Totals
@@ -41,7 +41,6 @@ __all__ = ["file_job_of", "find_file_jobs"]
 
 _TASK = re.compile(r"task_(.+)_[mr]_\d{6,}")
 _ATTEMPT = re.compile(r"attempt_(.+)_[mr]_\d{6,}_\d+")
-_UUID = re.compile(r"(?<![0-9A-Za-z])([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})(?![0-9A-Za-z])")
 
 
 @dataclass(slots=True)
@@ -78,8 +77,7 @@ class _FileJob:
 
 
 def _write_of(path: str) -> str:
-    found = _UUID.search(path.rpartition("/")[2])
-    return "" if found is None else found[1]
+    return next(iter(ids_in(path)), "")
 
 
 def file_job_of(path: str) -> str | None:

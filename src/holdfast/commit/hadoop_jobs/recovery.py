@@ -9,10 +9,10 @@ from holdfast.commit.classic.names import file_job
 from holdfast.commit.committer import Action, Leftover
 from holdfast.commit.context import CommitContext
 from holdfast.commit.hadoop_jobs.file_jobs import file_job_of, find_file_jobs
-from holdfast.commit.hadoop_jobs.set_ending import judge_set_job
+from holdfast.commit.hadoop_jobs.set_ending import judge_set_jobs
 from holdfast.commit.hadoop_jobs.set_jobs import find_set_jobs
 from holdfast.commit.hadoop_jobs.set_look import recorded_uploads
-from holdfast.commit.hadoop_jobs.values import Foreign, HadoopLeftover, Wish, carries
+from holdfast.commit.hadoop_jobs.values import Foreign, HadoopLeftover, Wish, ids_in
 from holdfast.commit.layout import job_of
 from holdfast.commit.recovery_report import RecoveredJob, RecoveryReport
 from holdfast.errors import HoldfastError
@@ -35,8 +35,7 @@ def find_hadoop_jobs(ctx: CommitContext, wish: Wish | None = None, *, insist: bo
         wish: what a person wants done; None: nothing.
         insist: commit jobs although nobody knows whether all of their tasks had committed.
     """
-    for job in find_set_jobs(ctx):
-        yield judge_set_job(ctx, job, wish, insist=insist)
+    yield from judge_set_jobs(ctx, list(find_set_jobs(ctx)), wish, insist=insist)
     yield from find_file_jobs(ctx, wish, insist=insist)
 
 
@@ -91,12 +90,16 @@ def find_upload_owners(ctx: CommitContext, uploads: Sequence[UploadInfo]) -> Map
         job = file_job_of(upload.key[len(ctx.prefix) :])
         if job is not None:
             owners[upload.key, upload.upload_id] = Owner(job, "hadoop-file")
-    for found in find_set_jobs(ctx):
-        recorded = recorded_uploads(ctx, found)
-        for upload in uploads:
-            ids = (upload.key, upload.upload_id)
-            if ids in recorded or carries(found.job, upload.key):
-                owners.setdefault(ids, Owner(found.job, found.committer))
+    found = list(find_set_jobs(ctx))
+    jobs = {one.job: Owner(one.job, one.committer) for one in found}
+    for upload in uploads:
+        for job in ids_in(upload.key):
+            if job in jobs:
+                owners.setdefault((upload.key, upload.upload_id), jobs[job])
+    if len(owners) < len(uploads):
+        for one in found:
+            for ids in recorded_uploads(ctx, one):
+                owners.setdefault(ids, jobs[one.job])
     return owners
 
 

@@ -14,6 +14,7 @@ Two sets may name the same file (names that carry no job): both are completed, a
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 from holdfast.commit.classic.jobs import succeed
@@ -33,31 +34,33 @@ from holdfast.commit.snapshot import read_instant
 from holdfast.errors import ConflictError, UnavailableError
 from holdfast.stores.base import batched_keys, iter_uploads, multipart
 
-__all__ = ["judge_set_job"]
+__all__ = ["judge_set_jobs"]
 
 _ROUNDS = 3
 
 
-def judge_set_job(ctx: CommitContext, job: HadoopJob, wish: Wish | None, *, insist: bool) -> HadoopLeftover:
-    """What a job has left, and what may be done about it.
+def judge_set_jobs(
+    ctx: CommitContext, jobs: Sequence[HadoopJob], wish: Wish | None, *, insist: bool
+) -> Iterator[HadoopLeftover]:
+    """What each job has left, and what may be done about it.
 
     Args:
         wish: None: nothing is done to it.
         insist: commit it although nobody knows whether all of its tasks had committed.
     """
-    found = look_at_sets(ctx, job)
-    action, reason = _decide(ctx, job, found, wish, insist)
-    leftover = Leftover(
-        committer=job.committer,
-        job=job.job,
-        active_at_s=job.active_at_s,
-        action=action,
-        reason=reason,
-        finish=partial(_finish, ctx, job, wish, insist, action),
-        files=len(found.written) + len(found.strangers),
-        uploads=len(found.uploads),
-    )
-    return HadoopLeftover(leftover=leftover, is_over=found.is_over)
+    for job, found in zip(jobs, look_at_sets(ctx, jobs), strict=True):
+        action, reason = _decide(ctx, job, found, wish, insist)
+        leftover = Leftover(
+            committer=job.committer,
+            job=job.job,
+            active_at_s=found.active_at_s,
+            action=action,
+            reason=reason,
+            finish=partial(_finish, ctx, job, wish, insist, action),
+            files=len(found.written) + len(found.strangers),
+            uploads=len(found.uploads),
+        )
+        yield HadoopLeftover(leftover=leftover, is_over=found.is_over)
 
 
 # --- deciding ---------------------------------------------------------------------------------------------------------
@@ -136,7 +139,7 @@ def _finish(ctx: CommitContext, job: HadoopJob, wish: Wish | None, insist: bool,
     """
     if expected is Action.KEEP:
         return
-    found = look_at_sets(ctx, job)
+    (found,) = look_at_sets(ctx, [job])
     action, reason = _decide(ctx, job, found, wish, insist)
     if action not in (expected, Action.CLEAN):
         raise ConflictError("the job has gone on, so it may be alive: look again", job=job.job, found=reason)
@@ -162,7 +165,7 @@ def _complete(measure: Measure, job: HadoopJob) -> Found:
         return PendingSet(job_id=job.job, commits=load_record(ctx, job, key))
 
     published = complete_all(measure, job.sets, load, revert=False)
-    found = look_at_sets(ctx, job)
+    (found,) = look_at_sets(ctx, [job])
     replaced = {one.key for one in found.missing} - {one.key for one in found.written}
     if found.waiting or replaced:
         raise ConflictError(

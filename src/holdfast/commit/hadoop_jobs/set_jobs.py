@@ -18,13 +18,15 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from holdfast.commit.classic.names import file_job
 from holdfast.commit.classic.uploads import bucket_name
 from holdfast.commit.context import CommitContext
 from holdfast.commit.hadoop.magic_path import MAGIC, MAGIC_JOB_PREFIX, is_pending, is_pendingset
 from holdfast.commit.hadoop.pending import MAX_PENDINGSET_BYTES, SinglePending, decode_pending, decode_pendingset
 from holdfast.commit.hadoop_jobs.values import HadoopJob
 from holdfast.commit.ids import is_job_id
-from holdfast.errors import NotFoundError
+from holdfast.commit.layout import job_of
+from holdfast.errors import CorruptDataError, NotFoundError
 from holdfast.stores.base import iter_objects
 
 __all__ = ["find_set_jobs", "load_record"]
@@ -130,7 +132,7 @@ def _is_of(ctx: CommitContext, home: CommitContext, key: str) -> bool:
 
 
 def load_record(ctx: CommitContext, job: HadoopJob, key: str) -> tuple[SinglePending, ...]:
-    """The pending uploads of one record, checked: each can only make a file of this destination.
+    """The pending uploads of one record, checked: each can only make a file of this destination, and none of ours.
 
     Raises:
         CorruptDataError: it cannot be read, or is another job's or destination's.
@@ -139,5 +141,17 @@ def load_record(ctx: CommitContext, job: HadoopJob, key: str) -> tuple[SinglePen
     data = job.home.store.get(key)
     bucket = bucket_name(ctx.url)
     if is_pending(key):
-        return (decode_pending(key, data, bucket=bucket, prefix=ctx.prefix, job_id=job.job),)
-    return decode_pendingset(key, data, bucket=bucket, prefix=ctx.prefix, job_id=job.job).commits
+        found: tuple[SinglePending, ...] = (
+            decode_pending(key, data, bucket=bucket, prefix=ctx.prefix, job_id=job.job),
+        )
+    else:
+        found = decode_pendingset(key, data, bucket=bucket, prefix=ctx.prefix, job_id=job.job).commits
+    # A record that somebody has forged must not make us end an upload of a job of ours (C7).
+    ours = [one.key for one in found if job_of(one.key) is not None or file_job(one.key) is not None]
+    if ours:
+        raise CorruptDataError(
+            "a stored record cannot be read; its bytes are kept: report them, or restore the record",
+            key=key,
+            reason=f"it names a file of a job of Holdfast: {ours[0]}",
+        )
+    return found

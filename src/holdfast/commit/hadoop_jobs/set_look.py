@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from holdfast.commit import layout
@@ -16,8 +17,8 @@ from holdfast.commit.classic.uploads import waits_unlisted
 from holdfast.commit.context import CommitContext
 from holdfast.commit.hadoop.pending import SinglePending
 from holdfast.commit.hadoop_jobs.set_jobs import load_record
-from holdfast.commit.hadoop_jobs.values import HadoopJob, carries
-from holdfast.commit.success import read_success
+from holdfast.commit.hadoop_jobs.values import HadoopJob, carries, ids_in
+from holdfast.commit.success import SuccessReport, read_success
 from holdfast.errors import CorruptDataError, NotFoundError
 from holdfast.stores.base import ObjectInfo, iter_uploads, multipart
 
@@ -32,6 +33,7 @@ class Found:
     """What there is of a job.
 
     Attributes:
+        active_at_s: when it last wrote a record, or started one of the uploads that wait.
         succeeded: ``_SUCCESS`` is this job's.
         marked: there is a ``_SUCCESS``, whosever it is.
         damaged: the record that cannot be read, or empty.
@@ -41,6 +43,7 @@ class Found:
         late: uploads of attempts that have not committed, and those whose names carry the job and no record names.
     """
 
+    active_at_s: float
     succeeded: bool = False
     marked: bool = False
     damaged: str = ""
@@ -64,46 +67,97 @@ class Found:
         return self.succeeded or not self.written or (self.marked and not self.missing)
 
 
-def look_at_sets(ctx: CommitContext, job: HadoopJob) -> Found:
-    """What there is of a job now. Reads only.
+def look_at_sets(ctx: CommitContext, jobs: Sequence[HadoopJob]) -> list[Found]:
+    """What there is of each job now. Reads only: its records, and one listing of files and of uploads for all jobs.
 
     Raises:
         HoldfastError: of the store.
     """
+    if not jobs:
+        return []
+    records = [_read(ctx, job) for job in jobs]
+    paths = {one.key for found in records for one in found.committed}
+    names = {job.job for job in jobs}
+    sight = _Sight(
+        marker=_marker(ctx),
+        outstanding={
+            (one.key, one.upload_id): one.initiated_at_s for one in iter_uploads(multipart(ctx.store), ctx.prefix)
+        },
+        visible={
+            info.key: info
+            for path, info in layout.iter_visible(ctx.store, ctx.prefix)
+            if info.key in paths or not names.isdisjoint(ids_in(path))
+        },
+    )
+    return [_look(ctx, job, found, sight) for job, found in zip(jobs, records, strict=True)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Records:
+    """What a job's records name; and the one that cannot be read, or empty."""
+
+    committed: tuple[SinglePending, ...] = ()
+    attempts: tuple[SinglePending, ...] = ()
+    damaged: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Sight:
+    """What is at the destination: ``_SUCCESS``, uploads and when they were started, files that may be of the jobs."""
+
+    marker: SuccessReport | None
+    outstanding: dict[Upload, float]
+    visible: dict[str, ObjectInfo]
+
+
+def _read(ctx: CommitContext, job: HadoopJob) -> _Records:
+    def load(key: str) -> tuple[SinglePending, ...]:
+        try:
+            return load_record(ctx, job, key)
+        except NotFoundError:
+            return ()  # the job goes on, or is being ended
+
     try:
-        committed = _load(ctx, job, job.sets)
-        attempts = _load(ctx, job, job.attempts)
-        report = read_success(ctx)
+        committed = [one for found in ctx.runner.map(load, job.sets) for one in found]
+        attempts = [one for found in ctx.runner.map(load, job.attempts) for one in found]
     except CorruptDataError as error:
-        return Found(damaged=f"{error.variables.get('key', '')}: {error.variables.get('reason', error.message)}")
-    outstanding = {(one.key, one.upload_id) for one in iter_uploads(multipart(ctx.store), ctx.prefix)}
-    paths = {one.key for one in committed}
-    visible = {
-        info.key: info
-        for path, info in layout.iter_visible(ctx.store, ctx.prefix)
-        if info.key in paths or carries(job.job, path)
-    }
+        return _Records(damaged=f"{error.variables.get('key', '')}: {error.variables.get('reason', error.message)}")
+    return _Records(tuple(committed), tuple(attempts))
+
+
+def _marker(ctx: CommitContext) -> SuccessReport | None:
+    try:
+        return read_success(ctx)
+    except CorruptDataError:
+        return {}  # there is one, and it names no job
+
+
+def _look(ctx: CommitContext, job: HadoopJob, records: _Records, sight: _Sight) -> Found:
     waiting, written, missing = [], [], []
-    for one in committed:
-        if (one.key, one.upload_id) in outstanding:
+    for one in records.committed:
+        if (one.key, one.upload_id) in sight.outstanding:
             waiting.append(one)
-        elif _is_written(job, one, visible.get(one.key)):
+        elif _is_written(job, one, sight.visible.get(one.key)):
             written.append(one)
         elif waits_unlisted(ctx, one):
             waiting.append(one)
         else:
             missing.append(one)
-    named = {(one.key, one.upload_id) for one in committed}
-    late = {upload for upload in outstanding if carries(job.job, upload[0])} - named
-    late |= {(one.key, one.upload_id) for one in attempts if _waits(ctx, one, outstanding)}
+    committed = {(one.key, one.upload_id) for one in records.committed}
+    late = {upload for upload in sight.outstanding if carries(job.job, upload[0])} - committed
+    late |= {(one.key, one.upload_id) for one in records.attempts if _waits(ctx, one, sight)}
+    started = [sight.outstanding.get(upload, 0.0) for upload in late | committed]
+    paths = {one.key for one in records.committed}
     return Found(
-        succeeded=report is not None and report.get("jobId") == job.job,
-        marked=report is not None,
-        commits=tuple(committed),
+        active_at_s=max(job.active_at_s, *started) if started else job.active_at_s,
+        succeeded=sight.marker is not None and sight.marker.get("jobId") == job.job,
+        marked=sight.marker is not None,
+        damaged=records.damaged,
+        commits=records.committed,
         waiting=tuple(waiting),
         written=tuple(written),
         missing=tuple(missing),
-        strangers=frozenset(key for key in visible if key not in paths),
+        strangers=frozenset(key for key in sight.visible if carries(job.job, key) and key not in paths),
         late=frozenset(late),
     )
 
@@ -121,16 +175,6 @@ def recorded_uploads(ctx: CommitContext, job: HadoopJob) -> set[Upload]:
     return {(one.key, one.upload_id) for pendings in found for one in pendings}
 
 
-def _load(ctx: CommitContext, job: HadoopJob, keys: tuple[str, ...]) -> list[SinglePending]:
-    def load(key: str) -> tuple[SinglePending, ...]:
-        try:
-            return load_record(ctx, job, key)
-        except NotFoundError:
-            return ()  # the job goes on, or is being ended
-
-    return [one for found in ctx.runner.map(load, keys) for one in found]
-
-
 def _is_written(job: HadoopJob, pending: SinglePending, info: ObjectInfo | None) -> bool:
     if info is None or info.size_bytes != pending.size_bytes:
         return False
@@ -146,5 +190,5 @@ def completed_etag(pending: SinglePending) -> str | None:
     return f"{whole}-{len(sums)}"
 
 
-def _waits(ctx: CommitContext, pending: SinglePending, outstanding: set[Upload]) -> bool:
-    return (pending.key, pending.upload_id) in outstanding or waits_unlisted(ctx, pending)
+def _waits(ctx: CommitContext, pending: SinglePending, sight: _Sight) -> bool:
+    return (pending.key, pending.upload_id) in sight.outstanding or waits_unlisted(ctx, pending)

@@ -9,11 +9,16 @@ from dataclasses import dataclass, field
 from holdfast.commit.committer import Leftover
 from holdfast.commit.context import CommitContext
 
-__all__ = ["QUIET_S", "Foreign", "HadoopJob", "HadoopLeftover", "Wish", "carries"]
+__all__ = ["QUIET_S", "Foreign", "HadoopJob", "HadoopLeftover", "Wish", "carries", "ids_in"]
 
 QUIET_S = 86400.0
 """How long a job of Hadoop must have been quiet before it is taken for dead, unless somebody says otherwise: its tasks
 write records only when they close files, which may take hours, and nothing stops a live one that is ended."""
+
+
+_ID = re.compile(
+    r"(?<![0-9A-Za-z])(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?:job|application)_\d+_\d+)(?![0-9A-Za-z])"
+)
 
 
 class Wish(str, enum.Enum):
@@ -73,10 +78,14 @@ class HadoopLeftover:
     is_over: bool
 
 
+def ids_in(path: str) -> tuple[str, ...]:
+    """Ids of Spark's writes and of jobs of YARN that the last name of `path` holds."""
+    return tuple(_ID.findall(path.rpartition("/")[2]))
+
+
 def carries(job: str, path: str) -> bool:
     """Whether the last name of `path` holds the job's id, as Spark's and staging's names do: then nobody else made it.
 
-    Short ids, such as a person may choose, prove nothing.
+    Ids of another form, such as a person may choose, prove nothing.
     """
-    name = path.rpartition("/")[2]
-    return len(job) >= 16 and re.search(rf"(?<![0-9A-Za-z]){re.escape(job)}(?![0-9A-Za-z])", name) is not None
+    return job in ids_in(path)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -13,7 +16,7 @@ from holdfast.commit.success import read_success
 from holdfast.errors import ConflictError, UnavailableError
 from holdfast.stores.base import MultipartStore, iter_uploads
 from holdfast.stores.faulty import Fault, FaultMode, Faulty, SimulatedCrash
-from holdfast.stores.intercept import InterceptedStore, Operation
+from holdfast.stores.intercept import InterceptedStore, Operation, StoreCall
 from holdfast.stores.memory import MemoryStore
 from holdfast.testing.minio_like import MinioLike
 from tests.unit.commit.hadoop_jobs.dead_jobs import UUID, Destination, HadoopTasks, name, only
@@ -261,6 +264,62 @@ def test_a_job_with_an_id_of_ours_is_ours() -> None:
     at = Destination()
     dead_job(at, uuid="20270115080000000-00000000000a")
     assert list(find_hadoop_jobs(at.context())) == []
+
+
+def test_a_forged_record_does_not_end_an_upload_of_ours() -> None:
+    at = Destination()
+    ours = TWO_PHASE.start_job(at.context(), SaveMode.APPEND)
+    assert ours is not None
+    with TWO_PHASE.start_task(at.context(), ours, 0) as attempt:
+        path = attempt.file_name(".txt")
+        attempt.open(path).write(b"ours")
+        commits = [attempt.commit()]
+    (upload,) = iter_uploads(at.store, "")
+    tasks = HadoopTasks(at)
+    tasks.commit_task(0, {"stolen": b"x"})
+    record = f"{tasks.directory}/task_20261122101112_0007_m_000000.pendingset"
+    data = at.store.get(record).decode().replace(f"{at.home}stolen", upload.key)
+    at.store.put(record, data.replace(tasks.uploads["stolen"][0], upload.upload_id).encode())
+    found = only(at.context(), Wish.ABORT)
+    assert found.action is Action.KEEP and "a file of a job of Holdfast" in found.reason
+    found.finish()
+    assert TWO_PHASE.commit_job(at.context(), ours, commits, 1).committed and at.visible() == {path: b"ours"}
+
+
+def test_an_id_that_is_a_part_of_anothers_owns_nothing_of_it() -> None:
+    at = Destination()
+    other = dead_job(at, 1)
+    before = [key for key in at.debris() if "__magic" not in key]
+    part = HadoopTasks(at, uuid=UUID[:18])
+    part.commit_task(0, {"own": b"x"})
+    (found,) = (one.leftover for one in find_hadoop_jobs(at.context(), Wish.ABORT) if one.leftover.job == UUID[:18])
+    assert (found.files, found.uploads) == (0, 1)
+    found.finish()
+    assert [key for key in at.debris() if "__magic" not in key] == before and other.uuid == UUID
+
+
+def test_an_upload_of_its_own_that_is_young_keeps_it_alive() -> None:
+    """A task that writes for hours puts no record; its upload tells the job by its name."""
+    at = Destination()
+    dead_job(at, 1)
+    at.clock.sleep(QUIET_S + 1)
+    at.store.create_upload(at.home + name(7))
+    assert recover(at.context(), foreign=Foreign(wish=Wish.ABORT)).left_alone == [UUID]
+
+
+def test_many_jobs_cost_one_listing_of_the_destination() -> None:
+    """Hadoop can be told to leave the directories of jobs that are through: there may be thousands."""
+    at = Destination()
+    for number in range(20):
+        dead_job(at, 4, uuid=f"{number:08d}-5a77-4c3d-9c55-0d5c8f7e1a2b")
+    calls: Counter[Operation] = Counter()
+
+    def count(call: StoreCall, proceed: Callable[[], Any]) -> Any:
+        calls[call.operation] += 1
+        return proceed()
+
+    assert len(list(find_hadoop_jobs(at.context(store=InterceptedStore(at.store, count))))) == 20
+    assert calls[Operation.LIST] <= 6 and calls[Operation.LIST_UPLOADS] <= 2
 
 
 # --- crashes ----------------------------------------------------------------------------------------------------------
