@@ -43,7 +43,6 @@ from holdfast.stores.base import (
     replaced,
 )
 from holdfast.stores.s3_client import AWS, Client, S3Connection, is_aws
-from holdfast.stores.s3_complete import complete_upload
 from holdfast.stores.s3_errors import BULK_DELETE_REFUSED, Effect, code_of, status_of
 from holdfast.stores.s3_listings import (
     decoded,
@@ -56,6 +55,7 @@ from holdfast.stores.s3_listings import (
     upload_page,
 )
 from holdfast.stores.s3_options import S3Options
+from holdfast.stores.s3_uploads import complete_upload, create_upload, upload_part
 
 __all__ = ["S3Store"]
 
@@ -294,18 +294,17 @@ class S3Store:
     # --- uploads ------------------------------------------------------------------------------------------------------
     def create_upload(self, key: str, metadata: Mapping[str, str] | None = None) -> str:
         check_key(key)
-        arguments = {"Bucket": self.bucket, "Key": key, "Metadata": metadata or {}}
-        created = self._connection.request(
-            "CreateMultipartUpload", key, Effect.NONE, lambda client: client.create_multipart_upload(**arguments)
+        return self._connection.request(
+            "CreateMultipartUpload",
+            key,
+            Effect.NONE,
+            lambda client: create_upload(client, self.bucket, key, metadata or {}),
         )
-        return str(created["UploadId"])
 
     def upload_part(self, key: str, upload_id: str, number: int, data: bytes) -> Part:
-        arguments = {"Bucket": self.bucket, "Key": key, "UploadId": upload_id, "PartNumber": number, "Body": data}
-
         def send(client: Client) -> Part:
             try:
-                return Part(number, etag_in(client.upload_part(**arguments)), len(data))
+                return Part(number, upload_part(client, self.bucket, key, upload_id, number, data), len(data))
             except ClientError as error:
                 if _server_failed(error):
                     self._settle(client, key, upload_id, error)

@@ -34,7 +34,7 @@ class Signer(NamedTuple):
         """The headers with which the request is to be sent.
 
         Args:
-            path, query: as they are sent, percent signs and all; a query of several parameters is sorted.
+            path, query: as they are sent, percent signs and all; several parameters are sorted by name.
             headers: names in lower case, ``host`` among them; all of them are signed.
             timestamp: now, such as ``20130524T000000Z``.
         """
@@ -44,7 +44,8 @@ class Signer(NamedTuple):
         names = sorted(found)
         listed = ";".join(names)
         lines = "".join(f"{name}:{' '.join(found[name].split())}\n" for name in names)
-        request = f"{method}\n{path}\n{query}\n{lines}\n{listed}\n{found['x-amz-content-sha256']}"
+        canonical = "&".join(one if "=" in one else f"{one}=" for one in query.split("&"))
+        request = f"{method}\n{path}\n{canonical}\n{lines}\n{listed}\n{found['x-amz-content-sha256']}"
         day = timestamp[:8]
         scope = f"{day}/{self.region}/s3/aws4_request"
         text = f"{_ALGORITHM}\n{timestamp}\n{scope}\n{hashlib.sha256(request.encode()).hexdigest()}"
