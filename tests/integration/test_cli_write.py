@@ -18,7 +18,7 @@ from tests.unit.cli.destinations import run
 pytestmark = [pytest.mark.spark, pytest.mark.acceptance]
 
 _SLOW_WRITE = ["in.csv", "out", "--option", "maxRecordsPerFile=500", "--master", "local[2]"]
-_WRITING = {"two_phase": "out/_holdfast/jobs/*/attempts/*/part-*", "magic": "out/__magic*/**/*"}
+_WRITING = {"two_phase": "out/_holdfast/jobs/*/attempts/*/*.pending", "magic": "out/__magic*/**/*"}
 """What is there once a task writes."""
 _COMMAND = [sys.executable, "-m", "holdfast.cli", "write"]
 
@@ -129,6 +129,8 @@ def test_ctrl_c_in_mid_write_leaves_nothing_visible(tmp_path: Path, committer: s
         if any(tmp_path.glob(_WRITING.get(committer, "out/**/part-*"))):
             break
         poll.wait(0.05)
+    else:
+        pytest.fail("no task has written anything")
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
     stdout, stderr = process.communicate(timeout=120)
     assert (process.returncode, stdout) == (130, ""), stderr
