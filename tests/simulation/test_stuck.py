@@ -25,7 +25,7 @@ from holdfast.errors import (
 )
 from holdfast.stores.base import iter_uploads
 from holdfast.stores.intercept import InterceptedStore, Operation, StoreCall
-from tests.simulation.world import PUBLICATIONS, World, run_job, run_tasks, start
+from tests.simulation.world import HOME, PUBLICATIONS, World, run_job, run_tasks, start
 
 T = TypeVar("T")
 
@@ -253,6 +253,27 @@ def test_what_is_replaced_and_cannot_be_deleted_stops_nobody() -> None:
     assert run_job(ctx, "appended").finished
     assert len(read_snapshot(ctx).files) == 8
     assert recover(world.context()).clean and len(world.listing()) == 8
+
+
+def test_a_name_that_is_used_again_before_the_stuck_job_is_done_is_seen() -> None:
+    """The stuck job had deleted the older file of that name, and another one that it replaced stays."""
+    world = World("upload")
+    commit_file(world.context(), "kept", data=b"old")
+    commit_file(world.context(), "again", data=b"old")
+
+    def refuse(call: StoreCall, proceed: Callable[[], T]) -> T:
+        if call.operation is Operation.DELETE_MANY and any(key.endswith("kept") for key in call.keys):
+            world.store.delete(f"{HOME}again")
+            raise AccessDeniedError("the policy forbids deleting", key=call.key)
+        return proceed()
+
+    ctx = world.context(store=InterceptedStore(world.store, refuse))
+    assert not commit_file(ctx, "other", SaveMode.OVERWRITE).finished
+    assert {file.path for file in read_snapshot(ctx).files} == {"other"}
+    assert commit_file(ctx, "again", data=b"newer").finished
+    assert {file.path for file in read_snapshot(ctx).files} == {"other", "again"}
+    assert recover(world.context()).clean
+    assert world.listing() == {"other": b"new", "again": b"newer"}
 
 
 def test_a_job_whose_uploads_expired_is_damage_of_that_job_alone() -> None:

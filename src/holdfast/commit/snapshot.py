@@ -86,8 +86,22 @@ def read_instant(ctx: CommitContext, attempts: int = 50) -> Instant:
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    hidden_jobs: frozenset[JobId]
-    hidden_paths: frozenset[str]
+    """What a listing shows and no reader counts.
+
+    Attributes:
+        jobs: their files.
+        paths: files, by the etag that they have; empty for any.
+    """
+
+    jobs: frozenset[JobId]
+    paths: Mapping[str, str]
+
+    def hides(self, path: str, etag: str) -> bool:
+        owner = file_owner(path)
+        if owner is not None and owner.job in self.jobs:
+            return True
+        # A later job may have used a name again that is not deleted yet, or is: then another file stands there.
+        return path in self.paths and self.paths[path] in ("", etag)
 
 
 def read_snapshot(ctx: CommitContext, attempts: int = 50) -> Snapshot:
@@ -106,7 +120,7 @@ def read_snapshot(ctx: CommitContext, attempts: int = 50) -> Snapshot:
             files = tuple(
                 VisibleFile(path, info.size_bytes, info.etag)
                 for path, info in layout.iter_visible(ctx.store, ctx.prefix, partial(refuse_inner, ctx))
-                if path not in rule.hidden_paths and not _is_of(path, rule.hidden_jobs)
+                if not rule.hides(path, info.etag)
             )
             if _instant(read_log(ctx)) == _instant(view):
                 return Snapshot(head=view.head, files=files, table=_table(ctx, view, unfinished))
@@ -122,15 +136,15 @@ def _instant(view: LogView) -> tuple[int, frozenset[int]]:
 
 def _visibility(ctx: CommitContext, view: LogView, unfinished: list[LogEntry]) -> _Rule:
     jobs: set[JobId] = set()
-    paths: set[str] = set()
+    paths: dict[str, str] = {}
     for entry in unfinished:
         if entry.kind is Kind.COMMIT and entry.seq in view.visible:
-            paths.update(file.path for file in load_replaced(ctx, entry))
+            paths.update((file.path, file.etag) for file in load_replaced(ctx, entry))
         elif entry.kind is Kind.COMMIT:
             jobs.add(entry.job)
             if entry.chosen.files:
-                paths.update(_chosen_paths(ctx, entry))
-    return _Rule(frozenset(jobs), frozenset(paths))
+                paths.update(dict.fromkeys(_chosen_paths(ctx, entry), ""))
+    return _Rule(frozenset(jobs), paths)
 
 
 def _chosen_paths(ctx: CommitContext, entry: LogEntry) -> Iterator[str]:
@@ -138,11 +152,6 @@ def _chosen_paths(ctx: CommitContext, entry: LogEntry) -> Iterator[str]:
     assert entry.manifests is not None  # decode_entry checked it
     for manifest in iter_manifests(ctx, load_refs(ctx, entry.manifests, None), None):
         yield from (file.path for file in manifest.files if file_owner(file.path) is None)
-
-
-def _is_of(path: str, jobs: frozenset[JobId]) -> bool:
-    owner = file_owner(path)
-    return owner is not None and owner.job in jobs
 
 
 def _table(ctx: CommitContext, view: LogView, unfinished: list[LogEntry]) -> Mapping[str, object] | None:
