@@ -19,13 +19,19 @@ _RT = "had ended before T{other} began"
 
 @dataclass(slots=True)
 class Dependencies:
-    """Who must come before whom, and why. Edges are added first, then circles are looked for."""
+    """Who must come before whom, and why. Edges are added first, then circles are looked for.
+
+    Args:
+        settled: whether nothing more will be installed.
+    """
 
     all: list[Transaction]
     versions: Mapping[str, Versions]
+    settled: bool = True
     found: list[Anomaly] = field(default_factory=list)
     writers: dict[tuple[str, Hashable], int] = field(default_factory=dict)
     final: dict[tuple[int, str], Hashable] = field(default_factory=dict)
+    to_come: dict[str, list[Hashable]] = field(default_factory=dict)  # by key, what is not installed yet
     edges: dict[int, dict[int, dict[str, str]]] = field(default_factory=dict)  # from, to, kind: why
 
     def __post_init__(self) -> None:
@@ -39,34 +45,71 @@ class Dependencies:
                             version=action.version,
                         )
                     self.final[number, action.key] = action.version
-        self._look_at_what_is_installed()
-
-    def _look_at_what_is_installed(self) -> None:
-        installed = {(key, one): len(them.order) for key, them in self.versions.items() for one in them.rest}
-        for key, them in self.versions.items():
-            installed |= {(key, one): place for place, one in enumerate(them.order)}
+        installed = self._installed()
         there = {self.writers[place] for place in installed if place in self.writers}
-        for number, transaction in enumerate(self.all):
-            outcome = transaction.operation.outcome
-            if outcome is Outcome.OK or (outcome is Outcome.UNKNOWN and number in there):
-                self.edges[number] = {}
-            if outcome is Outcome.FAILED and number in there:
+        for number in sorted(self._committed(there)):
+            self.edges[number] = {}
+        for number in sorted(there):
+            if self.all[number].operation.outcome is Outcome.FAILED:
                 self.note("aborted write", "was told that it failed, and has installed a version", number)
-            if number not in self.edges:
+        for number in self.edges:
+            self._look_at_writes(number, installed)
+
+    def _installed(self) -> dict[tuple[str, Hashable], int]:
+        """Versions that are there, with their places in the order; and which of them cannot be."""
+        found = {(key, one): len(them.order) for key, them in self.versions.items() for one in them.rest}
+        for key, them in self.versions.items():
+            for place, one in enumerate(them.order):
+                if (key, one) in found:
+                    self._tell_of_version(key, one, "is installed twice")
+                elif place and (key, one) not in self.writers:
+                    self._tell_of_version(key, one, "is installed, and nobody wrote it")
+                found[key, one] = place
+        return found
+
+    def _tell_of_version(self, key: str, version: Hashable, words: str) -> None:
+        name = "unwritten version" if (key, version) not in self.writers else "version twice"
+        writer = self.writers.get((key, version))
+        them = () if writer is None else (self.all[writer],)
+        self.found.append(Anomaly(name, f"{name}: {key}={version!r} {words}", them))
+
+    def _committed(self, there: set[int]) -> set[int]:
+        """Those that were told so, and of those of unknown outcome each that somebody can know of: one of its writes is
+        there or, as long as the others may still come, was read."""
+        outcomes = [one.operation.outcome for one in self.all]
+        found = {number for number, outcome in enumerate(outcomes) if outcome is Outcome.OK}
+        found |= {number for number in there if outcomes[number] is Outcome.UNKNOWN}
+        to_ask = [] if self.settled else list(found)
+        while to_ask:
+            for action in self.all[to_ask.pop()].actions:
+                writer = self.writers.get((action.key, action.version))
+                if writer is not None and writer not in found and outcomes[writer] is Outcome.UNKNOWN:
+                    found.add(writer)
+                    to_ask.append(writer)
+        return found
+
+    def _look_at_writes(self, number: int, installed: Mapping[tuple[str, Hashable], int]) -> None:
+        """Who has committed has committed whole: what is not there is missing or, for as long as it may, comes last."""
+        transaction = self.all[number]
+        is_open = transaction.operation.outcome is Outcome.UNKNOWN
+        places: dict[str, int] = {}
+        for action in transaction.actions:
+            key, version = action.key, action.version
+            if not isinstance(action, Write):
                 continue
-            places: dict[str, int] = {}
-            for action in transaction.actions:
-                key, version = action.key, action.version
-                place = installed.get((key, version)) if isinstance(action, Write) else None
-                if place is not None:
-                    if place < places.setdefault(key, place):
-                        words = f"wrote {key}={version!r} after a version that was installed later"
-                        self.note("incompatible order", words, number)
-                    places[key] = place
-                elif outcome is Outcome.OK and self.final.get((number, key)) == version:
-                    if isinstance(action, Write):
-                        words = f"has committed, and {key}={version!r} was never installed"
-                        self.note("missing write", words, number)
+            place = installed.get((key, version))
+            if place is not None:
+                if place < places.setdefault(key, place):
+                    words = f"wrote {key}={version!r} after a version that was installed later"
+                    self.note("incompatible order", words, number)
+                places[key] = place
+            elif self.final[number, key] == version:
+                if is_open:
+                    self.to_come.setdefault(key, []).append(version)
+                if self.settled or not is_open:
+                    how = "is known by another of its writes" if is_open else "was told so"
+                    words = f"has committed, as it {how}, and {key}={version!r} was never installed"
+                    self.note("missing write", words, number)
 
     def note(self, name: str, words: str, *numbers: int) -> None:
         them = tuple(self.all[number] for number in numbers)
@@ -92,7 +135,8 @@ class Dependencies:
                 self.note("lost update", words, *losers[:2])
         for key, versions in self.versions.items():
             order = [one for one in versions.order if self._is_there(key, one)]
-            pairs = [*pairwise(order), *((one, rest) for one in order[-1:] for rest in versions.rest)]
+            later = (*versions.rest, *self.to_come.get(key, ()))
+            pairs = [*pairwise(order), *((one, rest) for one in order[-1:] for rest in later)]
             for before, after in pairs:
                 why = f"overwrote {key}={before!r} with {after!r}"
                 writer, overwriter = self.writers.get((key, before)), self.writers.get((key, after))

@@ -14,7 +14,11 @@ order explains the history, and which kinds of edges it takes says what went wro
     internal       a transaction does not see its own writes, or sees two versions of a key
 
 with ``-realtime`` where the circle needs an rt edge. Besides circles: "unwritten read", "missing write" (committed and
-never installed), "aborted write" (failed and installed), "incompatible order" (of a transaction's own writes).
+never installed), "aborted write" (failed and installed), "unwritten version" and "version twice" (installed by nobody, or
+again), "incompatible order" (of a transaction's own writes).
+
+A transaction whose outcome nobody knows may have committed or not, and who sees one of its writes knows: it has, and so
+with all of its writes. What of them is not there comes after all that is, or is missing if nothing more can come.
 Phantoms are found as far as a range has a guard that is read and
 written as a key. Whoever has no look into the database has them from lists that only grow: `appends`.
 
@@ -42,21 +46,22 @@ def find_anomalies(
     *,
     level: Level = Level.SERIALIZABLE,
     real_time: bool = True,
+    settled: bool = True,
 ) -> list[Anomaly]:
     """What is wrong with a history: of circles the shortest of each kind, the worst first; empty if nothing is.
-
-    A transaction of unknown outcome has committed if one of its writes is among `versions`.
 
     Guarantee: exact in both directions for histories whose orders of versions are known whole. With `Versions.rest` all
     that is found is wrong, and under snapshot isolation something may stay unseen.
 
     Args:
         real_time: whether the order has to respect real time: strict serializability, or strong snapshot isolation.
+        settled: whether `versions` is all that there will ever be. False while transactions go on: what one of unknown
+            outcome has not installed yet may still come, after all that is there.
 
     Raises:
         InvalidRequestError: two writes of a key have one version: nobody can tell which was read.
     """
-    graph = Dependencies(list(transactions), versions)
+    graph = Dependencies(list(transactions), versions, settled)
     graph.add_dependencies()
     found = [*graph.found, *graph.cycles(level, ())]
     if real_time:
@@ -76,17 +81,19 @@ def serializable_property(
 ) -> Property:
     """The transactions of a world are serializable at every time. Equal histories are judged once.
 
+    At the end nothing more can come: a transaction that has installed a part of its writes has torn them apart then.
+
     Args:
         versions_of: the versions of all keys, as the world's database has installed them.
     """
     known: dict[Hashable, str | None] = {}
 
-    def step(before: View, after: View, actor: str) -> str | None:
-        transactions = transactions_of(history_of(after))
-        versions = versions_of(after)
-        key = (canonical(transactions), canonical(versions))
+    def judge(view: View, settled: bool) -> str | None:
+        transactions = transactions_of(history_of(view))
+        versions = versions_of(view)
+        key = (canonical(transactions), canonical(versions), settled)
         if key not in known:
-            found = find_anomalies(transactions, versions, level=level, real_time=real_time)
+            found = find_anomalies(transactions, versions, level=level, real_time=real_time, settled=settled)
             known[key] = found[0].words if found else None
         return known[key]
 
@@ -96,5 +103,6 @@ def serializable_property(
         meaning="The transactions that commit could have run one after the other."
         if level is Level.SERIALIZABLE
         else "Each transaction reads one snapshot, and of two at a time that write one key only one commits.",
-        step=step,
+        step=lambda before, after, actor: judge(after, settled=False),
+        end=lambda view: judge(view, settled=True),
     )

@@ -1,0 +1,333 @@
+"""Tests judge mutants: each in a process of its own, forked from one that has collected the tests and imported it all.
+
+A pytest plugin in place of the loop over tests. First each test runs once over the shipped code, and which statements
+it passes is noted. Then, for each mutant, the tests that pass its statement run over it, the quickest first, until one
+fails. The processes that run mutants share nothing and are killed when they take too long.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import resource
+import select
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any
+
+import pytest
+from _pytest import runner
+
+from holdfast.checker.kernel.coverage import Coverage
+from tests.mutation.mutants import PACKAGE, Mutant, plant
+
+__all__ = ["Court", "Verdict"]
+
+_HANG_FACTOR, _HANG_S = 10.0, 5.0
+"""A test hangs that takes so many times its own CPU time, and so much more."""
+
+_PATIENCE_S = 60.0
+"""CPU seconds after which no further test is asked about a mutant."""
+
+_WALL_FACTOR = 8
+"""Others may use the machine; a process that waits for ever uses no CPU time at all."""
+
+_MEMORY_BYTES = 4 << 30
+
+Place = tuple[str, str, int]
+"""Module, function, and line of a statement."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What the tests say of a mutant.
+
+    Attributes:
+        kind: "killed", "hangs", "survived", or "not run": no test passes its statement.
+        test: that failed or hung.
+        asked: how many tests ran.
+        seconds: CPU time.
+    """
+
+    kind: str
+    test: str = ""
+    asked: int = 0
+    seconds: float = 0.0
+
+    @property
+    def is_caught(self) -> bool:
+        return self.kind in ("killed", "hangs")
+
+
+@dataclass(slots=True)
+class _Evidence:
+    """What is known of the tests: by place the tests that pass it; how long each takes."""
+
+    items: dict[str, pytest.Item] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    passing: dict[Place, set[str]] = field(default_factory=dict)
+    lines: dict[tuple[str, str], tuple[int, ...]] = field(default_factory=dict)
+    kills: dict[tuple[str, str], dict[str, int]] = field(default_factory=dict)
+
+    def tests_of(self, mutant: Mutant) -> list[str]:
+        """Those that pass the statement of a mutant: first those that have killed others of its function."""
+        module, function = mutant.module.__name__, mutant.function
+        lines = self.lines[module, function]
+        line = max((one for one in lines if one <= mutant.change.line), default=lines[0])
+        kills = self.kills.get((module, function), {})
+        found = self.passing.get((module, function, line), set())
+        return sorted(found, key=lambda test: (-kills.get(test, 0), self.seconds[test], test))
+
+    def learn(self, mutant: Mutant, verdict: Verdict) -> None:
+        if verdict.kind == "killed":
+            kills = self.kills.setdefault((mutant.module.__name__, mutant.function), {})
+            kills[verdict.test] = kills.get(verdict.test, 0) + 1
+
+
+class Court:
+    """The plugin.
+
+    Args:
+        mutants: to be judged, in this order.
+        workers: processes at a time.
+        told: of each verdict as it falls.
+        say: words of progress.
+    """
+
+    def __init__(
+        self,
+        mutants: Sequence[Mutant],
+        *,
+        workers: int,
+        told: Callable[[Mutant, Verdict], None],
+        say: Callable[[str], None],
+    ) -> None:
+        self._mutants = mutants
+        self._workers = workers
+        self._told = told
+        self._say = say
+        self._evidence = _Evidence()
+        self._coverage = Coverage(PACKAGE)
+        self._setups: set[Place] = set()
+
+    def pytest_configure(self) -> None:
+        """The same examples for every mutant, and none of them kept for later."""
+        from hypothesis import settings  # only now: pytest wants to be there first
+
+        settings.register_profile("mutants", settings.default, database=None, derandomize=True)
+        settings.load_profile("mutants")
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        started_s = time.monotonic()
+        self._gather(session)
+        known = self._evidence
+        self._say(f"{len(known.seconds)} tests pass over the shipped code ({time.monotonic() - started_s:.0f} s)")
+        self._judge_all()
+        return True
+
+    # --- the shipped code ---------------------------------------------------------------------------------------------
+    def _gather(self, session: pytest.Session) -> None:
+        by_file: dict[str, list[pytest.Item]] = {}
+        for item in session.items:
+            by_file.setdefault(str(item.path), []).append(item)
+        jobs = [_Fork(lambda write, items=items: self._watch(items, write)) for items in by_file.values()]
+        for covered in self._coverage.functions():
+            self._evidence.lines[covered.module, covered.name] = covered.lines
+        for job in _side_by_side(jobs, self._workers):
+            for line in job.said:
+                test, seconds, places = json.loads(line)
+                self._evidence.seconds[test] = seconds
+                for module, function, number in places:
+                    self._evidence.passing.setdefault((module, function, number), set()).add(test)
+        self._evidence.items = {item.nodeid: item for item in session.items if item.nodeid in self._evidence.seconds}
+
+    def _watch(self, items: Sequence[pytest.Item], write: Callable[[object], None]) -> None:
+        """Run the tests of a file and note what each passes; those that fail can be no judges."""
+        with self._coverage.watching():
+            for item, after in zip(items, (*items[1:], None), strict=True):
+                self._coverage.forget()
+                before_s = time.process_time()
+                if _run(item, after, between=self._note_setup):
+                    places = self._setups | self._places()
+                    write([item.nodeid, time.process_time() - before_s, sorted(places)])
+
+    def _note_setup(self) -> None:
+        """What one test sets up for a whole file the others of the file rely on as well."""
+        self._setups |= self._places()
+
+    def _places(self) -> set[Place]:
+        return {
+            (one.module, one.name, line)
+            for one in self._coverage.functions()
+            for line in one.lines
+            if line not in one.missed
+        }
+
+    # --- mutants ------------------------------------------------------------------------------------------------------
+    def _judge_all(self) -> None:
+        def jobs() -> Iterator[_Fork]:
+            for mutant in self._mutants:
+                tests = self._evidence.tests_of(mutant)
+                if not tests:
+                    self._told(mutant, Verdict(kind="not run"))
+                    continue
+                yield _Fork(
+                    lambda write, mutant=mutant, tests=tests: self._judge(mutant, tests, write),
+                    about=mutant,
+                    wall_s=_WALL_FACTOR * (_PATIENCE_S + _HANG_S),
+                )
+
+        for job in _side_by_side(jobs(), self._workers):
+            mutant = job.about
+            assert isinstance(mutant, Mutant)
+            verdict = _verdict(job)
+            self._evidence.learn(mutant, verdict)
+            self._told(mutant, verdict)
+
+    def _judge(self, mutant: Mutant, tests: Sequence[str], write: Callable[[object], None]) -> None:
+        """In a process of its own: say which test runs, then how it went."""
+        resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
+        if not plant(mutant):
+            write(["same"])
+            return
+        hung = 0
+        for test in tests:
+            write(["runs", test, time.process_time()])
+            with _time_limit(self._evidence.seconds[test] * _HANG_FACTOR + _HANG_S) as is_over:
+                passed = _run(self._evidence.items[test], None)
+            if not passed and is_over():
+                hung += 1
+            if not passed:
+                write(["hangs" if is_over() else "failed", test, time.process_time()])
+                return
+            if time.process_time() > _PATIENCE_S:
+                break
+        write(["passed", "", time.process_time()])
+
+
+def _verdict(job: _Fork) -> Verdict:
+    said = [json.loads(line) for line in job.said]
+    asked = sum(one[0] == "runs" for one in said)
+    last = said[-1] if said else ["runs", "", 0.0]
+    if last[0] == "same":
+        return Verdict(kind="survived", test="the compiler makes the same of it")
+    kind = {"failed": "killed", "hangs": "hangs", "passed": "survived"}.get(last[0])
+    if kind is None:  # it ended in the middle of a test: out of memory, or killed since it never ended
+        kind = "hangs" if job.was_killed else "killed"
+    return Verdict(kind=kind, test=last[1], asked=asked, seconds=round(last[2], 2))
+
+
+def _run(item: pytest.Item, after: pytest.Item | None, between: Callable[[], None] = lambda: None) -> bool:
+    """Whether a test passes, or is skipped; with its fixtures, which stay for `after`."""
+    item.session._setupstate  # noqa: B018  # as pytest's own loop does, the state is the session's
+    reports = [runner.call_and_report(item, "setup", log=False)]
+    between()
+    if reports[0].passed:
+        reports.append(runner.call_and_report(item, "call", log=False))
+    reports.append(runner.call_and_report(item, "teardown", log=False, nextitem=after))
+    return not any(report.failed for report in reports)
+
+
+@contextlib.contextmanager
+def _time_limit(seconds: float) -> Iterator[Callable[[], bool]]:
+    """An error in the main thread when so much CPU time is used up."""
+    over = False
+
+    def end(number: int, frame: FrameType | None) -> None:
+        nonlocal over
+        over = True
+        signal.setitimer(signal.ITIMER_PROF, 0.5)  # again: code under test may have caught the first one
+        raise TimeoutError("the test does not end")
+
+    signal.signal(signal.SIGPROF, end)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield lambda: over
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+# --- processes --------------------------------------------------------------------------------------------------------
+class _Fork:
+    """Work for a process of its own, and what it says: one JSON document a line."""
+
+    def __init__(
+        self, work: Callable[[Callable[[object], None]], None], *, about: object = None, wall_s: float = 1200.0
+    ) -> None:
+        self._work = work
+        self.about = about
+        self._wall_s = wall_s
+        self.said: list[str] = []
+        self.was_killed = False
+        self._text = b""
+        self.reads = -1
+        self._process = 0
+        self._ends_s = 0.0
+
+    def start(self) -> None:
+        self.reads, writes = os.pipe()
+        self._ends_s = time.monotonic() + self._wall_s
+        self._process = os.fork()
+        if self._process:
+            os.close(writes)
+            return
+        try:  # the child: never returns
+            os.setsid()
+            nothing = os.open(os.devnull, os.O_RDWR)
+            for number in (0, 1, 2):
+                os.dup2(nothing, number)
+            self._work(lambda one: _write_all(writes, json.dumps(one).encode() + b"\n"))
+        finally:
+            os._exit(0)
+
+    def read(self) -> bool:
+        """Take what was said by now; False if the process is over."""
+        part = os.read(self.reads, 1 << 16)
+        self._text += part
+        if part:
+            return True
+        self.said = self._text.decode().splitlines()
+        os.close(self.reads)
+        self._kill()
+        os.waitpid(self._process, 0)
+        return False
+
+    def kill_if_late(self) -> None:
+        if time.monotonic() > self._ends_s:
+            self.was_killed = True
+            self._kill()
+
+    def _kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process, signal.SIGKILL)  # what it has started, too
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(descriptor, data) :]
+
+
+def _side_by_side(jobs: Any, workers: int) -> Iterator[_Fork]:
+    """Run them, so many at a time, and give each when it is over."""
+    waiting = iter(jobs)
+    running: dict[int, _Fork] = {}
+    try:
+        while True:
+            while len(running) < workers and (job := next(waiting, None)) is not None:
+                job.start()
+                running[job.reads] = job
+            if not running:
+                return
+            ready, _, _ = select.select(list(running), [], [], 1.0)
+            for descriptor in ready:
+                if not running[descriptor].read():
+                    yield running.pop(descriptor)
+            for job in running.values():
+                job.kill_if_late()
+    finally:
+        for job in running.values():
+            job._kill()

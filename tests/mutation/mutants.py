@@ -1,0 +1,88 @@
+"""Mutants: every function of a package with one edit each, found again by name when the code around them changes."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from types import ModuleType
+
+from holdfast.checker.kernel.coverage import functions_of, modules_of, parse_module, recompiled
+from tests.mutation.operators import Change, Function, changes_of, edited
+
+__all__ = ["PACKAGE", "Mutant", "find_mutants", "in_drawn_order", "plant"]
+
+PACKAGE = "holdfast.commit"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mutant:
+    """One edit of one function.
+
+    Attributes:
+        name: stays the same while the function and what is changed in it keep their names and their texts.
+        function: as its module knows it.
+        source: digest of the function as it ships: what was found of a mutant counts as long as it is the same.
+    """
+
+    name: str
+    module: ModuleType
+    function: str
+    source: str
+    change: Change
+
+    @property
+    def file(self) -> str:
+        """Of the module, within the package."""
+        return self.module.__name__.removeprefix(PACKAGE).lstrip(".").replace(".", "/") + ".py"
+
+    def __str__(self) -> str:
+        change = self.change
+        return f"{self.file}:{change.line} {self.function}: {change.operator}: {change.before} -> {change.after}"
+
+
+def find_mutants(package: str = PACKAGE) -> Iterator[Mutant]:
+    """Every mutant of a package, in the order of its modules."""
+    for module in modules_of(package):
+        for name, function in functions_of(parse_module(module)):
+            yield from _mutants(module, name, function)
+
+
+def _mutants(module: ModuleType, name: str, function: Function) -> Iterator[Mutant]:
+    source = hashlib.sha256(ast.unparse(function).encode()).hexdigest()[:12]
+    place = f"{module.__name__.removeprefix(PACKAGE).lstrip('.')}.{name}".lstrip(".")
+    seen: dict[str, int] = {}
+    for change in changes_of(function):
+        digest = hashlib.sha256(f"{change.before} -> {change.after}".encode()).hexdigest()[:6]
+        found = f"{place} {change.operator} {digest}"
+        seen[found] = seen.get(found, 0) + 1
+        again = f" {seen[found]}" if seen[found] > 1 else ""  # the same text twice in one function
+        yield Mutant(name=f"{found}{again}", module=module, function=name, source=source, change=change)
+
+
+def in_drawn_order(mutants: Iterable[Mutant], seed: int) -> list[Mutant]:
+    """All of them, in an order that depends on the seed and on their names alone."""
+    return sorted(mutants, key=lambda one: hashlib.sha256(f"{seed} {one.name}".encode()).digest())
+
+
+def plant(mutant: Mutant) -> bool:
+    """Run the mutant instead of the shipped function, in this process and for good; False if it cannot be compiled.
+
+    The function object stays what it is and gets other code: so everybody runs the mutant, under whatever name and in
+    whatever value they hold it. Sources are not touched.
+    """
+    tree = parse_module(mutant.module)
+    for name, function in functions_of(tree):
+        if name == mutant.function:
+            changed = edited(function, mutant.change)
+            function.body = changed.body
+            break
+    ast.fix_missing_locations(tree)
+    for live, code in recompiled(mutant.module, tree):
+        if code != live.__code__:
+            if len(code.co_freevars) != len(live.__code__.co_freevars):
+                return False
+            live.__code__ = code
+            return True
+    return False  # the compiler makes the same of it

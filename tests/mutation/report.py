@@ -1,0 +1,97 @@
+"""The page about mutants: the score, by module and by operator, and each survivor with its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from tests.mutation.court import Verdict
+from tests.mutation.mutants import Mutant
+from tests.mutation.operators import OPERATORS
+
+__all__ = ["Judged", "write_page"]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A mutant and what the tests say of it."""
+
+    mutant: Mutant
+    verdict: Verdict
+
+
+def write_page(judged: Sequence[Judged], every: int, how: str, reviewed: Mapping[str, str]) -> str:
+    """The page in Markdown; the same verdicts make the same bytes."""
+    caught = [one for one in judged if one.verdict.is_caught]
+    hang = sum(one.verdict.kind == "hangs" for one in caught)
+    lines = [
+        "# Mutants",
+        "",
+        "Would the checker and the tests notice a mistake in `commit/`? `make mutants` plants one at a time, by small edits of",
+        "the syntax tree of each function, and lets them judge: the simulations, the checker's verdicts, the unit tests of",
+        "`commit/`. This page is what it wrote; nothing here was typed by a person but the reasons, which are in",
+        "`tests/mutation/survivors.py`.",
+        "",
+        f"`{_command(how)}`: of {every:,} mutants {len(judged):,} were drawn, **{_share(len(caught), len(judged))}** of",
+        f"them caught: {len(caught) - hang:,} by a test that fails, {hang:,} by one that does not end any more.",
+        "",
+        "## By what was changed",
+        "",
+        *_table("operator", judged, lambda one: one.mutant.change.operator, lambda name: f"{name}: {OPERATORS[name]}"),
+        "",
+        "## By module",
+        "",
+        *_table("module", judged, lambda one: one.mutant.file, lambda name: f"`{name}`"),
+        "",
+        "## By who caught them",
+        "",
+        "The first test that failed; many others would have.",
+        "",
+        *_judges(caught),
+        "",
+        "## Not caught",
+        "",
+        *_survivors([one for one in judged if not one.verdict.is_caught], reviewed),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _command(how: str) -> str:
+    return f"make mutants MUTANTS='{how}'"
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part / whole:.1%}" if whole else "none"
+
+
+def _table(
+    title: str, judged: Sequence[Judged], key: Callable[[Judged], str], shown: Callable[[str], str]
+) -> Iterator[str]:
+    yield f"| {title} | mutants | caught | |"
+    yield "|---|---:|---:|---:|"
+    for name in sorted({key(one) for one in judged}):
+        those = [one for one in judged if key(one) == name]
+        caught = sum(one.verdict.is_caught for one in those)
+        yield f"| {shown(name)} | {len(those)} | {caught} | {_share(caught, len(those))} |"
+
+
+def _judges(caught: Sequence[Judged]) -> Iterator[str]:
+    yield "| | mutants |"
+    yield "|---|---:|"
+    names = {"tests/simulation/": "simulation", "tests/checker/": "checker", "tests/unit/": "unit tests of `commit/`"}
+    for start, name in names.items():
+        yield f"| {name} | {sum(one.verdict.test.startswith(start) for one in caught)} |"
+
+
+def _survivors(those: Sequence[Judged], reviewed: Mapping[str, str]) -> Iterator[str]:
+    by_reason: dict[str, list[Judged]] = {}
+    for one in sorted(those, key=lambda one: one.mutant.name):
+        by_reason.setdefault(reviewed.get(one.mutant.name, ""), []).append(one)
+    for reason, same in sorted(by_reason.items()):
+        yield f"**{reason or 'Nobody has looked at these yet'}**"
+        yield ""
+        for one in same:
+            change = one.mutant.change
+            seen = ", which no test runs" if one.verdict.kind == "not run" else ""
+            yield f"- `{one.mutant.file}`, `{one.mutant.function}`, {change.operator}: `{change.before}` → `{change.after}`{seen}"
+        yield ""
