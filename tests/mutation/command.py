@@ -1,8 +1,9 @@
 """``make mutants``: plant mistakes in all of `commit/`, let the checker and the tests judge them, and write the page.
 
-``python -m tests.mutation --seed 7 --sample 500`` draws that many; ``--all`` takes every one, hours; ``--only job.`` those
-whose names begin so. What was found is kept in ``build/mutants`` and counts as long as nothing it rests on changes: a run
-can be stopped at any time. The exit code is 0 if nine of ten are caught and each of the others is in `survivors`.
+``python -m tests.mutation --seed 7 --sample 500`` draws that many; ``--all`` takes every one, hours; ``--only job.``
+those whose names begin so. What was found is kept in ``build/mutants`` and counts as long as nothing it rests on
+changes: a run can be stopped at any time. The exit code is 0 if nine of ten are caught and each of the others is in
+`survivors`.
 """
 
 from __future__ import annotations

@@ -85,9 +85,7 @@ def changes_of(function: Function) -> Iterator[Change]:
         for finder in _FINDERS:
             for found in finder(node):
                 line = found.line or getattr(found.shown, "lineno", function.lineno)
-                yield Change(
-                    found.operator, line, _on_a_line(found.shown), found.after, numbers[id(node)], found.edit
-                )
+                yield Change(found.operator, line, _on_a_line(found.shown), found.after, numbers[id(node)], found.edit)
     yield from _early_returns(function)
 
 
@@ -110,7 +108,9 @@ def _relevant(function: Function) -> Iterator[ast.AST]:
 
 def _children(node: ast.AST, top: Function) -> Iterator[ast.AST]:
     for name, value in ast.iter_fields(node):
-        if name in ("annotation", "returns", "type_params", "ctx") or (node is top and name in ("args", "decorator_list")):
+        if name in ("annotation", "returns", "type_params", "ctx") or (
+            node is top and name in ("args", "decorator_list")
+        ):
             continue
         if isinstance(node, ast.Raise):
             continue
@@ -189,7 +189,9 @@ def _comparisons(node: ast.AST) -> Iterator[_Found]:
                 yield _Found("boundary", node, other.__name__, _set_at("ops", index, lambda _op, other=other: other()))
             else:
                 other = _FLIPPED[kind]
-                yield _Found("comparison", node, other.__name__, _set_at("ops", index, lambda _op, other=other: other()))
+                yield _Found(
+                    "comparison", node, other.__name__, _set_at("ops", index, lambda _op, other=other: other())
+                )
 
 
 def _values(node: ast.AST) -> Iterator[_Found]:
@@ -242,7 +244,9 @@ def _statements(node: ast.AST) -> Iterator[_Found]:
             continue
         for index, statement in enumerate(body):
             if _may_be_left_out(statement):
-                yield _Found("drop", statement, "left out", _set_at(name, index, lambda old: ast.copy_location(ast.Pass(), old)))
+                yield _Found(
+                    "drop", statement, "left out", _set_at(name, index, lambda old: ast.copy_location(ast.Pass(), old))
+                )
             if isinstance(statement, ast.With) and all(item.optional_vars is None for item in statement.items):
                 yield _Found("unlock", _header(statement), "without it", _unwrap(name, index))
             if isinstance(statement, ast.Break | ast.Continue):

@@ -27,13 +27,13 @@ def write_page(judged: Sequence[Judged], every: int, how: str, reviewed: Mapping
     lines = [
         "# Mutants",
         "",
-        "Would the checker and the tests notice a mistake in `commit/`? `make mutants` plants one at a time, by small edits of",
-        "the syntax tree of each function, and lets them judge: the simulations, the checker's verdicts, the unit tests of",
-        "`commit/`. This page is what it wrote; nothing here was typed by a person but the reasons, which are in",
-        "`tests/mutation/survivors.py`.",
+        "Would the checker and the tests notice a mistake in `commit/`? `make mutants` plants one at a time, by small",
+        "edits of the syntax tree of each function, and lets them judge: the simulations, the checker's verdicts, the",
+        "unit tests of `commit/`. This page is what it wrote; a person wrote the reasons alone",
+        "(`tests/mutation/survivors.py`).",
         "",
-        f"`{_command(how)}`: of {every:,} mutants {len(judged):,} were drawn, **{_share(len(caught), len(judged))}** of",
-        f"them caught: {len(caught) - hang:,} by a test that fails, {hang:,} by one that does not end any more.",
+        f"`{_command(how)}`: of {every:,} mutants {len(judged):,} were drawn, **{_share(len(caught), len(judged))}**",
+        f"of them caught: {len(caught) - hang:,} by a test that fails, {hang:,} by one that does not end any more.",
         "",
         "## By what was changed",
         "",
@@ -93,5 +93,6 @@ def _survivors(those: Sequence[Judged], reviewed: Mapping[str, str]) -> Iterator
         for one in same:
             change = one.mutant.change
             seen = ", which no test runs" if one.verdict.kind == "not run" else ""
-            yield f"- `{one.mutant.file}`, `{one.mutant.function}`, {change.operator}: `{change.before}` → `{change.after}`{seen}"
+            where = f"`{one.mutant.file}`, `{one.mutant.function}`"
+            yield f"- {where}, {change.operator}: `{change.before}` → `{change.after}`{seen}"
         yield ""

@@ -1,4 +1,5 @@
-"""Mutants that are not caught, and why: each was looked at. A name that fits nothing any more fails ``make mutants``."""
+"""Mutants that are not caught, and why: each was looked at. A name that fits nothing any more fails ``make
+mutants``."""
 
 from __future__ import annotations
 

@@ -15,7 +15,6 @@ from holdfast.errors import HoldfastError
 from tests.checker.kernel.toys import (
     Handle,
     always,
-    count_paths,
     ends_with,
     guarded_increment,
     increment,
@@ -112,28 +111,6 @@ def test_code_that_breaks_is_a_finding() -> None:
     found = explore(toy_world({"divider": divide, "counter": increment}), reduce=False)
     assert "ZeroDivisionError" in found.findings["code"].broke
     assert found.findings["code"].choices == (Choice("divider"),)
-
-
-@pytest.mark.parametrize(
-    "world",
-    [
-        racing_world(),
-        racing_world({Fault.CRASH: 1}),
-        racing_world({Fault.LOST_REPLY: 1, Fault.FAILURE: 1}),
-        toy_world(dict.fromkeys(["a", "b", "c"], increment), budgets={Fault.CRASH: 1}),
-        toy_world({"a": guarded_increment, "b": guarded_increment}, budgets={Fault.CLOCK: 1, Fault.CRASH: 1}),
-        toy_world({"a": swap_increment, "b": swap_increment}),
-    ],
-    ids=["race", "crash", "replies", "three", "lock", "swap"],
-)
-def test_histories_are_counted_as_one_by_one(world: World) -> None:
-    found = explore(world, reduce=False)
-    assert found.complete
-    assert found.histories == count_paths(world)
-
-
-def test_two_of_two_steps_have_six_interleavings() -> None:
-    assert explore(racing_world(), reduce=False).histories == 6
 
 
 def test_what_was_found_replays() -> None:

@@ -42,7 +42,11 @@ def _same(world: World) -> tuple[int, int]:
     assert set(reduced.findings) == set(full.findings)
     assert ends == seen
     assert reduced.states <= full.states
-    assert reduced.histories <= full.histories
+    both_at_once = {Fault.CRASH, Fault.PARTITION} <= set(full.faults) or {Fault.CRASH, Fault.CLOCK} <= set(full.faults)
+    if world.name == "toy" or not both_at_once:
+        assert reduced.histories == full.histories, "equivalent ones count once, however many of them were gone through"
+    else:  # a death may go first and make it pointless to cut the dead one off
+        assert 0.9 * full.histories <= reduced.histories <= full.histories
     return reduced.states, full.states
 
 
@@ -138,8 +142,8 @@ _CALLS = st.one_of(
     st.tuples(st.just("acquire")),
     st.tuples(st.just("release")),
 )
-_PROGRAMS = st.lists(st.lists(_CALLS, min_size=1, max_size=4), min_size=2, max_size=3)
-_BUDGETS = st.dictionaries(st.sampled_from([CRASH, LOST, FAILURE, CLOCK, BREAK]), st.just(1), max_size=2)
+PROGRAMS = st.lists(st.lists(_CALLS, min_size=1, max_size=4), min_size=2, max_size=3)
+BUDGETS = st.dictionaries(st.sampled_from([CRASH, LOST, FAILURE, CLOCK, BREAK]), st.just(1), max_size=2)
 
 
 def _program(own: str, calls: list[tuple[Any, ...]]) -> Callable[[Handle], None]:
@@ -158,20 +162,22 @@ def _program(own: str, calls: list[tuple[Any, ...]]) -> Callable[[Handle], None]
     return run
 
 
-@settings(max_examples=120, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
-@given(_PROGRAMS, _BUDGETS)
-def test_random_programs(programs: list[list[tuple[Any, ...]]], budgets: dict[Fault, int]) -> None:
-    actors = {f"actor {number}": _program(f"own {number}", calls) for number, calls in enumerate(programs)}
-    _same(
-        toy_world(
-            actors,
-            NOT_TWO,
-            BOTH,
-            ends_with("x", lambda now: now.get("x", 0) == now.get("y", 0)),
-            budgets=budgets,
-            observed=lambda call: call.resource == CELLS and call.args[0] == "count",
-        )
+def random_world(programs: list[list[tuple[Any, ...]]], budgets: dict[Fault, int]) -> World:
+    """The drawn calls as programs of actors."""
+    return toy_world(
+        {f"actor {number}": _program(f"own {number}", calls) for number, calls in enumerate(programs)},
+        NOT_TWO,
+        BOTH,
+        ends_with("x", lambda now: now.get("x", 0) == now.get("y", 0)),
+        budgets=budgets,
+        observed=lambda call: call.resource == CELLS and call.args[0] == "count",
     )
+
+
+@settings(max_examples=120, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@given(PROGRAMS, BUDGETS)
+def test_random_programs(programs: list[list[tuple[Any, ...]]], budgets: dict[Fault, int]) -> None:
+    _same(random_world(programs, budgets))
 
 
 def test_random_programs_reach_the_lock() -> None:

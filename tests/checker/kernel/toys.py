@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
 from holdfast.checker.kernel.calls import Access, Alternative, Call, Fault, Footprint, Reply
 from holdfast.checker.kernel.process import Actor, Port
-from holdfast.checker.kernel.world import Property, State, View, World, Worldline
+from holdfast.checker.kernel.world import Property, View, World
 from holdfast.errors import ConflictError, OutcomeUnknownError, UnavailableError
 
 CELLS = "cells"
@@ -178,21 +178,6 @@ def with_ends(world: World) -> tuple[World, set[tuple[Hashable, ...]]]:
 
     onlooker = Property(name="ends", title="", meaning="", end=end)
     return replace(world, properties=(*world.properties, onlooker)), seen
-
-
-def count_paths(world: World) -> int:
-    """Histories from start to end, one by one: nothing is recognised, nothing is left out."""
-    line = Worldline(world)
-
-    def paths(state: State) -> Iterator[None]:
-        over = True
-        for step in line.steps(state):
-            over = False
-            yield from paths(step.target)
-        if over:
-            yield None
-
-    return sum(1 for _ in paths(line.initial()))
 
 
 # --- worlds -----------------------------------------------------------------------------------------------------------

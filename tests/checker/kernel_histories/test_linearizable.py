@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from holdfast.checker.kernel.calls import Access, Alternative, Call, Fault, Footprint, Reply
 from holdfast.checker.kernel.explore import Exploration, explore
 from holdfast.checker.kernel.history import History, Operation, Outcome, Recorder, record
-from holdfast.checker.kernel.linearizable import Model, explain_linearizable, linearizable_property
+from holdfast.checker.kernel.linearizable import Answer, Model, Verdict, judge_linearizable, linearizable_property
 from holdfast.checker.kernel.process import Actor, Port
+from holdfast.checker.kernel.registers import as_register, reachable
 from holdfast.checker.kernel.world import World
-from holdfast.errors import InvalidRequestError, OutcomeUnknownError
+from holdfast.errors import OutcomeUnknownError
 
 
 def _apply(state: Hashable, operation: Operation) -> tuple[Hashable, object]:
@@ -33,8 +34,8 @@ REGISTER = Model(initial=0, apply=_apply)
 
 # --- against brute force ----------------------------------------------------------------------------------------------
 @st.composite
-def _histories(draw: st.DrawFn) -> tuple[Operation, ...]:
-    """Three actors on a register, five operations at most."""
+def _histories(draw: st.DrawFn, unique: bool = False) -> tuple[Operation, ...]:
+    """Three actors on a register, five operations at most; or each write has a value of its own."""
     history = History()
     open_: dict[str, str] = {}
     count = 0
@@ -43,13 +44,14 @@ def _histories(draw: st.DrawFn) -> tuple[Operation, ...]:
         if who in open_:
             outcome = draw(st.sampled_from([Outcome.OK, Outcome.OK, Outcome.OK, Outcome.FAILED, Outcome.UNKNOWN]))
             if outcome is not Outcome.UNKNOWN:
-                value = None if open_[who] == "write" else draw(st.integers(0, 2))
+                value = None if open_[who] == "write" else draw(st.integers(0, 5 if unique else 2))
                 history = history.end(who, outcome, value if outcome is Outcome.OK else None)
             del open_[who]
         elif count < 5:
             count += 1
-            open_[who] = draw(st.sampled_from(["read", "write", "add"]))
-            history = history.invoke(who, open_[who], (draw(st.integers(0, 2)),) if open_[who] == "write" else ())
+            open_[who] = draw(st.sampled_from(["read", "read", "write"] if unique else ["read", "write", "add"]))
+            value = count if unique else draw(st.integers(0, 2))
+            history = history.invoke(who, open_[who], (value,) if open_[who] == "write" else ())
     return history.operations
 
 
@@ -76,16 +78,45 @@ def _explains(order: Sequence[Operation], free: Operation | None = None) -> bool
 @settings(max_examples=300, deadline=None)
 @given(_histories())
 def test_as_brute_force(operations: tuple[Operation, ...]) -> None:
-    words = explain_linearizable(operations, REGISTER)
-    assert (words is None) is any(map(_explains, _orders(operations)))
+    answer = judge_linearizable(operations, REGISTER).answer
+    assert (answer is Answer.YES) is any(map(_explains, _orders(operations)))
+
+
+@settings(max_examples=300, deadline=None)
+@given(_histories(unique=True))
+def test_a_register_as_brute_force(operations: tuple[Operation, ...]) -> None:
+    """Every value is written once: another way to the answer, that of clusters."""
+    there = [one for one in operations if one.outcome is not Outcome.FAILED]
+    states = reachable(0, there, _apply)
+    assert states is not None
+    found = as_register(0, there, _apply, states)
+    answer = any(map(_explains, _orders(operations)))
+    assert (judge_linearizable(operations, REGISTER).answer is Answer.YES) is answer
+    if found is not None and (core := found.contradiction()) is not None:
+        assert not answer
+        assert len(core) <= 6
+        assert not any(map(_explains, _orders(core))), "what is shown has no order by itself"
+    else:
+        assert answer or found is None
 
 
 def test_what_could_have_been_answered() -> None:
     history = History().invoke("ann", "write", (1,)).invoke("bob", "write", (2,))
     history = history.end("ann", Outcome.OK).invoke("cy", "read").end("cy", Outcome.OK, 0)
-    assert explain_linearizable(history.operations, REGISTER) == (
+    assert judge_linearizable(history.operations, REGISTER) == Verdict(
+        Answer.NO,
         "cy: read() -> 0 cannot have been: after what had ended before, it could have answered 1 or 2 "
-        "(explained: ann: write(1) -> None; bob: write(2) -> unknown)"
+        "(it has no place beside these: ann: write(1) -> None)",
+    )
+
+
+def test_what_could_have_been_answered_by_what_is_no_register() -> None:
+    history = History().invoke("ann", "add").end("ann", Outcome.OK, 0).invoke("bob", "add")
+    history = history.invoke("cy", "read").end("cy", Outcome.OK, 0)
+    assert judge_linearizable(history.operations, REGISTER) == Verdict(
+        Answer.NO,
+        "cy: read() -> 0 cannot have been: after what had ended before, it could have answered 1 or 2 "
+        "(explained: ann: add() -> 0)",
     )
 
 
@@ -94,24 +125,62 @@ def test_the_first_that_cannot_be_placed_is_named() -> None:
     history = History().invoke("ann", "add").invoke("bob", "read").end("bob", Outcome.OK, 1)
     history = history.invoke("bob", "read").end("bob", Outcome.OK, 0)
     history = history.invoke("bob", "read").end("bob", Outcome.OK, 7).end("ann", Outcome.OK, 0)
-    words = explain_linearizable(history.operations, REGISTER)
-    assert words is not None
+    words = judge_linearizable(history.operations, REGISTER).words
     assert words.startswith("bob: read() -> 0 cannot have been: after what had ended before, it could have answered 1 ")
 
 
+def test_twenty_clients_on_one_key_and_a_false_read() -> None:
+    """All at once, again and again: any order of so many would have to be tried."""
+    history = History()
+    for number in range(10):
+        for client in range(20):
+            history = history.invoke(f"client {client:02}", "write", (100 * number + client + 1,))
+        for client in range(20):
+            history = history.end(f"client {client:02}", Outcome.OK)
+        value = 100 * number + 7
+        history = history.invoke("reader", "read").end("reader", Outcome.OK, value)
+    assert judge_linearizable(history.operations, REGISTER).answer is Answer.YES
+    history = history.invoke("reader", "read").end("reader", Outcome.OK, 3)
+    verdict = judge_linearizable(history.operations, REGISTER)
+    assert verdict.answer is Answer.NO
+    assert verdict.words.startswith("reader: read() -> 3 cannot have been: after what had ended before, it could have")
+    assert verdict.words.count(" -> ") <= 6, "a handful of operations is a proof"
+
+
+def test_a_value_that_nobody_has_begun_to_write() -> None:
+    history = History().invoke("ann", "read").end("ann", Outcome.OK, 5).invoke("bob", "write", (5,))
+    words = judge_linearizable(history.operations, REGISTER).words
+    assert words.endswith("it could have answered 0 (nobody had begun to write that)")
+
+
+def test_nobody_knows_where_it_would_take_too_long() -> None:
+    """Twenty that write and count at once, and a read that none of 2^20 sets of them explains."""
+    history = History()
+    for client in range(20):
+        asked = (100 * client,) if client % 2 else ()
+        history = history.invoke(f"client {client:02}", "write" if asked else "add", asked)
+    history = history.invoke("reader", "read").end("reader", Outcome.OK, -1)
+    verdict = judge_linearizable(history.operations, REGISTER, limit=2_000)
+    assert verdict.answer is Answer.UNKNOWN
+    assert verdict.words == ("nobody knows whether 21 operations have an order: so many overlap that it takes too long")
+    assert linearizable_property(model=REGISTER, history_of=lambda view: history.operations, limit=2_000)
+
+
 def test_keys_are_judged_one_by_one() -> None:
-    """And so is the limit."""
+    """What is wrong with one key is told although nobody knows of another."""
 
-    def of(key: str) -> tuple[Operation, ...]:
+    def of(key: str, value: int) -> tuple[Operation, ...]:
         history = History()
-        for number in range(40):
-            history = history.invoke(key, "write", (number,)).end(key, Outcome.OK)
-        return history.operations
+        for number in range(12):
+            history = history.invoke(f"{key}{number}", "add")
+        return history.invoke(key, "read").end(key, Outcome.OK, value).operations
 
-    by_key = Model(initial=0, apply=_apply, key_of=lambda operation: operation.who)
-    assert explain_linearizable((*of("x"), *of("y")), by_key) is None
-    with pytest.raises(InvalidRequestError, match="smaller keys key=None operations=80 limit=64"):
-        explain_linearizable((*of("x"), *of("y")), REGISTER)
+    by_key = Model(initial=0, apply=_apply, key_of=lambda operation: operation.who[0])
+    unknown = judge_linearizable(of("x", 99), by_key, limit=50)
+    assert unknown.answer is Answer.UNKNOWN
+    wrong = (Operation(who="y", name="read", invoked=0, ended=1, outcome=Outcome.OK, value=3),)
+    assert judge_linearizable((*of("x", 99), *wrong), by_key, limit=50).answer is Answer.NO
+    assert judge_linearizable((*of("x", 3), *of("z", 12)), by_key).answer is Answer.YES
 
 
 # --- worlds -----------------------------------------------------------------------------------------------------------
@@ -194,5 +263,5 @@ def test_a_register_with_stale_reads(reduce: bool) -> None:
     found = _explore(stale=True, reduce=reduce)
     assert found.findings["N4"].broke == (
         "reader: read() -> 0 cannot have been: after what had ended before, it could have answered 1 "
-        "(explained: writer 1: write(1) -> None)"
+        "(it has no place beside these: writer 1: write(1) -> None)"
     )

@@ -68,7 +68,8 @@ def functions_of(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef | ast.
 
 
 def live_functions(module: ModuleType) -> dict[tuple[str, int], FunctionType]:
-    """The function objects of a module and its classes, by name and first line: properties, too, and what is wrapped."""
+    """The function objects of a module and its classes, by name and first line: properties, too, and what is
+    wrapped."""
     found: dict[tuple[str, int], FunctionType] = {}
     to_open: list[object] = [*vars(module).values()]
     seen: set[int] = set()

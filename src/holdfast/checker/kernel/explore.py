@@ -24,6 +24,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from holdfast.checker.kernel.calls import Fault
+from holdfast.checker.kernel.traces import Graph, dying
 from holdfast.checker.kernel.world import Choice, State, Step, World, Worldline
 from holdfast.seams import Clock, SystemClock
 
@@ -75,7 +76,8 @@ class Exploration:
 
     Attributes:
         complete: every history was looked at (up to `Budget.depth`, if one was given).
-        histories: how many there are from start to end, equivalent ones counted once.
+        histories: how many there are from start to end, those counted once that differ only in the order of calls that
+            touch nothing in common: see `traces`.
         ends: states in which nobody acts any more unless something goes wrong.
         reduced: states in which one actor went first.
         faults: how often each fault happened, over all steps.
@@ -104,7 +106,7 @@ class _Search:
         self.parents = array("q")
         self.choices: list[tuple[int, str]] = []
         self.depths = array("i")
-        self.edges: list[array[int]] = []
+        self.graph = Graph()
         self.shortcuts: dict[int, int] = {}
         self.queue: deque[int] = deque()
         self.result = Exploration(world=world.name)
@@ -116,7 +118,7 @@ class _Search:
             self.parents.append(parent)
             self.choices.append(choice)
             self.depths.append(self.depths[parent] + 1 if parent >= 0 else 0)
-            self.edges.append(array("q"))
+            self.graph.add()
             self.queue.append(number)
         return number
 
@@ -129,23 +131,25 @@ class _Search:
             self.take(number, [step for one in actors if group >> one & 1 for step in line.steps_of(state, one)])
             return
         steps = list(line.steps(state))
-        self.take(number, steps)
-        if all(step.fault is not None for step in steps):
+        is_end = all(step.fault is not None for step in steps)
+        self.take(number, steps, is_end=is_end)
+        if is_end:
             self.result.ends += 1
             for name, broke in line.judge_end(state):
                 self.find(name, broke, number, None)
 
-    def take(self, number: int, steps: Sequence[Step]) -> None:
+    def take(self, number: int, steps: Sequence[Step], *, is_end: bool = False) -> None:
         state, faults = self.states[number], self.result.faults
-        edges = self.edges[number]
-        del edges[:]
+        taken: list[tuple[int, int]] = []
         for step in steps:
             self.result.steps += 1
             if step.fault is not None:
                 faults[step.fault] = faults.get(step.fault, 0) + 1
-            edges.append(self.add(step.target, number, (step.actor, step.label)))
+            mover = dying(step.actor) if step.alternative is None else step.actor
+            taken.append((mover, self.add(step.target, number, (step.actor, step.label))))
             for name, broke in self.line.judge(state, step):
                 self.find(name, broke, number, step)
+        self.graph.set_steps(number, taken, is_end)
 
     def find(self, name: str, broke: str, number: int, step: Step | None) -> None:
         if name in self.result.findings:
@@ -165,29 +169,6 @@ class _Search:
         return [
             number for number, group in self.shortcuts.items() if not self.line.is_group(self.states[number], group)
         ]
-
-    def count_histories(self) -> int:
-        """Paths from the first state to the ends; steps never lead back, so the graph has an order."""
-        incoming = array("q", bytes(8 * len(self.states)))
-        for edges in self.edges:
-            for target in edges:
-                incoming[target] += 1
-        ways = [0] * len(self.states)
-        ways[0] = 1
-        ready = [0]
-        total = 0
-        while ready:
-            number = ready.pop()
-            edges = self.edges[number]
-            if not edges:
-                total += ways[number]
-            for target in edges:
-                ways[target] += ways[number]
-                incoming[target] -= 1
-                if not incoming[target]:
-                    ready.append(target)
-            ways[number] = 0
-        return total
 
 
 def explore(
@@ -241,6 +222,6 @@ def explore(
     result.states, result.reduced = len(search.states), len(search.shortcuts)
     result.depth, result.runs = max(search.depths), search.line.processes.runs
     if result.complete:
-        result.histories = search.count_histories()
+        result.histories = search.graph.count_histories(search.line, search.states)
     result.seconds = clock.elapsed_s() - started_s
     return result

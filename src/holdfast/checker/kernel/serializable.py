@@ -13,9 +13,9 @@ order explains the history, and which kinds of edges it takes says what went wro
     G2-item        two rw in a row: write skew; the only one that snapshot isolation allows
     internal       a transaction does not see its own writes, or sees two versions of a key
 
-with ``-realtime`` where the circle needs an rt edge. Besides circles: "unwritten read", "missing write" (committed and
-never installed), "aborted write" (failed and installed), "unwritten version" and "version twice" (installed by nobody, or
-again), "incompatible order" (of a transaction's own writes).
+with ``-realtime`` where the circle needs an rt edge. Besides circles: "unwritten read", "missing write" (committed
+and never installed), "aborted write" (failed and installed), "unwritten version" and "version twice" (installed by
+nobody, or again), "incompatible order" (of a transaction's own writes).
 
 A transaction whose outcome nobody knows may have committed or not, and who sees one of its writes knows: it has, and so
 with all of its writes. What of them is not there comes after all that is, or is missing if nothing more can come.

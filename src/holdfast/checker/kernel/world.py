@@ -274,6 +274,26 @@ class Worldline:
         near, _alive = self._near(state)
         return _closed(near, actors) == actors
 
+    def commute(self, state: State, one: int, other: int) -> bool:
+        """Whether two actors that are not over are about to make calls that commute."""
+        here, there = self.place(state, one), self.place(state, other)
+        if here.call is None or there.call is None:
+            return False
+        return not self.processes.conflicts[here.footprint] >> there.footprint & 1
+
+    def is_let_go_on(self, state: State, actor: int, *, dead: int) -> bool:
+        """Whether the call that an actor is about to make may end in other ways once another one is dead."""
+        place = self.place(state, actor)
+        assert place.call is not None
+        resource = self._index[place.call.resource]
+        before = self._numbered[resource].values[state[resource]]
+        after = self._resources[resource].bury(before, self.world.actors[dead].name)
+        if after is before:
+            return False
+        numbers = (state[resource], self._number(resource, after))
+        ways = [[one.alternative.label for one in self._outcomes(it, resource, place, actor)] for it in numbers]
+        return ways[0] != ways[1]
+
     def _near(self, state: State) -> tuple[list[int], int]:
         """By actor: who may do something that its next call does not commute with; and who is not over."""
         places, conflicts = self.processes.places, self.processes.conflicts
