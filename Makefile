@@ -4,7 +4,7 @@ SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
 # Some shells set it; each of the tests' thousands of processes would compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench check lint types integration lock clean
+.PHONY: help demo test bench check lint types mutants integration lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -33,6 +33,9 @@ lint: ## Run the linter
 
 types: ## Run the type checker
 	@scripts/run mypy
+
+mutants: ## Plant mistakes in commit/, let checker and tests judge them, write docs/mutants.md (MUTANTS=--all: hours)
+	@scripts/run python -m tests.mutation $(MUTANTS)
 
 integration: ## Run the tests against real Spark and real servers only, the long ones too
 	@scripts/run --java python -m tests.class_archive

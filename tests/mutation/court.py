@@ -30,6 +30,9 @@ __all__ = ["Court", "Verdict"]
 _HANG_FACTOR, _HANG_S = 10.0, 5.0
 """A test hangs that takes so many times its own CPU time, and so much more."""
 
+_HANGS = 2
+"""So many tests that hang are enough; until then another one may fail, which says more."""
+
 _PATIENCE_S = 60.0
 """CPU seconds after which no further test is asked about a mutant."""
 
@@ -113,6 +116,7 @@ class Court:
         self._evidence = _Evidence()
         self._coverage = Coverage(PACKAGE)
         self._setups: set[Place] = set()
+        self._began_s = self._setup_s = 0.0
 
     def pytest_configure(self) -> None:
         """The same examples for every mutant, and none of them kept for later."""
@@ -150,14 +154,15 @@ class Court:
         with self._coverage.watching():
             for item, after in zip(items, (*items[1:], None), strict=True):
                 self._coverage.forget()
-                before_s = time.process_time()
+                self._began_s = time.process_time()
                 if _run(item, after, between=self._note_setup):
-                    places = self._setups | self._places()
-                    write([item.nodeid, time.process_time() - before_s, sorted(places)])
+                    seconds = self._setup_s + time.process_time() - self._began_s
+                    write([item.nodeid, seconds, sorted(self._setups | self._places())])
 
     def _note_setup(self) -> None:
-        """What one test sets up for a whole file the others of the file rely on as well."""
+        """What one test sets up for a whole file the others of the file rely on, and have to wait for, as well."""
         self._setups |= self._places()
+        self._setup_s = max(self._setup_s, time.process_time() - self._began_s)
 
     def _places(self) -> set[Place]:
         return {
@@ -194,19 +199,18 @@ class Court:
         if not plant(mutant):
             write(["same"])
             return
-        hung = 0
+        hung: list[str] = []
         for test in tests:
             write(["runs", test, time.process_time()])
             with _time_limit(self._evidence.seconds[test] * _HANG_FACTOR + _HANG_S) as is_over:
                 passed = _run(self._evidence.items[test], None)
-            if not passed and is_over():
-                hung += 1
-            if not passed:
-                write(["hangs" if is_over() else "failed", test, time.process_time()])
+            if not passed and not is_over():
+                write(["failed", test, time.process_time()])
                 return
-            if time.process_time() > _PATIENCE_S:
+            hung += [test] * (not passed)
+            if len(hung) == _HANGS or time.process_time() > _PATIENCE_S:
                 break
-        write(["passed", "", time.process_time()])
+        write(["hangs", hung[0], time.process_time()] if hung else ["passed", "", time.process_time()])
 
 
 def _verdict(job: _Fork) -> Verdict:

@@ -113,7 +113,7 @@ def _children(node: ast.AST, top: Function) -> Iterator[ast.AST]:
         ):
             continue
         if isinstance(node, ast.Raise):
-            continue
+            continue  # its words; that it is raised at all is the statement's matter
         yield from (each for each in (value if isinstance(value, list) else [value]) if isinstance(each, ast.AST))
 
 
@@ -122,13 +122,13 @@ def _is_left_alone(node: ast.AST) -> bool:
 
 
 def _is_said(node: ast.AST) -> bool:
-    """A text, or a line of the log."""
+    """A text, a line of the log, or a word of progress."""
     if not isinstance(node, ast.Expr):
         return False
     value = node.value
     if isinstance(value, ast.Constant):
         return True
-    return isinstance(value, ast.Call) and _root(value.func) in _LOGS
+    return isinstance(value, ast.Call) and (_root(value.func) in _LOGS or ast.unparse(value.func).endswith("progress"))
 
 
 def _root(node: ast.expr) -> str:
@@ -270,9 +270,9 @@ def _may_be_left_out(statement: ast.stmt) -> bool:
 
 
 def _may_change_places(one: ast.stmt, other: ast.stmt) -> bool:
-    """Both call something, and neither needs a name that the other one binds."""
+    """Both do something beyond binding a name, and neither needs a name that the other one binds."""
     for statement in (one, other):
-        if not isinstance(statement, ast.Expr | ast.Assign | ast.With | ast.For) or _is_said(statement):
+        if not isinstance(statement, ast.Expr | ast.With | ast.For) or _is_said(statement):
             return False
         if not any(isinstance(node, ast.Call) for node in ast.walk(statement)):
             return False

@@ -56,6 +56,7 @@ _FILE = click.Path(path_type=Path)
 @click.option("--save", metavar="DIR", type=_FILE, help="Save what is found in DIR, as JSON that replays.")
 @click.option("--replay", metavar="FILE", type=_FILE, help="Go through a saved history with the present code.")
 @click.option("--details", is_flag=True, help="Show every call of the story.")
+@click.option("--coverage", is_flag=True, help="Show which lines of commit/ no history has run.")
 @click.option("--html", metavar="FILE", type=_FILE, help="Write the story as a page to step through.")
 @click.option("--all", "every", is_flag=True, help="Compare every committer with the paper and with what is declared.")
 @click.option("--list", "listed", is_flag=True, help="The committers, scenes and properties, and what they mean.")
@@ -83,8 +84,11 @@ def _require_sense(wish: Wish) -> None:
     """
     if sum([wish.name is not None, wish.replay is not None, wish.every, wish.listed]) != 1:
         raise click.UsageError("give one of: the NAME of a committer, --replay FILE, --all, --list")
-    if wish.name is None and (wish.scenes or wish.properties or wish.small or wish.walk or wish.save):
-        raise click.UsageError("--scene, --property, --small, --walk and --save want the NAME of a committer")
+    of_one = (wish.scenes, wish.properties, wish.small, wish.walk, wish.save, wish.coverage)
+    if wish.name is None and any(of_one):
+        raise click.UsageError(
+            "--scene, --property, --small, --walk, --save, --coverage: these want the NAME of a committer"
+        )
     if (wish.every or wish.listed) and (wish.html or wish.details):
         raise click.UsageError("--html and --details are about one story: name a committer, or a file to --replay")
     if (wish.replay or wish.listed) and (wish.states is not None or wish.seconds is not None):

@@ -13,6 +13,7 @@ from holdfast.checker.jobs.scenes import LARGE
 from holdfast.checker.jobs.session import BROKEN_CODE, Found, SceneReport, Session, WalkReport
 from holdfast.checker.kernel.counterexample import Counterexample, encode
 from holdfast.checker.story import Story
+from holdfast.cli.check_coverage import Ran, show_ran
 from holdfast.cli.check_files import StoryFiles
 from holdfast.cli.check_wish import Wish
 from holdfast.cli.output import Output, counted, milliseconds
@@ -31,10 +32,12 @@ class Outcome:
     Attributes:
         told: what broke, the worst first.
         story: of the worst.
+        ran: what of the code under test.
     """
 
     session: Session
     wish: Wish
+    ran: Ran
     scenes: list[SceneReport] = field(default_factory=list)
     walks: WalkReport | None = None
     told: Sequence[Found] = ()
@@ -52,10 +55,11 @@ def show_outcome(outcome: Outcome, files: StoryFiles, out: Output) -> None:
         out.document(_document(outcome))
     out.say(f"{committer.name}: {committer.summary}")
     if outcome.scenes:
-        _show_scenes(outcome.scenes, out)
+        _show_scenes(outcome.scenes, outcome.ran, out)
     if outcome.walks is not None:
         _show_walks(outcome.walks, committer, outcome.wish, out)
     out.say(_summary(outcome))
+    show_ran(outcome.ran, out, lines=outcome.wish.coverage)
     if outcome.told and outcome.story is not None:
         out.say("")
         for line in outcome.story.lines(details=outcome.wish.details, width=out.width):
@@ -74,18 +78,20 @@ def show_outcome(outcome: Outcome, files: StoryFiles, out: Output) -> None:
         out.note(f"written: {page}")
 
 
-def _show_scenes(scenes: Sequence[SceneReport], out: Output) -> None:
+def _show_scenes(scenes: Sequence[SceneReport], ran: Ran, out: Output) -> None:
     rows = [
         (
             report.scene.name,
             _count(report.histories) if report.complete else "not all",
             f"{report.states:,}",
+            f"{ran.scenes[report.scene.name]:,}",
             milliseconds(round(report.seconds * 1000)),
             ", ".join(report.broken),
         )
         for report in scenes
     ]
-    out.table(["scene", "histories", "states", "time", "broken"], rows, right=["histories", "states", "time"])
+    figures = ["histories", "states", "ran", "time"]
+    out.table(["scene", *figures, "broken"], rows, right=figures)
 
 
 def _show_walks(walks: WalkReport, committer: Committer, wish: Wish, out: Output) -> None:
@@ -157,6 +163,7 @@ def _document(outcome: Outcome) -> dict[str, object]:
         "committer": session.committer.name,
         "unsafe": session.committer.unsafe or None,
         "interrupted": outcome.interrupted,
+        "coverage": outcome.ran.document(),
         "scenes": [
             {
                 "name": report.scene.name,

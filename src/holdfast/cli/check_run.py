@@ -16,6 +16,7 @@ from holdfast.checker.jobs.session import Looking, Session, replay_again
 from holdfast.checker.jobs.worlds import Scene
 from holdfast.checker.kernel.counterexample import Counterexample, decode
 from holdfast.checker.kernel.explore import Budget
+from holdfast.cli.check_coverage import nothing_ran, watching
 from holdfast.cli.check_files import StoryFiles
 from holdfast.cli.check_report import Outcome, show_list, show_outcome, show_replay
 from holdfast.cli.check_wish import STATES, WALK_S, Wish
@@ -54,14 +55,15 @@ def _look(wish: Wish, files: StoryFiles, out: Output) -> bool:
     scenes = _scenes(wish)
     with _first_interrupt() as interrupted, out.waiting("building a world") as say:
         session = Session(committer, properties, until=interrupted, progress=lambda now: say(_in_words(now)))
-        outcome = Outcome(session=session, wish=wish)
+        outcome = Outcome(session=session, wish=wish, ran=nothing_ran())
         for scene in scenes:
             if not session.is_over:
-                if wish.walk:
-                    budget = Budget(seconds=_walk_s(wish), histories=wish.histories)
-                    outcome.walks = session.walk(scene, wish.seed or 0, first=wish.first or 0, budget=budget)
-                else:
-                    outcome.scenes.append(session.explore(scene, _budget(wish, scene)))
+                with watching(outcome.ran, scene.name):
+                    if wish.walk:
+                        budget = Budget(seconds=_walk_s(wish), histories=wish.histories)
+                        outcome.walks = session.walk(scene, wish.seed or 0, first=wish.first or 0, budget=budget)
+                    else:
+                        outcome.scenes.append(session.explore(scene, _budget(wish, scene)))
         told = session.ranked()
         for number, found in enumerate(told if wish.save or out.json else told[:1]):
             say(f"looking for an easier history that breaks {found.name}")

@@ -38,6 +38,7 @@ class Wish:
     save: Path | None
     replay: Path | None
     details: bool
+    coverage: bool
     html: Path | None
     every: bool
     listed: bool

@@ -40,6 +40,26 @@ def test_a_committer_that_holds_says_how_much_was_looked_at_with_exit_code_0() -
     assert all(int(number.replace(",", "")) > 100 for number in found.groups())
 
 
+def test_what_of_commit_ran_is_said_with_the_verdict() -> None:
+    """Abort runs where a job is cancelled, and in no history where nothing goes wrong."""
+    scenes = ("two_phase", "--scene", "asking", "--property", "C1")
+    result = run("check", *scenes)
+    assert re.search(
+        r"^commit/: [\d,]+ of [\d,]+ statements ran \(\d+%\) in \d+ modules, nothing in", result.stdout, re.M
+    )
+    found = json.loads(run("check", *scenes, "--json").stdout)["coverage"]
+    assert 0 < found["ran"] < found["statements"]
+    assert found["ran"] == found["statements"] - sum(len(one["lines"]) for one in found["missed"])
+    assert "holdfast.commit.classic.file_v2" in found["not_entered"]
+    missed = {one["function"] for one in found["missed"] if one["module"] == "holdfast.commit.job"}
+    assert "_drop_fenced" in missed
+    assert "start_job" not in missed
+    listed = run("check", *scenes, "--coverage").stdout
+    assert re.search(r"^job +_drop_fenced +\d+-\d+", listed, re.M)
+    more = json.loads(run("check", *scenes, "--scene", "cancel", "--json").stdout)["coverage"]
+    assert more["ran"] > found["ran"], "what any scene has run counts"
+
+
 def test_the_worst_is_told_and_each_other_one_has_a_command_that_tells_it() -> None:
     result = run("check", "file-v2", "--scene", "speculation")
     assert "file-v2/speculation breaks C1 complete" in result.stdout
@@ -180,6 +200,7 @@ def test_a_walk_that_finds_nothing() -> None:
         ("--all --list", "give one of: the NAME"),
         ("--replay x magic", "give one of: the NAME"),
         ("--list --walk", "want the NAME"),
+        ("--list --coverage", "want the NAME"),
         ("--all --html x.html", "about one story"),
         ("--replay x --states 3", "for exploring"),
         ("magic --seed 3", "for --walk"),

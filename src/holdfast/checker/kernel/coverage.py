@@ -125,13 +125,14 @@ class _Marked:
     """A module with marks in its functions.
 
     Attributes:
-        owners, lines: by mark, the name of the function and the line of the statement.
+        marks: by name of the function, those of its statements.
+        lines: by mark, the line of the statement.
         codes: functions, each with the code that has marks.
         ran: by mark, whether it was passed.
     """
 
     module: ModuleType
-    owners: list[str]
+    marks: dict[str, list[int]]
     lines: list[int]
     codes: list[tuple[FunctionType, CodeType]]
     ran: bytearray
@@ -168,8 +169,7 @@ class Coverage:
         """What ran of each function by now."""
         found: list[Covered] = []
         for one in self._modules:
-            for owner in dict.fromkeys(one.owners):
-                marks = [mark for mark, name in enumerate(one.owners) if name == owner]
+            for owner, marks in one.marks.items():
                 lines = tuple(one.lines[mark] for mark in marks)
                 missed = tuple(one.lines[mark] for mark in marks if not one.ran[mark])
                 found.append(Covered(module=one.module.__name__, name=owner, lines=lines, missed=missed))
@@ -178,7 +178,7 @@ class Coverage:
 
 def _mark(module: ModuleType) -> _Marked:
     tree = parse_module(module)
-    found = _Marked(module, [], [], [], bytearray())
+    found = _Marked(module, {}, [], [], bytearray())
     for name, function in functions_of(tree):
         _mark_body(function.body, name, found)
     found.ran = bytearray(len(found.lines))
@@ -196,7 +196,7 @@ def _mark_body(body: list[ast.stmt], owner: str, found: _Marked) -> None:
             for node in ast.walk(mark):
                 ast.copy_location(node, statement)
             marked.append(mark)
-            found.owners.append(owner)
+            found.marks.setdefault(owner, []).append(len(found.lines))
             found.lines.append(statement.lineno)
         marked.append(statement)
         for inner in _bodies(statement):

@@ -1,0 +1,111 @@
+"""What of `commit/` the histories of a check have run: what none of them came to, nothing was found out about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cache
+
+from holdfast.checker.kernel.coverage import Coverage, Covered
+from holdfast.cli.output import Output, counted
+
+__all__ = ["Ran", "nothing_ran", "show_ran", "watching"]
+
+_PACKAGE = "holdfast.commit"
+
+
+@dataclass(slots=True)
+class Ran:
+    """What ran by now.
+
+    Attributes:
+        functions: of the whole package, each with what did not run of it.
+        scenes: by scene, how many statements ran in it.
+    """
+
+    functions: Sequence[Covered]
+    scenes: dict[str, int]
+
+    @property
+    def entered(self) -> list[Covered]:
+        """Functions of the modules in which anything ran."""
+        modules = {one.module for one in self.functions if _ran(one)}
+        return [one for one in self.functions if one.module in modules]
+
+    def document(self) -> dict[str, object]:
+        return {
+            "package": _PACKAGE,
+            "statements": sum(len(one.lines) for one in self.entered),
+            "ran": sum(map(_ran, self.entered)),
+            "not_entered": sorted({one.module for one in self.functions} - {one.module for one in self.entered}),
+            "missed": [
+                {"module": one.module, "function": one.name, "lines": list(one.missed)}
+                for one in self.entered
+                if one.missed
+            ],
+        }
+
+
+def nothing_ran() -> Ran:
+    """Before the first scene."""
+    return Ran([replace(one, missed=one.lines) for one in _coverage().functions()], {})
+
+
+@cache
+def _coverage() -> Coverage:
+    return Coverage(_PACKAGE)
+
+
+@contextmanager
+def watching(ran: Ran, scene: str) -> Iterator[None]:
+    """Add what runs meanwhile."""
+    coverage = _coverage()
+    coverage.forget()
+    try:
+        with coverage.watching():
+            yield
+    finally:
+        found = coverage.functions()
+        ran.scenes[scene] = sum(map(_ran, found))
+        ran.functions = [
+            replace(one, missed=tuple(line for line in one.missed if line in now.missed))
+            for one, now in zip(ran.functions, found, strict=True)
+        ]
+
+
+def _ran(one: Covered) -> int:
+    return len(one.lines) - len(one.missed)
+
+
+def show_ran(ran: Ran, out: Output, *, lines: bool) -> None:
+    """Show how much ran and, if asked for, each function with the lines that no history came to."""
+    entered = ran.entered
+    total, there = sum(len(one.lines) for one in entered), sum(map(_ran, entered))
+    modules = {one.module for one in entered}
+    others = len({one.module for one in ran.functions} - modules)
+    share = f"{there:,} of {total:,} statements ran ({there / max(total, 1):.0%})"
+    out.say(f"commit/: {share} in {counted(len(modules), 'module')}, nothing in {others:,} others")
+    if not lines:
+        out.say("what did not run is not proved: --coverage shows its lines")
+        return
+    rows = [(_file(one), one.name, _spans(one)) for one in entered if one.missed]
+    out.table(["module", "function", "lines that no history came to"], rows)
+
+
+def _file(one: Covered) -> str:
+    return one.module.removeprefix(f"{_PACKAGE}.").replace(".", "/")
+
+
+def _spans(one: Covered) -> str:
+    """The missed lines, those of statements in a row as first and last."""
+    spans: list[list[int]] = []
+    follows = False
+    for line in one.lines:
+        is_missed = line in one.missed
+        if is_missed and follows:
+            spans[-1][1:] = [line]
+        elif is_missed:
+            spans.append([line])
+        follows = is_missed
+    return ", ".join("-".join(map(str, span)) for span in spans)
