@@ -18,7 +18,7 @@ from inspect import CO_OPTIMIZED
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 
-__all__ = ["Coverage", "Covered", "functions_of", "modules_of", "parse_module", "recompiled"]
+__all__ = ["Coverage", "Covered", "functions_of", "live_functions", "modules_of", "parse_module", "recompiled"]
 
 _MARKS = "__ran__"
 _DEFINES = (ast.FunctionDef, ast.AsyncFunctionDef)

@@ -26,7 +26,7 @@ __all__ = ["Register", "as_register", "reachable"]
 _STATES = 2_000
 """States that operations lead to; a model with more is not looked at whole."""
 
-Apply = Callable[[Hashable, Operation], tuple[Hashable, object]]
+_Apply = Callable[[Hashable, Operation], tuple[Hashable, object]]
 
 
 @dataclass(slots=True)
@@ -122,7 +122,7 @@ def _without_order(clusters: Sequence[_Cluster]) -> tuple[_Cluster, _Cluster] | 
 
 
 # --- finding out ------------------------------------------------------------------------------------------------------
-def reachable(initial: Hashable, operations: Sequence[Operation], apply: Apply) -> set[Hashable] | None:
+def reachable(initial: Hashable, operations: Sequence[Operation], apply: _Apply) -> set[Hashable] | None:
     """All states that these operations can lead to, in whatever order and each once or not; None if they are many."""
     found = {initial}
     fresh = found
@@ -137,7 +137,7 @@ def reachable(initial: Hashable, operations: Sequence[Operation], apply: Apply) 
 
 
 def as_register(
-    initial: Hashable, operations: Sequence[Operation], apply: Apply, states: set[Hashable]
+    initial: Hashable, operations: Sequence[Operation], apply: _Apply, states: set[Hashable]
 ) -> Register | None:
     """The operations as reads and writes of a register, each value written once and not there at the start; or None.
 
