@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from types import CodeType, FunctionType
 from typing import cast
 
+from holdfast.checker.jobs.actors import OtherJob
 from holdfast.checker.jobs.cluster import CLUSTER
 from holdfast.checker.jobs.output import DESTINATION
 from holdfast.checker.jobs.scenes import SCENES
@@ -191,7 +192,7 @@ _NEXT_OVERWRITES = replace(
     name="next-overwrites",
     summary="the driver dies between any two calls, and the next job replaces what is there",
     mode=SaveMode.OVERWRITE,
-    other_job=True,
+    others=(OtherJob(),),
     mortal=("driver",),
     budgets={Fault.CRASH: 1},
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
+from holdfast.checker.jobs.actors import OtherJob
 from holdfast.checker.jobs.cluster import Order
 from holdfast.checker.jobs.telling import job_teller
 from holdfast.checker.jobs.worlds import Scene, build_world
@@ -56,10 +57,10 @@ def wander(committer: str, seed: int) -> Found:
         recovery=1,
         second_driver=True,
         reader=True,
-        other_job=True,
+        others=(OtherJob(),),
         cancel=draw.random() < 0.3,
         bystanders=True,
-        old_files=1,
+        old=("day=0",),
         properties=(),
         budgets=dict.fromkeys(Fault, 2),
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from holdfast.checker.kernel.calls import Access, Alternative, Call, Fault, Footprint, Reply
 from holdfast.checker.kernel.process import Port
@@ -25,11 +25,11 @@ from holdfast.stores.base import (
 )
 from holdfast.stores.memory import MemoryFile, MemoryImage, MemoryStore
 
-__all__ = ["SimulatedStore", "StoreResource"]
+__all__ = ["Notes", "NotedImage", "SimulatedStore", "StoreResource"]
 
 _READS = frozenset({"get", "head", "list_page", "list_uploads_page", "begin_write", "check_targets"})
 _LISTINGS = frozenset({"list_page", "list_uploads_page"})
-_FAULTLESS = frozenset({"begin_write", "check_targets"})
+_FAULTLESS = frozenset({"begin_write", "check_targets", "notes"})
 _REMOVALS = frozenset({"delete", "delete_many", "abort_upload"})
 
 
@@ -53,12 +53,36 @@ class _Seams:
         return self.next_token
 
 
+@dataclass(frozen=True, slots=True)
+class NotedImage(MemoryImage):
+    """What a store holds, and what a world has noted of it: what was there once, and what properties ask about it."""
+
+    notes: Hashable = None
+
+
+class Notes(Protocol):
+    """What a world notes of a store that the store itself forgets. No process sees it but by the call ``notes``."""
+
+    def first(self, image: MemoryImage) -> Hashable:
+        """The notes when a history begins."""
+        ...
+
+    def after(self, notes: Hashable, call: Call, image: MemoryImage) -> Hashable:
+        """The notes after a call that has changed the store to `image`."""
+        ...
+
+    def shown(self, notes: Hashable) -> Hashable:
+        """What the call ``notes`` returns of them: to an actor that has to say since when it looks."""
+        ...
+
+
 class StoreResource:
     """A store that all actors share.
 
     Args:
         name: of the resource.
         time_of: when an actor acts, seconds since the epoch: dates what it writes. Time stands still in a history.
+        notes: what is noted beside the store; None for nothing.
         options: of `MemoryStore`.
     """
 
@@ -67,24 +91,27 @@ class StoreResource:
         name: str,
         *,
         time_of: Callable[[str], float],
+        notes: Notes | None = None,
         **options: Any,
     ) -> None:
         self.name = name
+        self._notes = notes
         self._seams = _Seams()
         self._time_of = time_of
         self._memory = MemoryStore(**options, clock=self._seams, ids=self._seams)
         self.capabilities: Capabilities = self._memory.capabilities
-        self._initial = self._memory.image()
+        self.fill(self._memory.image())
 
     def initial(self) -> MemoryImage:
         return self._initial
 
     def fill(self, image: MemoryImage) -> None:
         """Let histories begin with what `image` shows."""
-        self._initial = image
+        self._initial = image if self._notes is None else _noted(image, self._notes.first(image))
 
     def key(self, state: object) -> Hashable:
-        return cast("MemoryImage", state).key
+        image = cast("MemoryImage", state)
+        return (image.key, image.notes) if isinstance(image, NotedImage) else image.key
 
     def waits_for(self, state: object, call: Call) -> None:
         """No call on a store has to wait."""
@@ -127,6 +154,9 @@ class StoreResource:
         return ways
 
     def _do(self, state: MemoryImage, call: Call, actor: str) -> tuple[Reply, MemoryImage]:
+        if call.operation == "notes":
+            assert self._notes is not None and isinstance(state, NotedImage), "nothing is noted here"
+            return Reply(self._notes.shown(state.notes)), state
         self._seams.at_s = self._time_of(actor)
         memory = self._memory
         memory.restore(state)
@@ -140,7 +170,11 @@ class StoreResource:
         if call.operation in _READS:
             return Reply(value), state
         after = memory.image()
-        return Reply(value), state if after.key == state.key else after
+        if after.key == state.key:
+            return Reply(value), state
+        if self._notes is not None:
+            after = _noted(after, self._notes.after(cast("NotedImage", state).notes, call, after))
+        return Reply(value), after
 
     def _stale(self, state: object, reply: Reply) -> list[Alternative]:
         page = cast("ObjectPage | UploadPage", reply.value)
@@ -160,6 +194,8 @@ class StoreResource:
     def footprint(self, call: Call) -> Footprint:
         objects, uploads = self.name, f"{self.name} uploads"
         operation, key = call.operation, _key(call)
+        if operation == "notes":
+            return frozenset({Access(objects, cast("str", call.args[0]), below=True)})
         if operation in ("get", "head"):
             return frozenset({Access(objects, key)})
         if operation == "list_page":
@@ -209,6 +245,10 @@ class StoreResource:
         above = [Access(self.name, "/".join(parts[:depth])) for depth in range(1, len(parts))]
         below = [Access(space, f"{key}/", below=True) for space in (self.name, f"{self.name} uploads")]
         return frozenset([*above, *below])
+
+
+def _noted(image: MemoryImage, notes: Hashable) -> NotedImage:
+    return NotedImage(image.objects, image.uploads, image.renamed_directories, image.key, notes)
 
 
 def _without(page: ObjectPage | UploadPage, gone: int) -> ObjectPage | UploadPage:

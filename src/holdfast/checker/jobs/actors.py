@@ -7,11 +7,12 @@ around it: hand over the job, ask, report, and after a commit that raised call a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 from holdfast.checker.jobs.cluster import CLUSTER, Order
-from holdfast.checker.jobs.output import DESTINATION, HOME, content, directory, without_measurements
+from holdfast.checker.jobs.ledger import LOG_PREFIX
+from holdfast.checker.jobs.output import DESTINATION, HOME, chosen_name, content, directory, without_measurements
 from holdfast.checker.kernel.calls import Call
 from holdfast.checker.kernel.process import Port
 from holdfast.checker.simulated_store import SimulatedStore
@@ -22,19 +23,24 @@ from holdfast.commit import (
     JobRecord,
     Place,
     SaveMode,
+    StreamBatch,
     TaskAttempt,
     TaskCommit,
 )
 from holdfast.commit.recovery import recover
 from holdfast.commit.snapshot import read_snapshot
-from holdfast.errors import HoldfastError
-from holdfast.seams import SerialRunner
+from holdfast.commit.stream_jobs import join_batch, plan_batch, settle_batch
+from holdfast.errors import DestinationExistsError, HoldfastError
+from holdfast.seams import Runner, SerialRunner
 from holdfast.stores.base import Capabilities
 
 __all__ = [
+    "FINALLY_S",
     "LATER_S",
     "QUIET_S",
+    "SETTINGS",
     "START_S",
+    "OtherJob",
     "Setting",
     "StillClock",
     "attempt_program",
@@ -47,6 +53,7 @@ __all__ = [
     "recovery",
     "run_attempt",
     "second_driver",
+    "start_job",
     "time_of",
     "write_files",
 ]
@@ -57,12 +64,17 @@ START_S = 1_800_000_000.0
 LATER_S = START_S + 7200.0
 """When recovery runs: the job was quiet for longer than `QUIET_S`."""
 
+FINALLY_S = LATER_S + 7200.0
+"""When all is over, and recovery finds every job quiet that is not known to live."""
+
 QUIET_S = 3600.0
 
 
-_SETTINGS = CommitSettings(
+_REPLACING = (SaveMode.OVERWRITE, SaveMode.OVERWRITE_PARTITIONS)
+SETTINGS = CommitSettings(
     part_size_bytes=1 << 20, allow_unsafe=True, conflict_attempts=6, finish_attempts=2, check_nesting=False
 )
+"""With few repetitions, so that histories stay short."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +94,28 @@ class StillClock:
 
 
 def time_of(actor: str) -> float:
-    """When an actor acts: what the job wrote is old when recovery comes."""
-    return LATER_S if actor in ("recovery", "second recovery", "reader", "other job") else START_S
+    """When an actor acts: what the job wrote is old when recovery comes, what other jobs write is not."""
+    return START_S if actor in ("driver", "second driver") or actor.startswith("task ") else LATER_S
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtherJob:
+    """Another job on the destination, from start to end in one process: one task with a file in each directory.
+
+    Attributes:
+        name: of the actor; its first word is in the files.
+        mode: None for that of the job that is watched.
+        later: whether it begins when the driver has ended or is gone.
+        batch: which one of the stream it writes; None if it is no stream's.
+        times: so many such jobs, one after the other.
+    """
+
+    name: str = "other job"
+    mode: SaveMode | None = None
+    later: bool = False
+    directories: tuple[str, ...] = ("day=0",)
+    batch: int | None = None
+    times: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +125,9 @@ class Setting:
     Attributes:
         capabilities: by name of the resource.
         files: how many files each attempt writes.
+        chosen: whether jobs name their files themselves, and all alike.
+        batch: which one of a stream the job writes; None if it is no stream's.
+        others: the other jobs.
         settings: with few repetitions, so that histories stay short.
     """
 
@@ -103,7 +138,15 @@ class Setting:
     files: int
     order: Order
     mode: SaveMode = SaveMode.APPEND
-    settings: CommitSettings = _SETTINGS
+    chosen: bool = False
+    batch: int | None = None
+    others: tuple[OtherJob, ...] = ()
+    settings: CommitSettings = SETTINGS
+
+    @property
+    def replaces(self) -> bool:
+        """Whether a job other than the driver's may replace what is there."""
+        return any((one.mode or self.mode) in _REPLACING for one in self.others)
 
     def context(self, port: Port, home: str = HOME) -> CommitContext:
         """A process's context: handles on the stores of the world, its own time and tokens, no threads."""
@@ -131,16 +174,32 @@ def _ask(port: Port, operation: str, *args: object) -> object:
 
 
 # --- drivers ----------------------------------------------------------------------------------------------------------
+def start_job(setting: Setting, port: Port, mode: SaveMode, batch: int | None) -> JobRecord | None:
+    """Start a job, or say why not: refused, or skipped because there is nothing to do."""
+    ctx = setting.context(port)
+    try:
+        if batch is None:
+            job = setting.committer.start_job(ctx, mode, {})
+        else:
+            stream = StreamBatch(stream="stream", checkpoint="checkpoint", batch=batch)
+            job = join_batch(ctx, plan_batch(ctx, mode, {}), stream)
+            if job is None:
+                settle_batch(ctx)
+    except HoldfastError as error:
+        _ask(port, "tell", "refused" if isinstance(error, DestinationExistsError) else "failed", type(error).__name__)
+        return None
+    if job is None:
+        _ask(port, "tell", "skipped", None)
+    return job
+
+
 def driver(setting: Setting) -> Callable[[Port], None]:
     """Starts the job, waits for its tasks, commits; after a commit that raised, and if tasks fail, aborts."""
 
     def run(port: Port) -> None:
-        try:
-            job = setting.committer.start_job(setting.context(port), setting.mode, {})
-        except HoldfastError as error:
-            _ask(port, "tell", "refused", type(error).__name__)
+        job = start_job(setting, port, setting.mode, setting.batch)
+        if job is None:
             return
-        assert job is not None, "no world ignores data"
         _ask(port, "post_job", job)
         reports = cast("tuple[TaskCommit, ...] | None", _ask(port, "await_tasks"))
         end_job(setting, port, job, reports)
@@ -158,8 +217,12 @@ def second_driver(setting: Setting) -> Callable[[Port], None]:
     return run
 
 
-def end_job(setting: Setting, port: Port, job: JobRecord, reports: tuple[TaskCommit, ...] | None) -> None:
-    """Commit if there are reports, abort otherwise or after an error; then say how it went."""
+def end_job(setting: Setting, port: Port, job: JobRecord, reports: tuple[TaskCommit, ...] | None) -> bool:
+    """Commit if there are reports, abort otherwise or after an error; then say how it went.
+
+    Returns:
+        Whether the job is committed.
+    """
     if reports is not None:
         try:
             outcome = setting.committer.commit_job(setting.context(port), job, reports, setting.tasks)
@@ -167,13 +230,14 @@ def end_job(setting: Setting, port: Port, job: JobRecord, reports: tuple[TaskCom
             pass  # Spark calls abort, in a process that knows nothing of this one
         else:
             _ask(port, "tell", "committed" if outcome.committed else "aborted", outcome.finished)
-            return
+            return outcome.committed
     try:
         outcome = setting.committer.abort_job(setting.context(port), job)
     except HoldfastError as error:
         _ask(port, "tell", "unknown", type(error).__name__)
-    else:
-        _ask(port, "tell", "committed" if outcome.committed else "aborted", outcome.finished)
+        return False
+    _ask(port, "tell", "committed" if outcome.committed else "aborted", outcome.finished)
+    return outcome.committed
 
 
 # --- tasks ------------------------------------------------------------------------------------------------------------
@@ -203,7 +267,8 @@ def run_attempt(setting: Setting, port: Port, job: JobRecord, task: int, attempt
 def write_files(setting: Setting, running: TaskAttempt, task: int, attempt: int) -> None:
     """An attempt's files, which say whose they are."""
     for number in range(setting.files):
-        sink = running.open(f"{directory(attempt, number)}/{running.file_name('.txt')}")
+        name = chosen_name(task, number) if setting.chosen else running.file_name(".txt")
+        sink = running.open(f"{directory(attempt, number)}/{name}")
         sink.write(content("main", task, attempt, number))
         sink.close()
 
@@ -225,38 +290,54 @@ def recovery(setting: Setting) -> Callable[[Port], None]:
 
 
 def reader(setting: Setting) -> Callable[[Port], None]:
-    """Reads the destination once, through Holdfast."""
+    """Reads the destination once, through Holdfast, and says since when and until when it looked."""
 
     def run(port: Port) -> None:
+        since = port.call(Call(DESTINATION, "notes", (LOG_PREFIX,)))
         try:
             found = read_snapshot(setting.context(port))
         except HoldfastError as error:
             _ask(port, "tell", "failed", type(error).__name__)
             return
-        _ask(port, "tell", "read", tuple(sorted(file.path for file in found.files)))
+        until = port.call(Call(DESTINATION, "notes", (LOG_PREFIX,)))
+        _ask(port, "tell", "read", (since, until, tuple(sorted(file.path for file in found.files))))
 
     return run
 
 
-def other_job(setting: Setting) -> Callable[[Port], None]:
-    """Another job on the same destination, from start to end: one task with one file."""
+def other_job(setting: Setting, one: OtherJob) -> Callable[[Port], None]:
+    """Other jobs on the same destination, one after the other from start to end; each says how it went.
+
+    A fault that one of them notices is the last thing that the process does.
+    """
+    mode = one.mode or setting.mode
+
+    def run_one(port: Port, number: int) -> bool:
+        job = start_job(setting, port, mode, one.batch)
+        if job is None:
+            return False
+        committer, ctx = setting.committer, setting.context(port)
+        try:
+            with committer.start_task(ctx, job, 0) as running:
+                for at, folder in enumerate(one.directories):
+                    name = chosen_name(0, at) if setting.chosen else running.file_name(".txt")
+                    sink = running.open(f"{folder}/{name}")
+                    sink.write(content(one.name.partition(" ")[0], 0, number, at))
+                    sink.close()
+                commit = running.commit()
+        except HoldfastError:
+            reports = None
+        else:
+            reports = (commit,)
+            _ask(port, "offer", job, reports)
+        return end_job(replace(setting, tasks=1), port, job, reports)
 
     def run(port: Port) -> None:
-        ctx = setting.context(port)
-        committer = setting.committer
-        try:
-            job = committer.start_job(ctx, setting.mode, {})
-            assert job is not None, "no world ignores data"
-            with committer.start_task(ctx, job, 0) as running:
-                sink = running.open(f"day=0/{running.file_name('.txt')}")
-                sink.write(content("other", 0, 0, 0))
-                sink.close()
-                commit = running.commit()
-            committer.commit_job(ctx, job, [commit], 1)
-        except HoldfastError as error:
-            _ask(port, "tell", "failed", type(error).__name__)
-            return
-        _ask(port, "tell", "committed", True)
+        if one.later:
+            _ask(port, "await_end")
+        for number in range(one.times):
+            if not run_one(port, number):
+                return
 
     return run
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from holdfast.checker.jobs.actors import LATER_S, QUIET_S, Setting, StillClock
+from holdfast.checker.jobs.actors import FINALLY_S, QUIET_S, Setting, StillClock
 from holdfast.checker.jobs.cluster import CLUSTER, ClusterState
 from holdfast.checker.jobs.output import DESTINATION, HOME, Origin, content, visible_in
 from holdfast.checker.kernel.world import View
 from holdfast.checker.simulated_store import StoreResource
-from holdfast.commit import COMMITTERS, CommitContext, JobOutcome, JobRecord, Place, TaskCommit
+from holdfast.commit import COMMITTERS, CommitContext, JobOutcome, JobRecord, Place, SaveMode, TaskCommit
+from holdfast.commit.committers import TWO_PHASE
 from holdfast.commit.recovery import recover
 from holdfast.errors import HoldfastError
 from holdfast.seams import SerialRunner
@@ -53,12 +54,14 @@ class Copy:
 
     Attributes:
         recovered: (job, action) of each recovery that had something to do, and the error of one that failed.
+        troubles: how recoveries failed, and what they could not make whole.
     """
 
     stores: Mapping[str, MemoryStore]
     setting: Setting
     ids: _Ids
     recovered: list[str] = field(default_factory=list)
+    troubles: list[str] = field(default_factory=list)
 
     def context(self, home: str = HOME) -> CommitContext:
         """A process that comes later."""
@@ -73,7 +76,7 @@ class Copy:
             url=f"memory://{DESTINATION}/{home}",
             scratch=places.get("scratch"),
             shared=places.get("shared"),
-            clock=StillClock(LATER_S),
+            clock=StillClock(FINALLY_S),
             ids=self.ids,
             runner=SerialRunner(),
             settings=self.setting.settings,
@@ -109,9 +112,11 @@ class Copy:
             report = recover(self.context(), older_than_s=QUIET_S, committers=committers)
         except HoldfastError as error:
             self.recovered.append(str(error))
+            self.troubles.append(str(error))
         else:
             self.recovered.extend(f"{job.action.value}: {job.reason}" for job in report.jobs if not job.is_alive)
             self.recovered.extend(report.damaged.values())
+            self.troubles.extend(report.damaged.values())
         return self.key() != before
 
     def end(self, job: JobRecord, reports: Sequence[TaskCommit] | None) -> JobOutcome | HoldfastError:
@@ -125,6 +130,36 @@ class Copy:
             return error
 
 
+    def append(self) -> str:
+        """Commit a job with one file more, as the next who comes; where its file is.
+
+        Raises:
+            HoldfastError: it does not get through.
+        """
+        job, commit, path = self._write(HOME, "next")
+        self.setting.committer.commit_job(self.context(), job, [commit], 1)
+        return path
+
+    def start_live_job(self, home: str) -> Bystander:
+        """Put a live job there."""
+        job, commit, _path = self._write(home, "bystander")
+        return Bystander(home, job, commit)
+
+    def _write(self, home: str, name: str) -> tuple[JobRecord, TaskCommit, str]:
+        committer, ctx = self.setting.committer, self.context(home)
+        mode = self.setting.mode
+        if SaveMode.APPEND in committer.modes and mode in (SaveMode.FAIL, SaveMode.IGNORE):
+            mode = SaveMode.APPEND
+        job = committer.start_job(ctx, mode if name == "bystander" else SaveMode.APPEND, {})
+        assert job is not None, "no such job ignores data"
+        with committer.start_task(ctx, job, 0) as running:
+            path = f"day=9/{running.file_name('.txt')}"
+            sink = running.open(path)
+            sink.write(content(name, 0, 0, 0))
+            sink.close()
+            return job, running.commit(), path
+
+
 class Bench:
     """Makes copies, and remembers what recovery made of equal ones."""
 
@@ -136,13 +171,22 @@ class Bench:
         self._resources = resources
         self._settled: dict[Hashable, Copy] = {}
 
+    @property
+    def keeps_log(self) -> bool:
+        """Whether the committer decides in a log: then all of the destination's past is in it."""
+        return self.setting.committer.name == TWO_PHASE.name
+
+    def first(self, name: str) -> object:
+        """What a store holds when a history begins."""
+        return self._resources[name].initial()
+
     def copy(self, view: View) -> Copy:
         """The stores as a view shows them."""
         return self.run_on({name: view.states[name] for name in self._resources})
 
     def run_on(self, states: Mapping[str, object], first_token: int = 0xF000_0000_0000) -> Copy:
         """Stores of their own that hold what these states show."""
-        clock, ids = StillClock(LATER_S), _Ids(first_token)
+        clock, ids = StillClock(FINALLY_S), _Ids(first_token)
         stores = {name: one.store(states[name], clock, ids) for name, one in self._resources.items()}
         return Copy(stores, self.setting, ids)
 
@@ -171,16 +215,4 @@ def cluster_of(view: View) -> ClusterState:
 
 def start_live_jobs(copy: Copy) -> list[Bystander]:
     """Put a live job into the destination, and one into its neighbour."""
-    setting = copy.setting
-    found = []
-    for home in (HOME, NEIGHBOUR):
-        ctx = copy.context(home)
-        job = setting.committer.start_job(ctx, setting.mode, {})
-        assert job is not None, "no world ignores data"
-        with setting.committer.start_task(ctx, job, 0) as running:
-            sink = running.open(f"day=9/{running.file_name('.txt')}")
-            sink.write(content("bystander", 0, 0, 0))
-            sink.close()
-            commit = running.commit()
-        found.append(Bystander(home, job, commit))
-    return found
+    return [copy.start_live_job(home) for home in (HOME, NEIGHBOUR)]

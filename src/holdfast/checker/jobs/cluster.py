@@ -17,7 +17,7 @@ from holdfast.checker.kernel.calls import Access, Alternative, Call, Fault, Foot
 from holdfast.checker.kernel.canonical import canonical
 from holdfast.commit.records import JobRecord, TaskCommit
 
-__all__ = ["CLUSTER", "Attempt", "Cluster", "ClusterState", "Order", "Phase", "Told", "attempt_actor"]
+__all__ = ["CLUSTER", "Attempt", "Cluster", "ClusterState", "Offer", "Order", "Phase", "Told", "attempt_actor"]
 
 CLUSTER = "cluster"
 
@@ -57,6 +57,15 @@ class Told:
     detail: object = None
 
 
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What another job is about to commit."""
+
+    who: str
+    job: JobRecord
+    reports: tuple[TaskCommit, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterState:
     """All that drivers and tasks know of each other.
@@ -69,6 +78,7 @@ class ClusterState:
         given_up: whether recovery has begun.
         unnoticed: tasks of which an attempt has died that might commit, while others run side by side with it: one that
             asks may come before the driver notices.
+        offers: what jobs other than the driver's have said that they commit; for properties.
     """
 
     attempts: tuple[tuple[Attempt, ...], ...]
@@ -81,6 +91,7 @@ class ClusterState:
     cancelled: bool = False
     told: tuple[Told, ...] = ()
     unnoticed: tuple[int, ...] = ()
+    offers: tuple[Offer, ...] = ()
 
     def outcome_of(self, who: str) -> str:
         """What `who` was told, empty if it has not ended."""
@@ -117,6 +128,8 @@ class Cluster:
             "cancel": self._cancel,
             "take_over": self._take_over,
             "take_for_dead": self._take_for_dead,
+            "await_end": self._await_end,
+            "offer": self._offer,
             "tell": self._tell,
         }
 
@@ -152,6 +165,10 @@ class Cluster:
             return frozenset(
                 {access("job", writes=takes_over), access("driver", writes=True), *(access(task) for task in tasks)}
             )
+        if operation == "await_end":
+            return frozenset({access("job"), access("driver"), access("told")})
+        if operation == "offer":
+            return frozenset({access(f"offer {cast('JobRecord', call.args[0]).job}", writes=True)})
         return frozenset({access("told", writes=True)})
 
     def waits_for(self, state: object, call: Call) -> tuple[str, frozenset[Fault]] | None:
@@ -197,6 +214,17 @@ class Cluster:
     def _tell(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
         told = Told(actor, str(call.args[0]), call.args[1])
         return [Alternative(state=replace(state, told=tuple(sorted((*state.told, told), key=lambda one: one.who))))]
+
+    # --- other jobs ---------------------------------------------------------------------------------------------------
+    def _offer(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
+        offer = Offer(actor, cast("JobRecord", call.args[0]), cast("tuple[TaskCommit, ...]", call.args[1]))
+        offers = tuple(sorted((*state.offers, offer), key=lambda one: (one.who, one.job.job)))
+        return [Alternative(state=replace(state, offers=offers))]
+
+    def _await_end(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
+        """Whoever comes later begins when the driver has ended, or is gone from the cluster."""
+        over = state.driver != "alive" or state.outcome_of("driver")
+        return [Alternative(state=state)] if over else []
 
     # --- tasks --------------------------------------------------------------------------------------------------------
     def _begin(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:

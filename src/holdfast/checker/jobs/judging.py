@@ -63,8 +63,8 @@ def _partition(origin: Origin) -> str:
 
 def just_told(before: View, after: View) -> list[Told]:
     """What was told in this step."""
-    known = {told.who for told in cluster_of(before).told}
-    return [told for told in cluster_of(after).told if told.who not in known]
+    old, now = cluster_of(before).told, cluster_of(after).told
+    return [] if old is now else list((Counter(now) - Counter(old)).elements())
 
 
 def told_finished(before: View, after: View) -> str:

@@ -16,13 +16,14 @@ from functools import lru_cache
 
 from holdfast.checker.kernel.calls import Call
 from holdfast.checker.kernel.world import View
-from holdfast.commit.layout import SUCCESS, is_hidden
+from holdfast.commit.layout import LOG, SUCCESS, is_hidden
 from holdfast.stores.memory import MemoryImage
 
 __all__ = [
     "DESTINATION",
     "HOME",
     "Origin",
+    "chosen_name",
     "content",
     "directory",
     "files_of",
@@ -66,6 +67,11 @@ def content(job: str, task: int, attempt: int, number: int) -> bytes:
 def directory(attempt: int, number: int) -> str:
     """The partition that a file goes into."""
     return f"day={number + attempt if number and attempt != 1 else 0}"
+
+
+def chosen_name(task: int, number: int) -> str:
+    """A file's name where jobs choose it: the same in every attempt, and in every job."""
+    return f"chosen-{task}-{number}.txt"
 
 
 def files_of(job: str, task: int, attempt: int, files: int) -> frozenset[Origin]:
@@ -122,7 +128,9 @@ def is_observed(call: Call) -> bool:
 
 
 def _is_seen(key: str) -> bool:
-    return not key.startswith(HOME) or not is_hidden(key[len(HOME) :]) or key == f"{HOME}_SUCCESS"
+    return (
+        not key.startswith(HOME) or not is_hidden(key[len(HOME) :]) or key.startswith((f"{HOME}{SUCCESS}", f"{HOME}{LOG}"))
+    )
 
 
 def _written(call: Call) -> Iterable[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from holdfast.checker.jobs.actors import OtherJob
 from holdfast.checker.jobs.cluster import Order
 from holdfast.checker.jobs.worlds import Scene
 from holdfast.checker.kernel.calls import Fault
@@ -83,7 +84,7 @@ _ONE_TASK = (
         tasks=1,
         attempts=1,
         mode=SaveMode.OVERWRITE,
-        old_files=2,
+        old=("day=0", "day=1"),
         recovery=1,
         budgets={Fault.CRASH: 1},
     ),
@@ -92,7 +93,7 @@ _ONE_TASK = (
         summary="another job runs on the same destination at the same time",
         tasks=1,
         attempts=1,
-        other_job=True,
+        others=(OtherJob(),),
     ),
     Scene(
         name="reader",
@@ -198,7 +199,6 @@ LARGE = Scene(
     second_driver=True,
     recovery=2,
     reader=True,
-    other_job=False,
     cancel=True,
     bystanders=True,
     budgets={Fault.CRASH: 3, Fault.PARTITION: 2, Fault.LOST_REPLY: 2, Fault.FAILURE: 2, Fault.CLOCK: 1},

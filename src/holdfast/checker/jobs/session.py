@@ -50,7 +50,7 @@ PART_OF = {"no-leftovers": "C9", "whole-reads": "C4"}
 
 _HARM = (
     (BROKEN_CODE,),
-    ("C1", "C2", "C3", "C6", "replaced-data"),  # rows are wrong, and the job is reported as committed
+    ("C1", "C2", "C3", "C6", "replaced-data", "log-order"),  # rows are wrong, and the job is reported as committed
     ("C5", "C7", "C8", "C9"),  # rows are wrong after something failed
     ("C4", "whole-reads"),  # rows are seen too early
     ("C10", "no-leftovers"),  # somebody has to clean up

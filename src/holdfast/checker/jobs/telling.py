@@ -314,6 +314,7 @@ _STORE_ACTS: dict[str, _ActOf] = {
     "head": partial(_look, "looks at"),
     "list_page": partial(_look, "lists"),
     "list_uploads_page": partial(_look, "lists the uploads below"),
+    "notes": lambda words, event: Act(verb="looks at the clock", weight=Weight.READ),
     "begin_write": partial(_look, "opens"),
     "put": _put,
     "finish_write": _write,
@@ -371,7 +372,8 @@ def _take_over(words: _Words, event: Event) -> Act:
 def _tell(words: _Words, event: Event) -> Act:
     outcome, detail = event.call.args
     if outcome == "read":
-        return Act(verb="has read", things=tuple(map(short, cast("tuple[str, ...]", detail))), plural="files")
+        paths = cast("tuple[int, int, tuple[str, ...]]", detail)[2]
+        return Act(verb="has read", things=tuple(map(short, paths)), plural="files")
     if outcome == "recovered":
         jobs = [f"{action} job {short(job)}" for job, action in cast("tuple[tuple[str, str], ...]", detail)]
         return Act(verb="is done:", things=tuple(jobs) or ("nothing to recover",), weight=Weight.TURN)
@@ -394,5 +396,7 @@ _CLUSTER_ACTS: dict[str, _ActOf] = {
     "take_over": _take_over,
     "restart": partial(_says, "goes on with the job as its next attempt", Weight.TURN),
     "take_for_dead": partial(_says, "takes the driver for dead", Weight.TURN),
+    "await_end": partial(_says, "comes when the driver is gone", Weight.TURN),
+    "offer": partial(_says, "has what it wants to commit", Weight.SMALL),
     "tell": _tell,
 }

@@ -7,17 +7,19 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from holdfast.checker.jobs import actors
-from holdfast.checker.jobs.actors import Setting
-from holdfast.checker.jobs.bench import Bench, Bystander, start_live_jobs
+from holdfast.checker.jobs.actors import OtherJob, Setting
+from holdfast.checker.jobs.bench import NEIGHBOUR, Bench, Bystander, start_live_jobs
 from holdfast.checker.jobs.cluster import CLUSTER, Cluster, Order, attempt_actor
 from holdfast.checker.jobs.forgetting import remembers
-from holdfast.checker.jobs.output import DESTINATION, HOME, content, is_observed
+from holdfast.checker.jobs.goals import Reaching
+from holdfast.checker.jobs.ledger import LogNotes
+from holdfast.checker.jobs.output import DESTINATION, HOME, chosen_name, content, is_observed
 from holdfast.checker.jobs.properties import PROPERTIES
 from holdfast.checker.kernel.calls import Fault
 from holdfast.checker.kernel.process import Actor
 from holdfast.checker.kernel.world import World
 from holdfast.checker.simulated_store import StoreResource
-from holdfast.commit import Committer, SaveMode
+from holdfast.commit import CommitSettings, Committer, SaveMode
 from holdfast.stores.base import MultipartLimits
 
 __all__ = ["Scene", "build_world", "setting_of", "store_options"]
@@ -30,12 +32,19 @@ class Scene:
     Attributes:
         store: options of `MemoryStore` for the destination, on top of what the committer is made for.
         bystanders: whether live jobs of the same committer are there, on the destination and beside it.
-        old_files: how many files of an earlier job are there.
+        old: directories in each of which there is a file from before.
+        foreign: whether there are files that no job may touch: a hidden one, and one beside the destination.
+        chosen: whether jobs name their files themselves, and all alike.
+        parts: how many parts each file of an upload has.
+        batch: which one of a stream the job writes; None if it is no stream's.
+        retention: decisions that the log keeps; None for the usual number.
         forgetful: whether processes forget what cannot matter to them any more: see `forgetting`.
         properties: names of those that are checked.
+        reached: names of goals, each of which some history has to reach: see `goals`.
         order: when attempts commit.
         speculation: whether a second attempt may start while the first one runs.
-        cancel, second_driver, recovery, reader, other_job: whether these actors are there.
+        cancel, second_driver, recovery, reader: whether these actors are there, or how many of them.
+        others: other jobs on the destination.
         mortal: who may crash, by the first word of the name; empty for everybody.
     """
 
@@ -51,14 +60,20 @@ class Scene:
     second_driver: bool = False
     recovery: int = 0
     reader: bool = False
-    other_job: bool = False
+    others: tuple[OtherJob, ...] = ()
     mortal: tuple[str, ...] = ()
     budgets: Mapping[Fault, int] = field(default_factory=dict)
     store: Mapping[str, Any] = field(default_factory=dict)
     bystanders: bool = False
-    old_files: int = 0
+    old: tuple[str, ...] = ()
+    foreign: bool = False
+    chosen: bool = False
+    parts: int = 1
+    batch: int | None = None
+    retention: int | None = None
     forgetful: bool = False
     properties: tuple[str, ...] = tuple(PROPERTIES)
+    reached: tuple[str, ...] = ()
 
 
 def store_options(committer: Committer) -> dict[str, Any]:
@@ -71,22 +86,29 @@ def store_options(committer: Committer) -> dict[str, Any]:
     }
 
 
-def build_world(committer: Committer, scene: Scene) -> World:
-    """The world of a scene with a committer."""
+def build_world(committer: Committer, scene: Scene, reaching: Reaching | None = None) -> World:
+    """The world of a scene with a committer.
+
+    Args:
+        reaching: notes what histories reach.
+    """
     stores = {
-        name: StoreResource(name, time_of=actors.time_of, **options)
+        name: StoreResource(
+            name, time_of=actors.time_of, notes=LogNotes() if name == DESTINATION else None, **options
+        )
         for name, options in _stores(committer, scene).items()
     }
     setting = setting_of(committer, scene, stores)
     bystanders = _fill(setting, scene, stores)
     bench = Bench(setting, stores, bystanders)
+    judged = [PROPERTIES[name](bench) for name in scene.properties]
     cluster = Cluster(tasks=scene.tasks, attempts=scene.attempts, order=scene.order, speculation=scene.speculation)
     return World(
         name=f"{committer.name}/{scene.name}",
         summary=scene.summary,
         actors=tuple(replace(one, mortal=_is_mortal(one.name, scene)) for one in _actors(setting, scene)),
         resources={CLUSTER: cluster, **stores},
-        properties=tuple(PROPERTIES[name](bench) for name in scene.properties),
+        properties=tuple(judged if reaching is None else [*judged, reaching.watching(bench)]),
         budgets=scene.budgets,
         observed=is_observed,
         **({"remembers": remembers} if scene.forgetful else {}),
@@ -109,7 +131,18 @@ def setting_of(committer: Committer, scene: Scene, stores: Mapping[str, StoreRes
         files=scene.files,
         order=scene.order,
         mode=_mode(committer, scene),
+        chosen=scene.chosen,
+        batch=scene.batch,
+        others=scene.others,
+        settings=_settings(scene),
     )
+
+
+def _settings(scene: Scene) -> CommitSettings:
+    found = actors.SETTINGS
+    if scene.parts > 1:
+        found = replace(found, part_size_bytes=-(-len(content("main", 0, 0, 0)) // scene.parts))
+    return found if scene.retention is None else replace(found, log_retention_entries=scene.retention)
 
 
 def _stores(committer: Committer, scene: Scene) -> dict[str, dict[str, Any]]:
@@ -125,8 +158,11 @@ def _fill(setting: Setting, scene: Scene, stores: Mapping[str, StoreResource]) -
     copy = Bench(setting, stores).run_on({name: one.initial() for name, one in stores.items()}, 0xE000_0000_0000)
     filled = copy.stores
     bystanders = start_live_jobs(copy) if scene.bystanders else []
-    for number in range(scene.old_files):
-        filled[DESTINATION].put(f"{HOME}day={number}/old-{number}.txt", content("old", 0, 0, number))
+    for number, directory in enumerate(scene.old):
+        name = chosen_name(0, number) if scene.chosen else f"old-{number}.txt"
+        filled[DESTINATION].put(f"{HOME}{directory}/{name}", content("old", 0, 0, number))
+    for key in (f"{HOME}_notes.txt", f"{NEIGHBOUR}day=0/notes.txt") if scene.foreign else ():
+        filled[DESTINATION].put(key, content("foreign", 0, 0, 0))
     for name, store in filled.items():
         stores[name].fill(store.image())
     return bystanders
@@ -153,8 +189,7 @@ def _actors(setting: Setting, scene: Scene) -> list[Actor]:
         found.append(Actor("second recovery", actors.recovery(setting)))
     if scene.reader:
         found.append(Actor("reader", actors.reader(setting)))
-    if scene.other_job:
-        found.append(Actor("other job", actors.other_job(setting)))
+    found += [Actor(one.name, actors.other_job(setting, one)) for one in scene.others]
     if scene.budgets.get(Fault.PARTITION):
         found.append(Actor("network", actors.network))
     if scene.cancel:

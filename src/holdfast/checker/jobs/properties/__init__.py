@@ -15,6 +15,7 @@ from holdfast.checker.jobs.properties.c7_isolated import isolated
 from holdfast.checker.jobs.properties.c8_decided_once import decided_once
 from holdfast.checker.jobs.properties.c9_recoverable import recoverable
 from holdfast.checker.jobs.properties.c10_repeatable import repeatable
+from holdfast.checker.jobs.properties.log_order import log_order
 from holdfast.checker.jobs.properties.no_leftovers import no_leftovers
 from holdfast.checker.jobs.properties.replaced_data import replaced_data
 from holdfast.checker.jobs.properties.whole_reads import whole_reads
@@ -36,5 +37,6 @@ PROPERTIES: Mapping[str, Callable[[Bench], Property]] = {
     "no-leftovers": no_leftovers,
     "whole-reads": whole_reads,
     "replaced-data": replaced_data,
+    "log-order": log_order,
 }
 """By name: what makes the property for a world."""

@@ -27,7 +27,8 @@ def isolated(bench: Bench) -> Property:
 
     def end(view: View) -> str | None:
         settled = bench.settled(view)
-        if bench.setting.mode is SaveMode.APPEND and not of_job(settled.visible().values(), "other"):
+        kept = bench.setting.mode is SaveMode.APPEND and not bench.setting.replaces
+        if kept and not of_job(settled.visible().values(), "other"):
             for told in cluster_of(view).told:
                 if told.who == "other job" and told.outcome == "committed":
                     return "another job on the destination was told that it is committed, and its file is gone"

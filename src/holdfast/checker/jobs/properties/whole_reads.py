@@ -19,7 +19,7 @@ def whole_reads(bench: Bench) -> Property:
         job = cluster_of(after).job
         for told in just_told(before, after):
             if told.outcome == "read" and job is not None:
-                seen = [path for path in cast("tuple[str, ...]", told.detail) if job.job in path]
+                seen = [path for path in cast("tuple[int, int, tuple[str, ...]]", told.detail)[2] if job.job in path]
                 if len(seen) not in (0, whole):
                     return f"the reader sees {len(seen)} of the job's {whole} files"
         return None
