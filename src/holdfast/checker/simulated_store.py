@@ -6,6 +6,7 @@ calls, so its handle is dead, too.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, cast
@@ -25,11 +26,11 @@ from holdfast.stores.base import (
 )
 from holdfast.stores.memory import MemoryFile, MemoryImage, MemoryStore
 
-__all__ = ["Notes", "NotedImage", "SimulatedStore", "StoreResource"]
+__all__ = ["NotedImage", "Notes", "SimulatedStore", "StoreResource", "Stroke"]
 
 _READS = frozenset({"get", "head", "list_page", "list_uploads_page", "begin_write", "check_targets"})
 _LISTINGS = frozenset({"list_page", "list_uploads_page"})
-_FAULTLESS = frozenset({"begin_write", "check_targets", "notes"})
+_FAULTLESS = frozenset({"begin_write", "check_targets", "notes", "stroke"})
 _REMOVALS = frozenset({"delete", "delete_many", "abort_upload"})
 
 
@@ -71,9 +72,18 @@ class Notes(Protocol):
         """The notes after a call that has changed the store to `image`."""
         ...
 
+    def told(self, notes: Hashable, what: Hashable) -> Hashable:
+        """The notes after a `Stroke` has made the call ``note``."""
+        ...
+
     def shown(self, notes: Hashable) -> Hashable:
         """What the call ``notes`` returns of them: to an actor that has to say since when it looks."""
         ...
+
+
+Stroke = Callable[[Callable[[Call], object], str], object]
+"""A whole process as one call: gets what makes calls on the store, and a token to count its own from; returns what its
+caller is told. Whatever it does happens before anybody else goes on."""
 
 
 class StoreResource:
@@ -96,6 +106,7 @@ class StoreResource:
     ) -> None:
         self.name = name
         self._notes = notes
+        self._strokes: dict[str, Stroke] = {}
         self._seams = _Seams()
         self._time_of = time_of
         self._memory = MemoryStore(**options, clock=self._seams, ids=self._seams)
@@ -108,6 +119,10 @@ class StoreResource:
     def fill(self, image: MemoryImage) -> None:
         """Let histories begin with what `image` shows."""
         self._initial = image if self._notes is None else _noted(image, self._notes.first(image))
+
+    def teach(self, name: str, stroke: Stroke) -> None:
+        """Let the call ``stroke`` of that name do this."""
+        self._strokes[name] = stroke
 
     def key(self, state: object) -> Hashable:
         image = cast("MemoryImage", state)
@@ -157,6 +172,11 @@ class StoreResource:
         if call.operation == "notes":
             assert self._notes is not None and isinstance(state, NotedImage), "nothing is noted here"
             return Reply(self._notes.shown(state.notes)), state
+        if call.operation == "note":
+            assert self._notes is not None and isinstance(state, NotedImage), "nothing is noted here"
+            return Reply(), replace(state, notes=self._notes.told(state.notes, call.args[0]))
+        if call.operation == "stroke":
+            return self._strike(state, call, actor)
         self._seams.at_s = self._time_of(actor)
         memory = self._memory
         memory.restore(state)
@@ -176,6 +196,19 @@ class StoreResource:
             after = _noted(after, self._notes.after(cast("NotedImage", state).notes, call, after))
         return Reply(value), after
 
+    def _strike(self, state: MemoryImage, call: Call, actor: str) -> tuple[Reply, MemoryImage]:
+        now = state
+
+        def do(one: Call) -> object:
+            nonlocal now
+            reply, now = self._do(now, one, actor)
+            if reply.error is not None:
+                raise copy.copy(reply.error)
+            return reply.value
+
+        name, token = cast("tuple[str, str]", call.args)
+        return Reply(self._strokes[name](do, token)), now
+
     def _stale(self, state: object, reply: Reply) -> list[Alternative]:
         page = cast("ObjectPage | UploadPage", reply.value)
         found = page.objects if isinstance(page, ObjectPage) else page.uploads
@@ -194,6 +227,9 @@ class StoreResource:
     def footprint(self, call: Call) -> Footprint:
         objects, uploads = self.name, f"{self.name} uploads"
         operation, key = call.operation, _key(call)
+        if operation == "stroke":
+            spaces = (objects, uploads, f"{self.name} parts")
+            return frozenset(Access(space, "", writes=True, below=True) for space in spaces)
         if operation == "notes":
             return frozenset({Access(objects, cast("str", call.args[0]), below=True)})
         if operation in ("get", "head"):

@@ -7,7 +7,7 @@ around it: hand over the job, ask, report, and after a commit that raised call a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import cast
 
 from holdfast.checker.jobs.cluster import CLUSTER, Order
@@ -31,7 +31,7 @@ from holdfast.commit.recovery import recover
 from holdfast.commit.snapshot import read_snapshot
 from holdfast.commit.stream_jobs import join_batch, plan_batch, settle_batch
 from holdfast.errors import DestinationExistsError, HoldfastError
-from holdfast.seams import Runner, SerialRunner
+from holdfast.seams import SerialRunner
 from holdfast.stores.base import Capabilities
 
 __all__ = [
@@ -48,7 +48,6 @@ __all__ = [
     "driver",
     "end_job",
     "network",
-    "other_job",
     "reader",
     "recovery",
     "run_attempt",
@@ -108,6 +107,7 @@ class OtherJob:
         later: whether it begins when the driver has ended or is gone.
         batch: which one of the stream it writes; None if it is no stream's.
         times: so many such jobs, one after the other.
+        at_once: whether each of them is over before anybody else goes on: so worlds stay small.
     """
 
     name: str = "other job"
@@ -116,6 +116,7 @@ class OtherJob:
     directories: tuple[str, ...] = ("day=0",)
     batch: int | None = None
     times: int = 1
+    at_once: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -301,43 +302,6 @@ def reader(setting: Setting) -> Callable[[Port], None]:
             return
         until = port.call(Call(DESTINATION, "notes", (LOG_PREFIX,)))
         _ask(port, "tell", "read", (since, until, tuple(sorted(file.path for file in found.files))))
-
-    return run
-
-
-def other_job(setting: Setting, one: OtherJob) -> Callable[[Port], None]:
-    """Other jobs on the same destination, one after the other from start to end; each says how it went.
-
-    A fault that one of them notices is the last thing that the process does.
-    """
-    mode = one.mode or setting.mode
-
-    def run_one(port: Port, number: int) -> bool:
-        job = start_job(setting, port, mode, one.batch)
-        if job is None:
-            return False
-        committer, ctx = setting.committer, setting.context(port)
-        try:
-            with committer.start_task(ctx, job, 0) as running:
-                for at, folder in enumerate(one.directories):
-                    name = chosen_name(0, at) if setting.chosen else running.file_name(".txt")
-                    sink = running.open(f"{folder}/{name}")
-                    sink.write(content(one.name.partition(" ")[0], 0, number, at))
-                    sink.close()
-                commit = running.commit()
-        except HoldfastError:
-            reports = None
-        else:
-            reports = (commit,)
-            _ask(port, "offer", job, reports)
-        return end_job(replace(setting, tasks=1), port, job, reports)
-
-    def run(port: Port) -> None:
-        if one.later:
-            _ask(port, "await_end")
-        for number in range(one.times):
-            if not run_one(port, number):
-                return
 
     return run
 

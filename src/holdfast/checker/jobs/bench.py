@@ -129,7 +129,6 @@ class Copy:
         except HoldfastError as error:
             return error
 
-
     def append(self) -> str:
         """Commit a job with one file more, as the next who comes; where its file is.
 

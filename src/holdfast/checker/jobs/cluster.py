@@ -13,11 +13,12 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
+from holdfast.checker.jobs.ledger import Handed
 from holdfast.checker.kernel.calls import Access, Alternative, Call, Fault, Footprint, Reply
 from holdfast.checker.kernel.canonical import canonical
 from holdfast.commit.records import JobRecord, TaskCommit
 
-__all__ = ["CLUSTER", "Attempt", "Cluster", "ClusterState", "Offer", "Order", "Phase", "Told", "attempt_actor"]
+__all__ = ["CLUSTER", "Attempt", "Cluster", "ClusterState", "Order", "Phase", "Told", "attempt_actor"]
 
 CLUSTER = "cluster"
 
@@ -57,15 +58,6 @@ class Told:
     detail: object = None
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """What another job is about to commit."""
-
-    who: str
-    job: JobRecord
-    reports: tuple[TaskCommit, ...]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterState:
     """All that drivers and tasks know of each other.
@@ -91,7 +83,7 @@ class ClusterState:
     cancelled: bool = False
     told: tuple[Told, ...] = ()
     unnoticed: tuple[int, ...] = ()
-    offers: tuple[Offer, ...] = ()
+    offers: tuple[Handed, ...] = ()
 
     def outcome_of(self, who: str) -> str:
         """What `who` was told, empty if it has not ended."""
@@ -168,7 +160,7 @@ class Cluster:
         if operation == "await_end":
             return frozenset({access("job"), access("driver"), access("told")})
         if operation == "offer":
-            return frozenset({access(f"offer {cast('JobRecord', call.args[0]).job}", writes=True)})
+            return frozenset({access(f"offer {cast('Handed', call.args[0]).job}", writes=True)})
         return frozenset({access("told", writes=True)})
 
     def waits_for(self, state: object, call: Call) -> tuple[str, frozenset[Fault]] | None:
@@ -217,8 +209,8 @@ class Cluster:
 
     # --- other jobs ---------------------------------------------------------------------------------------------------
     def _offer(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
-        offer = Offer(actor, cast("JobRecord", call.args[0]), cast("tuple[TaskCommit, ...]", call.args[1]))
-        offers = tuple(sorted((*state.offers, offer), key=lambda one: (one.who, one.job.job)))
+        offer = cast("Handed", call.args[0])
+        offers = tuple(sorted((*state.offers, offer), key=lambda one: one.job))
         return [Alternative(state=replace(state, offers=offers))]
 
     def _await_end(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:

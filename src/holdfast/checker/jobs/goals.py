@@ -1,4 +1,4 @@
-"""What histories have to reach: a scene in which nobody ever gets anywhere shows nothing, however much it is gone through.
+"""What histories have to reach: a scene in which nobody ever gets anywhere shows nothing, however large it is.
 
 A property says what must never be. A committer that gives every job up breaks none. So each scene names goals, and each
 goal has to be reached in some history of it; `Reaching` notes which are. A scene that was gone through and has not
@@ -8,7 +8,7 @@ reached a goal is a finding.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import cast
 
 from holdfast.checker.jobs.bench import Bench, cluster_of

@@ -1,7 +1,7 @@
 """What a world notes of a destination's decision log: all that was ever decided, also when the log forgets it.
 
-Properties judge a state by the decisions that led to it. The log itself is trimmed, and a mistake may write into it what
-no decision is; so a world keeps these notes beside the store (`holdfast.checker.simulated_store.Notes`).
+Properties judge a state by the decisions that led to it. The log itself is trimmed, and a mistake may write over it; so
+a world keeps these notes beside the store (`holdfast.checker.simulated_store.Notes`).
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from holdfast.checker.kernel.world import View
 from holdfast.checker.simulated_store import NotedImage
 from holdfast.commit import layout
 from holdfast.commit.codec import decode_entry
-from holdfast.commit.records import Kind
+from holdfast.commit.ids import AttemptId, JobId
+from holdfast.commit.records import Kind, SaveMode
 from holdfast.errors import CorruptDataError
 from holdfast.stores.memory import MemoryImage
 
-__all__ = ["LOG_PREFIX", "Decision", "Ledger", "LogNotes", "ledger_in", "read_ledger"]
+__all__ = ["LOG_PREFIX", "Decision", "Handed", "Ledger", "LogNotes", "ledger_in", "read_ledger"]
 
 LOG_PREFIX = HOME + layout.LOG
 
@@ -46,6 +47,21 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
+class Handed:
+    """What a job other than the driver's is about to commit.
+
+    Attributes:
+        who: the actor.
+        attempt: at its only task.
+    """
+
+    who: str
+    job: JobId
+    attempt: AttemptId
+    mode: SaveMode
+
+
+@dataclass(frozen=True, slots=True)
 class Ledger:
     """The log's whole past.
 
@@ -53,6 +69,7 @@ class Ledger:
         base: the newest decision when the history began. What earlier ones did is over.
         decisions: those behind `base`, as they were made.
         visible, done: decisions that were marked so, in the order of their marks; of a second mark nothing is noted.
+        handed: what jobs at a stroke have brought.
         wrong: what was done to the log that nobody may do; empty if nothing was.
     """
 
@@ -60,6 +77,7 @@ class Ledger:
     decisions: tuple[Decision, ...] = ()
     visible: tuple[int, ...] = ()
     done: tuple[int, ...] = ()
+    handed: tuple[Handed, ...] = ()
     wrong: str = ""
 
     def with_record(self, seq: int, kind: str, data: bytes) -> Ledger:
@@ -102,6 +120,10 @@ class LogNotes:
         if found is None:
             return notes
         return cast("Ledger", notes).with_record(int(found[1]), found[2], image.objects[found[0]].data)
+
+    def told(self, notes: Hashable, what: Hashable) -> Hashable:
+        ledger = cast("Ledger", notes)
+        return replace(ledger, handed=(*ledger.handed, cast("Handed", what)))
 
     def shown(self, notes: Hashable) -> Hashable:
         """How many decisions were marked visible by now."""

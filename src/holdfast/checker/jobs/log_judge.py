@@ -6,14 +6,14 @@ See `holdfast.checker.jobs.model` for the model, and `properties.log_order` for 
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
 from holdfast.checker.jobs.bench import Bench, Copy, cluster_of
 from holdfast.checker.jobs.cluster import ClusterState, Told
-from holdfast.checker.jobs.ledger import Ledger, ledger_in, read_ledger
-from holdfast.checker.jobs.model import Brought, Shown, after_decisions, listing_of, unfit_decision
+from holdfast.checker.jobs.ledger import Handed, Ledger, ledger_in, read_ledger
+from holdfast.checker.jobs.model import Brought, Shown, after_decisions, listing_of, taken_over, unfit_decision
 from holdfast.checker.jobs.output import DESTINATION, HOME, Origin, chosen_name, directory, visible_in
 from holdfast.checker.kernel.world import View
 from holdfast.commit import CommitContext, layout
@@ -28,10 +28,10 @@ __all__ = ["Judge", "brought_by"]
 _SUCCESS = HOME + layout.SUCCESS
 
 
-def brought_by(bench: Bench, cluster: ClusterState) -> Mapping[str, Brought]:
+def brought_by(bench: Bench, cluster: ClusterState, ledger: Ledger) -> Mapping[str, Brought]:
     """By job: what it hands over to be committed, as far as anybody has handed over something."""
     setting = bench.setting
-    found = {}
+    found: dict[str, Brought] = {}
     if cluster.job is not None and None not in cluster.accepted:
         files: dict[str, Origin] = {}
         for task, accepted in enumerate(cluster.accepted):
@@ -44,17 +44,22 @@ def brought_by(bench: Bench, cluster: ClusterState) -> Mapping[str, Brought]:
         found[cluster.job.job] = Brought(who="the driver", mode=cluster.job.mode, files=files, chosen=setting.chosen)
     jobs = {one.name: one for one in setting.others}
     times: dict[str, int] = {}
-    for offer in cluster.offers:  # in the order of their jobs' ids, which is that of an actor's jobs
+    for offer in _handed(cluster, ledger):
         number = times[offer.who] = times.get(offer.who, -1) + 1
-        owner = FileOwner(offer.job.job, 0, offer.reports[0].attempt)
+        owner = FileOwner(offer.job, 0, offer.attempt)
         files = {
             f"{folder}/{chosen_name(0, at) if setting.chosen else file_name(owner, at, '.txt')}": Origin(
                 offer.who.partition(" ")[0], 0, number, at
             )
             for at, folder in enumerate(jobs[offer.who].directories)
         }
-        found[offer.job.job] = Brought(who=f"the {offer.who}", mode=offer.job.mode, files=files, chosen=setting.chosen)
+        found[offer.job] = Brought(who=f"the {offer.who}", mode=offer.mode, files=files, chosen=setting.chosen)
     return found
+
+
+def _handed(cluster: ClusterState, ledger: Ledger) -> Sequence[Handed]:
+    """What jobs other than the driver's have brought, in the order of their ids, which is that of an actor's jobs."""
+    return sorted((*cluster.offers, *ledger.handed), key=lambda one: one.job)
 
 
 @dataclass(slots=True)
@@ -83,9 +88,9 @@ class Judge:
         looked_at = tuple((key, one.info.etag) for key, one in image.objects.items() if _is_looked_at(key))
         reported = tuple(None if one is None else one[0] for one in cluster.accepted)
         ledger = ledger_in(view, DESTINATION)
-        key = (looked_at, ledger, reported, tuple(offer.job.job for offer in cluster.offers))
+        key = (looked_at, ledger, reported, cluster.offers)
         if key not in self._known:
-            words = self._judge(image, ledger, brought_by(self.bench, cluster))
+            words = self._judge(image, ledger, brought_by(self.bench, cluster, ledger))
             self._known[key] = words or self._read(self.bench.copy(view).context(), ledger, cluster)
         return self._known[key]
 
@@ -113,7 +118,10 @@ class Judge:
     def unlike_visible(self, found: set[str], ledger: Ledger, cluster: ClusterState, marks: int) -> str:
         """How paths that were read are unlike the decisions that were marked visible first."""
         counted = [one for one in ledger.decisions if one.seq in ledger.visible[:marks]]
-        wanted = after_decisions(self.old, counted, brought_by(self.bench, cluster))
+        brought = brought_by(self.bench, cluster, ledger)
+        wanted = dict(after_decisions(self.old, counted, brought))
+        for path in taken_over([one for one in ledger.decisions if one not in counted], brought):
+            wanted.pop(path, None)
         missing, strange = sorted(wanted.keys() - found), sorted(found - wanted.keys())
         what = f"decisions {', '.join(str(one.seq) for one in counted)} are visible" if counted else "none is visible"
         if missing:
@@ -133,11 +141,9 @@ class Judge:
         ledger, cluster = ledger_in(view, DESTINATION), cluster_of(view)
         if told.outcome == "read":
             since, until, paths = cast("tuple[int, int, tuple[str, ...]]", told.detail)
-            words = [
-                self.unlike_visible(set(paths), ledger, cluster, marks) for marks in range(since, until + 1)
-            ]
+            words = [self.unlike_visible(set(paths), ledger, cluster, marks) for marks in range(since, until + 1)]
             return f"{told.who}: {words[-1]}" if all(words) else ""
-        jobs = {offer.job.job for offer in cluster.offers if offer.who == told.who}
+        jobs: set[str] = {one.job for one in _handed(cluster, ledger) if one.who == told.who}
         if "driver" in told.who and cluster.job is not None:
             jobs = {cluster.job.job}
         decided = [one for one in ledger.decisions if one.job in jobs]
@@ -162,11 +168,11 @@ class Judge:
         waiting = [one.seq for one in ledger.decisions if one.seq not in ledger.done]
         if waiting:
             return f"after recovery decision {waiting[0]} is not done"
-        brought = brought_by(self.bench, cluster)
+        brought = brought_by(self.bench, cluster, ledger)
         words = self._judge(image, ledger, brought) or self._read(settled.context(), ledger, cluster)
         if words:
             return f"after recovery, {words}"
-        left = [one for offer in cluster.offers for one in settled.left(offer.job.job)]
+        left = [one for handed in _handed(cluster, ledger) for one in settled.left(handed.job)]
         if left:
             return f"after recovery {left[0]} is left"
         return self._next_job(self.bench.again(settled), after_decisions(self.old, ledger.decisions, brought))
@@ -178,7 +184,9 @@ class Judge:
         except HoldfastError as error:
             return f"after recovery no job can be committed any more: {error.message}"
         now = copy.visible()
-        return "" if now.keys() == before.keys() | {path} else "after recovery the next job is not added to what is there"
+        return (
+            "" if now.keys() == before.keys() | {path} else "after recovery the next job is not added to what is there"
+        )
 
 
 def _is_foreign(key: str) -> bool:
@@ -209,5 +217,3 @@ def _unfit_success(seq: int | None, ledger: Ledger) -> str:
     if seq > ledger.base and seq not in committed:
         return f"_SUCCESS tells of decision {seq}, which commits nothing"
     return f"decision {done} is done, and _SUCCESS tells of decision {seq}" if seq < done else ""
-
-

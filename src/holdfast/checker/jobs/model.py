@@ -6,7 +6,9 @@ The model knows what jobs bring and what modes mean, and nothing of how the prot
   directories that they are in; ``fail`` and ``ignore`` are decided only where nothing is there;
 - who reads through Holdfast sees the decisions that are marked visible, in the order of the log, and nothing else;
 - who lists the destination may meanwhile see more. Of a decision that is not marked visible any of its files, and all
-  that it replaces; of one that is, all of its files, and what it replaces or not; of one that is done, just its outcome.
+  that it replaces; of one that is, all of its files, and what it replaces or not; of one that is done, its outcome.
+- of names that jobs choose themselves docs/files.md says that one which a decision takes from an earlier job is seen by
+  nobody who reads through Holdfast, until the decision is marked visible.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from holdfast.checker.jobs.ledger import Decision, Ledger
 from holdfast.checker.jobs.output import Origin
 from holdfast.commit import SaveMode
 
-__all__ = ["Brought", "Listing", "Shown", "after_decisions", "listing_of", "unfit_decision"]
+__all__ = ["Brought", "Listing", "Shown", "after_decisions", "listing_of", "taken_over", "unfit_decision"]
 
 Shown = Mapping[str, Origin]
 """Files that a reader sees: by path, whose they are."""
@@ -71,6 +73,12 @@ def after_decisions(old: Shown, made: Iterable[Decision], brought: Mapping[str, 
         if one.commits:
             old = brought[one.job].onto(old)
     return old
+
+
+def taken_over(waiting: Iterable[Decision], brought: Mapping[str, Brought]) -> frozenset[str]:
+    """Chosen names that decisions bring which are not marked visible: nobody sees what was there before, either."""
+    jobs = [brought[one.job] for one in waiting if one.commits]
+    return frozenset(path for job in jobs if job.chosen for path in job.files)
 
 
 def unfit_decision(old: Shown, made: Sequence[Decision], brought: Mapping[str, Brought]) -> str:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from holdfast.checker.jobs.experiments import EXPERIMENTS, build_experiment
+from holdfast.checker.jobs.features import FEATURES, combine, features_of
 from holdfast.checker.jobs.properties import PROPERTIES
 from holdfast.checker.jobs.scenes import ALL_ONCE, LARGE, SCENES, SMALL, STORES
 from holdfast.checker.jobs.variants import VARIANTS
@@ -37,11 +38,17 @@ def find_committer(name: str) -> Committer:
 
 
 def find_scene(name: str) -> Scene:
-    """The scene of that name.
+    """The scene of that name, or the combination of the features that are named, as in ``crash+recovery+overwrite``.
 
     Raises:
         InvalidRequestError: unknown; offers the nearest name.
     """
+    features = features_of(name)
+    if features is not None and _key(name) not in map(_key, ALL_SCENES):
+        return combine(features)
+    if "+" in name:
+        for part in name.split("+"):
+            _find(part, FEATURES, "feature of a scene")
     return ALL_SCENES[_find(name, ALL_SCENES, "scene")]
 
 

@@ -129,7 +129,9 @@ def is_observed(call: Call) -> bool:
 
 def _is_seen(key: str) -> bool:
     return (
-        not key.startswith(HOME) or not is_hidden(key[len(HOME) :]) or key.startswith((f"{HOME}{SUCCESS}", f"{HOME}{LOG}"))
+        not key.startswith(HOME)
+        or not is_hidden(key[len(HOME) :])
+        or key.startswith((f"{HOME}{SUCCESS}", f"{HOME}{LOG}"))
     )
 
 

@@ -315,6 +315,7 @@ _STORE_ACTS: dict[str, _ActOf] = {
     "list_page": partial(_look, "lists"),
     "list_uploads_page": partial(_look, "lists the uploads below"),
     "notes": lambda words, event: Act(verb="looks at the clock", weight=Weight.READ),
+    "stroke": lambda words, event: Act(verb="starts a job and ends it", weight=Weight.TURN),
     "begin_write": partial(_look, "opens"),
     "put": _put,
     "finish_write": _write,

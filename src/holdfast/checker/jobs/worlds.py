@@ -13,6 +13,7 @@ from holdfast.checker.jobs.cluster import CLUSTER, Cluster, Order, attempt_actor
 from holdfast.checker.jobs.forgetting import remembers
 from holdfast.checker.jobs.goals import Reaching
 from holdfast.checker.jobs.ledger import LogNotes
+from holdfast.checker.jobs.other_jobs import other_job, stroke
 from holdfast.checker.jobs.output import DESTINATION, HOME, chosen_name, content, is_observed
 from holdfast.checker.jobs.properties import PROPERTIES
 from holdfast.checker.kernel.calls import Fault
@@ -93,12 +94,13 @@ def build_world(committer: Committer, scene: Scene, reaching: Reaching | None = 
         reaching: notes what histories reach.
     """
     stores = {
-        name: StoreResource(
-            name, time_of=actors.time_of, notes=LogNotes() if name == DESTINATION else None, **options
-        )
+        name: StoreResource(name, time_of=actors.time_of, notes=LogNotes() if name == DESTINATION else None, **options)
         for name, options in _stores(committer, scene).items()
     }
     setting = setting_of(committer, scene, stores)
+    for one in scene.others:
+        for number in range(one.times):
+            stores[DESTINATION].teach(f"{one.name} {number}", stroke(setting, one, number))
     bystanders = _fill(setting, scene, stores)
     bench = Bench(setting, stores, bystanders)
     judged = [PROPERTIES[name](bench) for name in scene.properties]
@@ -106,7 +108,9 @@ def build_world(committer: Committer, scene: Scene, reaching: Reaching | None = 
     return World(
         name=f"{committer.name}/{scene.name}",
         summary=scene.summary,
-        actors=tuple(replace(one, mortal=_is_mortal(one.name, scene)) for one in _actors(setting, scene)),
+        actors=tuple(
+            replace(one, mortal=_is_mortal(one, scene)) for one in _actors(setting, scene)
+        ),
         resources={CLUSTER: cluster, **stores},
         properties=tuple(judged if reaching is None else [*judged, reaching.watching(bench)]),
         budgets=scene.budgets,
@@ -168,10 +172,10 @@ def _fill(setting: Setting, scene: Scene, stores: Mapping[str, StoreResource]) -
     return bystanders
 
 
-def _is_mortal(name: str, scene: Scene) -> bool:
-    if name in ("network", "user", "reader"):
+def _is_mortal(actor: Actor, scene: Scene) -> bool:
+    if not actor.mortal or actor.name in ("network", "user", "reader"):
         return False
-    return not scene.mortal or name.partition(" ")[0] in scene.mortal
+    return not scene.mortal or actor.name.partition(" ")[0] in scene.mortal
 
 
 def _actors(setting: Setting, scene: Scene) -> list[Actor]:
@@ -189,7 +193,7 @@ def _actors(setting: Setting, scene: Scene) -> list[Actor]:
         found.append(Actor("second recovery", actors.recovery(setting)))
     if scene.reader:
         found.append(Actor("reader", actors.reader(setting)))
-    found += [Actor(one.name, actors.other_job(setting, one)) for one in scene.others]
+    found += [Actor(one.name, other_job(setting, one), mortal=not one.at_once) for one in scene.others]
     if scene.budgets.get(Fault.PARTITION):
         found.append(Actor("network", actors.network))
     if scene.cancel:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from typing import cast
 
 from holdfast.checker.jobs.bench import Bench, cluster_of
 from holdfast.checker.jobs.cluster import Told
 from holdfast.checker.jobs.judging import in_words, of_main, was_told, winners
-from holdfast.checker.jobs.output import DESTINATION, HOME
+from holdfast.checker.jobs.ledger import ledger_in
+from holdfast.checker.jobs.output import DESTINATION
 from holdfast.checker.kernel.world import Property, View
-from holdfast.commit import layout
-from holdfast.commit.codec import decode_entry
 from holdfast.commit.records import Kind
-from holdfast.stores.memory import MemoryImage
 
 __all__ = ["decided_once"]
 
@@ -54,18 +50,15 @@ def decided_once(bench: Bench) -> Property:
 
 
 def _other_in_log(view: View, committed: Sequence[Told], aborted: Sequence[Told]) -> str | None:
-    """What the log says of the job, if it is not what drivers were told. Histories are too short for it to be trimmed.
+    """What the log has said of the job, if it is not what drivers were told.
 
     Whoever was told that the job is aborted may have found that nobody can commit it any more: that needs no decision.
     """
     job = cluster_of(view).job
     if job is None:
         return None
-    image = cast("MemoryImage", view.states[DESTINATION])
-    log = re.compile(rf"{re.escape(HOME)}{layout.LOG}(\d+)\.json")
-    entries = ((key, log.fullmatch(key), found.data) for key, found in sorted(image.objects.items()))
-    decisions = [decode_entry(key, int(match[1]), data) for key, match, data in entries if match is not None]
-    kinds = [entry.kind for entry in decisions if entry.job == job.job]
+    decisions = ledger_in(view, DESTINATION).decisions
+    kinds = [Kind.COMMIT if one.commits else Kind.ABORT for one in decisions if one.job == job.job]
     if len(kinds) > 1:
         return f"the log decides the job more than once: {', then '.join(kind.value for kind in kinds)}"
     if committed and Kind.COMMIT not in kinds:
