@@ -177,9 +177,13 @@ _DEATH, _RECOVERY = _any("crash", "driver-dies"), _any("recovery", "two-recoveri
 _IN_THE_WAY = _any("fail", "ignore")
 
 _RULES = (
-    _Rule(goal="committed"),
-    _Rule(goal="cleaned-up"),
-    _Rule(goal="aborted", given=(_any("cancel", "lost-reply", "failure"),)),
+    _Rule(goal="committed", unless=_any("old")),
+    _Rule(goal="cleaned-up", unless=_any("old")),
+    _Rule(goal="committed", given=(_any("old"),), unless=_IN_THE_WAY),
+    _Rule(goal="cleaned-up", given=(_any("old"),), unless=_IN_THE_WAY),
+    _Rule(goal="refused", given=(_any("old"), _any("fail"))),
+    _Rule(goal="skipped", given=(_any("old"), _any("ignore"))),
+    _Rule(goal="aborted", given=(_any("cancel", "lost-reply", "failure"),), unless=_any("old")),
     _Rule(goal="rolled-forward", given=(_DEATH, _RECOVERY)),
     _Rule(goal="rolled-back", given=(_DEATH, _RECOVERY)),
     _Rule(goal="fenced", given=(_any("slow"), _RECOVERY)),
@@ -190,7 +194,11 @@ _RULES = (
     _Rule(goal="helped", given=(_DEATH, _LATER)),
     _Rule(goal="replaced", given=(_any("overwrite", "partitions"),)),
     _Rule(goal="trimmed", given=(_any("short-log"), _BESIDE | _LATER), unless=_any("chosen", *_IN_THE_WAY)),
-    _Rule(goal="aborted", given=(_IN_THE_WAY, _BESIDE)),
+    _Rule(goal="aborted", given=(_IN_THE_WAY, _BESIDE), unless=_any("old")),
+    _Rule(goal="refused", given=(_any("fail"), _BESIDE)),
+    _Rule(goal="skipped", given=(_any("ignore"), _BESIDE)),
+    _Rule(goal="skipped", given=(_any("replay"),)),
+    _Rule(goal="helped", given=(_any("replay"),)),
     _Rule(goal="late-attempt", given=(_any("twins"),)),
     _Rule(goal="read-without", given=(_any("reader"),)),
     _Rule(goal="read-with", given=(_any("reader"),)),
@@ -217,7 +225,10 @@ def combine(features: Iterable[Feature]) -> Scene:
         budgets.update(one.budgets)
     at_once = changes.pop("at_once", False)
     others = tuple(replace(other, at_once=at_once) for one in given for other in one.others)
-    collide = any(other.mode in (_OVERWRITE, _PARTITIONS) for other in others) or (others and "chosen" in names)
+    mode = changes.get("mode")
+    collide = any((other.mode or mode) in (_OVERWRITE, _PARTITIONS) for other in others) or (
+        others and "chosen" in names
+    )
     properties = [name for name in PROPERTIES if not (collide and name in _OF_ONE_JOB)]
     return Scene(
         name="+".join(one.name for one in given) or "plain",

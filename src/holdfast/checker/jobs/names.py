@@ -10,7 +10,7 @@ from typing import TypeVar
 from holdfast.checker.jobs.experiments import EXPERIMENTS, build_experiment
 from holdfast.checker.jobs.features import FEATURES, combine, features_of
 from holdfast.checker.jobs.properties import PROPERTIES
-from holdfast.checker.jobs.scenes import ALL_ONCE, LARGE, SCENES, SMALL, STORES
+from holdfast.checker.jobs.scenes import ALL_ONCE, COMBINED, LARGE, SCENES, SMALL, STORES
 from holdfast.checker.jobs.variants import VARIANTS
 from holdfast.checker.jobs.worlds import Scene, build_world
 from holdfast.checker.kernel.world import World
@@ -24,8 +24,15 @@ T = TypeVar("T")
 CHECKED: Mapping[str, Committer] = {**COMMITTERS, **VARIANTS}
 """Every committer that has a name here can be checked, and its counterexamples replay."""
 
-ALL_SCENES: Mapping[str, Scene] = {**SCENES, **STORES, **SMALL, ALL_ONCE.name: ALL_ONCE, LARGE.name: LARGE}
-"""The quick ones, those on other stores, the small worlds and the large one."""
+ALL_SCENES: Mapping[str, Scene] = {
+    **SCENES,
+    **COMBINED,
+    **STORES,
+    **SMALL,
+    ALL_ONCE.name: ALL_ONCE,
+    LARGE.name: LARGE,
+}
+"""The quick ones, combinations of features, those on other stores, the small worlds and the large one."""
 
 
 def find_committer(name: str) -> Committer:

@@ -6,21 +6,27 @@ from collections.abc import Mapping
 
 from holdfast.checker.jobs.actors import OtherJob
 from holdfast.checker.jobs.cluster import Order
+from holdfast.checker.jobs.features import combine, features_of
 from holdfast.checker.jobs.worlds import Scene
 from holdfast.checker.kernel.calls import Fault
 from holdfast.commit import SaveMode
 
-__all__ = ["ALL_ONCE", "LARGE", "SCENES", "SMALL", "STORES"]
+__all__ = ["ALL_ONCE", "COMBINED", "LARGE", "SCENES", "SMALL", "STORES"]
+
+_COMMITTED, _ENDED = ("committed", "cleaned-up"), ("committed", "cleaned-up", "aborted")
+_RECOVERED = ("rolled-forward", "rolled-back")
 
 _ONE_TASK = (
     Scene(
         name="speculation",
+        reached=(*_COMMITTED, "late-attempt"),
         summary="two attempts at a task run side by side, as Spark runs sources in Python: they commit, then report",
         tasks=1,
         bystanders=True,
     ),
     Scene(
         name="asking",
+        reached=_COMMITTED,
         summary="two attempts at a task run side by side and ask the driver before they commit, as in Hadoop",
         tasks=1,
         order=Order.ASK_FIRST,
@@ -28,6 +34,7 @@ _ONE_TASK = (
     ),
     Scene(
         name="partition",
+        reached=_ENDED,
         summary="attempts ask before they commit, and one is cut off from the driver: another takes over, both go on",
         tasks=1,
         order=Order.ASK_FIRST,
@@ -35,6 +42,7 @@ _ONE_TASK = (
     ),
     Scene(
         name="crash",
+        reached=(*_COMMITTED, *_RECOVERED),
         summary="a process dies between any two calls, and recovery follows",
         tasks=1,
         recovery=1,
@@ -43,6 +51,7 @@ _ONE_TASK = (
     ),
     Scene(
         name="lost-reply",
+        reached=_ENDED,
         summary="one call takes effect and its caller is not told",
         tasks=1,
         recovery=1,
@@ -50,6 +59,7 @@ _ONE_TASK = (
     ),
     Scene(
         name="failure",
+        reached=_ENDED,
         summary="one call fails and has no effect",
         tasks=1,
         recovery=1,
@@ -57,6 +67,7 @@ _ONE_TASK = (
     ),
     Scene(
         name="cancel",
+        reached=_ENDED,
         summary="a person cancels the job while its tasks run",
         tasks=1,
         cancel=True,
@@ -64,6 +75,7 @@ _ONE_TASK = (
     ),
     Scene(
         name="second-driver",
+        reached=_ENDED,
         summary="the driver is cut off or dies, and a second one commits or aborts the same job",
         tasks=1,
         attempts=1,
@@ -72,6 +84,7 @@ _ONE_TASK = (
     ),
     Scene(
         name="slow-driver",
+        reached=(*_ENDED, *_RECOVERED, "fenced"),
         summary="the driver is slow, recovery takes it for dead, and it goes on",
         tasks=1,
         attempts=1,
@@ -80,6 +93,7 @@ _ONE_TASK = (
     ),
     Scene(
         name="overwrite",
+        reached=(*_ENDED, *_RECOVERED, "replaced"),
         summary="the job replaces data, and a process dies between any two calls",
         tasks=1,
         attempts=1,
@@ -90,6 +104,7 @@ _ONE_TASK = (
     ),
     Scene(
         name="other-job",
+        reached=(*_COMMITTED, "second-job", "overtaken", "helped"),
         summary="another job runs on the same destination at the same time",
         tasks=1,
         attempts=1,
@@ -97,6 +112,7 @@ _ONE_TASK = (
     ),
     Scene(
         name="reader",
+        reached=(*_COMMITTED, "read-without", "read-with", "read-between"),
         summary="somebody reads through Holdfast while the job runs",
         tasks=1,
         attempts=1,
@@ -105,12 +121,46 @@ _ONE_TASK = (
     ),
 )
 
+_NAMES = """
+overwrite+appends+at-once
+overwrite+overwrites+at-once
+partitions+overwrites-partitions+at-once
+fail+appends+at-once
+ignore+appends+at-once
+fail+old
+ignore+old
+chosen+appends+at-once
+chosen+overwrite+overwrites+at-once
+overwrite+replay+at-once
+short-log+busy+at-once
+overwrite+then-overwrites+driver-dies
+partitions+then-appends+driver-dies
+replay+at-once+driver-dies
+overwrite+crash+recovery
+overwrite+renames+crash+recovery
+overwrite+second-driver+driver-dies
+overwrite+lost-reply
+overwrite+failure
+parts+crash+recovery
+chosen+crash+recovery
+one-task+overwrite+reader
+one-task+appends
+one-task+replay
+overwrite+appends+at-once+driver-dies+recovery
+"""
+
+COMBINED: Mapping[str, Scene] = {
+    scene.name: scene for scene in (combine(features_of(name) or ()) for name in _NAMES.split())
+}
+"""Combinations of features that concern a committer with a log; together some 200,000 states."""
+
 SCENES: Mapping[str, Scene] = {scene.name: scene for scene in _ONE_TASK}
 """Small ones, each about one thing that may go wrong; seconds for any committer."""
 
 _STORES = (
     Scene(
         name="renaming-store",
+        reached=_ENDED,
         summary="as second-driver, on a store that renames files: two_phase publishes by renaming there",
         tasks=1,
         attempts=1,
@@ -120,6 +170,7 @@ _STORES = (
     ),
     Scene(
         name="stale-listing",
+        reached=("committed",),
         summary="a listing does not show one thing that is there, which committers that go by listings cannot bear",
         attempts=1,
         recovery=1,
@@ -136,12 +187,14 @@ _ANYTHING_ONCE = {Fault.CRASH: 1, Fault.PARTITION: 1, Fault.LOST_REPLY: 1}
 _SMALL = (
     Scene(
         name="small-speculation",
+        reached=(*_COMMITTED, "late-attempt"),
         summary="two tasks, two attempts at each side by side, two files; live jobs on the destination and beside it",
         bystanders=True,
         forgetful=True,
     ),
     Scene(
         name="small-lost-partition",
+        reached=(*_ENDED, "late-attempt"),
         summary=f"{_TWO_TASKS}; a lost reply and a partition, each once, anywhere",
         speculation=False,
         recovery=1,
@@ -150,6 +203,7 @@ _SMALL = (
     ),
     Scene(
         name="small-lost-crash",
+        reached=(*_ENDED, *_RECOVERED),
         summary=f"{_TWO_TASKS}; a lost reply and a crash, each once, anywhere",
         speculation=False,
         recovery=1,
@@ -158,6 +212,7 @@ _SMALL = (
     ),
     Scene(
         name="small-crash-partition",
+        reached=(*_ENDED, *_RECOVERED),
         summary=f"{_TWO_TASKS}; a crash and a partition, each once, anywhere",
         speculation=False,
         recovery=1,
@@ -166,6 +221,7 @@ _SMALL = (
     ),
     Scene(
         name="small-drivers",
+        reached=(*_ENDED, *_RECOVERED),
         summary="one task, two attempts one after the other, two files; a second driver, recovery; a crash, a "
         "partition and a lost reply, each once, anywhere",
         tasks=1,
@@ -182,6 +238,7 @@ SMALL: Mapping[str, Scene] = {scene.name: scene for scene in _SMALL}
 
 ALL_ONCE = Scene(
     name="small-all",
+    reached=(*_ENDED, *_RECOVERED),
     summary=f"{_TWO_TASKS}; a crash, a partition and a lost reply, each once, anywhere",
     speculation=False,
     recovery=1,

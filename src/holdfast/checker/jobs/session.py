@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from holdfast.checker.jobs.goals import Reaching
 from holdfast.checker.jobs.names import find_property, find_world
 from holdfast.checker.jobs.properties import PROPERTIES
 from holdfast.checker.jobs.questions import ASKED
@@ -120,6 +121,9 @@ class SceneReport:
         complete: every history was looked at, equivalent ones once.
         histories: how many there are; 0 if not all were looked at.
         broken: names of properties.
+        reached: goals of the scene that some history has reached.
+        missing: goals that none has, and faults that never happened, although every history was looked at: what is
+            checked here does less than it should. Empty if not all was looked at, or only some properties are judged.
     """
 
     scene: Scene
@@ -128,6 +132,8 @@ class SceneReport:
     states: int
     seconds: float
     broken: tuple[str, ...]
+    reached: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,7 +198,8 @@ class Session:
 
     def explore(self, scene: Scene, budget: Budget = Budget()) -> SceneReport:
         """Go through every history of a scene, as far as the budget goes."""
-        world = self._world(scene)
+        reaching = Reaching(scene.reached)
+        world = self._world(scene, reaching)
         told = 0
 
         def progress(now: Exploration) -> None:
@@ -202,7 +209,7 @@ class Session:
                 self._progress(Looking(scene=scene.name, states=now.states, broken=self._broken(now.findings)))
 
         def until(now: Exploration) -> bool:
-            return self._until() or now.findings.keys() >= {one.name for one in world.properties}
+            return self._until() or now.findings.keys() >= _breakable(world)
 
         self._progress(Looking(scene=scene.name, broken=self._broken()))
         result = explore(world, budget=budget, until=until, progress=progress)
@@ -215,6 +222,8 @@ class Session:
             states=result.states,
             seconds=result.seconds,
             broken=_in_order(result.findings),
+            reached=tuple(name for name in reaching.wanted if name in reaching.reached),
+            missing=_missing(scene, reaching, result) if result.complete and not self.properties else (),
         )
 
     def walk(self, scene: Scene, seed: int, *, first: int = 0, budget: Budget) -> WalkReport:
@@ -229,7 +238,7 @@ class Session:
             self._progress(looking)
 
         def until(now: Walks) -> bool:
-            return self._until() or now.findings.keys() >= {one.name for one in world.properties}
+            return self._until() or now.findings.keys() >= _breakable(world)
 
         result = walk(world, seed=seed, first=first, budget=budget, until=until, progress=progress)
         for name, counterexample in result.findings.items():
@@ -265,8 +274,8 @@ class Session:
         world = self._world(found.scene)
         return tell(world, found.counterexample, job_teller(world))
 
-    def _world(self, scene: Scene) -> World:
-        return build_world(self.committer, replace(scene, properties=self.properties or scene.properties))
+    def _world(self, scene: Scene, reaching: Reaching | None = None) -> World:
+        return build_world(self.committer, replace(scene, properties=self.properties or scene.properties), reaching)
 
     def _broken(self, more: Iterable[str] = ()) -> tuple[str, ...]:
         return _in_order({*self.found, *more})
@@ -312,6 +321,16 @@ def replay_again(counterexample: Counterexample) -> Story | None:
     except InvalidRequestError:
         return None
     return tell(world, again, job_teller(world))
+
+
+def _breakable(world: World) -> set[str]:
+    """Names of the properties that may break: when all have, there is nothing left to look for."""
+    return {one.name for one in world.properties if one.title and (one.step or one.end)}
+
+
+def _missing(scene: Scene, reaching: Reaching, result: Exploration) -> tuple[str, ...]:
+    never = [fault.value for fault in scene.budgets if fault not in result.faults]
+    return (*reaching.missing, *never)
 
 
 # --- order ------------------------------------------------------------------------------------------------------------

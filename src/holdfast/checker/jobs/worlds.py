@@ -108,9 +108,7 @@ def build_world(committer: Committer, scene: Scene, reaching: Reaching | None = 
     return World(
         name=f"{committer.name}/{scene.name}",
         summary=scene.summary,
-        actors=tuple(
-            replace(one, mortal=_is_mortal(one, scene)) for one in _actors(setting, scene)
-        ),
+        actors=tuple(replace(one, mortal=_is_mortal(one, scene)) for one in _actors(setting, scene)),
         resources={CLUSTER: cluster, **stores},
         properties=tuple(judged if reaching is None else [*judged, reaching.watching(bench)]),
         budgets=scene.budgets,
