@@ -31,7 +31,8 @@ Examples:
 Exit codes:
   0    nothing was found; of --replay: the history does not break its property any more;
        of --all: what was found is what is declared, or the reason why not is known
-  1    something was found, also where it is declared; of --all: something that is not declared, for no known reason
+  1    something was found, also where it is declared, or no history of a scene gets where one should;
+       of --all: something that is not declared, for no known reason
   2    wrong usage, or a file that cannot be replayed
   130  interrupted; what was found by then is shown
 

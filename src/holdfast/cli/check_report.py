@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import shlex
 import textwrap
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from holdfast.checker.jobs.goals import GOALS
 from holdfast.checker.jobs.names import ALL_SCENES, CHECKED, find_world
 from holdfast.checker.jobs.scenes import LARGE
 from holdfast.checker.jobs.session import BROKEN_CODE, Found, SceneReport, Session, WalkReport
@@ -58,6 +60,8 @@ def show_outcome(outcome: Outcome, files: StoryFiles, out: Output) -> None:
         _show_scenes(outcome.scenes, outcome.ran, out)
     if outcome.walks is not None:
         _show_walks(outcome.walks, committer, outcome.wish, out)
+    if outcome.scenes:
+        _show_reached(outcome.scenes, out)
     out.say(_summary(outcome))
     show_ran(outcome.ran, out, lines=outcome.wish.coverage)
     if outcome.told and outcome.story is not None:
@@ -86,11 +90,12 @@ def _show_scenes(scenes: Sequence[SceneReport], ran: Ran, out: Output) -> None:
             f"{report.states:,}",
             f"{ran.scenes[report.scene.name]:,}",
             milliseconds(round(report.seconds * 1000)),
+            f"{len(report.reached)} of {len(report.goals)}",
             ", ".join(report.broken),
         )
         for report in scenes
     ]
-    figures = ["histories", "states", "ran", "time"]
+    figures = ["histories", "states", "ran", "time", "reached"]
     out.table(["scene", *figures, "broken"], rows, right=figures)
 
 
@@ -120,6 +125,18 @@ def _summary(outcome: Outcome) -> str:
     if outcome.told:
         return f"{_many(len(outcome.told), 'property', 'properties')} broken in {extent}"
     return f"nothing found in {extent}: {'those are' if whole else 'not'} all that there are"
+
+
+def _show_reached(scenes: Sequence[SceneReport], out: Output) -> None:
+    """What histories have reached, so that "nothing found" is not that of a committer that never gets anywhere."""
+    reached = Counter(name for report in scenes for name in report.reached)
+    if reached:
+        rows = [(name, str(number), GOALS[name].meaning) for name, number in reached.most_common()]
+        out.table(["goal", "scenes", "what some history of so many scenes has reached"], rows, right=["scenes"])
+    for report in scenes:
+        for name in report.missing:
+            what = GOALS[name].meaning if name in GOALS else f"something goes wrong of the kind: {name}"
+            out.say(f"NEVER REACHED in {report.scene.name}: {name} ({what})")
 
 
 def _heading(found: Found) -> str:
@@ -173,6 +190,8 @@ def _document(outcome: Outcome) -> dict[str, object]:
                 "states": report.states,
                 "seconds": round(report.seconds, 3),
                 "broken": list(report.broken),
+                "reached": list(report.reached),
+                "never_reached": list(report.missing),
             }
             for report in outcome.scenes
         ],

@@ -11,7 +11,7 @@ from types import FrameType
 import click
 
 from holdfast.checker.jobs.names import find_committer, find_property, find_scene
-from holdfast.checker.jobs.scenes import LARGE, SCENES, SMALL
+from holdfast.checker.jobs.scenes import COMBINED, LARGE, SCENES, SMALL
 from holdfast.checker.jobs.session import Looking, Session, replay_again
 from holdfast.checker.jobs.worlds import Scene
 from holdfast.checker.kernel.counterexample import Counterexample, decode
@@ -21,6 +21,8 @@ from holdfast.cli.check_files import StoryFiles
 from holdfast.cli.check_report import Outcome, show_list, show_outcome, show_replay
 from holdfast.cli.check_wish import STATES, WALK_S, Wish
 from holdfast.cli.output import Output
+from holdfast.commit import Committer
+from holdfast.commit.committers import TWO_PHASE
 from holdfast.errors import CorruptDataError, InvalidRequestError
 
 __all__ = ["run_check"]
@@ -52,7 +54,7 @@ def _look(wish: Wish, files: StoryFiles, out: Output) -> bool:
     assert wish.name is not None
     committer = find_committer(wish.name)
     properties = tuple(dict.fromkeys(map(find_property, wish.properties)))
-    scenes = _scenes(wish)
+    scenes = _scenes(wish, committer)
     with _first_interrupt() as interrupted, out.waiting("building a world") as say:
         session = Session(committer, properties, until=interrupted, progress=lambda now: say(_in_words(now)))
         outcome = Outcome(session=session, wish=wish, ran=nothing_ran())
@@ -74,15 +76,17 @@ def _look(wish: Wish, files: StoryFiles, out: Output) -> bool:
     show_outcome(outcome, files, out)
     if outcome.interrupted:
         raise click.Abort
-    return not told
+    return not told and not any(report.missing for report in outcome.scenes)
 
 
-def _scenes(wish: Wish) -> list[Scene]:
+def _scenes(wish: Wish, committer: Committer) -> list[Scene]:
     if wish.small:
         return list(SMALL.values())
     if wish.scenes:
         return list({scene.name: scene for scene in map(find_scene, wish.scenes)}.values())
-    return [LARGE] if wish.walk else list(SCENES.values())
+    if wish.walk:
+        return [LARGE]
+    return [*SCENES.values(), *(COMBINED.values() if committer is TWO_PHASE else ())]
 
 
 def _budget(wish: Wish, scene: Scene) -> Budget:

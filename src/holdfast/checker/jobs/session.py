@@ -121,8 +121,9 @@ class SceneReport:
         complete: every history was looked at, equivalent ones once.
         histories: how many there are; 0 if not all were looked at.
         broken: names of properties.
-        reached: goals of the scene that some history has reached.
-        missing: goals that none has, and faults that never happened, although every history was looked at: what is
+        goals: what histories of the scene have to reach.
+        reached: what some history has reached.
+        missing: what none has, and faults that never happened, although every history was looked at: what is
             checked here does less than it should. Empty if not all was looked at, or only some properties are judged.
     """
 
@@ -132,6 +133,7 @@ class SceneReport:
     states: int
     seconds: float
     broken: tuple[str, ...]
+    goals: tuple[str, ...] = ()
     reached: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
 
@@ -222,6 +224,7 @@ class Session:
             states=result.states,
             seconds=result.seconds,
             broken=_in_order(result.findings),
+            goals=reaching.wanted,
             reached=tuple(name for name in reaching.wanted if name in reaching.reached),
             missing=_missing(scene, reaching, result) if result.complete and not self.properties else (),
         )

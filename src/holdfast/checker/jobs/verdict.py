@@ -86,9 +86,10 @@ def small_verdict(
         found = explore(world, budget=Budget(states=states), until=lambda now: first and bool(now.findings))
         looked_at += found.states
         findings.update({(scene.name, name): one.broke for name, one in found.findings.items()})
-        if found.complete:
-            findings.update({(scene.name, "reached"): f"no history reaches {name}" for name in reaching.missing})
-        elif not found.findings:
+        words = ", ".join(reaching.missing)
+        if found.complete and words:
+            findings[scene.name, "reached"] = f"no history reaches: {words}"
+        elif not found.complete and not found.findings:
             findings[scene.name, "states"] = f"there are more than {states:,} states"
         if first and findings:
             break

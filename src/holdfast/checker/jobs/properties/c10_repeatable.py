@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from holdfast.checker.jobs.bench import Bench, cluster_of
 from holdfast.checker.jobs.judging import was_told
+from holdfast.checker.jobs.ledger import ledger_in
+from holdfast.checker.jobs.output import DESTINATION, HOME
 from holdfast.checker.kernel.world import Property, View
-from holdfast.commit import JobOutcome
+from holdfast.commit import JobOutcome, layout
+from holdfast.errors import FencedError, OutcomeUnknownError
+from holdfast.stores.memory import MemoryImage
 
 __all__ = ["repeatable"]
 
@@ -13,7 +19,7 @@ __all__ = ["repeatable"]
 def repeatable(bench: Bench) -> Property:
     """Recovery that has ended finds nothing to do. A commit or an abort that is asked for again, by a process that
     comes later, has the outcome that was told before, and changes nothing that is visible; nor does an abort of a job
-    that is committed."""
+    that is committed. Of a job that the log has forgotten it may be said that nobody knows how it ended."""
 
     def end(view: View) -> str | None:
         if bench.again(bench.settled(view)).recover():
@@ -21,6 +27,7 @@ def repeatable(bench: Bench) -> Property:
         cluster = cluster_of(view)
         if cluster.job is None:
             return None
+        forgotten = bench.keeps_log and _is_forgotten(view, cluster.job.job)
         reports = [accepted[1] for accepted in cluster.accepted if accepted is not None]
         asked = []
         if was_told(view, "committed"):
@@ -31,6 +38,8 @@ def repeatable(bench: Bench) -> Property:
             copy = bench.again(bench.settled(view))
             before = copy.visible()
             outcome = copy.end(cluster.job, given)
+            if forgotten and isinstance(outcome, FencedError | OutcomeUnknownError):
+                continue
             if not isinstance(outcome, JobOutcome):
                 return f"the job's {word}, run again, fails: {outcome.message}"
             if outcome.committed != committed:
@@ -45,3 +54,10 @@ def repeatable(bench: Bench) -> Property:
         meaning="every step can be run again",
         end=end,
     )
+
+
+def _is_forgotten(view: View, job: str) -> bool:
+    """Whether the job's decision was trimmed."""
+    kept = cast("MemoryImage", view.states[DESTINATION]).objects
+    decided = (one for one in ledger_in(view, DESTINATION).decisions if one.job == job)
+    return any(HOME + layout.log_entry(one.seq) not in kept for one in decided)
