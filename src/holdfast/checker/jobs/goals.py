@@ -22,8 +22,8 @@ from holdfast.stores.memory import MemoryImage
 
 __all__ = ["GOALS", "Goal", "Reaching"]
 
-StepGoal = Callable[[Bench, View, View, str], bool]
-EndGoal = Callable[[Bench, View], bool]
+_StepGoal = Callable[[Bench, View, View, str], bool]
+_EndGoal = Callable[[Bench, View], bool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,8 +38,8 @@ class Goal:
     """
 
     meaning: str
-    step: StepGoal | None = None
-    end: EndGoal | None = None
+    step: _StepGoal | None = None
+    end: _EndGoal | None = None
     log: bool = True
 
 
@@ -95,7 +95,7 @@ def _committed(view: View) -> Decision | None:
     return found if found is not None and found.commits else None
 
 
-def _told(outcome: str, *who: str) -> StepGoal:
+def _told(outcome: str, *who: str) -> _StepGoal:
     def step(bench: Bench, before: View, after: View, actor: str) -> bool:
         return any(told.outcome == outcome and (not who or told.who in who) for told in just_told(before, after))
 
@@ -118,7 +118,7 @@ def _leaves_nothing(bench: Bench, view: View) -> bool:
     return done and bool(was_told(view, "committed")) and job is not None and not bench.copy(view).left(job.job)
 
 
-def _recovers(action: str) -> StepGoal:
+def _recovers(action: str) -> _StepGoal:
     def step(bench: Bench, before: View, after: View, actor: str) -> bool:
         job = cluster_of(after).job
         recovered = [told for told in just_told(before, after) if told.outcome == "recovered"]
@@ -150,7 +150,7 @@ def _goes_on_after_death(bench: Bench, before: View, after: View, actor: str) ->
 def _replaces(bench: Bench, before: View, after: View, actor: str) -> bool:
     ledger = _ledger(after)
     done = [one for one in ledger.decisions if one.seq in _newly_done(before, after) and one.commits]
-    was = visible_at_start(bench)
+    was = _visible_at_start(bench)
     return bool(done) and any(_mode(one) in _REPLACING and set(was) - set(visible(after)) for one in done)
 
 
@@ -163,7 +163,7 @@ def _mode(one: Decision) -> SaveMode:
     return entry.record.mode
 
 
-def visible_at_start(bench: Bench) -> Sequence[str]:
+def _visible_at_start(bench: Bench) -> Sequence[str]:
     """The paths of the files that were there before anybody acted."""
     return list(visible(View({DESTINATION: bench.first(DESTINATION)})))
 
@@ -192,7 +192,7 @@ def _is_late(bench: Bench, before: View, after: View, actor: str) -> bool:
     return len(now.uploads) > len(was.uploads) or len(now.objects) > len(was.objects)
 
 
-def _reads(*, new: bool) -> StepGoal:
+def _reads(*, new: bool) -> _StepGoal:
     def step(bench: Bench, before: View, after: View, actor: str) -> bool:
         job = cluster_of(after).job
         read = [told for told in just_told(before, after) if told.outcome == "read"]
@@ -213,7 +213,7 @@ GOALS: Mapping[str, Goal] = {
     "committed": Goal(
         meaning="the driver is told that its job is committed, and all of its files are there", step=_commits, log=False
     ),
-    "aborted": Goal(meaning="a driver is told that the job is aborted", step=_told("aborted"), log=False),
+    "aborted": Goal(meaning="a driver is told that the job is aborted", step=_told("aborted")),
     "cleaned-up": Goal(
         meaning="a job is committed, and nothing hidden of it is left when recovery has not run", end=_leaves_nothing
     ),
