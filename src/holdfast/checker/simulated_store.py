@@ -13,7 +13,7 @@ from typing import Any, Protocol, cast
 
 from holdfast.checker.kernel.calls import Access, Alternative, Call, Fault, Footprint, Reply
 from holdfast.checker.kernel.process import Port
-from holdfast.errors import HoldfastError, OutcomeUnknownError, UnavailableError
+from holdfast.errors import HoldfastError, OutcomeUnknownError, PreconditionError, UnavailableError
 from holdfast.seams import Clock, Ids
 from holdfast.stores.base import (
     Capabilities,
@@ -28,9 +28,12 @@ from holdfast.stores.memory import MemoryFile, MemoryImage, MemoryStore
 
 __all__ = ["NotedImage", "Notes", "SimulatedStore", "StoreResource", "Stroke"]
 
-_READS = frozenset({"get", "head", "list_page", "list_uploads_page", "begin_write", "check_targets"})
+_READS = frozenset({"get", "head", "list_page", "list_rest", "list_uploads_page", "begin_write", "check_targets"})
 _LISTINGS = frozenset({"list_page", "list_uploads_page"})
-_FAULTLESS = frozenset({"begin_write", "check_targets", "notes", "stroke"})
+_FAULTLESS = frozenset({"begin_write", "check_targets", "list_rest", "notes", "stroke"})
+_TORN_LIMIT = 5
+"""What changes during one listing; where it is more, the listing is that of its end."""
+
 _REMOVALS = frozenset({"delete", "delete_many", "abort_upload"})
 
 
@@ -154,6 +157,8 @@ class StoreResource:
     def alternatives(self, state: object, call: Call, actor: str) -> Sequence[Alternative]:
         reply, after = self._do(cast("MemoryImage", state), call, actor)
         ways = [Alternative(state=after, reply=reply)]
+        if call.operation == "list_rest":
+            return self._torn(state, call, reply)
         if call.operation in _FAULTLESS:
             return ways
         silence = Reply(error=OutcomeUnknownError("the store did not answer: read before repeating", key=_key(call)))
@@ -162,6 +167,10 @@ class StoreResource:
             ways.append(Alternative(state=after, reply=silence, label="reply lost", fault=Fault.LOST_REPLY))
         if call.operation not in _READS:  # the caller cannot tell it from a lost reply
             ways.append(Alternative(state=state, reply=silence, label="request lost", fault=Fault.FAILURE))
+        if call.operation == "put" and not isinstance(call.args[2], Overwrite) and reply.error is None:
+            busy = PreconditionError("another write of the object is under way: try again", key=_key(call))
+            label = "another write is under way"  # S3 answers 409
+            ways.append(Alternative(state=state, reply=Reply(error=busy), label=label, fault=Fault.CONTENTION))
         failed = Reply(error=UnavailableError("the store is not available: repeat later", key=_key(call)))
         ways.append(Alternative(state=state, reply=failed, label="fails", fault=Fault.FAILURE))
         if call.operation in _LISTINGS and reply.error is None:
@@ -180,11 +189,13 @@ class StoreResource:
         self._seams.at_s = self._time_of(actor)
         memory = self._memory
         memory.restore(state)
-        args = call.args
-        if call.operation == "create_upload":
+        operation, args = call.operation, call.args
+        if operation == "create_upload":
             self._seams.next_token, args = str(args[-1]), args[:-1]
+        if operation == "list_rest":
+            operation, args = "list_page", args[:-1]
         try:
-            value = getattr(memory, call.operation)(*args)
+            value = getattr(memory, operation)(*args)
         except HoldfastError as error:
             return Reply(error=error.with_traceback(None)), state
         if call.operation in _READS:
@@ -195,6 +206,25 @@ class StoreResource:
         if self._notes is not None:
             after = _noted(after, self._notes.after(cast("NotedImage", state).notes, call, after))
         return Reply(value), after
+
+    def _torn(self, state: object, call: Call, reply: Reply) -> list[Alternative]:
+        """The ways in which a listing may end that began with another page: of what has changed it saw each or not."""
+        begun, now = cast("ObjectPage", call.args[-1]), cast("ObjectPage", reply.value)
+        old, new = ({one.key: one for one in page.objects} for page in (begun, now))
+        changed = [key for key in sorted(old.keys() | new.keys()) if old.get(key) != new.get(key)]
+        if begun.next_token is not None or now.next_token is not None or len(changed) > _TORN_LIMIT:
+            return [Alternative(state=state, reply=reply)]
+        ways = []
+        for missed in range(1 << len(changed)):
+            as_before = [key for at, key in enumerate(changed) if missed >> at & 1]
+            shown = {**new, **{key: old[key] for key in as_before if key in old}}
+            for key in as_before:
+                if key not in old:
+                    del shown[key]
+            page = replace(now, objects=[shown[key] for key in sorted(shown)])
+            label = f"saw as before: {', '.join(as_before)}" if as_before else ""
+            ways.append(Alternative(state=state, reply=Reply(page), label=label))
+        return ways
 
     def _strike(self, state: MemoryImage, call: Call, actor: str) -> tuple[Reply, MemoryImage]:
         now = state
@@ -234,7 +264,7 @@ class StoreResource:
             return frozenset({Access(objects, cast("str", call.args[0]), below=True)})
         if operation in ("get", "head"):
             return frozenset({Access(objects, key)})
-        if operation == "list_page":
+        if operation in ("list_page", "list_rest"):
             return frozenset({Access(objects, key, below=True)})
         if operation == "list_uploads_page":
             return frozenset({Access(uploads, key, below=True)})
@@ -310,12 +340,20 @@ class SimulatedStore:
     Args:
         blur: from key and bytes of a put, the bytes that are kept: to leave out what depends on a process's history
             and is read by nobody, so that fewer states differ.
+        piecemeal: whether a listing takes two steps, as on a file system: what comes or goes in between it may show or
+            not, one without the other. Pages that do not hold all are taken at once.
     """
 
     def __init__(
-        self, port: Port, name: str, capabilities: Capabilities, blur: Callable[[str, bytes], bytes] = _as_it_is
+        self,
+        port: Port,
+        name: str,
+        capabilities: Capabilities,
+        blur: Callable[[str, bytes], bytes] = _as_it_is,
+        piecemeal: bool = False,
     ) -> None:
         self._port = port
+        self._piecemeal = piecemeal
         self._blur = blur
         self._name = name
         self._capabilities = capabilities
@@ -345,7 +383,10 @@ class SimulatedStore:
     def list_page(
         self, prefix: str, start_after: str = "", max_keys: int = 1000, token: str | None = None
     ) -> ObjectPage:
-        return cast("ObjectPage", self._call("list_page", prefix, start_after, max_keys, token))
+        page = cast("ObjectPage", self._call("list_page", prefix, start_after, max_keys, token))
+        if self._piecemeal:
+            page = cast("ObjectPage", self._call("list_rest", prefix, start_after, max_keys, token, page))
+        return page
 
     def delete(self, key: str) -> None:
         self._call("delete", key)

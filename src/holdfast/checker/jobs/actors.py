@@ -13,6 +13,7 @@ from typing import cast
 from holdfast.checker.jobs.cluster import CLUSTER, Order
 from holdfast.checker.jobs.ledger import LOG_PREFIX
 from holdfast.checker.jobs.output import DESTINATION, HOME, chosen_name, content, directory, without_measurements
+from holdfast.checker.jobs.threads import ScheduledRunner, ThreadedPort
 from holdfast.checker.kernel.calls import Call
 from holdfast.checker.kernel.process import Port
 from holdfast.checker.simulated_store import SimulatedStore
@@ -31,7 +32,7 @@ from holdfast.commit.recovery import recover
 from holdfast.commit.snapshot import read_snapshot
 from holdfast.commit.stream_jobs import join_batch, plan_batch, settle_batch
 from holdfast.errors import DestinationExistsError, HoldfastError
-from holdfast.seams import SerialRunner
+from holdfast.seams import Runner, SerialRunner
 from holdfast.stores.base import Capabilities
 
 __all__ = [
@@ -129,6 +130,9 @@ class Setting:
         chosen: whether jobs name their files themselves, and all alike.
         batch: which one of a stream the job writes; None if it is no stream's.
         others: the other jobs.
+        threads: how many calls a process makes side by side where it has work for so many.
+        piecemeal: whether listings are made bit by bit, as on a file system.
+        calm: whether nothing goes wrong and nobody is in the way: then every job has to be committed.
         settings: with few repetitions, so that histories stay short.
     """
 
@@ -142,6 +146,9 @@ class Setting:
     chosen: bool = False
     batch: int | None = None
     others: tuple[OtherJob, ...] = ()
+    threads: int = 1
+    piecemeal: bool = False
+    calm: bool = False
     settings: CommitSettings = SETTINGS
 
     @property
@@ -150,22 +157,27 @@ class Setting:
         return any((one.mode or self.mode) in _REPLACING for one in self.others)
 
     def context(self, port: Port, home: str = HOME) -> CommitContext:
-        """A process's context: handles on the stores of the world, its own time and tokens, no threads."""
+        """A process's context: handles on the stores of the world, its own time and tokens, none of its machine's."""
+        runner: Runner = SerialRunner()
+        if self.threads > 1:
+            port = ThreadedPort(port)
+            runner = ScheduledRunner(port, self.threads)
 
         def place(name: str, prefix: str) -> Place:
             store = SimulatedStore(port, name, self.capabilities[name])
             return Place(store=store, prefix=prefix, url=f"memory://{name}/{prefix}")
 
-        staging = self.committer.staging
+        can, staging = self.capabilities[DESTINATION], self.committer.staging
+        store = SimulatedStore(port, DESTINATION, can, without_measurements, self.piecemeal)
         return CommitContext(
-            store=SimulatedStore(port, DESTINATION, self.capabilities[DESTINATION], without_measurements),
+            store=store,
             prefix=home,
             url=f"memory://{DESTINATION}/{home}",
             scratch=place("scratch", f"{port.name}/") if staging else None,
             shared=place("shared", "") if staging else None,
             clock=StillClock(time_of(port.name)),
             ids=port,
-            runner=SerialRunner(),
+            runner=runner,
             settings=self.settings,
         )
 

@@ -122,6 +122,7 @@ class Cluster:
             "take_for_dead": self._take_for_dead,
             "await_end": self._await_end,
             "offer": self._offer,
+            "turn": self._turn,
             "tell": self._tell,
         }
 
@@ -157,6 +158,8 @@ class Cluster:
             return frozenset(
                 {access("job", writes=takes_over), access("driver", writes=True), *(access(task) for task in tasks)}
             )
+        if operation == "turn":  # between threads of one process: nobody else's business
+            return frozenset()
         if operation == "await_end":
             return frozenset({access("job"), access("driver"), access("told")})
         if operation == "offer":
@@ -212,6 +215,12 @@ class Cluster:
         offer = cast("Handed", call.args[0])
         offers = tuple(sorted((*state.offers, offer), key=lambda one: one.job))
         return [Alternative(state=replace(state, offers=offers))]
+
+    def _turn(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
+        """Which of a process's threads goes on."""
+        return [
+            Alternative(state=state, reply=Reply(at), label=f"thread {number}") for at, number in enumerate(call.args)
+        ]
 
     def _await_end(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
         """Whoever comes later begins when the driver has ended, or is gone from the cluster."""

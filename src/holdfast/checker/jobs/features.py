@@ -63,6 +63,7 @@ _ALL = (
     Feature(name="asks", summary="attempts ask before they commit", changes={"order": Order.ASK_FIRST}),
     Feature(name="two-files", summary="two files an attempt", changes={"files": 2}, kind="files"),
     Feature(name="parts", summary="files of three parts", changes={"parts": 3}),
+    Feature(name="threads", summary="two calls at a time in each process", changes={"threads": 2}),
     Feature(name="chosen", summary="jobs name their files themselves, and all alike", changes={"chosen": True}),
     # --- what is there, and what becomes of it ------------------------------------------------------------------------
     Feature(name="old", summary="data are there", changes=_NAMESAKE, kind="old"),
@@ -138,6 +139,11 @@ _ALL = (
     ),
     Feature(name="lost-reply", summary="a reply is lost", budgets={Fault.LOST_REPLY: 1}),
     Feature(name="failure", summary="a call fails", budgets={Fault.FAILURE: 1}),
+    Feature(
+        name="contention",
+        summary="the store refuses a conditional write because of another, and none is there",
+        budgets={Fault.CONTENTION: 2},
+    ),
     Feature(name="partition", summary="somebody is cut off from the driver", budgets={Fault.PARTITION: 1}),
     Feature(name="slow", summary="who is taken for dead may live", budgets={Fault.CLOCK: 1}),
     # --- stores and settings ------------------------------------------------------------------------------------------
@@ -146,6 +152,11 @@ _ALL = (
         summary="the store renames files, and uploads none",
         changes={"store": {"limits": None, "rename": True}},
         without=frozenset({"parts"}),
+    ),
+    Feature(
+        name="piecemeal",
+        summary="listings are made bit by bit, and may show what is new without what was there before it",
+        changes={"piecemeal": True},
     ),
     Feature(name="short-log", summary="the log keeps one decision", changes={"retention": 1}),
 )

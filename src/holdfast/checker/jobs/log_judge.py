@@ -161,6 +161,10 @@ class Judge:
     def end(self, view: View) -> str:
         """How it is unlike the model when nobody acts any more and recovery has run."""
         settled, cluster = self.bench.settled(view), cluster_of(view)
+        told = next((one for one in cluster.told if one.who == "driver"), None)
+        if self.bench.setting.calm and (told is None or told.outcome != "committed" or not told.detail):
+            outcome = "nothing" if told is None else told.outcome
+            return f"nothing has gone wrong, nobody was in the way, and the driver was told: {outcome}"
         if settled.troubles:
             return f"recovery does not come to an end: {settled.troubles[-1]}"
         image = settled.stores[DESTINATION].image()

@@ -132,7 +132,11 @@ ignore+old
 chosen+appends+at-once
 chosen+overwrite+overwrites+at-once
 overwrite+replay+at-once
-short-log+busy+at-once
+short-log+then-appends
+piecemeal+renames+overwrite+appends+at-once
+one-task+contention+overwrite
+replay+at-once+contention
+threads+overwrite+driver-dies+recovery
 overwrite+then-overwrites+driver-dies
 partitions+then-appends+driver-dies
 replay+at-once+driver-dies

@@ -141,6 +141,8 @@ class _Words:
         if event.fault is Fault.STALE_LISTING:
             unseen = event.label.removeprefix("does not show ").partition(", upload ")[0]
             return f", and the listing does not show {self.name(event, unseen)}"
+        if event.fault is Fault.CONTENTION:
+            return ", but is told that another write is under way"
         if event.fault is Fault.CLOCK:
             return ", although it lives"
         if event.call.operation == "lose":
@@ -313,6 +315,7 @@ _STORE_ACTS: dict[str, _ActOf] = {
     "get": partial(_look, "reads"),
     "head": partial(_look, "looks at"),
     "list_page": partial(_look, "lists"),
+    "list_rest": partial(_look, "goes on to list"),
     "list_uploads_page": partial(_look, "lists the uploads below"),
     "notes": lambda words, event: Act(verb="looks at the clock", weight=Weight.READ),
     "stroke": lambda words, event: Act(verb="starts a job and ends it", weight=Weight.TURN),
@@ -398,6 +401,7 @@ _CLUSTER_ACTS: dict[str, _ActOf] = {
     "restart": partial(_says, "goes on with the job as its next attempt", Weight.TURN),
     "take_for_dead": partial(_says, "takes the driver for dead", Weight.TURN),
     "await_end": partial(_says, "comes when the driver is gone", Weight.TURN),
+    "turn": partial(_says, "goes on with another thread", Weight.READ),
     "offer": partial(_says, "has what it wants to commit", Weight.SMALL),
     "tell": _tell,
 }

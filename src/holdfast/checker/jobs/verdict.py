@@ -49,6 +49,9 @@ one-task+two-files+parts+recovery+driver-dies
 one-task+chosen+recovery+driver-dies
 one-task+second-driver+partition
 one-task+slow+recovery
+one-task+contention+overwrite
+one-task+threads+two-files+overwrite+driver-dies+recovery
+piecemeal+renames+appends+at-once
 short-log+then-appends
 one-task+overwrite+reader
 """

@@ -38,6 +38,8 @@ class Scene:
         chosen: whether jobs name their files themselves, and all alike.
         parts: how many parts each file of an upload has.
         batch: which one of a stream the job writes; None if it is no stream's.
+        threads: how many calls a process makes side by side where it has work for so many.
+        piecemeal: whether listings are made bit by bit, as on a file system.
         retention: decisions that the log keeps; None for the usual number.
         forgetful: whether processes forget what cannot matter to them any more: see `forgetting`.
         properties: names of those that are checked.
@@ -72,6 +74,8 @@ class Scene:
     parts: int = 1
     batch: int | None = None
     retention: int | None = None
+    threads: int = 1
+    piecemeal: bool = False
     forgetful: bool = False
     properties: tuple[str, ...] = tuple(PROPERTIES)
     reached: tuple[str, ...] = ()
@@ -136,8 +140,16 @@ def setting_of(committer: Committer, scene: Scene, stores: Mapping[str, StoreRes
         chosen=scene.chosen,
         batch=scene.batch,
         others=scene.others,
+        threads=scene.threads,
+        piecemeal=scene.piecemeal,
+        calm=_is_calm(scene),
         settings=_settings(scene),
     )
+
+
+def _is_calm(scene: Scene) -> bool:
+    refuses = scene.mode in (SaveMode.FAIL, SaveMode.IGNORE) or (scene.chosen and scene.others)
+    return not (scene.budgets or scene.cancel or refuses or scene.batch is not None)
 
 
 def _settings(scene: Scene) -> CommitSettings:

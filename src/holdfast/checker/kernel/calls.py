@@ -29,6 +29,8 @@ class Fault(str, enum.Enum):
     """A call fails and has no effect."""
     STALE_LISTING = "stale listing"
     """A listing does not show something that is there."""
+    CONTENTION = "contention"
+    """A conditional write is refused because another one is said to be under way, and nothing is there afterwards."""
     CLOCK = "clock"
     """A lease or waiting time runs out although its holder lives: it is only slow."""
 
