@@ -16,15 +16,13 @@ import pytest
 from holdfast.checker.jobs.features import combine, features_of
 from holdfast.checker.jobs.verdict import VERDICT, small_verdict
 from holdfast.commit import decision, finish, job, replacement, snapshot
-from holdfast.commit.alive import OverJobs
+from holdfast.commit.cleaning import clean_up_decided
 from holdfast.commit.committers import TWO_PHASE
 from holdfast.commit.context import CommitContext
-from holdfast.commit.finish import clean_up
 from holdfast.commit.layout import SUCCESS
 from holdfast.commit.log import LogView, read_entry, write_mark
 from holdfast.commit.manifests import Prepared
 from holdfast.commit.measure import Measure
-from holdfast.commit.publication import PUBLICATIONS
 from holdfast.commit.records import JobOutcome, JobRecord, JobReport, LogEntry
 from holdfast.commit.replacement import delete_replaced, plan_replaced
 from holdfast.commit.success import encode_report, write_success
@@ -46,8 +44,7 @@ def _done_first(ctx: CommitContext, entry: LogEntry) -> int:
 
 def _clean_up_first(ctx: CommitContext, seq: int, mark: str, data: bytes = b"{}\n") -> None:
     if mark == "visible":
-        entry = read_entry(ctx, seq)
-        clean_up(ctx, OverJobs(ctx, [entry.job]), PUBLICATIONS[entry.record.publication])
+        clean_up_decided(ctx, read_entry(ctx, seq))
     write_mark(ctx, seq, mark, data)
 
 
@@ -143,7 +140,7 @@ _SLIPS = (
     _Slip(
         name="never-cleans-up",
         scene="one-task",
-        planted={(finish, "clean_up"): lambda *given, **more: (0, 0)},
+        planted={(finish, "clean_up_decided"): lambda ctx, entry: None},
         breaks="reached",
     ),
 )

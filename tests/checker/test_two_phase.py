@@ -7,7 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from holdfast.checker.jobs.scenes import LARGE, SCENES, SMALL, STORES
+from holdfast.checker.jobs.names import find_scene
+from holdfast.checker.jobs.scenes import COMBINED, LARGE, SCENES, SMALL, STORES
+from holdfast.checker.jobs.session import Session
+from holdfast.checker.jobs.verdict import VERDICT, small_verdict
 from holdfast.checker.jobs.worlds import Scene, build_world
 from holdfast.checker.kernel.calls import Fault
 from holdfast.checker.kernel.explore import Budget, explore
@@ -38,6 +41,27 @@ def test_nothing_is_found(scene: Scene) -> None:
     assert found.histories > 1
     assert found.findings == {}
     assert found.faults.keys() == scene.budgets.keys(), "each kind of fault that may happen did happen"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scene", [pytest.param(one, id=one.name) for one in COMBINED.values()])
+def test_nothing_is_found_in_combinations_and_everything_is_reached(scene: Scene) -> None:
+    found = Session(COMMITTERS["two_phase"]).explore(scene)
+    assert found.complete
+    assert found.broken == ()
+    assert found.missing == ()
+
+
+def test_nothing_is_found_in_the_quickest_combinations() -> None:
+    found = small_verdict(scenes=VERDICT[:12], first=False)
+    assert found.findings == {}
+    assert found.states > 3_000
+
+
+@pytest.mark.xfail(reason="put-if-absent takes a number that was trimmed: see the scene's story", strict=False)
+def test_no_decision_is_made_in_the_trimmed_past() -> None:
+    scene = find_scene("one-task+short-log+busy+at-once")
+    assert small_verdict(scenes=[scene]).findings == {}
 
 
 @pytest.mark.slow
