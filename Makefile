@@ -4,7 +4,7 @@ SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
 # Some shells set it; each of the tests' thousands of processes would compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench check lint types mutants integration lock clean
+.PHONY: help demo test bench check lint types mutants integration servers lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -40,6 +40,9 @@ mutants: ## Plant mistakes in commit/, let checker and tests judge them, write d
 integration: ## Run the tests against real Spark and real servers only, the long ones too
 	@scripts/run --java python -m tests.class_archive
 	@scripts/run --java python -m pytest $(SIDE_BY_SIDE) -m "" tests/integration
+
+servers: ## Install the S3 servers that make integration tries besides its own (Go, Maven, npm, Debian)
+	@scripts/servers
 
 lock: ## Resolve the dependencies anew into the lock files (then commit them)
 	@scripts/run scripts/lock

@@ -1,0 +1,104 @@
+"""The table of docs/stores.md, made anew: ``python -m tests.integration.stores_table [SERVER...]``.
+
+Runs the conformance suite, with races of 8 drivers in 40 rounds, on each server that is installed here, one after the
+other, and prints what was found as rows of Markdown; with ``--failed`` also each check that failed, for the deviations
+of test_foreign_servers.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sys
+from collections.abc import Iterator, Mapping
+
+from holdfast.cli.store_report import StoreReport
+from holdfast.seams.ids import SystemIds
+from holdfast.stores.conformance import run_conformance
+from holdfast.stores.conformance.topics import TOPICS
+from holdfast.stores.probe import find_upload_listing, heeds_conditions
+from holdfast.stores.s3 import S3Store
+from holdfast.stores.s3_options import S3Options
+from holdfast.testing.moto import MotoServer
+from holdfast.testing.weed import SeaweedServer
+from tests.integration.foreign_servers import BUCKET, RECIPES, running
+
+__all__ = ["SUBJECTS", "tried"]
+
+_DRIVERS, _ROUNDS = 8, 40
+SUBJECTS = {"weed": "SeaweedFS 4.48", "moto": "moto 5.2"} | {name: recipe.title for name, recipe in RECIPES.items()}
+"""Servers by name, in the order of the table."""
+
+
+@contextlib.contextmanager
+def _started(name: str) -> Iterator[S3Options]:
+    if name in RECIPES:
+        with running(RECIPES[name]) as options:
+            yield options
+    else:
+        with SeaweedServer() if name == "weed" else MotoServer() as server:
+            server.create_bucket(BUCKET)
+            yield server.options
+
+
+def tried(options: S3Options) -> StoreReport:
+    """What the suite finds on a server."""
+    handles = [S3Store(BUCKET, options) for _ in range(_DRIVERS)]
+    try:
+        report = run_conformance(handles[0], handles[1], prefix="suite", racers=handles, rounds=_ROUNDS)
+        return StoreReport(
+            url=f"s3://{BUCKET}",
+            directory="suite/",
+            capabilities=handles[0].capabilities,
+            results=report.results,
+            heeds_conditions=heeds_conditions(handles[0], "probe/", SystemIds()),
+            upload_listing=find_upload_listing(handles[0], "probe/", SystemIds()),
+            expiry="",
+            drivers=_DRIVERS,
+            rounds=_ROUNDS,
+        )
+    finally:
+        for handle in handles:
+            handle.close()
+
+
+def _rows(reports: Mapping[str, StoreReport]) -> Iterator[str]:
+    yield "| | " + " | ".join(SUBJECTS[name] for name in reports) + " |"
+    yield "|---|" + "---|" * len(reports)
+    for topic in TOPICS:
+        cells = []
+        for report in reports.values():
+            found = [one for one in report.findings if one.topic is topic]
+            cells.append("".join(_cell(one.checks, len(one.failed)) for one in found))
+        if any(cells):
+            yield f"| {topic.name} | " + " | ".join(cells) + " |"
+    yield "| pending uploads are listed | " + " | ".join(one.upload_listing.value for one in reports.values()) + " |"
+    for committer in ("two_phase", "magic"):
+        words = (one.verdicts[committer][0] for one in reports.values())
+        yield f"| `{committer}` | " + " | ".join(words) + " |"
+
+
+def _cell(checks: int, failed: int) -> str:
+    return "yes" if not failed else f"{checks - failed} of {checks}"
+
+
+def main() -> None:
+    """Try the servers that are named, or all, and print the table."""
+    names = [name for name in sys.argv[1:] if not name.startswith("-")] or list(SUBJECTS)
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)  # moto tells of every request
+    reports: dict[str, StoreReport] = {}
+    for name in names:
+        if name in RECIPES and RECIPES[name].found() is None:
+            print(f"{SUBJECTS[name]} is not installed: {RECIPES[name].install}, or make servers", file=sys.stderr)
+            continue
+        with _started(name) as options:
+            reports[name] = tried(options)
+        if "--failed" in sys.argv:
+            for check, error in reports[name].results.items():
+                if error is not None:
+                    print(f"{name} {check}: {str(error)[:300]}", file=sys.stderr)
+    print("\n".join(_rows(reports)))
+
+
+if __name__ == "__main__":
+    main()
