@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from holdfast.checker.jobs.goals import GOALS
 from holdfast.checker.jobs.names import ALL_SCENES, CHECKED, find_world
-from holdfast.checker.jobs.scenes import LARGE
+from holdfast.checker.jobs.scenes import ANY, LARGE
 from holdfast.checker.jobs.session import BROKEN_CODE, Found, SceneReport, Session, WalkReport
 from holdfast.checker.kernel.counterexample import Counterexample, encode
 from holdfast.checker.story import Story
@@ -102,11 +102,13 @@ def _show_scenes(scenes: Sequence[SceneReport], ran: Ran, out: Output) -> None:
 def _show_walks(walks: WalkReport, committer: Committer, wish: Wish, out: Output) -> None:
     rows = [
         ("scene", f"{walks.scene.name}: {walks.scene.summary}"),
+        *([("combinations", f"{walks.scenes:,}")] if walks.scene is ANY else []),
         ("seed", str(walks.seed)),
         ("histories", f"{walks.histories:,}: numbers {walks.first:,} to {walks.next - 1:,}"),
         ("steps", f"{walks.steps:,}, at most {walks.depth:,} in a history"),
         ("different ends", f"{walks.ends:,}"),
         ("time", milliseconds(round(walks.seconds * 1000))),
+        ("reached", ", ".join(walks.reached) or "nothing"),
         ("broken", ", ".join(walks.broken) or "nothing"),
         ("to go on", _walk_command(committer, walks, walks.next)),
     ]
@@ -162,7 +164,7 @@ def _command(found: Found, committer: Committer, walks: WalkReport | None) -> st
 
 
 def _walk_command(committer: Committer, walks: WalkReport, first: int) -> str:
-    where = "" if walks.scene is LARGE else f" --scene {walks.scene.name}"
+    where = "" if walks.scene in (ANY, LARGE) else f" --scene {walks.scene.name}"
     return f"holdfast check {committer.name} --walk{where} --seed {walks.seed} --first {first}"
 
 

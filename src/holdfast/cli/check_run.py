@@ -11,7 +11,7 @@ from types import FrameType
 import click
 
 from holdfast.checker.jobs.names import find_committer, find_property, find_scene
-from holdfast.checker.jobs.scenes import COMBINED, LARGE, SCENES, SMALL
+from holdfast.checker.jobs.scenes import ANY, COMBINED, LARGE, SCENES, SMALL
 from holdfast.checker.jobs.session import Looking, Session, replay_again
 from holdfast.checker.jobs.worlds import Scene
 from holdfast.checker.kernel.counterexample import Counterexample, decode
@@ -85,7 +85,7 @@ def _scenes(wish: Wish, committer: Committer) -> list[Scene]:
     if wish.scenes:
         return list({scene.name: scene for scene in map(find_scene, wish.scenes)}.values())
     if wish.walk:
-        return [LARGE]
+        return [ANY if committer is TWO_PHASE else LARGE]
     return [*SCENES.values(), *(COMBINED.values() if committer is TWO_PHASE else ())]
 
 

@@ -19,8 +19,9 @@ from holdfast.checker.jobs.worlds import Scene
 from holdfast.checker.kernel.calls import Fault
 from holdfast.commit import SaveMode
 from holdfast.errors import InvalidRequestError
+from holdfast.seams import SeededRandom
 
-__all__ = ["FEATURES", "Feature", "combine", "features_of"]
+__all__ = ["FEATURES", "Feature", "combine", "draw", "features_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,6 +146,12 @@ _ALL = (
         budgets={Fault.CONTENTION: 2},
     ),
     Feature(name="partition", summary="somebody is cut off from the driver", budgets={Fault.PARTITION: 1}),
+    Feature(
+        name="storm",
+        summary="everything may go wrong, several times",
+        budgets={Fault.CRASH: 3, Fault.PARTITION: 2, Fault.LOST_REPLY: 2, Fault.FAILURE: 2, Fault.CONTENTION: 2},
+        without=frozenset({"crash", "driver-dies", "lost-reply", "failure", "partition", "contention"}),
+    ),
     Feature(name="slow", summary="who is taken for dead may live", budgets={Fault.CLOCK: 1}),
     # --- stores and settings ------------------------------------------------------------------------------------------
     Feature(
@@ -158,7 +165,12 @@ _ALL = (
         summary="listings are made bit by bit, and may show what is new without what was there before it",
         changes={"piecemeal": True},
     ),
-    Feature(name="short-log", summary="the log keeps one decision", changes={"retention": 1}),
+    Feature(
+        name="short-log",
+        summary="the log keeps one decision",
+        changes={"retention": 1},
+        without=frozenset({"live-jobs"}),  # they are refused, as they should be
+    ),
 )
 
 FEATURES: Mapping[str, Feature] = {one.name: one for one in _ALL}
@@ -216,6 +228,9 @@ _RULES = (
     _Rule(goal="read-between", given=(_any("reader"),)),
 )
 
+_KIND_IS_ON = 1 / 2
+_FEATURE_IS_ON = 1 / 3
+
 _OF_ONE_JOB = _any("C1", "C2", "C3", "C6", "C8", "C9", "C10", "replaced-data", "whole-reads")
 """Properties that take the job for the only one that replaces anything; `log-order` judges all jobs."""
 
@@ -266,6 +281,24 @@ def _require_sense(given: Sequence[Feature], names: frozenset[str]) -> None:
 def _goals(names: frozenset[str]) -> tuple[str, ...]:
     found = [rule.goal for rule in _RULES if all(names & any_ for any_ in rule.given) and not names & rule.unless]
     return tuple(dict.fromkeys(found))
+
+
+def draw(seed: int, number: int) -> Scene:
+    """The `number`-th combination of a seed: of each kind a feature or none, of the others each or not."""
+    chance = SeededRandom(SeededRandom.derive(seed, -1 - number))
+    names: list[str] = []
+    kinds = sorted({one.kind for one in _ALL if one.kind})
+    for kind in chance.shuffled(kinds):
+        found = chance.pick([one for one in _ALL if one.kind == kind])
+        if chance.happens(_KIND_IS_ON):
+            names.append(found.name)
+    names += [one.name for one in chance.shuffled(_ALL) if not one.kind and chance.happens(_FEATURE_IS_ON)]
+    kept: list[Feature] = []
+    for name in names:  # what excludes another that was drawn before is left out
+        one = FEATURES[name]
+        if not any(one.name in other.without or other.name in one.without for other in kept):
+            kept.append(one)
+    return combine(kept)
 
 
 def features_of(name: str) -> list[Feature] | None:

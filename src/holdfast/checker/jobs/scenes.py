@@ -11,7 +11,7 @@ from holdfast.checker.jobs.worlds import Scene
 from holdfast.checker.kernel.calls import Fault
 from holdfast.commit import SaveMode
 
-__all__ = ["ALL_ONCE", "COMBINED", "LARGE", "SCENES", "SMALL", "STORES"]
+__all__ = ["ALL_ONCE", "ANY", "COMBINED", "LARGE", "SCENES", "SMALL", "STORES"]
 
 _COMMITTED, _ENDED = ("committed", "cleaned-up"), ("committed", "cleaned-up", "aborted")
 _RECOVERED = ("rolled-forward", "rolled-back")
@@ -265,3 +265,6 @@ LARGE = Scene(
     budgets={Fault.CRASH: 3, Fault.PARTITION: 2, Fault.LOST_REPLY: 2, Fault.FAILURE: 2, Fault.CLOCK: 1},
 )
 """For random walks."""
+
+ANY = Scene(name="any", summary="combinations of features, drawn from the seed: another one after every few histories")
+"""For random walks of a committer with a log; no world by itself."""

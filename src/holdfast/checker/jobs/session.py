@@ -14,10 +14,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from holdfast.checker.jobs.goals import Reaching
+from holdfast.checker.jobs.features import draw
+from holdfast.checker.jobs.goals import GOALS, Reaching
 from holdfast.checker.jobs.names import find_property, find_world
 from holdfast.checker.jobs.properties import PROPERTIES
 from holdfast.checker.jobs.questions import ASKED
+from holdfast.checker.jobs.scenes import ANY
 from holdfast.checker.jobs.telling import job_teller
 from holdfast.checker.jobs.worlds import Scene, build_world
 from holdfast.checker.kernel.counterexample import Counterexample
@@ -59,6 +61,9 @@ _HARM = (
 """What breaks, the worst first."""
 
 _RANKS = {name: (group, at) for group, names in enumerate(_HARM) for at, name in enumerate(names)}
+
+_HISTORIES_EACH = 20
+"""So many random histories of a combination of features, then another one is drawn."""
 
 _TELL_EVERY = 1000
 """States between two words of progress."""
@@ -147,18 +152,22 @@ class WalkReport:
         steps: of all histories.
         ends: different ends.
         depth: steps of the longest history.
+        scenes: how many different ones: more than one if features are drawn.
+        reached: goals that some history has reached.
     """
 
     scene: Scene
     seed: int
     first: int
     next: int
-    histories: int
-    steps: int
-    ends: int
-    depth: int
-    seconds: float
-    broken: tuple[str, ...]
+    histories: int = 0
+    steps: int = 0
+    ends: int = 0
+    depth: int = 0
+    seconds: float = 0.0
+    broken: tuple[str, ...] = ()
+    scenes: int = 0
+    reached: tuple[str, ...] = ()
 
 
 def declared(committer: str, name: str) -> Answer | None:
@@ -230,33 +239,51 @@ class Session:
         )
 
     def walk(self, scene: Scene, seed: int, *, first: int = 0, budget: Budget) -> WalkReport:
-        """Go through random histories of a scene, from start to end."""
-        world = self._world(scene)
+        """Go through random histories of a scene, from start to end; of `ANY`, of combinations of features."""
+        report = WalkReport(scene=scene, seed=seed, first=first, next=first)
+        while True:
+            left = Budget(
+                seconds=None if budget.seconds is None else max(budget.seconds - report.seconds, 0.0),
+                histories=None if budget.histories is None else budget.histories - report.histories,
+            )
+            drawn = scene
+            if scene is ANY:
+                drawn = draw(seed, report.next // _HISTORIES_EACH)
+                rest = _HISTORIES_EACH - report.next % _HISTORIES_EACH
+                left = replace(left, histories=min(rest, left.histories or rest))
+            report = self._walk_on(drawn, report, left)
+            if self.is_over or budget.is_spent(seconds=report.seconds, histories=report.histories):
+                return report
+
+    def _walk_on(self, scene: Scene, report: WalkReport, budget: Budget) -> WalkReport:
+        """The report with more histories, of that scene."""
+        reaching = Reaching(GOALS)
+        world = self._world(scene, reaching)
         numbers: dict[str, int] = {}
 
         def progress(now: Walks) -> None:
             for name in now.findings:
                 numbers.setdefault(name, now.next - 1)
-            looking = Looking(scene=scene.name, histories=now.histories, broken=self._broken(now.findings))
-            self._progress(looking)
+            histories = report.histories + now.histories
+            self._progress(Looking(scene=scene.name, histories=histories, broken=self._broken(now.findings)))
 
         def until(now: Walks) -> bool:
             return self._until() or now.findings.keys() >= _breakable(world)
 
-        result = walk(world, seed=seed, first=first, budget=budget, until=until, progress=progress)
+        result = walk(world, seed=report.seed, first=report.next, budget=budget, until=until, progress=progress)
         for name, counterexample in result.findings.items():
             self._add(scene, world, counterexample, numbers[name])
-        return WalkReport(
-            scene=scene,
-            seed=seed,
-            first=first,
+        return replace(
+            report,
             next=result.next,
-            histories=result.histories,
-            steps=result.steps,
-            ends=result.ends,
-            depth=result.depth,
-            seconds=result.seconds,
-            broken=_in_order(result.findings),
+            histories=report.histories + result.histories,
+            steps=report.steps + result.steps,
+            ends=report.ends + result.ends,
+            depth=max(report.depth, result.depth),
+            seconds=report.seconds + result.seconds,
+            broken=_in_order({*report.broken, *result.findings}),
+            scenes=report.scenes + 1,
+            reached=tuple(name for name in GOALS if name in reaching.reached or name in report.reached),
         )
 
     def ranked(self) -> list[Found]:
