@@ -100,8 +100,7 @@ class MeteredServer(SeaweedServer):
 
     def _arguments(self, data: Path) -> list[str]:
         found = super()._arguments(data)
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self._metrics_port = int(free.getsockname()[1])
+        self._metrics_port = next(port for port in iter(_free_port, 0) if port not in self._ports)
         return [*found, f"-metricsPort={self._metrics_port}"]
 
     def requests(self) -> int:
@@ -116,6 +115,11 @@ class MeteredServer(SeaweedServer):
         """The bucket that the runs write to."""
         self.create_bucket(_BUCKET)
         return S3Store(_BUCKET, self.options)
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return int(free.getsockname()[1])
 
 
 @contextlib.contextmanager

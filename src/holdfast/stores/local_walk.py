@@ -7,7 +7,7 @@ import itertools
 import os
 import stat
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 
 from holdfast.stores.base import ObjectInfo, ObjectPage, UploadInfo
 from holdfast.stores.local_links import is_behind_link, leads_back
@@ -70,41 +70,55 @@ class Listings:
 
 
 def _walk(root: str, directory: str, prefix: str, start_after: str) -> Iterator[ObjectInfo]:
-    below = [(f"{directory}/" if directory else "", False, iter(_entries(os.path.join(root, directory))))]
+    below = [_opened(root, f"{directory}/" if directory else "", linked=False)]
     while below:
-        base, linked, entries = below[-1]
-        for name, is_directory, is_link in entries:
+        base, linked, links, names = below[-1]
+        for name in names:
             key = base + name  # a directory's name ends in '/', which puts 'a-b' before 'a/b' as key order wants it
-            if not is_directory:
+            if not name.endswith("/"):
                 if key > start_after and key.startswith(prefix) and (info := _described(root, key)) is not None:
                     yield info
             elif (key.startswith(prefix) or prefix.startswith(key)) and (
                 key > start_after or start_after.startswith(key)
             ):
-                path = os.path.join(root, key[:-1])
                 # Behind a link any directory may be one of those above, not only one that is a link itself.
-                if not ((linked or is_link) and leads_back(path)):
-                    below.append((key, linked or is_link, iter(_entries(path))))
+                behind_link = linked or name in links
+                if not (behind_link and leads_back(os.path.join(root, key[:-1]))):
+                    below.append(_opened(root, key, linked=behind_link))
                     break
         else:
             below.pop()
 
 
-def _entries(path: str) -> list[tuple[str, bool, bool]]:
-    """The names in a directory, in order, and whether each is a directory, and a link; nothing if it is gone or a file.
+def _opened(root: str, base: str, *, linked: bool) -> tuple[str, bool, Set[str], Iterator[str]]:
+    """A directory of a walk: its key, whether it lies behind a link, which names are links, and the names in order."""
+    names, links = _entries(os.path.join(root, base.rstrip("/")))
+    return base, linked, links, iter(names)
 
-    Names of directories end in ``/``.
+
+def _entries(path: str) -> tuple[list[str], Set[str]]:
+    """The names in a directory, in order, and those of links to directories; none if it is gone or a file.
+
+    Names of directories end in ``/``. Nothing else is kept of an entry: a directory may have a million.
     """
     try:
         scan = os.scandir(path)
     except (FileNotFoundError, NotADirectoryError):
-        return []
+        return [], frozenset()
+    names: list[str] = []
+    links: set[str] = set()
     with scan as entries:
-        return sorted(
-            (f"{entry.name}/", True, entry.is_symlink()) if _is_directory(entry) else (entry.name, False, False)
-            for entry in entries
-            if not entry.name.startswith(HIDDEN_PREFIX) and _is_utf8(entry.name)
-        )
+        for entry in entries:
+            if entry.name.startswith(HIDDEN_PREFIX) or not _is_utf8(entry.name):
+                continue
+            if not _is_directory(entry):
+                names.append(entry.name)
+                continue
+            names.append(f"{entry.name}/")
+            if entry.is_symlink():
+                links.add(names[-1])
+    names.sort()
+    return names, links
 
 
 def _is_directory(entry: os.DirEntry[str]) -> bool:
