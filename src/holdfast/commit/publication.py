@@ -164,18 +164,27 @@ def _open_announced_upload(scope: TaskScope, path: str) -> UploadSink:
     return open_upload(scope, path, gate=scope.intents if has_to_be_announced else None)
 
 
-def complete_upload(ctx: CommitContext, file: FileEntry, written_by: AttemptId | None = None) -> bool:
+def complete_upload(
+    ctx: CommitContext,
+    file: FileEntry,
+    written_by: AttemptId | None = None,
+    checksums: Sequence[tuple[str, str]] = (),
+) -> bool:
     """Make a pending upload visible; False if it is nowhere, neither waiting nor visible.
 
     An upload is used once: who comes late finds it gone, and never replaces what stands at the key now.
 
     Args:
         written_by: as for `is_published`.
+        checksums: of the parts, as (algorithm, checksum), if the upload was made with any.
 
     Raises:
         OutcomeUnknownError: the store did not say, three times.
     """
     parts = [Part(number, etag, size) for number, (etag, size) in enumerate(file.parts, start=1)]
+    if checksums:
+        known = zip(parts, checksums, strict=True)
+        parts = [replace(part, checksum_algorithm=kind, checksum=text) for part, (kind, text) in known]
     store = multipart(ctx.store)
     return _settled(ctx, file, lambda: store.complete_upload(ctx.key(file.path), file.upload_id, parts), written_by)
 

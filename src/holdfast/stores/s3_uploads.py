@@ -72,7 +72,11 @@ def complete_upload(client: Any, bucket: str, key: str, upload_id: str, parts: S
     if not answer.is_elsewhere:
         # 200 with an error in the body means that it failed while the server kept the connection alive.
         raise answer.refusal("CompleteMultipartUpload")
-    named = [{"PartNumber": part.number, "ETag": f'"{part.etag}"'} for part in parts]
+    named = [
+        {"PartNumber": part.number, "ETag": f'"{part.etag}"'}
+        | ({f"Checksum{part.checksum_algorithm}": part.checksum} if part.checksum_algorithm else {})
+        for part in parts
+    ]
     completed = client.complete_multipart_upload(
         Bucket=bucket, Key=key, UploadId=upload_id, MultipartUpload={"Parts": named}
     )
@@ -81,6 +85,12 @@ def complete_upload(client: Any, bucket: str, key: str, upload_id: str, parts: S
 
 def _body(parts: Sequence[Part]) -> bytes:
     named = "".join(
-        f'<Part><ETag>"{escape(part.etag)}"</ETag><PartNumber>{part.number}</PartNumber></Part>' for part in parts
+        f'<Part>{_checksum(part)}<ETag>"{escape(part.etag)}"</ETag><PartNumber>{part.number}</PartNumber></Part>'
+        for part in parts
     )
     return f'<CompleteMultipartUpload xmlns="{_NAMESPACE}">{named}</CompleteMultipartUpload>'.encode()
+
+
+def _checksum(part: Part) -> str:
+    name = f"Checksum{part.checksum_algorithm}"
+    return f"<{name}>{escape(part.checksum)}</{name}>" if part.checksum_algorithm else ""

@@ -46,6 +46,14 @@ def test_complete(script: Script) -> None:
     assert b"<PartNumber>1</PartNumber>" in server.bodies[0]
 
 
+def test_complete_names_the_checksums_of_parts_that_have_any(script: Script) -> None:
+    """S3 wants those of an upload that somebody made with checksums: Hadoop with fs.s3a.create.checksum.algorithm."""
+    store, server = script(COMPLETED)
+    store.complete_upload("t/a", "u", [Part(1, "p1", 3, "CRC32C", "mnG7TA=="), Part(2, "p2", 3)])
+    assert b"<Part><ChecksumCRC32C>mnG7TA==</ChecksumCRC32C><ETag>" in server.bodies[0]
+    assert server.bodies[0].count(b"Checksum") == 2
+
+
 def test_complete_that_answers_no_etag(script: Script) -> None:
     """facts: radosgw's answer to Complete has an empty ETag."""
     store, _ = script(Answer(body="<CompleteMultipartUploadResult/>"))

@@ -131,7 +131,7 @@ class _Run(Generic[T]):
         ctx, recorder = self.measure.ctx, self.measure.recorder
         try:
             with recorder.timed("committer_materialize_file"):
-                there = complete_upload(ctx, pending.file_entry(ctx.prefix), writer_of(pending))
+                there = complete_upload(ctx, pending.file_entry(ctx.prefix), writer_of(pending), pending.checksums)
             if not there:
                 raise NotFoundError(
                     "somebody aborted a pending upload of the job, as another job on the destination with "

@@ -61,6 +61,7 @@ _VERSION = 2
 _SET_VERSION = 3
 _SET_VERSIONS = (2, _SET_VERSION)
 _MAX_PARTS = 10_000
+_ALGORITHMS = ("CRC32", "CRC32C", "CRC64NVME", "SHA1", "SHA256")
 _SIZES = "holdfast.part.sizes"
 _ROWS = "holdfast.rows"
 
@@ -77,7 +78,10 @@ class Etags(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class PendingPart:
-    """A part of an upload, with its checksum where the store gave one; `size_bytes` is 0 where nobody told it."""
+    """A part of an upload, with its checksum where the store gave one; `size_bytes` is 0 where nobody told it.
+
+    The etag is without the quotes that it has on the wire and in Hadoop's records.
+    """
 
     etag: str
     size_bytes: int = 0
@@ -117,6 +121,12 @@ class SinglePending:
     extra_data: Mapping[str, str] = field(default_factory=dict)
     statistics: Statistics = NO_STATISTICS
 
+    @property
+    def checksums(self) -> tuple[tuple[str, str], ...]:
+        """Of the parts, as (algorithm, checksum); empty if none has one."""
+        found = tuple((part.checksum_algorithm, part.checksum) for part in self.parts)
+        return found if any(kind for kind, _text in found) else ()
+
     def file_entry(self, prefix: str) -> FileEntry:
         """The file that waits, for a destination whose keys start with `prefix`."""
         return FileEntry(
@@ -141,10 +151,10 @@ class PendingSet:
 # --- writing ----------------------------------------------------------------------------------------------------------
 def _etags(parts: Sequence[PendingPart], etags: Etags) -> list[object]:
     if etags is Etags.TEXTS:
-        return [part.etag for part in parts]
+        return [f'"{part.etag}"' for part in parts]
     return [
         {
-            "etag": part.etag,
+            "etag": f'"{part.etag}"',
             "checksumAlgorithm": part.checksum_algorithm or None,
             "checksum": part.checksum or None,
         }
@@ -210,16 +220,21 @@ def _number(text: str, what: str) -> int:
 
 def _part(found: object, size_bytes: int) -> PendingPart:
     if isinstance(found, str):
-        require(bool(found), "an etag is empty")
-        return PendingPart(found, size_bytes)
+        return PendingPart(_bare(found), size_bytes)
     require(isinstance(found, dict), "an etag is neither a text nor an object")
     assert isinstance(found, dict)
-    return PendingPart(
-        text_field(found, "etag"),
-        size_bytes,
-        optional_text(found, "checksumAlgorithm"),
-        optional_text(found, "checksum"),
-    )
+    etag = _bare(text_field(found, "etag"))
+    algorithm, checksum = optional_text(found, "checksumAlgorithm"), optional_text(found, "checksum")
+    require(bool(algorithm) == bool(checksum), "a checksum and its algorithm belong together")
+    require(not algorithm or algorithm in _ALGORITHMS, "a checksum is of an unknown algorithm")
+    return PendingPart(etag, size_bytes, algorithm, checksum)
+
+
+def _bare(etag: str) -> str:
+    """An etag as stores here have it: Hadoop keeps the quotes that S3 puts around it."""
+    bare = etag[1:-1] if len(etag) > 1 and etag[0] == etag[-1] == '"' else etag
+    require(bool(bare), "an etag is empty")
+    return bare
 
 
 def _parts(value: dict[str, Any], sizes: str | None, size_bytes: int) -> tuple[PendingPart, ...]:

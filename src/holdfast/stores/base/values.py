@@ -125,11 +125,18 @@ class ObjectPage:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """An uploaded part: what `complete_upload` needs to name it."""
+    """An uploaded part: what `complete_upload` needs to name it.
+
+    Attributes:
+        checksum_algorithm, checksum: as S3 spells them, where whoever made the upload asked for checksums: then S3
+            wants them again. Uploads of ours have none.
+    """
 
     number: int
     etag: str
     size_bytes: int
+    checksum_algorithm: str = ""
+    checksum: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -147,6 +147,21 @@ def test_no_success_report_if_the_user_wants_none() -> None:
     assert read_success(ctx) is None and bucket.debris() == []
 
 
+@pytest.mark.parametrize("as_text", [False, True])
+def test_etags_as_the_users_hadoop_reads_them(as_text: bool) -> None:
+    """Objects from 3.4.2 on, texts before: in the record of a file and in the task's set."""
+    bucket = Bucket("magic")
+    ctx = bucket.context(settings=CommitSettings(hadoop=HadoopSettings(etags_as_text=as_text)))
+    job = bucket.start(ctx)
+    with open_attempt(bucket, ctx, job, 0, {"a": b"123"}) as attempt:
+        (record,) = hidden(bucket, ".pending")
+        found = json.loads(bucket.store.get(HOME + record))["etags"]
+        attempt.commit()
+    (in_set,) = json.loads(bucket.store.get(HOME + pendingset_path(job.job, 0)))["commits"]
+    etag = found[0] if as_text else found[0]["etag"]
+    assert found == in_set["etags"] and etag.startswith('"') and etag.endswith('"')
+
+
 def test_places() -> None:
     """Scenario 34 for our own layout: whose directory a path lies in."""
     owner = FileOwner(JobId("20270115080000000-00000000000a"), 3, AttemptId("00000000000b"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -449,6 +450,18 @@ def test_unique_filenames(committer: str) -> None:
         bucket.commit(ctx, job, [run_attempt(bucket, ctx, job, 0, files)])
         assert {f"day=1/x-{job.job}.tar.gz", f"day=1/plain-{job.job}", named} <= set(bucket.visible())
     assert len(bucket.visible()) == 6 and bucket.debris() == []
+
+
+@_each
+def test_etags_as_the_users_hadoop_reads_them(committer: str) -> None:
+    """Texts for Hadoop up to 3.4.1."""
+    bucket = Bucket(committer)
+    ctx = with_hadoop(bucket, etags_as_text=True)
+    job = bucket.start(ctx)
+    bucket.run_task(ctx, job, 0, [b"0"])
+    (record,) = (info.key for info in iter_objects(bucket.shared, "") if info.key.endswith(".pendingset"))
+    (one,) = json.loads(bucket.shared.get(record))["commits"]
+    assert one["etags"][0].startswith('"')
 
 
 @_each

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
+from holdfast.commit import TWO_PHASE, SaveMode
 from holdfast.commit.committer import Action
 from holdfast.commit.hadoop_jobs import Wish, find_hadoop_jobs, find_upload_owners
 from holdfast.commit.success import read_success
@@ -95,6 +97,16 @@ def test_names_that_do_not_tell_the_write() -> None:
         assert only(at.context(), wish).action is Action.KEEP
     only(at.context(), Wish.COMMIT, insist=True).finish()
     assert at.visible() == {"part-r-00000": b"0", "part-r-00001": b"1"} and at.debris() == []
+
+
+def test_a_table_of_holdfast_is_not_made_unreadable() -> None:
+    at = destination()
+    job = TWO_PHASE.start_job(at.context(), SaveMode.APPEND)
+    assert job is not None
+    TWO_PHASE.commit_job(replace(at.context(), contract=lambda *_: {"format": "parquet"}), job, [], 0)
+    dead_job(at, 1)
+    found = only(at.context(), Wish.COMMIT, insist=True)
+    assert found.action is Action.KEEP and "table" in found.reason
 
 
 def test_hidden_files_of_a_task_are_neither_counted_nor_asked_for_a_name() -> None:

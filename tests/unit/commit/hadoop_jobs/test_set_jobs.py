@@ -19,7 +19,7 @@ from holdfast.stores.faulty import Fault, FaultMode, Faulty, SimulatedCrash
 from holdfast.stores.intercept import InterceptedStore, Operation, StoreCall
 from holdfast.stores.memory import MemoryStore
 from holdfast.testing.minio_like import MinioLike
-from tests.unit.commit.hadoop_jobs.dead_jobs import UUID, Destination, HadoopTasks, name, only
+from tests.unit.commit.hadoop_jobs.dead_jobs import RECORDED, UUID, Destination, HadoopTasks, name, only
 
 OTHER = "99999999-5a77-4c3d-9c55-0d5c8f7e1a2b"
 LAYOUTS = ("magic", "old magic", "staging")
@@ -169,6 +169,76 @@ def test_a_job_that_is_over_has_its_directory_removed_and_no_more() -> None:
     assert recover(at.context(), foreign=Foreign()).jobs == []
     at.store.delete(at.home + name(1))
     assert only(at.context(), Wish.ABORT).action is Action.KEEP, "given up, or replaced: nobody can tell"
+
+
+def test_one_that_wrote_its_marker_and_died_cleaning_up() -> None:
+    """Attempts' uploads may wait; what is visible stays, whatever is wished."""
+    for wish in Wish:
+        at = Destination()
+        dead_job(at, 4)
+        at.store.put(f"{at.home}_SUCCESS", (RECORDED / "3.5.0" / "_SUCCESS").read_bytes())
+        found = only(at.context(), wish)
+        assert found.action is Action.CLEAN and "_SUCCESS says so" in found.reason
+        found.finish()
+        assert at.visible() == ALL and at.debris() == []
+
+
+def test_visible_files_that_no_set_names_are_left_to_a_person() -> None:
+    at = Destination()
+    dead_job(at, 1)
+    at.store.put(at.home + name(9), b"whose?")
+    before = at.debris()
+    for wish in Wish:
+        found = only(at.context(), wish, insist=True)
+        assert found.action is Action.KEEP and "do not name" in found.reason
+    assert at.debris() == before
+
+
+def test_a_file_with_the_jobs_name_and_another_size_is_not_its_own() -> None:
+    at = Destination()
+    tasks = dead_job(at, 1)
+    at.store.abort_upload(at.home + name(0, 1), tasks.uploads[name(0, 1)][0])
+    at.store.put(at.home + name(0, 1), b"cut")
+    at.store.put(at.home + name(0, 1), b"somebody made it longer")
+    found = only(at.context(), Wish.COMMIT, insist=True)
+    assert found.action is Action.KEEP and "1 are neither" in found.reason
+
+
+def test_a_name_that_tells_the_job_needs_no_etag() -> None:
+    """Encrypted buckets have etags that say nothing (SSE-KMS)."""
+    at = Destination()
+    tasks = dead_job(at)
+    at.store.abort_upload(at.home + name(0), tasks.uploads[name(0)][0])
+    at.store.put(at.home + name(0), b"0/0")
+    assert only(at.context(), Wish.COMMIT).action is Action.FORWARD
+
+
+def test_a_set_of_staging_for_another_destination_is_none_of_ours() -> None:
+    at = Destination()
+    elsewhere = Destination(home="elsewhere/", clock=at.clock, ids=at.ids, store=at.store)
+    elsewhere.shared = at.shared
+    dead_job(elsewhere, 1, layout="staging")
+    assert list(find_hadoop_jobs(at.context())) == []
+    assert only(elsewhere.context(), Wish.COMMIT).action is Action.FORWARD
+
+
+def test_a_file_that_somebody_replaces_while_we_complete() -> None:
+    """It is found, and no success is claimed."""
+    at = Destination()
+    tasks = HadoopTasks(at, uuid="job_20261122101112_0007")
+    tasks.commit_task(0, {"part-r-00000": b"zero", "part-r-00001": b"one"})
+    tasks.complete("part-r-00000")
+
+    def replace_it(call: StoreCall, proceed: Callable[[], Any]) -> Any:
+        if call.operation is Operation.COMPLETE_UPLOAD and call.key.endswith("1"):
+            at.store.abort_upload(call.key, call.upload_id)
+            at.store.put(call.key, b"ONE")
+        return proceed()
+
+    found = only(at.context(store=InterceptedStore(at.store, replace_it)), Wish.COMMIT)
+    with pytest.raises(ConflictError, match="somebody else works here"):
+        found.finish()
+    assert read_success(at.context()) is None
 
 
 def test_names_that_do_not_tell_the_job() -> None:
