@@ -97,7 +97,14 @@ def test_after_an_error_those_under_way_go_on_and_no_other_starts() -> None:
 
 
 # --- nothing is left out ----------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("name", ["one-task+overwrite+driver-dies", "one-task+two-files+threads+driver-dies"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "one-task+overwrite+driver-dies",
+        "one-task+two-files+threads+driver-dies",
+        "one-task+recovery+lost-reply+driver-dies",  # recovery goes on after a decision that it cannot finish
+    ],
+)
 def test_forgetting_and_reduction_leave_no_end_out(name: str) -> None:
     scene = combine(features_of(name) or ())
     ends = []

@@ -19,6 +19,7 @@ from holdfast.checker.jobs.output import DESTINATION
 from holdfast.checker.kernel.calls import Call
 from holdfast.checker.kernel.process import Past
 from holdfast.commit.layout import HOME, JOBS, LOG, SUCCESS
+from holdfast.errors import OutcomeUnknownError, UnavailableError
 
 __all__ = ["remembers"]
 
@@ -74,9 +75,16 @@ def remembers(call: Call, past: Sequence[Past]) -> Hashable | None:
 def _kept(one: Past, now: _Stage) -> Hashable | None:
     """What of an earlier call can still matter. Of a decision that is done, that it is."""
     then = _stage(one.call)
-    if not _is_over(then, now):
+    if not _is_over(then, now) or _ends_the_step(one, then):
         return one.mark
     return _key(one.call) if then is _Stage.DONE else None
+
+
+def _ends_the_step(one: Past, then: _Stage) -> bool:
+    """Whether the decision is left at this call: then it was not finished, and recovery went on to other jobs."""
+    error = one.reply.error
+    retried = then in (_Stage.PUBLISH, _Stage.MARK)
+    return isinstance(error, UnavailableError) or (isinstance(error, OutcomeUnknownError) and not retried)
 
 
 def _is_over(then: _Stage, now: _Stage) -> bool:
