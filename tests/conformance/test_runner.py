@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import pytest
 
-from holdfast.errors import PreconditionError
+from holdfast.errors import PreconditionError, UnavailableError
 from holdfast.stores.base import (
     Capabilities,
     Create,
@@ -22,6 +22,7 @@ from holdfast.stores.base import (
     iter_objects,
 )
 from holdfast.stores.conformance import checks_for, run_conformance
+from holdfast.stores.faulty import FOR_EVER, Fault, FaultMode, Faulty
 from holdfast.stores.intercept import InterceptedStore, Operation, StoreCall
 from holdfast.stores.memory import MemoryStore
 from holdfast.stores.recorded import Recorded
@@ -87,6 +88,14 @@ def test_a_store_that_looks_before_it_writes_fails_in_races_only() -> None:
     failed = {name for name, error in report.results.items() if error is not None}
     assert failed >= {"check_create_race", "check_update_race"}
     assert failed <= {"check_create_race", "check_update_race", "check_create_delete_race"}
+
+
+def test_a_store_that_ends_is_not_asked_on() -> None:
+    faulty = Faulty(Fault(FaultMode.FAIL, nth=300, times=FOR_EVER))
+    calls = Recorded()
+    with pytest.raises(UnavailableError):
+        run_conformance(InterceptedStore(InterceptedStore(MemoryStore(limits=TINY_PARTS), faulty), calls))
+    assert len(calls.calls) < 320
 
 
 def test_races_have_handles_of_their_own() -> None:

@@ -39,7 +39,7 @@ from holdfast.stores.base import (
     replaced,
 )
 from holdfast.stores.local_links import append
-from holdfast.stores.local_tree import LocalTree, etag_of, os_errors
+from holdfast.stores.local_tree import LocalTree, etag_of, is_same_file, os_errors
 from holdfast.stores.local_walk import Listings, walk_pending
 
 __all__ = ["LocalStore"]
@@ -103,7 +103,7 @@ class LocalStore:
 
     def get(self, key: str, start: int = 0, length: int | None = None, etag: str = "") -> bytes:
         with _reading(key), open(self._tree.path(key), "rb") as file:
-            if etag and etag_of(os.fstat(file.fileno())) != etag:
+            if etag and not is_same_file(etag, os.fstat(file.fileno())):
                 raise replaced(key)
             file.seek(start)
             return file.read() if length is None else file.read(length)

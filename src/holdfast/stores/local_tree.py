@@ -30,7 +30,7 @@ from holdfast.errors import (
 from holdfast.stores.base import Create, PutMode, Update, check_key
 from holdfast.stores.local_links import append, open_source, passes_back
 
-__all__ = ["HIDDEN_PREFIX", "LocalTree", "etag_of", "hidden_name", "os_errors", "parse_hidden"]
+__all__ = ["HIDDEN_PREFIX", "LocalTree", "etag_of", "hidden_name", "is_same_file", "os_errors", "parse_hidden"]
 
 HIDDEN_PREFIX = ".holdfast-"
 _HIDDEN = re.compile(r"\.holdfast-((?:file|upload)-[0-9a-z]+)\.(.+)", re.DOTALL)
@@ -55,6 +55,14 @@ def parse_hidden(entry_name: str) -> tuple[str, str] | None:
 def etag_of(status: os.stat_result) -> str:
     """Changes whenever a file is published: the inode, the time and the size."""
     return f"{status.st_mtime_ns:x}-{status.st_ino:x}-{status.st_size:x}"
+
+
+def is_same_file(etag: str, status: os.stat_result) -> bool:
+    """Whether an etag is that of a file, whoever looked: by time and size.
+
+    Not by the inode: a mounted object store numbers its files anew on every machine, and after a while on the same one.
+    """
+    return etag.split("-")[::2] == etag_of(status).split("-")[::2]
 
 
 def _translated(error: OSError, key: str) -> HoldfastError:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any, cast
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -84,8 +85,8 @@ class S3Store:
     def __repr__(self) -> str:
         return f"S3Store({self.bucket!r}, {self._connection.options!r})"
 
-    @property
-    def capabilities(self) -> Capabilities:
+    @cached_property
+    def capabilities(self) -> Capabilities:  # once: it may read the profile
         endpoint = self._connection.endpoint()
         return Capabilities(
             conditional_put=Trit.UNKNOWN,

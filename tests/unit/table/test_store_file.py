@@ -113,6 +113,19 @@ def test_ranges_of_a_replaced_object_do_not_mix(make: type[MemoryStore] | None, 
         file.read(50)
 
 
+def test_a_linked_file_and_one_that_another_machine_numbers_anew_are_read(tmp_path: Path) -> None:
+    """A mounted object store gives a file other inode numbers on another machine: tasks see what the driver listed."""
+    (tmp_path / "data").write_bytes(b"x" * 100)
+    (tmp_path / "t").mkdir()
+    (tmp_path / "t/link").symlink_to(tmp_path / "data")
+    (tmp_path / "t/file").write_bytes(b"y" * 100)
+    store = LocalStore(str(tmp_path))
+    for listed in iter_objects(store, "t/"):
+        time, _, size = listed.etag.split("-")
+        for etag in (listed.etag, f"{time}-12345-{size}"):
+            assert len(StoreFile(store, listed.key, 100, etag, 10).read(50)) == 50
+
+
 def test_a_table_whose_file_is_replaced_is_not_read_half_and_half() -> None:
     """By a tool that uses a name twice, as `spark.write.mode("overwrite")` of other committers does."""
     store = memory_store("replaced-meanwhile")

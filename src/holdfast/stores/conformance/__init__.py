@@ -16,6 +16,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import ModuleType
 
+from holdfast.errors import UnavailableError
 from holdfast.stores.base import Capabilities, ObjectStore, Trit
 from holdfast.stores.conformance import conditions, crowds, directories, objects, races, renames, uploads
 from holdfast.stores.conformance.keys import KEY_CHECKS, LISTED_UPLOAD_CHECKS, ODD_KEYS
@@ -104,6 +105,9 @@ def run_conformance(
         racers: handles for races, each with connections of its own; none for eight threads on the two handles.
         rounds: how often a race is run.
         told: is told before each check how many were run, of how many.
+
+    Raises:
+        UnavailableError: the store does not answer any more: the rest would only wait. Nothing is concluded.
     """
     results: dict[str, Exception | None] = {}
     checks = checks_for(store.capabilities)
@@ -114,6 +118,8 @@ def run_conformance(
             check.run(Subject(store, other or store, place, racers, rounds))
         except Exception as error:  # noqa: BLE001  # whatever a store raises is a finding, and the run goes on
             results[check.name] = error
+            if isinstance(error, UnavailableError):
+                store.list_page(f"{place}/", max_keys=1)
         else:
             results[check.name] = None
     return Report(results, deviations or {})
