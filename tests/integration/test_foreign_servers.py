@@ -6,6 +6,7 @@ A deviation that is declared has to be there; one that is not fails. What they m
 from __future__ import annotations
 
 import dataclasses
+import json
 import pickle
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,6 +25,7 @@ from holdfast.testing.tls import Authority
 from tests.integration.foreign_servers import BUCKET, RECIPES, running, started
 from tests.integration.test_commit_on_stores import Place, contents, kill
 from tests.simulation.world import expected, run_job
+from tests.unit.cli.destinations import run
 
 pytestmark = [pytest.mark.s3, pytest.mark.slow]
 
@@ -141,6 +143,24 @@ def test_a_driver_is_killed(
     run_job(ctx, "next", SaveMode.OVERWRITE)
     assert contents(ctx) == expected("next")
     ctx.close()
+
+
+@pytest.mark.parametrize(
+    ("server", "code"), [("versitygw", 0), ("minio", 0), ("s3mock", 1)], indirect=["server"], scope="module"
+)
+def test_what_check_store_says(
+    server: S3Options, code: int, handles: list[S3Store], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command that users run: its verdict, and that it leaves nothing, on MinIO neither what is never listed."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", str(server.access_key))
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", str(server.secret_key))
+    where = ("--endpoint-url", str(server.endpoint_url), "--region", "us-east-1")
+    result = run("check-store", f"s3://{BUCKET}/mine", *where, "--json")
+    assert result.exit_code == code, result.output
+    here = {one["name"]: one["here"] for one in json.loads(result.stdout)["committers"]}
+    assert here["two_phase"] == ("not safe" if code else "safe")
+    assert list(iter_objects(handles[0], "mine/", markers=True)) == []
+    assert _pending(handles[0], "mine/") == []
 
 
 @pytest.mark.parametrize("name", [name for name, recipe in RECIPES.items() if recipe.tls])
