@@ -110,14 +110,15 @@ def _find(name: str) -> str | None:
 
 
 @contextlib.contextmanager
-def running(recipe: Recipe, front: tuple[str, str] | None = None) -> Iterator[S3Options]:
+def running(recipe: Recipe, authority: Authority | None = None) -> Iterator[S3Options]:
     """A server with the bucket `BUCKET`, and how to reach it; nothing of it is left afterwards.
 
     Args:
-        front: certificate and key; with them the server speaks TLS, and whoever comes needs their authority.
+        authority: with it the server speaks TLS by a certificate of this authority, which the options know.
     """
     programs = recipe.found()
     assert programs is not None, "the caller looks first"
+    front = None if authority is None else authority.issue("127.0.0.1")
     home = Home(Path(tempfile.mkdtemp(prefix="holdfast-server-")), programs, front)
     try:
         port = recipe.start(home)
@@ -129,6 +130,7 @@ def running(recipe: Recipe, front: tuple[str, str] | None = None) -> Iterator[S3
             access_key=access_key,
             secret_key=secret_key,
             addressing_style="path",
+            ca_bundle=None if authority is None else authority.bundle,
         )
         _wait_until_writable(home, options)
         yield options
@@ -145,7 +147,7 @@ def _wait_until_writable(home: Home, options: S3Options) -> None:
         region_name=options.region,
         aws_access_key_id=options.access_key,
         aws_secret_access_key=options.secret_key,
-        verify=False if home.front else None,
+        verify=options.ca_bundle,
         config=Config(
             retries={"total_max_attempts": 1}, connect_timeout=5, read_timeout=30, s3={"addressing_style": "path"}
         ),

@@ -170,12 +170,12 @@ def test_a_server_that_speaks_tls_itself(name: str, tmp_path: Path) -> None:
     if recipe.found() is None:
         pytest.skip(f"{recipe.title} is not installed: {recipe.install}, or make servers")
     authority = Authority(tmp_path)
-    with running(recipe, authority.issue("127.0.0.1")) as options:
-        store = S3Store(BUCKET, dataclasses.replace(options, ca_bundle=authority.bundle))
+    with running(recipe, authority) as options:
+        store = S3Store(BUCKET, options)
         assert store.put("a", b"1").size_bytes == 1
         assert store.complete_upload("b", *_uploaded(store, "b")).size_bytes == 1
         store.close()
-        unknown = S3Store(BUCKET, options)
+        unknown = S3Store(BUCKET, dataclasses.replace(options, ca_bundle=None))
         with pytest.raises(InvalidRequestError, match="not known here"):
             unknown.put("a", b"1")
         plain = S3Store(BUCKET, dataclasses.replace(options, endpoint_url=str(options.endpoint_url).replace("s:", ":")))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.server
 import pickle
 import socket
+import socketserver
 import ssl
 import threading
 from collections.abc import Callable, Iterator
@@ -136,6 +137,32 @@ def test_https_at_a_plain_port(world: _World) -> None:
 def test_http_at_a_port_that_hangs_up(world: _World) -> None:
     """As Python's and versitygw's servers do."""
     assert "speaks TLS at this port: write https://" in _refusal(world.front.url.replace("https://", "http://"), None)
+
+
+class _AsGo(socketserver.StreamRequestHandler):
+    """Go's TLS servers see by the first byte that a request is plain, and say so in a text; MinIO does."""
+
+    def handle(self) -> None:
+        first = self.rfile.peek(1)[:1]
+        if first == b"\x16":
+            self.wfile.write(b"\x15\x03\x03\x00\x02\x02\x28")  # a handshake begins: an alert will do
+            return
+        while self.rfile.readline().strip():
+            pass
+        text = b"Client sent an HTTP request to an HTTPS server.\n"
+        self.wfile.write(b"HTTP/1.0 400 Bad Request\r\nContent-Length: %d\r\n\r\n%s" % (len(text), text))
+
+
+def test_http_at_a_port_that_answers_in_plain_text() -> None:
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), _AsGo) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+        thread.start()
+        try:
+            sentence = _refusal(f"http://127.0.0.1:{server.server_address[1]}", None)
+        finally:
+            server.shutdown()
+            thread.join(10)
+    assert "speaks TLS at this port: write https://" in sentence
 
 
 def test_a_plain_400_of_a_plain_server_is_no_sign_of_tls() -> None:
