@@ -31,6 +31,7 @@ __all__ = ["Answer", "exchange"]
 
 _ELSEWHERE = {"PermanentRedirect", "TemporaryRedirect", "AuthorizationHeaderMalformed"}
 _KEY_SAFE = "/~"
+_DIRECTORY_BUCKET = "--x-s3"  # how names of S3 Express end
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
@@ -55,7 +56,7 @@ class Answer:
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether the bucket is in another region: botocore's own call follows it there."""
+        """Whether the bucket is in another region."""
         return self.status in (301, 307) or self.text("Code") in _ELSEWHERE
 
     def refusal(self, operation: str) -> ClientError:
@@ -87,23 +88,42 @@ class _Road:
     pool: Any
 
 
-_roads: weakref.WeakKeyDictionary[Any, dict[str, _Road]] = weakref.WeakKeyDictionary()  # a cache, by client and bucket
+# A cache, by client and bucket; None for those that are left to botocore.
+_roads: weakref.WeakKeyDictionary[Any, dict[str, _Road | None]] = weakref.WeakKeyDictionary()
 
 
 def exchange(
     client: Any, bucket: str, method: str, key: str, query: str, headers: Mapping[str, str], body: bytes
-) -> Answer:
+) -> Answer | None:
     """Send a request about a key, once.
 
     Args:
         query: percent-encoded, its parameters in order.
         headers: names in lower case, values in ASCII.
 
+    Returns:
+        The answer; None if nothing happened, and botocore's own call has to do it: the bucket is in another region,
+        where botocore follows it, or of a kind that has signatures of its own. That is remembered.
+
     Raises:
         BotoCoreError: as botocore's own session would: the request or its answer was lost.
     """
     known = _roads.setdefault(client, {})
-    road = known.get(bucket) or known.setdefault(bucket, _road(client, bucket))
+    if bucket not in known:
+        known[bucket] = None if bucket.endswith(_DIRECTORY_BUCKET) else _road(client, bucket)
+    road = known[bucket]
+    if road is None:
+        return None
+    answer = _answer(client, road, method, key, query, headers, body)
+    if answer.is_elsewhere:
+        known[bucket] = None
+        return None
+    return answer
+
+
+def _answer(
+    client: Any, road: _Road, method: str, key: str, query: str, headers: Mapping[str, str], body: bytes
+) -> Answer:
     # Private to botocore's client and there since its first release; nothing public leads to it.
     credentials = client._request_signer._credentials
     target = f"{percent_encode(key, safe=_KEY_SAFE)}?{query}"
@@ -113,15 +133,20 @@ def exchange(
             method=method, url=road.address + target, data=body, headers={**headers, "User-Agent": user_agent}
         )
         if credentials is not None:  # without any the server says what is wrong
-            S3SigV4Auth(credentials.get_frozen_credentials(), "s3", client.meta.region_name).add_auth(request)
+            S3SigV4Auth(credentials.get_frozen_credentials(), "s3", _region(client)).add_auth(request)
         answer = client._endpoint.http_session.send(request.prepare())
         return Answer(answer.status_code, answer.headers, _parsed(answer.content))
     frozen = credentials.get_frozen_credentials()
-    signer = Signer(frozen.access_key, frozen.secret_key, frozen.token, client.meta.region_name)
+    signer = Signer(frozen.access_key, frozen.secret_key, frozen.token, _region(client))
     timestamp = get_current_datetime().strftime(SIGV4_TIMESTAMP)
     path, _, query = (road.path + target).partition("?")
     signed = signer.signed(method, path, query, {**headers, "host": road.host}, body, timestamp)
     return _sent(road, method, f"{path}?{query}", {**signed, "user-agent": user_agent}, body)
+
+
+def _region(client: Any) -> str:
+    region = str(client.meta.region_name)
+    return "us-east-1" if region == "aws-global" else region
 
 
 def _road(client: Any, bucket: str) -> _Road:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
-from xml.sax.saxutils import escape
 
 from botocore.utils import percent_encode
 
@@ -31,9 +30,9 @@ def create_upload(client: Any, bucket: str, key: str, metadata: Mapping[str, str
     if all(_PLAIN.fullmatch(text) for pair in metadata.items() for text in pair):
         headers = {f"x-amz-meta-{name.lower()}": value for name, value in metadata.items()}
         answer = exchange(client, bucket, "POST", key, "uploads", headers, b"")
-        if answer.status == 200 and answer.text("UploadId"):
-            return answer.text("UploadId")
-        if not answer.is_elsewhere:
+        if answer is not None:
+            if answer.status == 200 and answer.text("UploadId"):
+                return answer.text("UploadId")
             raise answer.refusal("CreateMultipartUpload")
     created = client.create_multipart_upload(Bucket=bucket, Key=key, Metadata=metadata)
     return str(created["UploadId"])
@@ -50,9 +49,9 @@ def upload_part(client: Any, bucket: str, key: str, upload_id: str, number: int,
     if len(data) < _SMALL_BYTES:
         query = f"partNumber={number}&uploadId={percent_encode(upload_id)}"
         answer = exchange(client, bucket, "PUT", key, query, {}, bytes(data))
-        if answer.status == 200:
-            return str(answer.headers.get("ETag", "")).strip('"')
-        if not answer.is_elsewhere:
+        if answer is not None:
+            if answer.status == 200:
+                return str(answer.headers.get("ETag", "")).strip('"')
             raise answer.refusal("UploadPart")
     sent = client.upload_part(Bucket=bucket, Key=key, UploadId=upload_id, PartNumber=number, Body=data)
     return str(sent.get("ETag", "")).strip('"')
@@ -67,9 +66,9 @@ def complete_upload(client: Any, bucket: str, key: str, upload_id: str, parts: S
     query = f"uploadId={percent_encode(upload_id)}"
     headers = {"content-type": "application/xml"}
     answer = exchange(client, bucket, "POST", key, query, headers, _body(parts))
-    if answer.status == 200 and answer.root == "CompleteMultipartUploadResult":
-        return answer.text("ETag").strip('"')
-    if not answer.is_elsewhere:
+    if answer is not None:
+        if answer.status == 200 and answer.root == "CompleteMultipartUploadResult":
+            return answer.text("ETag").strip('"')
         # 200 with an error in the body means that it failed while the server kept the connection alive.
         raise answer.refusal("CompleteMultipartUpload")
     named = [
@@ -85,7 +84,7 @@ def complete_upload(client: Any, bucket: str, key: str, upload_id: str, parts: S
 
 def _body(parts: Sequence[Part]) -> bytes:
     named = "".join(
-        f'<Part>{_checksum(part)}<ETag>"{escape(part.etag)}"</ETag><PartNumber>{part.number}</PartNumber></Part>'
+        f'<Part>{_checksum(part)}<ETag>"{_escaped(part.etag)}"</ETag><PartNumber>{part.number}</PartNumber></Part>'
         for part in parts
     )
     return f'<CompleteMultipartUpload xmlns="{_NAMESPACE}">{named}</CompleteMultipartUpload>'.encode()
@@ -93,4 +92,8 @@ def _body(parts: Sequence[Part]) -> bytes:
 
 def _checksum(part: Part) -> str:
     name = f"Checksum{part.checksum_algorithm}"
-    return f"<{name}>{escape(part.checksum)}</{name}>" if part.checksum_algorithm else ""
+    return f"<{name}>{_escaped(part.checksum)}</{name}>" if part.checksum_algorithm else ""
+
+
+def _escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -147,19 +147,28 @@ def test_answers_that_say_that_the_bucket_is_elsewhere(status: int, code: str) -
     assert s3_direct.Answer(status, {}, None).is_elsewhere == (status < 400)
 
 
-def test_a_bucket_elsewhere_is_followed_by_botocore() -> None:
-    for call in (
-        lambda client: create_upload(client, "bucket", "a", {}),
-        lambda client: upload_part(client, "bucket", "a", "u", 1, b"hello"),
-        lambda client: complete_upload(client, "bucket", "a", "u", PARTS),
-    ):
-        with ScriptedServer(error("AuthorizationHeaderMalformed", 400)) as server:
-            client = make_client(server.url)
-            sent: list[str] = []
-            client.meta.events.register("before-send.s3", lambda request, sent=sent, **_: sent.append(request.url))
-            with pytest.raises(boto.ClientError):
-                call(client)
-            assert sent
+def test_a_bucket_elsewhere_is_followed_by_botocore_from_then_on() -> None:
+    """One answer tells; botocore keeps the region, and is asked at once the next time."""
+    answers = [error("AuthorizationHeaderMalformed", 400), DONE]
+    with ScriptedServer(*answers) as server:
+        client = make_client(server.url)
+        sent: list[str] = []
+        client.meta.events.register("before-send.s3", lambda request, **_: sent.append(request.url))
+        assert [complete_upload(client, "bucket", "a", "u", PARTS) for _ in range(2)] == ["e9", "e9"]
+        assert len(sent) == 2 and len(server.requests) == 3
+
+
+def test_buckets_with_signatures_of_their_own_are_left_to_botocore(server: ScriptedServer) -> None:
+    assert s3_direct.exchange(make_client(server.url), "b--use1-az4--x-s3", "POST", "k", "uploads", {}, b"") is None
+    assert server.requests == []
+
+
+def test_the_region_of_no_region_is_signed_as_botocore_does(server: ScriptedServer) -> None:
+    client = botocore.session.Session().create_client(
+        "s3", endpoint_url=server.url, region_name="aws-global", aws_access_key_id="a", aws_secret_access_key="b"
+    )
+    complete_upload(client, "bucket", "a", "u", PARTS)
+    assert "/us-east-1/s3/aws4_request" in server.headers[0]["authorization"]
 
 
 @pytest.mark.parametrize("way", ["proxy", "another botocore"])
