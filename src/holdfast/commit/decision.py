@@ -7,7 +7,7 @@ from dataclasses import replace
 from holdfast.commit import layout
 from holdfast.commit.context import CommitContext
 from holdfast.commit.helping import finish_earlier, refuse_touched
-from holdfast.commit.log import LogView, append_entry, find_decision, read_log, read_state
+from holdfast.commit.log import LogView, append_entry, find_decision, read_log, read_newest
 from holdfast.commit.manifests import Prepared, iter_manifests, store_refs
 from holdfast.commit.nesting import is_first, refuse_nested
 from holdfast.commit.pending_uploads import missing_uploads
@@ -47,8 +47,9 @@ def decide(
     _refuse_expired(ctx, job, prepared)
     for attempt in range(ctx.settings.conflict_attempts):
         stuck = finish_earlier(ctx, view)
-        state = read_state(ctx, view)
-        if state is not None:
+        newest = read_newest(ctx, view)
+        if newest is not None:
+            state = newest.state
             if is_committed_batch(job, state.streams) or is_written(ctx, job, view):
                 return None, None
             refuse_touched(ctx, job, prepared, stuck)
@@ -70,6 +71,7 @@ def decide(
                 replaced_by_job=by_job,
                 chosen=sum(prepared.chosen.values(), Totals()),
                 state=LogState(streams=advance_streams(job, state.streams), table=table),
+                after=newest.token,
             )
             found = append_entry(ctx, mine)  # the commit point
             if found.job == job.job:

@@ -17,7 +17,7 @@ from holdfast.commit.context import CommitContext, create_record
 from holdfast.commit.decision import decide
 from holdfast.commit.finish import finish_decision
 from holdfast.commit.ids import new_job_id
-from holdfast.commit.log import LogView, append_entry, find_decision, read_log, read_state, trim_log
+from holdfast.commit.log import LogView, append_entry, find_decision, job_exists, read_log, read_newest, trim_log
 from holdfast.commit.manifests import ManifestCache, check_messages, prepare_job
 from holdfast.commit.measure import Measure
 from holdfast.commit.nesting import is_first, refuse_nested
@@ -242,17 +242,21 @@ def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
             entry = find_decision(ctx, view, job.job, job.base_seq)
         except FencedError:
             return _drop_fenced(ctx, job)
-        state = read_state(ctx, view)
-        if entry is None and state is not None:
+        newest = read_newest(ctx, view)
+        if entry is None and newest is not None:
             mine = LogEntry(
                 seq=view.head + 1,
                 kind=Kind.ABORT,
                 record=job,
                 token=ctx.ids.token(),
                 decided_at_s=round(ctx.clock.now_s(), 3),
-                state=state,
+                state=newest.state,
+                after=newest.token,
             )
-            found = append_entry(ctx, mine)
+            try:
+                found = append_entry(ctx, mine)
+            except FencedError:
+                return _drop_fenced(ctx, job)
             entry = found if found.job == job.job else None
         if entry is not None:
             return _finish(measure, entry)
@@ -268,9 +272,7 @@ def _drop_fenced(ctx: CommitContext, job: JobRecord) -> JobOutcome:
     Raises:
         OutcomeUnknownError: they do not.
     """
-    try:
-        ctx.store.head(ctx.key(layout.job_record(job.job)))
-    except NotFoundError:
+    if not job_exists(ctx, job.job):
         totals = written_by(ctx, job.job)
         if not totals.files:
             raise OutcomeUnknownError(
@@ -278,7 +280,7 @@ def _drop_fenced(ctx: CommitContext, job: JobRecord) -> JobOutcome:
                 "destination and at holdfast history before the job is run again",
                 url=ctx.url,
                 job=job.job,
-            ) from None
+            )
         return JobOutcome(job=job.job, committed=True, totals=totals)
     clean_up_job(ctx, job)
     return JobOutcome(job=job.job, committed=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from holdfast.commit import layout
 from holdfast.commit.codec import decode_entry, encode_entry
@@ -15,12 +15,14 @@ from holdfast.stores.base import batched_keys, iter_objects
 
 __all__ = [
     "LogView",
+    "Newest",
     "append_entry",
     "find_decision",
+    "job_exists",
     "read_entries",
     "read_entry",
     "read_log",
-    "read_state",
+    "read_newest",
     "record_exists",
     "trim_log",
     "write_mark",
@@ -38,7 +40,8 @@ class LogView:
         head: newest entry, 0 if there is none.
         visible: entries whose files are all visible and whose replaced files count no more.
         done: entries of which nothing is left to do.
-        stale: number and key of each record before `oldest`: what a trim that was cut off left.
+        stale: number and key of each record before `oldest`: what a trim that was cut off left, or what was decided in
+            the trimmed past (see `append_entry`).
     """
 
     oldest: int
@@ -80,6 +83,8 @@ def read_log(ctx: CommitContext) -> LogView:
     while oldest > 1 and (oldest - 1 in entries or record_exists(ctx, oldest - 1, "json")):
         oldest -= 1
     oldest = max(oldest, 1)
+    if oldest < head and oldest not in seqs["done"] and _is_out_of_order(ctx, oldest):
+        oldest += 1
     return LogView(
         oldest=oldest,
         head=head,
@@ -100,14 +105,28 @@ def read_entry(ctx: CommitContext, seq: int) -> LogEntry:
     return decode_entry(path, seq, ctx.store.get(ctx.key(path)))
 
 
-def read_state(ctx: CommitContext, view: LogView) -> LogState | None:
-    """What holds after the newest decision; None if the log has moved on and was trimmed meanwhile."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Newest:
+    """What the next decision carries on.
+
+    Attributes:
+        state: what holds after the newest decision.
+        token: of the newest decision, empty if there is none.
+    """
+
+    state: LogState = field(default_factory=LogState)
+    token: str = ""
+
+
+def read_newest(ctx: CommitContext, view: LogView) -> Newest | None:
+    """What the newest decision leaves; None if the log has moved on and was trimmed meanwhile."""
     if view.head == 0:
-        return LogState()
+        return Newest()
     try:
-        return read_entry(ctx, view.head).state
+        entry = read_entry(ctx, view.head)
     except NotFoundError:
         return None
+    return Newest(state=entry.state, token=entry.token)
 
 
 def read_entries(ctx: CommitContext, seqs: Iterable[int]) -> Iterator[LogEntry]:
@@ -130,7 +149,7 @@ def find_decision(ctx: CommitContext, view: LogView, job: JobId, after: int) -> 
         # The newest first: the oldest are those that may be trimmed meanwhile.
         entries = read_entries(ctx, range(view.head, max(after, view.oldest - 1), -1))
         try:
-            found = next((entry for entry in entries if entry.job == job), None)
+            found = _find(entries, job)
         except NotFoundError:
             view = read_log(ctx)
             continue
@@ -145,12 +164,66 @@ def find_decision(ctx: CommitContext, view: LogView, job: JobId, after: int) -> 
     )
 
 
+def _find(entries: Iterable[LogEntry], job: JobId) -> LogEntry | None:
+    """The job's entry among decisions from the newest backwards, unless the next one was not made after it."""
+    following: LogEntry | None = None
+    for entry in entries:
+        if entry.job == job and (following is None or following.after == entry.token):
+            return entry
+        following = entry
+    return None
+
+
 def append_entry(ctx: CommitContext, entry: LogEntry) -> LogEntry:
-    """Create `entry` at its number: returns the entry that stands there now, the caller's own or the winner's."""
+    """Create `entry` at its number: returns the entry that stands there now, the caller's own or the winner's.
+
+    Guarantee: what is returned is part of the log's one order. A driver that was held up while more were decided than
+    the log keeps finds the number free again, since the decision that had it is trimmed: its entry counts for nobody.
+    Entries are trimmed one by one, and never the one before an unfinished one; so as long as that one is there, the
+    number had not been used.
+
+    Raises:
+        FencedError: the entry was made in the trimmed past. It does not count; the next trim takes it away.
+    """
     path = layout.log_entry(entry.seq)
     data = encode_entry(entry)
     found = create_record(ctx, path, data)
-    return entry if found == data else decode_entry(path, entry.seq, found)
+    if found != data:
+        return decode_entry(path, entry.seq, found)
+    if entry.seq > 1 and record_exists(ctx, entry.seq - 1, "json"):
+        return entry
+    view = read_log(ctx)
+    if view.head == entry.seq:
+        return entry
+    try:
+        settled = find_decision(ctx, view, entry.job, entry.seq - 1)
+    except FencedError:
+        settled = None
+    if settled is None and job_exists(ctx, entry.job):
+        raise FencedError(
+            "more jobs were decided on the destination than its log keeps while this one was being decided: raise "
+            "log_retention_entries and run the job again",
+            url=ctx.url,
+            job=entry.job,
+        )
+    return settled or entry  # without its record the job is finished: somebody has helped, and the log moved on
+
+
+def _is_out_of_order(ctx: CommitContext, seq: int) -> bool:
+    """Whether the next decision was made after another one of this number, which is trimmed."""
+    try:
+        return read_entry(ctx, seq + 1).after != read_entry(ctx, seq).token
+    except (NotFoundError, CorruptDataError):
+        return False  # who reads it finds out
+
+
+def job_exists(ctx: CommitContext, job: JobId) -> bool:
+    """Whether the job has its record still: it is not finished, whatever the log says."""
+    try:
+        ctx.store.head(ctx.key(layout.job_record(job)))
+    except NotFoundError:
+        return False
+    return True
 
 
 def write_mark(ctx: CommitContext, seq: int, mark: str, data: bytes = b"{}\n") -> None:
@@ -170,12 +243,15 @@ def trim_log(ctx: CommitContext, view: LogView) -> None:
     unfinished = view.unfinished
     limit = min(retained, unfinished[0] - 1 if unfinished else view.head)
     stale = [key for seq, key in view.stale if seq < retained]
-    # Entries go before their marks: an entry without its mark would look unfinished.
-    entries = [ctx.key(layout.log_entry(seq)) for seq in range(view.oldest, limit)]
     marks = [ctx.key(layout.log_mark(seq, mark)) for seq in range(view.oldest, limit) for mark in ("visible", "done")]
-    for keys in (stale, entries, marks):
-        for batch in batched_keys(keys):
-            ctx.store.delete_many(batch)
+    for batch in batched_keys(stale):
+        ctx.store.delete_many(batch)
+    # Entries go before their marks: an entry without its mark would look unfinished. And one by one, the oldest first:
+    # while one is there, none behind it is gone (see `append_entry`). As a rule it is one.
+    for seq in range(view.oldest, limit):
+        ctx.store.delete(ctx.key(layout.log_entry(seq)))
+    for batch in batched_keys(marks):
+        ctx.store.delete_many(batch)
 
 
 def record_exists(ctx: CommitContext, seq: int, mark: str) -> bool:

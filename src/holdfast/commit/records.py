@@ -241,6 +241,7 @@ class LogEntry:
         replaced_by_job: files and bytes taken from each earlier job by a partition overwrite, for `verify`.
         chosen: the part of `totals` whose names the caller chose, which therefore do not tell whose files they are.
         state: what holds after this decision.
+        after: token of the decision before it; empty for the first.
     """
 
     seq: int
@@ -255,6 +256,7 @@ class LogEntry:
     replaced_by_job: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     chosen: Totals = Totals()
     state: LogState = LogState()
+    after: str = ""
 
     @property
     def job(self) -> JobId:

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from holdfast.commit import CommitContext, Committer, JobOutcome, JobRecord, SaveMode, get_committer
 from holdfast.commit.context import table_in_the_way
-from holdfast.commit.log import read_log, read_state
+from holdfast.commit.log import read_log, read_newest
 from holdfast.errors import HoldfastError, InvalidRequestError, UnsupportedError
 from holdfast.formats import nearest
 from holdfast.spark.options import JobOptions, parse_job_options
@@ -129,11 +129,11 @@ class Job:
         Raises:
             InvalidRequestError: the destination holds a table.
         """
-        state = read_state(ctx, read_log(ctx))
-        if state is None or state.table is None:
+        newest = read_newest(ctx, read_log(ctx))
+        if newest is None or newest.state.table is None:
             return
         if self._mode not in (SaveMode.OVERWRITE, SaveMode.FAIL) or self._committer.leftovers is not None:
-            raise table_in_the_way(ctx, state.table)
+            raise table_in_the_way(ctx, newest.state.table)
 
     def attempt(self, function: Callable[..., Any]) -> Callable[[Iterable[Any]], Iterator[Any]]:
         """Wrap ``function(task, rows)`` so that each run of it by Spark is an attempt at a task of this job.

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.types import StructType
 
 from holdfast.commit import TWO_PHASE, CommitContext, JobRecord, SaveMode, TaskAttempt, get_committer
-from holdfast.commit.log import LogView, read_state
+from holdfast.commit.log import LogView, read_newest
 from holdfast.commit.replacement import has_output
 from holdfast.commit.write_ids import WRITE_ID
 from holdfast.commit.written import TOKEN
@@ -97,8 +97,8 @@ class TableJob:
         """
         refuse_foreign_write(ctx)
         job = self
-        state = read_state(ctx, view)
-        table = state.table if state is not None else None
+        newest = read_newest(ctx, view)
+        table = newest.state.table if newest is not None else None
         if self.options.mode in _ADDING:
             known = self._known(ctx, table)
             if known is not None:

@@ -125,6 +125,7 @@ def entry(**changes: object) -> LogEntry:
         kind=Kind.COMMIT,
         record=RECORD,
         token="t",
+        after="s",
         decided_at_s=2.5,
         totals=Totals(files=1, size_bytes=2, rows=3),
         tasks=1,

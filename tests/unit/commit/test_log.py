@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
+import itertools
 from collections.abc import Callable
+from typing import TypeVar
 
 import pytest
 
-from holdfast.commit import TWO_PHASE, layout
-from holdfast.commit.log import LogView, find_decision, read_log, record_exists, trim_log
+from holdfast.commit import TWO_PHASE, layout, recover, verify
+from holdfast.commit.log import LogView, find_decision, read_entry, read_log, record_exists, trim_log
 from holdfast.errors import FencedError, OutcomeUnknownError
 from holdfast.stores.base import ObjectPage, ObjectStore
-from holdfast.stores.intercept import InterceptedStore, Operation
+from holdfast.stores.faulty import SimulatedCrash
+from holdfast.stores.intercept import InterceptedStore, Operation, StoreCall
 from holdfast.stores.recorded import Recorded
 from tests.simulation.world import HOME, TASKS, At, World, run_job, run_tasks, start
+
+T = TypeVar("T")
 
 
 class Blind(InterceptedStore):
@@ -144,3 +151,110 @@ def test_a_search_goes_on_when_the_log_is_trimmed_under_it() -> None:
     assert trimming.fired and found is not None and found.job == job.job
     with pytest.raises(FencedError):
         find_decision(searching, view, start(world.context()).job, 0)
+
+
+# --- decisions in the trimmed past ---
+class _HeldUp:
+    """A driver that is held up just before it creates an entry of the log, while others decide."""
+
+    def __init__(self, others: Callable[[], None]) -> None:
+        self._others = others
+        self.seq = 0
+
+    def __call__(self, call: StoreCall, proceed: Callable[[], T]) -> T:
+        if not self.seq and call.operation is Operation.PUT and "/log/" in call.key and call.key.endswith(".json"):
+            self.seq = int(call.key.rpartition("/")[2].partition(".")[0])
+            self._others()
+        return proceed()
+
+
+@pytest.mark.parametrize("before", [0, 1, 2])
+@pytest.mark.parametrize("others", [1, 2, 3, 4, 6])
+@pytest.mark.parametrize("ends", ["commit", "abort"])
+def test_a_driver_that_is_held_up_decides_nothing_in_the_trimmed_past(before: int, others: int, ends: str) -> None:
+    """C8: its number is free again, what had it is trimmed: streams and tables would go back in time."""
+    world = World("upload")
+    ctx = world.context().with_settings(log_retention_entries=2)
+    for number in range(before):
+        run_job(ctx, f"before{number}", tasks=1)
+    job = start(ctx)
+    messages = run_tasks(ctx, job, "slow")
+
+    def decide() -> None:
+        for number in range(others):
+            run_job(ctx, f"other{number}", tasks=1)
+
+    held_up = _HeldUp(decide)
+    slow = dataclasses.replace(ctx, store=InterceptedStore(world.store, held_up))
+    committed = False
+    if ends == "abort":
+        assert not TWO_PHASE.abort_job(slow, job).committed
+    else:
+        with contextlib.suppress(FencedError):
+            committed = TWO_PHASE.commit_job(slow, job, messages, TASKS).committed
+        assert TWO_PHASE.abort_job(ctx, job).committed is committed
+    assert held_up.seq == before + 1
+    run_job(ctx, "after", tasks=1)
+    assert recover(ctx).clean and verify(ctx).verified, verify(ctx).problems
+    view = read_log(ctx)
+    assert view.unfinished == [] and view.stale == ()
+    mine = [path for path in world.listing() if job.job in path]
+    assert len(mine) == (2 * TASKS if committed else 0) and world.pending() == [] and world.leftovers() == []
+    entries = [read_entry(ctx, seq) for seq in range(view.oldest, view.head + 1)]
+    assert all(later.after == earlier.token for earlier, later in itertools.pairwise(entries)), "one order"
+
+
+def test_a_driver_that_dies_right_after_it_decided_in_the_trimmed_past() -> None:
+    """Its entry stands beside the others', and counts for nobody."""
+    world = World("upload")
+    ctx = world.context().with_settings(log_retention_entries=2)
+    job = start(ctx)
+    messages = run_tasks(ctx, job, "slow")
+    held_up = _HeldUp(lambda: [run_job(ctx, f"other{number}", tasks=1) for number in range(3)] and None)
+
+    def die(call: StoreCall, proceed: Callable[[], T]) -> T:
+        if held_up.seq:
+            raise SimulatedCrash
+        return held_up(call, proceed)
+
+    with pytest.raises(SimulatedCrash):
+        TWO_PHASE.commit_job(dataclasses.replace(ctx, store=InterceptedStore(world.store, die)), job, messages, TASKS)
+    assert record_exists(ctx, 1, "json"), "it has decided"
+    assert read_log(ctx).oldest == 2 and read_log(ctx).unfinished == []
+    assert recover(ctx).rolled_back == [job.job]
+    run_job(ctx, "after", tasks=1)
+    assert not record_exists(ctx, 1, "json") and world.pending() == [] and world.leftovers() == []
+    assert verify(ctx).verified
+
+
+def test_a_driver_that_is_held_up_after_its_decision_hears_that_it_stands() -> None:
+    """Others have finished it, and the log has dropped it since."""
+    world = World("upload")
+    ctx = world.context().with_settings(log_retention_entries=1)
+    run_job(ctx, "before", tasks=1)
+    job = start(ctx)
+    messages = run_tasks(ctx, job, "slow")
+    decided = []
+
+    def hold_up(call: StoreCall, proceed: Callable[[], T]) -> T:
+        done = proceed()
+        if not decided and call.operation is Operation.PUT and call.key.endswith(entry(2)):
+            decided.append(True)
+            for number in range(4):
+                run_job(ctx, f"other{number}", tasks=1)
+        return done
+
+    slow = dataclasses.replace(ctx, store=InterceptedStore(world.store, hold_up))
+    assert TWO_PHASE.commit_job(slow, job, messages, TASKS).committed
+    assert len([path for path in world.listing() if job.job in path]) == 2 * TASKS
+    assert verify(ctx).verified and world.leftovers() == []
+
+
+def test_entries_are_trimmed_one_by_one() -> None:
+    """While one is there, none behind it is gone: a driver looks at the one before its own."""
+    world = grown(8)
+    recorded = Recorded()
+    ctx = world.context(store=InterceptedStore(world.store, recorded)).with_settings(log_retention_entries=2)
+    trim_log(ctx, read_log(ctx))
+    gone = [call.key for call in recorded.calls if call.operation is Operation.DELETE]
+    assert gone == [f"{HOME}_holdfast/log/{entry(seq)}" for seq in range(1, 7)]
