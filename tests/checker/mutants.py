@@ -287,7 +287,7 @@ MUTANTS = (
             ),
         ),
         scene=_FAILURE,
-        breaks=("C8",),
+        breaks=("log-order",),
     ),
     # --- after the decision -------------------------------------------------------------------------------------------
     Mutant(
@@ -504,7 +504,7 @@ REDUNDANT = (
         name="lost-reply-is-conflict",
         slip="A record that stands there after a lost reply is taken for somebody else's.",
         edits=(
-            Edit(log.append_entry, "return entry if found == data else decode", "return decode"),
+            Edit(log.append_entry, "if found != data:", "if True:"),
             Edit(decision.decide, "if found.job == job.job:", "if found is mine:"),
         ),
         scene=SCENES["lost-reply"],
