@@ -191,7 +191,9 @@ def on_store(command: Callable[P, None]) -> Callable[..., None]:
         if profile:
             os.environ["AWS_PROFILE"] = str(profile)  # Spark's workers are children of this process: they see it too
         given = (kwargs.pop(name) for name in ("endpoint_url", "region", "ca_bundle"))
-        reach = Reach(*(str(value) if value else None for value in given))
+        endpoint, region, bundle = (str(value) if value else None for value in given)
+        # Spark's workers may work in another directory.
+        reach = Reach(endpoint, region, bundle and os.path.abspath(os.path.expanduser(bundle)))
         command(*args, reach=reach, **kwargs)  # type: ignore[arg-type]  # every such command takes `reach`
 
     return run

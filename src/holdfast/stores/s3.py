@@ -52,6 +52,7 @@ from holdfast.stores.s3_listings import (
     is_marker_refused,
     is_xml,
     least_expiry_days,
+    modified_in,
     object_page,
     upload_page,
 )
@@ -187,11 +188,13 @@ class S3Store:
         found = self._connection.request(
             "HeadObject", key, Effect.NONE, lambda client: client.head_object(Bucket=self.bucket, Key=key)
         )
+        if "ContentLength" not in found:
+            raise CorruptDataError("an answer tells no length; report it to the store's maker", key=key)
         return ObjectInfo(
             key,
             int(found["ContentLength"]),
             etag_in(found),
-            found["LastModified"].timestamp(),
+            modified_in(found),
             {name.lower(): value for name, value in found.get("Metadata", {}).items()},
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 from urllib.parse import unquote_plus
 
@@ -20,6 +21,7 @@ __all__ = [
     "is_marker_refused",
     "is_xml",
     "least_expiry_days",
+    "modified_in",
     "object_page",
     "upload_page",
 ]
@@ -38,6 +40,12 @@ def etag_in(answer: Mapping[str, Any]) -> str:
     return str(answer.get("ETag", "")).strip('"')
 
 
+def modified_in(answer: Mapping[str, Any]) -> float:
+    """When an object was written, in seconds since the epoch; 0 if the answer or the entry does not say."""
+    found = answer.get("LastModified")
+    return float(found.timestamp()) if isinstance(found, datetime) else 0.0
+
+
 def object_page(page: Mapping[str, Any], prefix: str) -> ObjectPage:
     """A page of ListObjectsV2, whose keys botocore has asked for in urls' encoding and decoded.
 
@@ -45,7 +53,7 @@ def object_page(page: Mapping[str, Any], prefix: str) -> ObjectPage:
         CorruptDataError: there is more, and no token to go on with.
     """
     found = [
-        ObjectInfo(entry["Key"], int(entry["Size"]), etag_in(entry), entry["LastModified"].timestamp())
+        ObjectInfo(entry["Key"], int(entry["Size"]), etag_in(entry), modified_in(entry))
         for entry in page.get("Contents", ())
     ]
     if not page.get("IsTruncated"):

@@ -10,6 +10,7 @@ import pytest
 from holdfast.commit import COMMITTERS
 from holdfast.commit.guarantees import GUARANTEES
 from holdfast.testing.moto import MotoServer
+from holdfast.testing.tls import Authority, TlsFront
 from tests.unit.cli.destinations import on_screen, run
 from tests.unit.stores.scripted_server import Answer, ScriptedServer, error
 
@@ -125,3 +126,19 @@ def test_what_nobody_may_try_is_said_not_to_be_known(monkeypatch: pytest.MonkeyP
 
 def test_a_wrong_url_is_refused() -> None:
     assert run("committers", "s4://bucket/x").exit_code == 2
+
+
+def test_a_ca_bundle_is_named_as_the_machine_has_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A relative path is that of this directory, also for workers of Spark that work in another."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "a")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "b")
+    monkeypatch.chdir(tmp_path)
+    authority = Authority(tmp_path)
+    with MotoServer() as moto, TlsFront(moto.endpoint_url, *authority.issue("127.0.0.1")) as front:
+        moto.create_bucket("bucket")
+        where = ("--endpoint-url", front.url, "--region", "us-east-1")
+        reached = run("uploads", "list", "s3://bucket/t", *where, "--ca-bundle", "authority.pem")
+        refused = run("history", "s3://bucket/t", *where, "--ca-bundle", "missing.pem")
+    assert reached.exit_code == 0, reached.stderr
+    assert refused.exit_code == 2
+    assert f"ca_bundle='{tmp_path / 'missing.pem'}'" in refused.stderr

@@ -109,6 +109,14 @@ def test_uploads_whose_marker_does_not_advance(script: Script) -> None:
     assert len(server.requests) == 2
 
 
+def test_answers_that_do_not_say_when(script: Script) -> None:
+    """Of no known server; a wrong address may be anybody's."""
+    body = "<ListBucketResult><Contents><Key>a</Key><Size>1</Size></Contents></ListBucketResult>"
+    store, _ = script(Answer(body=body), Answer(body="x", headers={"ETag": '"e"'}))
+    assert [(found.key, found.modified_at_s) for found in store.list_page("").objects] == [("a", 0.0)]
+    assert (store.head("a").size_bytes, store.head("a").modified_at_s) == (1, 0.0)
+
+
 def test_listing_cut_off_without_a_token(script: Script) -> None:
     store, _ = script(Answer(body="<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>"))
     with pytest.raises(CorruptDataError, match="cut off"):
