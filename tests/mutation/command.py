@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     open_ = [one for one in drawn if one.name not in known]
     _say(f"{len(every)} mutants; {len(drawn)} drawn, {len(known)} of them known, {len(open_)} to judge")
     if open_:
-        known |= _judge(open_, results, asked.workers)
+        known |= _judge(open_, results, asked)
     judged = [Judged(one, known[one.name]) for one in drawn if one.name in known]
     stale = sorted(set(REVIEWED) - {one.name for one in every})
     if not asked.only:
@@ -63,14 +63,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.mutation", description="Judge mutants of commit/.")
     parser.add_argument("--seed", type=int, default=1, help="draws the sample (default: 1)")
-    parser.add_argument("--sample", type=int, default=500, help="how many are drawn (default: 500)")
+    parser.add_argument("--sample", type=int, default=240, help="how many are drawn (default: 240)")
     parser.add_argument("--all", action="store_true", help="every mutant: hours")
     parser.add_argument("--only", default="", metavar="START", help="those whose names begin so; writes no page")
+    parser.add_argument(
+        "--patience",
+        type=float,
+        default=30,
+        help="CPU seconds of tests over one mutant, the quickest first (default: 30)",
+    )
     parser.add_argument("--workers", type=int, default=2, help="processes (default: 2)")
     return parser.parse_args(arguments)
 
 
-def _judge(mutants: Sequence[Mutant], results: Results, workers: int) -> dict[str, Verdict]:
+def _judge(mutants: Sequence[Mutant], results: Results, asked: argparse.Namespace) -> dict[str, Verdict]:
     found: dict[str, Verdict] = {}
 
     def told(mutant: Mutant, verdict: Verdict) -> None:
@@ -80,7 +86,7 @@ def _judge(mutants: Sequence[Mutant], results: Results, workers: int) -> dict[st
         words = "" if verdict.is_caught else f"\n  {verdict.kind}: {mutant}"
         _say(f"{len(found)}/{len(mutants)} judged, {caught} caught{words}")
 
-    court = Court(mutants, workers=workers, told=told, say=_say)
+    court = Court(mutants, workers=asked.workers, patience_s=asked.patience, told=told, say=_say)
     options = ["-q", "-p", "no:cacheprovider"]
     with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(KeyboardInterrupt):
         pytest.main([*options, *map(str, judges())], plugins=[court])

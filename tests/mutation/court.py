@@ -33,9 +33,6 @@ _HANG_FACTOR, _HANG_S = 10.0, 5.0
 _HANGS = 2
 """So many tests that hang are enough; until then another one may fail, which says more."""
 
-_PATIENCE_S = 60.0
-"""CPU seconds after which no further test is asked about a mutant."""
-
 _WALL_FACTOR = 8
 """Others may use the machine; a process that waits for ever uses no CPU time at all."""
 
@@ -97,6 +94,7 @@ class Court:
     Args:
         mutants: to be judged, in this order.
         workers: processes at a time.
+        patience_s: CPU seconds after which no further test is asked about a mutant.
         told: of each verdict as it falls.
         say: words of progress.
     """
@@ -106,11 +104,13 @@ class Court:
         mutants: Sequence[Mutant],
         *,
         workers: int,
+        patience_s: float,
         told: Callable[[Mutant, Verdict], None],
         say: Callable[[str], None],
     ) -> None:
         self._mutants = mutants
         self._workers = workers
+        self._patience_s = patience_s
         self._told = told
         self._say = say
         self._evidence = _Evidence()
@@ -183,7 +183,7 @@ class Court:
                 yield _Fork(
                     lambda write, mutant=mutant, tests=tests: self._judge(mutant, tests, write),
                     about=mutant,
-                    wall_s=_WALL_FACTOR * (_PATIENCE_S + _HANG_S),
+                    wall_s=_WALL_FACTOR * (self._patience_s + _HANG_S),
                 )
 
         for job in _side_by_side(jobs(), self._workers):
@@ -208,7 +208,7 @@ class Court:
                 write(["failed", test, time.process_time()])
                 return
             hung += [test] * (not passed)
-            if len(hung) == _HANGS or time.process_time() > _PATIENCE_S:
+            if len(hung) == _HANGS or time.process_time() > self._patience_s:
                 break
         write(["hangs", hung[0], time.process_time()] if hung else ["passed", "", time.process_time()])
 

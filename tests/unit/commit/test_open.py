@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.commit import open_context
-from holdfast.errors import AccessDeniedError
+from holdfast.commit import CommitSettings, open_context
+from holdfast.errors import AccessDeniedError, InvalidRequestError
 
 
 @pytest.fixture
@@ -41,3 +41,23 @@ def test_who_only_looks_leaves_no_directory(folder: Path, tmp_path: Path) -> Non
     with contextlib.closing(open_context(str(tmp_path / "t"), staging=True, leave_no_trace=True)) as ctx:
         assert ctx.scratch is not None and not ctx.scratch.store.list_page("").objects
     assert list(folder.iterdir()) == []
+
+
+def test_directories_that_are_named_are_taken(folder: Path, tmp_path: Path) -> None:
+    places = {name: tmp_path / name for name in ("scratch", "shared", "reports")}
+    settings = CommitSettings(
+        scratch_dir=f"file://{places['scratch']}", shared_dir=str(places["shared"]), report_dir=str(places["reports"])
+    )
+    with contextlib.closing(open_context(str(tmp_path / "t"), settings=settings, staging=True)) as ctx:
+        assert ctx.scratch is not None and ctx.shared is not None and ctx.reports is not None
+        there = [ctx.scratch.url, ctx.shared.url, ctx.reports.url]
+        assert there == [f"file://{path}" for path in places.values()]
+    assert list(folder.iterdir()) == []
+    with contextlib.closing(open_context(str(tmp_path / "t"), settings=settings)) as ctx:
+        assert ctx.scratch is None and ctx.shared is None
+
+
+@pytest.mark.parametrize("url", ["s3://bucket/x", "memory://x"])
+def test_a_task_stages_on_its_own_machine(folder: Path, tmp_path: Path, url: str) -> None:
+    with pytest.raises(InvalidRequestError, match="its own machine"):
+        open_context(str(tmp_path / "t"), settings=CommitSettings(scratch_dir=url), staging=True)
