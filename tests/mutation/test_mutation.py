@@ -1,0 +1,207 @@
+"""The machinery of mutants: what is planted, who judges, what is remembered, what is written."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import FunctionType
+
+import pytest
+
+from holdfast.checker.kernel.coverage import live_functions
+from holdfast.commit import layout
+from tests.mutation.command import judges
+from tests.mutation.court import Verdict
+from tests.mutation.mutants import Mutant, find_mutants, in_drawn_order, plant
+from tests.mutation.operators import OPERATORS, Function, changes_of, edited
+from tests.mutation.report import Judged, write_page
+from tests.mutation.results import ROOT, Results
+from tests.mutation.survivors import REVIEWED
+
+
+@pytest.fixture(scope="module")
+def every() -> list[Mutant]:
+    return list(find_mutants())
+
+
+@pytest.fixture
+def restored() -> Iterator[dict[tuple[str, int], FunctionType]]:
+    functions = live_functions(layout)
+    codes = {place: one.__code__ for place, one in functions.items()}
+    yield functions
+    for place, one in functions.items():
+        one.__code__ = codes[place]
+
+
+# --- operators --------------------------------------------------------------------------------------------------------
+def _function(source: str) -> Function:
+    found = ast.parse(textwrap.dedent(source)).body[0]
+    assert isinstance(found, Function)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("source", "operator", "after"),
+    [
+        ("if a and b: pass", "negate", "if not (a and b):"),
+        ("if a and b: pass", "operand", "if a and True:"),
+        ("if a and b: pass", "and-or", "if a or b:"),
+        ("return a < b", "boundary", "return a <= b"),
+        ("return a == b", "comparison", "return a != b"),
+        ("call(x=True)", "constant", "call(x=False)"),
+        ("return a[1:]", "off-by-one", "return a[2:]"),
+        ("n += 1", "arithmetic", "n -= 1"),
+        ("return any(a)", "quantifier", "return all(a)"),
+        ("return a.startswith('b/')", "slash", "a.startswith('b')"),
+        ("return f'{a}/{b}/'", "slash", "return f'{a}/{b}'"),
+        ("a.put(b)", "drop", "pass"),
+        ("raise ValueError", "drop", "pass"),
+        ("a.put(b); c.put(d)", "swap", "c.put(d)\n    a.put(b)"),
+        ("with lock: a.put(b)", "unlock", "def f():\n    a.put(b)"),
+        ("for a in b: c(a)", "first-left-out", "in list(b)[1:]"),
+        ("for a in b: c(a)", "last-left-out", "in list(b)[:-1]"),
+        ("for a in b:\n  break", "leave-loop", "continue"),
+        ("try: a()\n except E: b()", "unhandled", "except E:\n        raise"),
+        ("try: a()\n finally: b()", "no-finally", "finally:\n        pass"),
+        ("store.put(a, b, c)", "unconditional", "store.put(a, b)"),
+    ],
+)
+def test_an_operator(source: str, operator: str, after: str) -> None:
+    function = _function(f"def f():\n {source}")
+    before = ast.unparse(function)
+    made = [ast.unparse(edited(function, one)) for one in changes_of(function) if one.operator == operator]
+    assert any(after in one for one in made), made
+    assert before not in made
+    assert ast.unparse(function) == before, "the function itself stays as it is"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "'''Words.'''",
+        "assert a < 1, 'words'",
+        "_log.warning('%d words', 1)",
+        "progress('words', 1, 2)",
+    ],
+)
+def test_what_cannot_go_wrong_is_left_alone(source: str) -> None:
+    assert list(changes_of(_function(f"def f(a: int = 5) -> Sequence[int]:\n {source}"))) == []
+
+
+def test_early_returns_are_what_the_annotation_allows() -> None:
+    for annotation, values in {"bool": ["True", "False"], "None": ["None"], "list[int]": ["[]"], "str": []}.items():
+        found = list(changes_of(_function(f"def f() -> {annotation}: return g()")))
+        assert [one.after for one in found if one.operator == "return-early"] == [f"return {one}" for one in values]
+
+
+# --- mutants ----------------------------------------------------------------------------------------------------------
+def test_every_operator_finds_work_and_every_mutant_has_a_name_of_its_own(every: list[Mutant]) -> None:
+    assert {one.change.operator for one in every} == set(OPERATORS)
+    assert len({one.name for one in every}) == len(every) > 4000
+
+
+def test_the_draw_depends_on_the_seed_and_on_names_alone(every: list[Mutant]) -> None:
+    drawn = in_drawn_order(every, 1)
+    assert drawn == in_drawn_order(every[::-1], 1)
+    assert drawn != in_drawn_order(every, 2)
+    half = set(map(id, every[::2]))
+    assert [one for one in drawn if id(one) in half] == in_drawn_order(every[::2], 1), "others come and go"
+
+
+def test_a_planted_mutant_runs_for_whoever_holds_the_function(
+    every: list[Mutant], restored: dict[tuple[str, int], FunctionType]
+) -> None:
+    held = layout.is_safe_path
+    assert held("a/b") and not held("../a")
+    wanted = (one for one in every if one.file == "layout.py" and one.function == "is_safe_path")
+    early = next(one for one in wanted if one.change.after == "return True")
+    assert plant(early)
+    assert held("../a")
+
+
+@pytest.mark.slow
+def test_each_reason_is_of_a_mutant_that_is_there(every: list[Mutant]) -> None:
+    assert REVIEWED.keys() <= {one.name for one in every}
+
+
+# --- judging ----------------------------------------------------------------------------------------------------------
+_TRIAL = """
+import json, sys, pytest
+from tests.mutation.court import Court
+from tests.mutation.mutants import find_mutants
+
+found = {}
+court = Court(
+    [one for one in find_mutants() if one.name.startswith("hadoop.uri.")],
+    workers=2,
+    patience_s=20,
+    told=lambda one, verdict: found.update({one.name: verdict.kind}),
+    say=lambda words: None,
+)
+pytest.main(["-q", "-p", "no:cacheprovider", sys.argv[1]], plugins=[court])
+print()
+print(json.dumps(found))
+"""
+
+_TEST = """
+from holdfast.commit.hadoop.uri import _store
+
+def test_schemes():
+    assert _store("S3N", "b") == ("s3a", "b")
+
+def test_that_fails_anyway():
+    assert _store("file", "") == ()
+"""
+
+
+def test_a_court_tells_mutants_that_a_test_notices_from_others(tmp_path: Path) -> None:
+    """The rest of the module no test runs; a test that fails over the shipped code is no judge."""
+    test = tmp_path / "test_trial.py"
+    test.write_text(_TEST)
+    command = [sys.executable, "-c", _TRIAL, str(test)]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    found = json.loads(run.stdout.splitlines()[-1])
+    own = {name: kind for name, kind in found.items() if name.startswith("hadoop.uri._store ")}
+    assert set(own.values()) == {"killed", "survived"}, "that no store is empty was not asked"
+    assert {kind for name, kind in found.items() if name not in own} == {"not run"}
+
+
+def test_there_are_judges() -> None:
+    names = {path.parent.name for path in judges()}
+    assert {"simulation", "checker", "commit", "classic", "hadoop"} <= names
+    assert all(path.is_file() for path in judges())
+
+
+# --- what is kept, and the page ---------------------------------------------------------------------------------------
+def test_a_verdict_counts_as_long_as_what_it_rests_on_is_the_same(every: list[Mutant], tmp_path: Path) -> None:
+    file, mutant = tmp_path / "results.jsonl", every[0]
+    tests = judges()
+    killer = str(tests[0].relative_to(ROOT))
+    killed = Verdict(kind="killed", test=f"{killer}::test_x", asked=3, seconds=1.5)
+    Results(file, tests).add(mutant, killed)
+    assert Results(file, tests).of(mutant) == killed
+    assert Results(file, tests[:1]).of(mutant) == killed, "other tests say nothing of it"
+    assert Results(file, tests[1:]).of(mutant) is None, "the test is gone"
+    assert Results(file, tests).of(replace(mutant, source="another")) is None
+    survived = Verdict(kind="survived", asked=3)
+    Results(file, tests).add(mutant, survived)
+    file.write_text(file.read_text() + '{"mutant": "cut o')
+    assert Results(file, tests).of(mutant) == survived
+    assert Results(file, tests[1:]).of(mutant) is None, "a test that is new may notice it"
+
+
+def test_the_page_lists_each_survivor_with_its_reason(every: list[Mutant]) -> None:
+    judged = [Judged(one, Verdict(kind="killed", test="tests/simulation/test_x.py::test_y")) for one in every[:8]]
+    judged += [Judged(every[8], Verdict(kind="survived")), Judged(every[9], Verdict(kind="not run"))]
+    page = write_page(judged, len(every), "--seed 1 --sample 10", {every[8].name: "it makes no difference"})
+    assert "**80.0%**" in page
+    assert "**it makes no difference**" in page
+    assert "**Nobody has looked at these yet**" in page
+    assert page.count("\n- `") == 2
+    assert page == write_page(judged, len(every), "--seed 1 --sample 10", {every[8].name: "it makes no difference"})
