@@ -4,7 +4,8 @@ A history is taken apart key by key. Where the operations of a key turn out to b
 value is written once, `registers` decides at once. Else the search takes, again and again, one of the operations that
 may come next: those before whose invocation no other open one had ended. What was tried is remembered as (operations
 taken, state of the model): two orders of the same operations that lead to the same state have the same future. A read
-that fits is taken at once, since nothing gets better by waiting. An operation whose outcome nobody knows may be taken
+that fits is taken at once, since nothing gets better by waiting, and where one waits for what nobody brings any more,
+the search turns back. An operation whose outcome nobody knows may be taken
 at any time after its invocation, with any answer, or not at all; one that has failed is left out. The search is
 exponential in the operations that overlap; where it would take too long it is given up, and nobody knows.
 
@@ -19,6 +20,7 @@ import enum
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from holdfast.checker.kernel.canonical import canonical
@@ -26,10 +28,10 @@ from holdfast.checker.kernel.history import Operation, Outcome, history_of
 from holdfast.checker.kernel.registers import as_register, reachable
 from holdfast.checker.kernel.world import Property, View
 
-__all__ = ["STEPS_LIMIT", "Answer", "Model", "Verdict", "judge_linearizable", "linearizable_property"]
+__all__ = ["PLACES_LIMIT", "Answer", "Model", "Verdict", "judge_linearizable", "linearizable_property"]
 
-STEPS_LIMIT = 200_000
-"""Steps of one search: seconds."""
+PLACES_LIMIT = 200_000
+"""Places of one search, each a set of operations that were taken and a state: seconds, and 50 MB."""
 
 _TOLD = 8
 """Of operations that can be explained, and of answers that there could have been, so many are told."""
@@ -67,7 +69,7 @@ class Model:
     key_of: Callable[[Operation], Hashable] = lambda operation: None
 
 
-def judge_linearizable(operations: Sequence[Operation], model: Model, *, limit: int = STEPS_LIMIT) -> Verdict:
+def judge_linearizable(operations: Sequence[Operation], model: Model, *, limit: int = PLACES_LIMIT) -> Verdict:
     """Whether the history is linearizable; else which operation cannot be placed, and which answers it could have had.
 
     Guarantee: yes and no are exact. Memory and time of a key grow linearly with its operations if it is a register of
@@ -75,7 +77,7 @@ def judge_linearizable(operations: Sequence[Operation], model: Model, *, limit: 
     one time: exponentially in those that overlap, among which those of unknown outcome always are.
 
     Args:
-        limit: steps of each search of an order of one key; beyond it the answer is unknown.
+        limit: places of each search of an order of one key; beyond it the answer is unknown.
     """
     parts: dict[Hashable, list[Operation]] = {}
     for operation in operations:
@@ -92,7 +94,7 @@ _Order = list[tuple[Operation, object]]
 
 
 class _GivenUpError(Exception):
-    """A search took too many steps."""
+    """A search came to too many places."""
 
 
 class _Part:
@@ -147,15 +149,16 @@ class _Part:
         Raises:
             _GivenUpError: it would take too long.
         """
-        # The one that ends first is tried first. Of reads of unknown outcome there is nothing to know.
+        # Reads are tried first, then who ends first. Of reads of unknown outcome there is nothing to know.
         numbers = [
             number
             for number, one in enumerate(history)
             if one is not None and not (self._reads[number] and one.outcome is not Outcome.OK)
         ]
-        numbers.sort(key=lambda number: _end(history[number]))
+        numbers.sort(key=lambda number: (not self._reads[number], _end(history[number])))
         those = [one for number in numbers if (one := history[number]) is not None]
-        search = _Search(those, self.model, [self._reads[number] for number in numbers], self._limit)
+        reads = [self._reads[number] for number in numbers]
+        search = _Search(those, self.model, reads, self._states, self._limit)
         return search.order(numbers.index(free) if free >= 0 else -1, except_for)
 
 
@@ -165,12 +168,13 @@ def _end(operation: Operation | None) -> float:
 
 @dataclass(slots=True)
 class _Search:
-    """A search for an order, in depth; `steps` are left."""
+    """A search for an order, in depth."""
 
     operations: Sequence[Operation]
     model: Model
     reads: Sequence[bool]
-    steps: int
+    states: AbstractSet[Hashable]
+    limit: int
 
     def order(self, free: int, except_for: frozenset[Hashable]) -> _Order | None:
         operations = self.operations
@@ -187,6 +191,12 @@ class _Search:
                 return canonical(answer) not in except_for
             return not sure[index] or canonical(answer) == expected[index]
 
+        wanted = self._wanted(fits, free)
+
+        def is_dead_end(taken: int, state: Hashable) -> bool:
+            """Somebody has still to read what is not there and nobody brings it any more."""
+            return any(not taken & bit and state not in good and not sources & ~taken for bit, good, sources in wanted)
+
         tried: set[tuple[int, Hashable]] = {(0, self.model.initial)}
         order: _Order = []
         stack = [(0, self.model.initial, 0)]  # taken, state, the next to try
@@ -198,9 +208,6 @@ class _Search:
                 if order:
                     order.pop()
                 continue
-            self.steps -= 1
-            if self.steps < 0:
-                raise _GivenUpError
             stack.append((taken, state, index + 1))
             if taken & bits[index] or earlier[index] & ~taken:
                 continue
@@ -208,11 +215,29 @@ class _Search:
             place = (taken | bits[index], after)
             if fits(index, answer) and place not in tried:
                 tried.add(place)
+                if len(tried) > self.limit:
+                    raise _GivenUpError
+                if is_dead_end(*place):
+                    continue
                 order.append((operations[index], answer))
                 if self.reads[index]:
                     stack[-1] = (taken, state, len(operations))  # nothing gets better by reading later
                 stack.append((*place, 0))
         return None
+
+    def _wanted(self, fits: Callable[[int, object], bool], free: int) -> list[tuple[int, AbstractSet[Hashable], int]]:
+        """Of each read its bit, the states in which it fits, and the operations (as bits) that may lead to one."""
+        apply, operations = self.model.apply, self.operations
+        leads: list[AbstractSet[Hashable]] = [
+            set() if self.reads[n] else {apply(state, one)[0] for state in self.states}
+            for n, one in enumerate(operations)
+        ]
+        found: list[tuple[int, AbstractSet[Hashable], int]] = []
+        for n, one in enumerate(operations):
+            if self.reads[n] and n != free:
+                good = {state for state in self.states if fits(n, apply(state, one)[1])}
+                found.append((1 << n, good, sum(1 << other for other, to in enumerate(leads) if to & good)))
+        return found
 
 
 # --- words ------------------------------------------------------------------------------------------------------------
@@ -266,7 +291,7 @@ def linearizable_property(
     name: str = "N4",
     model: Model,
     history_of: Callable[[View], Sequence[Operation]] = history_of,
-    limit: int = STEPS_LIMIT,
+    limit: int = PLACES_LIMIT,
 ) -> Property:
     """The history of a world is linearizable. Judged whenever it has grown; equal histories are judged once.
 
