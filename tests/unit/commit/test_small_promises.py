@@ -1,0 +1,126 @@
+"""Counts that are returned, records that vanish under a look, recoveries that really end what they report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import pytest
+
+from holdfast.commit import TWO_PHASE, CommitContext, SaveMode, codec, verify
+from holdfast.commit.classic.jobs import delete_visible
+from holdfast.commit.hadoop_jobs import QUIET_S, Foreign, Wish
+from holdfast.commit.ids import AttemptId, FileOwner, JobId, file_name
+from holdfast.commit.intents import find_announcers, is_intents
+from holdfast.commit.layout import attempt_file, intents, manifest
+from holdfast.commit.pending_uploads import is_manifest, reported_uploads
+from holdfast.commit.publication import PUBLICATIONS, Leftovers
+from holdfast.commit.records import FileEntry, TaskManifest
+from holdfast.commit.recovery import recover
+from holdfast.errors import NotFoundError
+from holdfast.stores.base import UploadInfo
+from holdfast.stores.faulty import SimulatedCrash, crash_at
+from holdfast.stores.intercept import InterceptedStore, Operation, StoreCall
+from holdfast.stores.memory import MemoryStore
+from holdfast.stores.probe import UploadListing
+from tests.simulation.world import World, run_tasks, start
+from tests.unit.commit.hadoop_jobs.dead_jobs import UUID, Destination, HadoopTasks, name
+
+T = TypeVar("T")
+
+JOB = JobId("20261121093853123-a1b2c3d4e5f6")
+OWNER = FileOwner(JOB, 3, AttemptId("0123456789ab"))
+
+
+class Vanishing(InterceptedStore):
+    """Objects that a listing has shown, and that are gone when they are asked for."""
+
+    def __init__(self, store: MemoryStore, is_gone: Callable[[str], bool]) -> None:
+        def look(call: StoreCall, proceed: Callable[[], T]) -> T:
+            if call.operation is Operation.GET and is_gone(call.key):
+                raise NotFoundError("no such object", key=call.key)
+            return proceed()
+
+        super().__init__(store, look)
+
+
+def test_a_record_of_intents_that_is_swept_meanwhile_announces_nothing() -> None:
+    world = World("upload")
+    ctx = world.context()
+    for task in (3, 4):
+        owner = FileOwner(JOB, task, OWNER.attempt)
+        key = ctx.key(intents(JOB, task, OWNER.attempt, 0))
+        ctx.store.put(key, codec.encode_intents(owner, [f"file {task}"]))
+    uploads = [UploadInfo(key=ctx.key(f"file {task}"), upload_id="u") for task in (3, 4)]
+    late = world.context(store=Vanishing(world.store, lambda key: is_intents(key) and "/attempts/00003-" in key))
+    assert find_announcers(ctx, uploads) == {ctx.key(f"file {task}"): {JOB} for task in (3, 4)}
+    assert find_announcers(late, uploads) == {ctx.key("file 4"): {JOB}}
+
+
+def test_a_manifest_that_is_swept_meanwhile_reports_nothing() -> None:
+    world = World("upload")
+    ctx = world.context()
+    path = file_name(OWNER, 0, ".csv")
+    file = FileEntry(path=path, size_bytes=1, upload_id="u", parts=(("e", 1),))
+    data = codec.encode_manifest(TaskManifest(job=JOB, task=3, attempt=OWNER.attempt, files=(file,)))
+    key = ctx.key(manifest(JOB, 3, OWNER.attempt))
+    ctx.store.put(key, data)
+    assert list(reported_uploads(ctx, {key: 5.0})) == [UploadInfo(ctx.key(path), "u", 5.0)]
+    assert list(reported_uploads(world.context(store=Vanishing(world.store, is_manifest)), {key: 5.0})) == []
+
+
+def test_how_many_files_were_deleted_is_told() -> None:
+    world = World("rename")
+    ctx = world.context()
+    for number in range(3):
+        ctx.store.put(ctx.key(f"day={number % 2}/{number}"), b"x")
+    ctx.store.put(ctx.key("_hidden"), b"x")
+    assert delete_visible(ctx, lambda path: path.startswith("day=0/")) == 2
+    assert delete_visible(ctx) == 1
+    assert delete_visible(ctx) == 0
+    assert ctx.store.get(ctx.key("_hidden")) == b"x"
+
+
+def test_a_store_without_uploads_has_none_to_sweep() -> None:
+    ctx = World("rename").context()
+    assert PUBLICATIONS["rename"].sweep(ctx, lambda job, key: True, Leftovers(listing=UploadListing.NOT_AT_ALL)) == (
+        0,
+        False,
+    )
+
+
+def test_a_dead_job_of_hadoop_is_ended_and_not_only_reported() -> None:
+    at = Destination()
+    HadoopTasks(at).commit_task(0, {name(0, number, UUID): b"x" for number in range(2)})
+    at.clock.sleep(QUIET_S + 1)
+    assert recover(at.context(), foreign=Foreign(wish=Wish.ABORT)).rolled_back == [UUID]
+    assert not any(at.debris())
+
+
+def _stuck(kind: str) -> CommitContext:
+    """A job whose driver died when it had decided, or had said that it aborts."""
+    world = World("upload")
+    job = start(world.context(), SaveMode.APPEND)
+    messages = run_tasks(world.context(), job, "new")
+    for nth in range(1, 60):
+        ctx = world.context(crash_at(nth, after=True))
+        try:
+            if kind == "commit":
+                TWO_PHASE.commit_job(ctx, job, messages, 2)
+            else:
+                TWO_PHASE.abort_job(ctx, job)
+        except SimulatedCrash:
+            if verify(world.context()).problems and "ted but not finished" in verify(world.context()).problems[0]:
+                return world.context()
+    raise AssertionError("no driver died behind its decision")
+
+
+@pytest.mark.parametrize(("kind", "waits"), [("commit", True), ("abort", False)])
+def test_only_a_committed_job_has_files_that_wait(kind: str, waits: bool) -> None:
+    (problem,) = [one for one in verify(_stuck(kind)).problems if "not finished" in one]
+    assert ("have been waiting" in problem) is waits
+
+
+def test_attempt_files_lie_in_their_attempts_folder() -> None:
+    """With its slash: beside `attempts` nothing else begins so."""
+    assert "/attempts/00003-0123456789ab" in attempt_file(JOB, 3, OWNER.attempt, "a")
