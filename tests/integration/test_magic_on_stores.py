@@ -19,7 +19,6 @@ from holdfast.commit.classic.magic_layout import magic_work_path, pendingset_pat
 from holdfast.commit.committer import Action
 from holdfast.commit.hadoop.magic_path import MARKER_LENGTH
 from holdfast.commit.hadoop.pending import decode_pendingset
-from holdfast.commit.hadoop_jobs.set_look import completed_etag
 from holdfast.commit.layout import iter_visible
 from holdfast.commit.success import read_success
 from holdfast.fs import MagicFileSystem
@@ -217,7 +216,7 @@ def test_a_completed_upload_has_the_etag_that_its_parts_tell(name: str, request:
     found = decode_pendingset("set", data, bucket=BUCKET, prefix=ctx.prefix, job_id=job.job)
     MAGIC.commit_job(ctx, job, [commit], 1)
     etags = {info.key: info.etag.strip('"') for _path, info in iter_visible(ctx.store, ctx.prefix)}
-    assert etags == {one.key: completed_etag(one) for one in found.commits}
+    assert etags == {one.key: one.completed_etag for one in found.commits}
     ctx.close()
 
 

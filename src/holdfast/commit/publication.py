@@ -109,9 +109,7 @@ def is_published(ctx: CommitContext, file: FileEntry, written_by: AttemptId | No
     return written_by is None or found.metadata.get(ATTEMPT_METADATA) in allowed
 
 
-def _settled(
-    ctx: CommitContext, file: FileEntry, publish: Callable[[], object], written_by: AttemptId | None = None
-) -> bool:
+def _settled(ctx: CommitContext, file: FileEntry, publish: Callable[[], object], is_there: Callable[[], bool]) -> bool:
     """Publish, and find out what happened: a lost reply and a faster twin both answer "not found" the next time.
 
     HEAD tells; repeating alone is not portable: servers answer a second completion with 200, 404 or 500.
@@ -123,7 +121,7 @@ def _settled(
             publish()
             return True
         except NotFoundError:
-            return is_published(ctx, file, written_by)
+            return is_there()
         except OutcomeUnknownError:
             continue  # again: if the first one worked, nothing waits any more and the object tells
     raise OutcomeUnknownError("a file was not confirmed as visible: run holdfast recover", path=file.path)
@@ -169,6 +167,7 @@ def complete_upload(
     file: FileEntry,
     written_by: AttemptId | None = None,
     checksums: Sequence[tuple[str, str]] = (),
+    is_there: Callable[[], bool] | None = None,
 ) -> bool:
     """Make a pending upload visible; False if it is nowhere, neither waiting nor visible.
 
@@ -177,6 +176,7 @@ def complete_upload(
     Args:
         written_by: as for `is_published`.
         checksums: of the parts, as (algorithm, checksum), if the upload was made with any.
+        is_there: asked in place of `is_published` whether the file is visible, once the upload is gone.
 
     Raises:
         OutcomeUnknownError: the store did not say, three times.
@@ -186,7 +186,12 @@ def complete_upload(
         known = zip(parts, checksums, strict=True)
         parts = [replace(part, checksum_algorithm=kind, checksum=text) for part, (kind, text) in known]
     store = multipart(ctx.store)
-    return _settled(ctx, file, lambda: store.complete_upload(ctx.key(file.path), file.upload_id, parts), written_by)
+    return _settled(
+        ctx,
+        file,
+        lambda: store.complete_upload(ctx.key(file.path), file.upload_id, parts),
+        is_there or (lambda: is_published(ctx, file, written_by)),
+    )
 
 
 def _accept_any(ctx: CommitContext, targets: Sequence[str]) -> None:
@@ -258,7 +263,12 @@ def _check_targets(ctx: CommitContext, targets: Sequence[str]) -> None:
 def _rename_file(ctx: CommitContext, file: FileEntry, written_by: AttemptId) -> bool:
     """A source is used once: who comes late finds it gone, and never replaces what stands at the target now."""
     store = rename(ctx.store)
-    return _settled(ctx, file, lambda: store.rename(ctx.key(file.source), ctx.key(file.path)), written_by)
+    return _settled(
+        ctx,
+        file,
+        lambda: store.rename(ctx.key(file.source), ctx.key(file.path)),
+        lambda: is_published(ctx, file, written_by),
+    )
 
 
 def _sweep_unfinished_files(ctx: CommitContext, is_over: IsOver, left: Leftovers) -> tuple[int, bool]:

@@ -131,7 +131,7 @@ class _Run(Generic[T]):
         ctx, recorder = self.measure.ctx, self.measure.recorder
         try:
             with recorder.timed("committer_materialize_file"):
-                there = complete_upload(ctx, pending.file_entry(ctx.prefix), writer_of(pending), pending.checksums)
+                there = _complete(ctx, pending)
             if not there:
                 raise NotFoundError(
                     "somebody aborted a pending upload of the job, as another job on the destination with "
@@ -176,6 +176,29 @@ class _Run(Generic[T]):
         else:
             if there:
                 self._revert(pending.key)
+
+
+def _is_named(pending: SinglePending) -> bool:
+    return bool(pending.job_id) and pending.job_id in pending.key.rpartition("/")[2]
+
+
+def _complete(ctx: CommitContext, pending: SinglePending) -> bool:
+    """As `complete_upload`. A file that an attempt of ours wrote is known by its metadata, one of Hadoop's by its etag.
+
+    Where its store's etags say nothing and its name does not tell the job, its size has to do.
+    """
+    file, writer = pending.file_entry(ctx.prefix), writer_of(pending)
+    if writer is not None or not pending.completed_etag or _is_named(pending):
+        return complete_upload(ctx, file, writer, pending.checksums)
+
+    def is_there() -> bool:
+        try:
+            found = ctx.store.head(pending.key)
+        except NotFoundError:
+            return False
+        return (found.size_bytes, found.etag) == (pending.size_bytes, pending.completed_etag)
+
+    return complete_upload(ctx, file, None, pending.checksums, is_there)
 
 
 def complete_all(

@@ -14,6 +14,8 @@ Sources: paper 001, "Magic Committer"; Hadoop's SinglePendingCommit, PendingSet 
 from __future__ import annotations
 
 import enum
+import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -126,6 +128,15 @@ class SinglePending:
         """Of the parts, as (algorithm, checksum); empty if none has one."""
         found = tuple((part.checksum_algorithm, part.checksum) for part in self.parts)
         return found if any(kind for kind, _text in found) else ()
+
+    @property
+    def completed_etag(self) -> str:
+        """Etag of the object that the upload becomes, where etags of parts are MD5 sums of their bytes; else empty."""
+        sums = [part.etag.lower() for part in self.parts]
+        if not all(re.fullmatch("[0-9a-f]{32}", text) for text in sums):
+            return ""
+        whole = hashlib.md5(b"".join(map(bytes.fromhex, sums)), usedforsecurity=False).hexdigest()
+        return f"{whole}-{len(sums)}"
 
     def file_entry(self, prefix: str) -> FileEntry:
         """The file that waits, for a destination whose keys start with `prefix`."""

@@ -145,19 +145,19 @@ def _finish(ctx: CommitContext, job: HadoopJob, wish: Wish | None, insist: bool,
         raise ConflictError("the job has gone on, so it may be alive: look again", job=job.job, found=reason)
     measure = Measure(ctx)
     if action is Action.FORWARD:
-        found = _complete(measure, job)
+        _complete(measure, job)
     elif action is Action.BACK:
         # Before the uploads: while some wait, whoever looks next comes to the same decision.
         for batch in batched_keys(sorted(one.key for one in found.written)):
             ctx.store.delete_many(batch)
-    _clean_up(measure, job, found)
+    _clean_up(measure, job, found, with_sets=action is not Action.FORWARD)
 
 
-def _complete(measure: Measure, job: HadoopJob) -> Found:
-    """Complete what waits, look whether all is there, and say so in ``_SUCCESS``; what there is then.
+def _complete(measure: Measure, job: HadoopJob) -> None:
+    """Complete what waits, and say so in ``_SUCCESS``.
 
     Raises:
-        ConflictError: something is not there: somebody else works here.
+        NotFoundError: an upload is gone and its file is not there: somebody else works here.
     """
     ctx = measure.ctx
 
@@ -165,14 +165,6 @@ def _complete(measure: Measure, job: HadoopJob) -> Found:
         return PendingSet(job_id=job.job, commits=load_record(ctx, job, key))
 
     published = complete_all(measure, job.sets, load, revert=False)
-    (found,) = look_at_sets(ctx, [job])
-    replaced = {one.key for one in found.missing} - {one.key for one in found.written}
-    if found.waiting or replaced:
-        raise ConflictError(
-            "files of the job are not what its tasks wrote: somebody else works here, look again",
-            job=job.job,
-            files=len(found.waiting) + len(replaced),
-        )
     record = JobRecord(
         job=JobId(job.job),
         committer=job.committer.removeprefix("hadoop-"),
@@ -190,21 +182,23 @@ def _complete(measure: Measure, job: HadoopJob) -> Found:
         statistics=published.statistics,
         save=save_first_marker,
     )
-    return found
 
 
-def _clean_up(measure: Measure, job: HadoopJob, found: Found) -> None:
+def _clean_up(measure: Measure, job: HadoopJob, found: Found, *, with_sets: bool) -> None:
     """Abort what still waits, then delete the job's records: never others', nor what no record or name tells.
 
     Records go after the uploads. A driver that is alive all the same then finds its uploads gone and fails; had it
     found no sets first, it would report success with no files.
+
+    Args:
+        with_sets: whether what tasks have committed is aborted; it is not once it is completed.
 
     Raises:
         UnavailableError: uploads are left; run it again.
     """
     ctx = measure.ctx
     store = multipart(ctx.store)
-    left = own = found.uploads
+    left = own = found.uploads if with_sets else found.late
     # A part that was on its way while its upload was aborted can leave the upload alive: look again, a few times.
     for _ in range(_ROUNDS):
         for _done in ctx.runner.map(lambda upload: store.abort_upload(*upload), sorted(left)):

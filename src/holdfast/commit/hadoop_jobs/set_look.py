@@ -7,8 +7,6 @@ sums of its parts.
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -22,7 +20,7 @@ from holdfast.commit.success import SuccessReport, read_success
 from holdfast.errors import CorruptDataError, NotFoundError
 from holdfast.stores.base import ObjectInfo, iter_uploads, multipart
 
-__all__ = ["Found", "Upload", "completed_etag", "look_at_sets", "recorded_uploads"]
+__all__ = ["Found", "Upload", "look_at_sets", "recorded_uploads"]
 
 Upload = tuple[str, str]
 """Key and upload id."""
@@ -178,16 +176,7 @@ def recorded_uploads(ctx: CommitContext, job: HadoopJob) -> set[Upload]:
 def _is_written(job: HadoopJob, pending: SinglePending, info: ObjectInfo | None) -> bool:
     if info is None or info.size_bytes != pending.size_bytes:
         return False
-    return carries(job.job, pending.key) or info.etag.strip('"').lower() == completed_etag(pending)
-
-
-def completed_etag(pending: SinglePending) -> str | None:
-    """The etag of the object that the upload becomes, where the store's parts have the MD5 sums of their bytes."""
-    sums = [part.etag.strip('"').lower() for part in pending.parts]
-    if not all(re.fullmatch("[0-9a-f]{32}", text) for text in sums):
-        return None
-    whole = hashlib.md5(b"".join(map(bytes.fromhex, sums)), usedforsecurity=False).hexdigest()
-    return f"{whole}-{len(sums)}"
+    return carries(job.job, pending.key) or info.etag == pending.completed_etag
 
 
 def _waits(ctx: CommitContext, pending: SinglePending, sight: _Sight) -> bool:

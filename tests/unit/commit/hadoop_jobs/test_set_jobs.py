@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from holdfast.commit import TWO_PHASE, SaveMode, recover
+from holdfast.commit import COMMITTERS, TWO_PHASE, SaveMode, recover
 from holdfast.commit.committer import Action
 from holdfast.commit.hadoop_jobs import QUIET_S, Foreign, Wish, find_hadoop_jobs
 from holdfast.commit.success import read_success
-from holdfast.errors import ConflictError, UnavailableError
+from holdfast.errors import ConflictError, NotFoundError, UnavailableError
 from holdfast.stores.base import MultipartStore, iter_uploads
 from holdfast.stores.faulty import Fault, FaultMode, Faulty, SimulatedCrash
 from holdfast.stores.intercept import InterceptedStore, Operation, StoreCall
@@ -236,7 +236,7 @@ def test_a_file_that_somebody_replaces_while_we_complete() -> None:
         return proceed()
 
     found = only(at.context(store=InterceptedStore(at.store, replace_it)), Wish.COMMIT)
-    with pytest.raises(ConflictError, match="somebody else works here"):
+    with pytest.raises(NotFoundError, match="aborted a pending upload"):
         found.finish()
     assert read_success(at.context()) is None
 
@@ -301,6 +301,36 @@ def test_a_record_that_cannot_be_read_keeps_the_job(layout: str) -> None:
         assert found.action is Action.KEEP and "version" in found.reason
         found.finish()
     assert at.debris() == before
+
+
+def test_our_job_commit_does_not_take_an_older_file_for_one_of_hadoops_tasks() -> None:
+    """A job of ours whose tasks are Hadoop's: an upload of one is gone, and a file of its name and size is there."""
+    at = Destination()
+    ctx = at.context()
+    magic = COMMITTERS["magic"]
+    job = magic.start_job(ctx, SaveMode.APPEND)
+    assert job is not None
+    tasks = HadoopTasks(at, uuid=job.job)
+    tasks.commit_task(0, {"part-r-00000": b"new"})
+    at.store.abort_upload(f"{at.home}part-r-00000", tasks.uploads["part-r-00000"][0])
+    at.store.put(f"{at.home}part-r-00000", b"old")
+    with pytest.raises(NotFoundError, match="aborted a pending upload"):
+        magic.commit_job(ctx, job, [], 0)
+    assert at.visible() == {"part-r-00000": b"old"}
+
+
+def test_our_job_commit_knows_a_file_of_hadoops_tasks_by_its_etag() -> None:
+    """Completed by somebody, or by a request whose answer was lost."""
+    at = Destination()
+    ctx = at.context()
+    magic = COMMITTERS["magic"]
+    job = magic.start_job(ctx, SaveMode.APPEND)
+    assert job is not None
+    tasks = HadoopTasks(at, uuid=job.job)
+    tasks.commit_task(0, {"part-r-00000": b"new", "part-r-00001": b"two"})
+    tasks.complete("part-r-00000")
+    assert magic.commit_job(ctx, job, [], 0).committed
+    assert at.visible() == {"part-r-00000": b"new", "part-r-00001": b"two"} and at.debris() == []
 
 
 # --- others -----------------------------------------------------------------------------------------------------------
