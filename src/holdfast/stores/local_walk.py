@@ -30,7 +30,7 @@ class Listings:
 
     def __init__(self, root: str) -> None:
         self._root = root
-        self._waiting: dict[str, Iterator[ObjectInfo]] = {}
+        self._waiting: dict[str, tuple[ObjectInfo, Iterator[ObjectInfo]]] = {}
         self._numbers = itertools.count()
         self._lock = threading.Lock()
 
@@ -41,15 +41,18 @@ class Listings:
         back to a directory above. Links to nowhere, pipes, sockets and devices are left out, as are names that are not
         UTF-8, which are no keys. A token that waits no longer begins anew behind its key.
         """
-        walk = None
+        waiting = None
         goes_on = token is not None or max_keys >= _PEEK
         if token is not None:
             with self._lock:
-                walk = self._waiting.pop(token, None)
+                waiting = self._waiting.pop(token, None)
             start_after = token.partition("/")[2]
-        if walk is None:
+        if waiting is None:
             walk = _walk(self._root, prefix.rpartition("/")[0], prefix, start_after)
-        found = list(itertools.islice(walk, max_keys))
+            found = list(itertools.islice(walk, max_keys))
+        else:
+            first, walk = waiting
+            found = [first, *itertools.islice(walk, max_keys - 1)]
         following = next(walk, None)
         if following is None:
             return ObjectPage(found, None)
@@ -58,7 +61,7 @@ class Listings:
         if not goes_on:
             return ObjectPage(found, token)
         with self._lock:
-            self._waiting[token] = itertools.chain((following,), walk)
+            self._waiting[token] = following, walk
             if len(self._waiting) > _WAITING:
                 del self._waiting[next(iter(self._waiting))]
         return ObjectPage(found, token)

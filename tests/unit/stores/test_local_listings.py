@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import AccessDeniedError, HoldfastError
-from holdfast.stores.base import ObjectPage, iter_objects
+from holdfast.stores import local_walk
+from holdfast.stores.base import ObjectInfo, ObjectPage, iter_objects
 from holdfast.stores.local import LocalStore
 
 
@@ -56,6 +57,22 @@ def test_listings_in_turn_go_on_where_they_were(tmp_path: Path, store: LocalStor
     walks = [iter_objects(store, "t/", page_size=smallest + number) for number in range(20)]
     for key, infos in zip(keys, zip(*walks, strict=True), strict=True):  # a step of each in turn
         assert {info.key for info in infos} == {key}
+
+
+def test_a_listing_costs_the_same_at_its_end_as_at_its_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing piles up from page to page: a hundred thousand layers would end the process."""
+    infos = [ObjectInfo(f"{number:06}", 1) for number in range(100_000)]
+    monkeypatch.setattr(
+        local_walk, "_walk", lambda _root, _directory, _prefix, start_after: iter(infos[int(start_after or -1) + 1 :])
+    )
+    listings, token, found = local_walk.Listings("/"), None, []
+    while True:
+        page = listings.page("", "", 1, token)
+        found += page.objects
+        token = page.next_token
+        if token is None:
+            break
+    assert found == infos
 
 
 def test_a_token_is_good_twice(store: LocalStore) -> None:
