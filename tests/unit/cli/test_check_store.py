@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import signal
 import subprocess
@@ -17,7 +18,16 @@ import pytest
 from holdfast.commit import COMMITTERS
 from holdfast.seams.runner import ThreadRunner
 from holdfast.stores import url as urls
-from holdfast.stores.base import Create, MultipartLimits, ObjectInfo, Overwrite, PutMode, iter_objects, iter_uploads
+from holdfast.stores.base import (
+    Create,
+    MultipartLimits,
+    ObjectInfo,
+    ObjectPage,
+    Overwrite,
+    PutMode,
+    iter_objects,
+    iter_uploads,
+)
 from holdfast.stores.conformance import checks_for
 from holdfast.stores.conformance.topics import TOPICS, without_topic
 from holdfast.stores.conformance.traces import Traces
@@ -202,6 +212,28 @@ def test_traces_go_whatever_was_left() -> None:
     assert traces.remove(MinioLike(inner), "c/", ThreadRunner(2)) == 0
     assert [info.key for info in iter_objects(inner, "", markers=True)] == ["d"]
     assert list(iter_uploads(inner, "")) == []
+
+
+class _Spoils(MemoryStore):
+    """Shows control characters as versitygw does."""
+
+    def list_page(
+        self, prefix: str, start_after: str = "", max_keys: int = 1000, token: str | None = None
+    ) -> ObjectPage:
+        page = super().list_page(prefix, start_after, max_keys, token)
+        shown = [dataclasses.replace(info, key=info.key.replace("\x01", "\ufffd")) for info in page.objects]
+        return ObjectPage(shown, page.next_token)
+
+
+def test_what_a_listing_spoils_goes_by_its_own_name() -> None:
+    inner = _Spoils(limits=TINY_PARTS)
+    traces = Traces()
+    store = InterceptedStore(inner, traces)
+    store.put("c/a\x01", b"1")
+    upload_id = store.create_upload("c/b\x01")
+    store.complete_upload("c/b\x01", upload_id, [store.upload_part("c/b\x01", upload_id, 1, b"1")])
+    assert traces.remove(inner, "c/", ThreadRunner(2)) == 0
+    assert list(iter_objects(inner, "")) == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -19,9 +19,14 @@ _ROUNDS = 5  # what a call that was under way has made shows in the next
 
 
 class Traces:
-    """An interceptor that remembers the uploads that were begun and not ended. Threads and handles may share it."""
+    """An interceptor that remembers what was begun and not ended. Threads and handles may share it.
+
+    Uploads, for servers that do not list them, and keys, for servers whose listings spoil some: versitygw shows control
+    characters as U+FFFD, so that a key from its listing names nothing.
+    """
 
     def __init__(self) -> None:
+        self._keys: set[str] = set()
         self._uploads: set[tuple[str, str]] = set()
         self._lock = threading.Lock()
 
@@ -32,6 +37,12 @@ class Traces:
                 self._uploads.add((call.key, str(answer)))
             elif call.operation in (Operation.COMPLETE_UPLOAD, Operation.ABORT_UPLOAD):
                 self._uploads.discard((call.key, call.upload_id))
+            if call.operation in (Operation.PUT, Operation.COMPLETE_UPLOAD):
+                self._keys.add(call.key)
+            elif call.operation is Operation.DELETE:
+                self._keys.discard(call.key)
+            elif call.operation is Operation.DELETE_MANY:
+                self._keys.difference_update(call.keys)
         return answer
 
     def remove(self, store: ObjectStore, prefix: str, runner: Runner) -> int:
@@ -46,7 +57,10 @@ class Traces:
             uploads = self._pending(store, prefix)
             if not keys and not uploads:
                 return 0
-            for batch in batched_keys(keys):
+            with self._lock:
+                unseen = {key for key in self._keys if key.startswith(prefix)}.difference(keys)
+                self._keys -= unseen
+            for batch in batched_keys([*keys, *sorted(unseen)]):
                 store.delete_many(batch)
             if uploads:
                 list(runner.map(partial(_abort, multipart(store)), uploads))
@@ -56,7 +70,7 @@ class Traces:
 
     def _pending(self, store: ObjectStore, prefix: str) -> list[tuple[str, str]]:
         with self._lock:
-            known = set(self._uploads)
+            known = {upload for upload in self._uploads if upload[0].startswith(prefix)}
         if store.capabilities.multipart is not None:
             known.update(_listed(multipart(store), prefix))
         return sorted(known)
