@@ -55,11 +55,11 @@ class Traces:
         for _ in range(_ROUNDS):
             keys = [info.key for info in iter_objects(store, prefix, markers=True)]
             uploads = self._pending(store, prefix)
-            if not keys and not uploads:
-                return 0
             with self._lock:
                 unseen = {key for key in self._keys if key.startswith(prefix)}.difference(keys)
                 self._keys -= unseen
+            if not keys and not uploads and not unseen:
+                return 0
             for batch in batched_keys([*keys, *sorted(unseen)]):
                 store.delete_many(batch)
             if uploads:
