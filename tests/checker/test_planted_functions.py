@@ -15,7 +15,7 @@ import pytest
 
 from holdfast.checker.jobs.features import combine, features_of
 from holdfast.checker.jobs.verdict import VERDICT, small_verdict
-from holdfast.commit import decision, finish, job, replacement, snapshot
+from holdfast.commit import decision, finish, job, log, replacement, snapshot
 from holdfast.commit.cleaning import clean_up_decided
 from holdfast.commit.committers import TWO_PHASE
 from holdfast.commit.context import CommitContext
@@ -135,6 +135,11 @@ _SLIPS = (
         scene="one-task+overwrite+reader",
         planted={(snapshot, "_instant"): _head_alone},
     ),
+    _Slip(
+        name="gaps-are-believed",
+        scene="one-task+busy+at-once+piecemeal",
+        planted={(log, "record_exists"): lambda ctx, seq, mark: False},
+    ),
     _Slip(name="gives-up-jobs-of-two-files", scene="one-task+two-files", commit=_gives_up_two_files, breaks="reached"),
     _Slip(name="never-commits", scene="one-task", commit=_never_commits, breaks="reached"),
     _Slip(
@@ -146,7 +151,11 @@ _SLIPS = (
 )
 
 
-@pytest.mark.parametrize("slip", _SLIPS, ids=lambda slip: slip.name)
+def _each(slow: str) -> list[object]:
+    return [pytest.param(one, id=one.name, marks=[pytest.mark.slow] if one.name == slow else []) for one in _SLIPS]
+
+
+@pytest.mark.parametrize("slip", _each(slow="gaps-are-believed"))
 def test_it_is_found(slip: _Slip, monkeypatch: pytest.MonkeyPatch) -> None:
     scene = combine(features_of(slip.scene) or ())
     for (module, name), function in slip.planted.items():

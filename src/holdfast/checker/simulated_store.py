@@ -31,8 +31,8 @@ __all__ = ["NotedImage", "Notes", "SimulatedStore", "StoreResource", "Stroke"]
 _READS = frozenset({"get", "head", "list_page", "list_rest", "list_uploads_page", "begin_write", "check_targets"})
 _LISTINGS = frozenset({"list_page", "list_uploads_page"})
 _FAULTLESS = frozenset({"begin_write", "check_targets", "list_rest", "notes", "stroke"})
-_TORN_LIMIT = 5
-"""What changes during one listing; where it is more, the listing is that of its end."""
+_TORN_LIMIT = 3
+"""Changes during one listing of which every choice may be seen."""
 
 _REMOVALS = frozenset({"delete", "delete_many", "abort_upload"})
 
@@ -212,11 +212,10 @@ class StoreResource:
         begun, now = cast("ObjectPage", call.args[-1]), cast("ObjectPage", reply.value)
         old, new = ({one.key: one for one in page.objects} for page in (begun, now))
         changed = [key for key in sorted(old.keys() | new.keys()) if old.get(key) != new.get(key)]
-        if begun.next_token is not None or now.next_token is not None or len(changed) > _TORN_LIMIT:
+        if begun.next_token is not None or now.next_token is not None:
             return [Alternative(state=state, reply=reply)]
         ways = []
-        for missed in range(1 << len(changed)):
-            as_before = [key for at, key in enumerate(changed) if missed >> at & 1]
+        for as_before in _choices(changed):
             shown = {**new, **{key: old[key] for key in as_before if key in old}}
             for key in as_before:
                 if key not in old:
@@ -311,6 +310,13 @@ class StoreResource:
         above = [Access(self.name, "/".join(parts[:depth])) for depth in range(1, len(parts))]
         below = [Access(space, f"{key}/", below=True) for space in (self.name, f"{self.name} uploads")]
         return frozenset([*above, *below])
+
+
+def _choices(changed: list[str]) -> list[list[str]]:
+    """What of it a listing has seen as it was: every choice of few keys; of many none, all, or any single one."""
+    if len(changed) > _TORN_LIMIT:
+        return [[], changed, *([key] for key in changed)]
+    return [[key for at, key in enumerate(changed) if some >> at & 1] for some in range(1 << len(changed))]
 
 
 def _noted(image: MemoryImage, notes: Hashable) -> NotedImage:

@@ -65,6 +65,8 @@ class _DirectPort(Port):
         if call.operation == "tell":
             self.told = (call.args[0], call.args[1])
             return None
+        if call.operation == "turn":
+            return 0  # one thread after the other: nobody is there to see the difference
         assert call.operation == "offer", call.operation
         return self._do(Call(DESTINATION, "note", call.args))
 
