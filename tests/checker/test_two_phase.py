@@ -58,7 +58,6 @@ def test_nothing_is_found_in_the_quickest_combinations() -> None:
     assert found.states > 3_000
 
 
-@pytest.mark.xfail(reason="put-if-absent takes a number that was trimmed: see the scene's story", strict=False)
 def test_no_decision_is_made_in_the_trimmed_past() -> None:
     scene = find_scene("one-task+short-log+busy+at-once")
     assert small_verdict(scenes=[scene]).findings == {}

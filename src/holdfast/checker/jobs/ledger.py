@@ -21,6 +21,7 @@ from holdfast.commit.codec import decode_entry
 from holdfast.commit.ids import AttemptId, JobId
 from holdfast.commit.records import Kind, SaveMode
 from holdfast.errors import CorruptDataError
+from holdfast.stores.base import Create
 from holdfast.stores.memory import MemoryImage
 
 __all__ = ["LOG_PREFIX", "Decision", "Handed", "Ledger", "LogNotes", "ledger_in", "read_ledger"]
@@ -80,14 +81,21 @@ class Ledger:
     handed: tuple[Handed, ...] = ()
     wrong: str = ""
 
-    def with_record(self, seq: int, kind: str, data: bytes) -> Ledger:
-        """The ledger after a record was put."""
+    def with_record(self, seq: int, kind: str, data: bytes, *, created: bool = False) -> Ledger:
+        """The ledger after a record was put.
+
+        Args:
+            created: whether only because none was there. An entry whose number was used before then stands where one
+                was trimmed: it decides nothing, and must have no effect (docs/decisions, number 31).
+        """
         if kind != "json":
             known = self.visible if kind == "visible" else self.done
             if seq in known or seq <= self.base:
                 return self
             return replace(self, visible=(*known, seq)) if kind == "visible" else replace(self, done=(*known, seq))
         before = next((one for one in self.decisions if one.seq == seq), None)
+        if created and (seq <= self.base or before is not None):
+            return self
         if seq <= self.base or (before is not None and before.data != data):
             return replace(self, wrong=f"decision {seq} is written again, and says something else")
         if before is not None:
@@ -119,7 +127,8 @@ class LogNotes:
         found = _RECORD.fullmatch(str(call.args[0])) if call.operation == "put" else None
         if found is None:
             return notes
-        return cast("Ledger", notes).with_record(int(found[1]), found[2], image.objects[found[0]].data)
+        created = len(call.args) > 2 and isinstance(call.args[2], Create)
+        return cast("Ledger", notes).with_record(int(found[1]), found[2], image.objects[found[0]].data, created=created)
 
     def told(self, notes: Hashable, what: Hashable) -> Hashable:
         ledger = cast("Ledger", notes)
@@ -144,8 +153,6 @@ def ledger_in(view: View, name: str) -> Ledger:
 
 def read_ledger(before: Ledger, image: MemoryImage) -> Ledger:
     """What is noted after somebody, whom nobody watched, has gone on from `before` to `image`."""
-    known = {one.seq: one.data for one in before.decisions}
     for seq, kind, data in _records(image):
-        if kind != "json" or (seq > before.base and known.get(seq) != data):
-            before = before.with_record(seq, kind, data)
+        before = before.with_record(seq, kind, data, created=True)
     return before

@@ -133,6 +133,7 @@ chosen+appends+at-once
 chosen+overwrite+overwrites+at-once
 overwrite+replay+at-once
 short-log+then-appends
+short-log+busy+at-once
 piecemeal+renames+overwrite+appends+at-once
 one-task+contention+overwrite
 replay+at-once+contention

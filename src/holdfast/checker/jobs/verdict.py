@@ -52,7 +52,7 @@ one-task+slow+recovery
 one-task+contention+overwrite
 one-task+threads+two-files+overwrite+driver-dies+recovery
 piecemeal+renames+appends+at-once
-short-log+then-appends
+one-task+short-log+busy+at-once
 one-task+overwrite+reader
 """
 

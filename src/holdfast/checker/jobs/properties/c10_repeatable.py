@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import cast
-
-from holdfast.checker.jobs.bench import Bench, cluster_of
+from holdfast.checker.jobs.bench import Bench, Copy, cluster_of
 from holdfast.checker.jobs.judging import was_told
 from holdfast.checker.jobs.ledger import ledger_in
 from holdfast.checker.jobs.output import DESTINATION, HOME
 from holdfast.checker.kernel.world import Property, View
 from holdfast.commit import JobOutcome, layout
 from holdfast.errors import FencedError, OutcomeUnknownError
-from holdfast.stores.memory import MemoryImage
 
 __all__ = ["repeatable"]
 
@@ -27,7 +24,7 @@ def repeatable(bench: Bench) -> Property:
         cluster = cluster_of(view)
         if cluster.job is None:
             return None
-        forgotten = bench.keeps_log and _is_forgotten(view, cluster.job.job)
+        forgotten = bench.keeps_log and _is_forgotten(view, bench.settled(view), cluster.job.base_seq)
         reports = [accepted[1] for accepted in cluster.accepted if accepted is not None]
         asked = []
         if was_told(view, "committed"):
@@ -56,8 +53,8 @@ def repeatable(bench: Bench) -> Property:
     )
 
 
-def _is_forgotten(view: View, job: str) -> bool:
-    """Whether the job's decision was trimmed."""
-    kept = cast("MemoryImage", view.states[DESTINATION]).objects
-    decided = (one for one in ledger_in(view, DESTINATION).decisions if one.job == job)
-    return any(HOME + layout.log_entry(one.seq) not in kept for one in decided)
+def _is_forgotten(view: View, settled: Copy, base_seq: int) -> bool:
+    """Whether the log does not reach back any more to where it was when the job began."""
+    kept = settled.stores[DESTINATION].image().objects
+    keys = {HOME + layout.log_entry(one.seq): one for one in ledger_in(view, DESTINATION).decisions}
+    return any(one.seq > base_seq and (key not in kept or kept[key].data != one.data) for key, one in keys.items())
