@@ -256,13 +256,14 @@ def combine(features: Iterable[Feature]) -> Scene:
         others and "chosen" in names
     )
     properties = [name for name in PROPERTIES if not (collide and name in _OF_ONE_JOB)]
+    if "chosen" in names and "replaced-data" in properties:
+        properties.remove("replaced-data")  # a file goes where one of its name comes: docs/files.md, Modes and names
     return Scene(
         name="+".join(one.name for one in given) or "plain",
         summary="; ".join(one.summary for one in given) or "nothing goes wrong",
         **{"attempts": 1, "files": 1, **changes},
         others=others,
         budgets=budgets,
-        forgetful="chosen" not in names,
         properties=tuple(properties),
         reached=_goals(names),
     )

@@ -52,7 +52,8 @@ def find_scene(name: str) -> Scene:
     """
     features = features_of(name)
     if features is not None and _key(name) not in map(_key, ALL_SCENES):
-        return combine(features)
+        combined = combine(features)
+        return ALL_SCENES.get(combined.name, combined)
     if "+" in name:
         for part in name.split("+"):
             _find(part, FEATURES, "feature of a scene")
