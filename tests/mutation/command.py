@@ -19,14 +19,14 @@ import pytest
 
 from tests.mutation.court import Court, Verdict
 from tests.mutation.mutants import Mutant, find_mutants, in_drawn_order
-from tests.mutation.report import Judged, write_page
+from tests.mutation.report import Judged, score, write_page
 from tests.mutation.results import ROOT, Results
 from tests.mutation.survivors import REVIEWED
 
 __all__ = ["WANTED", "judges", "main"]
 
 WANTED = 0.9
-"""Of all mutants, so many are to be caught."""
+"""Of all mutants that are not the same program, so many are to be caught."""
 
 _RESULTS = ROOT / "build" / "mutants" / "results.jsonl"
 _PAGE = ROOT / "docs" / "mutants.md"
@@ -94,10 +94,10 @@ def _judge(mutants: Sequence[Mutant], results: Results, asked: argparse.Namespac
 
 
 def _conclude(judged: Sequence[Judged], stale: Sequence[str], whole: bool) -> int:
-    caught = sum(one.verdict.is_caught for one in judged)
-    share = caught / len(judged) if judged else 1.0
+    caught, total = score(judged)
+    share = caught / total if total else 1.0
     unknown = [one for one in judged if not one.verdict.is_caught and one.mutant.name not in REVIEWED]
-    _say(f"{caught} of {len(judged)} caught: {share:.1%}")
+    _say(f"{caught} of {total} caught, {len(judged) - total} more are the same program: {share:.1%}")
     for one in unknown:
         _say(f"no reason is given why this one is not: {one.mutant.name}\n  {one.mutant}")
     for name in stale:

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from tests.mutation.court import Verdict
 from tests.mutation.mutants import Mutant
 from tests.mutation.operators import OPERATORS
+from tests.mutation.survivors import EQUIVALENT
 
-__all__ = ["Judged", "write_page"]
+__all__ = ["Judged", "score", "write_page"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +19,13 @@ class Judged:
 
     mutant: Mutant
     verdict: Verdict
+
+
+def score(judged: Sequence[Judged]) -> tuple[int, int]:
+    """How many were caught, of how many that a test can tell from the shipped code."""
+    caught = sum(one.verdict.is_caught for one in judged)
+    same = sum(one.mutant.name in EQUIVALENT and not one.verdict.is_caught for one in judged)
+    return caught, len(judged) - same
 
 
 def write_page(judged: Sequence[Judged], every: int, how: str, reviewed: Mapping[str, str]) -> str:
@@ -32,8 +40,10 @@ def write_page(judged: Sequence[Judged], every: int, how: str, reviewed: Mapping
         "unit tests of `commit/`. This page is what it wrote; a person wrote the reasons alone",
         "(`tests/mutation/survivors.py`).",
         "",
-        f"`{_command(how)}`: of {every:,} mutants {len(judged):,} were drawn, **{_share(len(caught), len(judged))}**",
-        f"of them caught: {len(caught) - hang:,} by a test that fails, {hang:,} by one that does not end any more.",
+        f"`{_command(how)}`: of {every:,} mutants {len(judged):,} were drawn and judged, and {len(caught):,} caught:",
+        f"{len(caught) - hang:,} by a test that fails, {hang:,} by one that does not end any more. Of the others",
+        f"{len(judged) - score(judged)[1]:,} are the same program (below). So **{_share(*score(judged))}** are caught",
+        "of those that a test can tell from what ships.",
         "",
         "## By what was changed",
         "",

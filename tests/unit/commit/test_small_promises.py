@@ -7,8 +7,9 @@ from typing import TypeVar
 
 import pytest
 
-from holdfast.commit import TWO_PHASE, CommitContext, SaveMode, codec, verify
+from holdfast.commit import TWO_PHASE, CommitContext, Place, SaveMode, codec, verify
 from holdfast.commit.classic.jobs import delete_visible
+from holdfast.commit.context import create_record
 from holdfast.commit.hadoop_jobs import QUIET_S, Foreign, Wish
 from holdfast.commit.ids import AttemptId, FileOwner, JobId, file_name
 from holdfast.commit.intents import find_announcers, is_intents
@@ -17,13 +18,14 @@ from holdfast.commit.pending_uploads import is_manifest, reported_uploads
 from holdfast.commit.publication import PUBLICATIONS, Leftovers
 from holdfast.commit.records import FileEntry, TaskManifest
 from holdfast.commit.recovery import recover
-from holdfast.errors import NotFoundError
+from holdfast.commit.success import read_success
+from holdfast.errors import HoldfastError, NotFoundError, OutcomeUnknownError, UnavailableError
 from holdfast.stores.base import UploadInfo
 from holdfast.stores.faulty import SimulatedCrash, crash_at
 from holdfast.stores.intercept import InterceptedStore, Operation, StoreCall
 from holdfast.stores.memory import MemoryStore
 from holdfast.stores.probe import UploadListing
-from tests.simulation.world import World, run_tasks, start
+from tests.simulation.world import HOME, World, run_job, run_tasks, start
 from tests.unit.commit.hadoop_jobs.dead_jobs import UUID, Destination, HadoopTasks, name
 
 T = TypeVar("T")
@@ -124,3 +126,55 @@ def test_only_a_committed_job_has_files_that_wait(kind: str, waits: bool) -> Non
 def test_attempt_files_lie_in_their_attempts_folder() -> None:
     """With its slash: beside `attempts` nothing else begins so."""
     assert "/attempts/00003-0123456789ab" in attempt_file(JOB, 3, OWNER.attempt, "a")
+
+
+def test_a_context_closes_every_store_that_it_has() -> None:
+    closed: list[str] = []
+
+    class Closing(MemoryStore):
+        def __init__(self, name: str) -> None:
+            super().__init__()
+            self.name = name
+
+        def close(self) -> None:
+            closed.append(self.name)
+
+    places = {name: Place(store=Closing(name), prefix="", url=f"memory://{name}") for name in ("scratch", "shared")}
+    reports = Place(store=Closing("reports"), prefix="", url="memory://reports")
+    CommitContext(store=Closing("own"), prefix="", url="memory://own", reports=reports, **places).close()
+    assert sorted(closed) == ["own", "reports", "scratch", "shared"]
+
+
+@pytest.mark.parametrize("data", [b"not json", b"", b"[]"])
+def test_a_success_file_that_nobody_can_read_is_replaced(data: bytes) -> None:
+    world = World("upload")
+    world.store.put(f"{HOME}_SUCCESS", data)
+    outcome = run_job(world.context(), "new")
+    assert outcome.committed and outcome.finished
+    report = read_success(world.context())
+    assert report is not None and report["jobId"] == outcome.job
+
+
+def test_verify_tells_of_every_dead_job_of_hadoop() -> None:
+    at = Destination()
+    HadoopTasks(at).commit_task(0, {name(0, 0, UUID): b"x"})
+    at.clock.sleep(QUIET_S + 1)
+    assert any(UUID in one for one in verify(at.context()).problems)
+
+
+@pytest.mark.parametrize(
+    ("first", "said"), [(OutcomeUnknownError, OutcomeUnknownError), (UnavailableError, UnavailableError)]
+)
+def test_a_record_that_may_be_there_is_not_called_unavailable(
+    first: type[HoldfastError], said: type[HoldfastError]
+) -> None:
+    """Who hears "unavailable" takes it that nothing happened."""
+    errors = iter([first("no answer")])
+
+    def fail(call: StoreCall, proceed: Callable[[], T]) -> T:
+        raise next(errors, UnavailableError("try later"))
+
+    world = World("upload")
+    ctx = world.context(store=InterceptedStore(world.store, fail))
+    with pytest.raises(said):
+        create_record(ctx, "_holdfast/log/x", b"{}")
