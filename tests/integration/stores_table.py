@@ -53,7 +53,7 @@ def tried(options: S3Options) -> StoreReport:
             capabilities=handles[0].capabilities,
             results=report.results,
             heeds_conditions=heeds_conditions(handles[0], "probe/", SystemIds()),
-            upload_listing=find_upload_listing(handles[0], "probe/", SystemIds()),
+            upload_listing=find_upload_listing(handles[0], "probe/"),
             expiry="",
             drivers=_DRIVERS,
             rounds=_ROUNDS,

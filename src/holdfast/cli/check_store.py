@@ -79,7 +79,7 @@ def _tried(url: str, drivers: int, rounds: int, reach: Reach, out: Output) -> St
                 capabilities=ctx.store.capabilities,
                 results=report.results,
                 heeds_conditions=heeds_conditions(handles[0], directory, ctx.ids),
-                upload_listing=find_upload_listing(handles[0], directory, ctx.ids),
+                upload_listing=find_upload_listing(handles[0], directory),
                 expiry=_expiry(ctx),
                 drivers=drivers,
                 rounds=rounds,

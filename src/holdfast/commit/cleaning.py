@@ -17,6 +17,7 @@ from holdfast.commit.manifests import load_refs
 from holdfast.commit.pending_uploads import is_manifest
 from holdfast.commit.publication import PUBLICATIONS, Leftovers, Publication
 from holdfast.commit.records import JobRecord, LogEntry
+from holdfast.commit.recovery_report import is_quiet
 from holdfast.commit.streams import dead_batches
 from holdfast.errors import NotFoundError
 from holdfast.stores.base import ObjectInfo, batched_keys
@@ -123,8 +124,9 @@ def clean_up(
             limit=limit,
         ),
     )
-    since_s = ctx.clock.now_s() - quiet_s
-    kept = found.intents.keys() if contested else {key for key in unreported if found.intents[key] > since_s}
+    now_s = ctx.clock.now_s()
+    may_live = {key for key in unreported if not is_quiet(found.intents[key], now_s, quiet_s)}
+    kept = found.intents.keys() if contested else may_live
     gone = sorted(found.keys - kept)  # a crash halfway leaves the later ones: job.json comes behind attempts/
     for batch in batched_keys(gone):
         ctx.store.delete_many(batch)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 
 from holdfast.commit import layout
 from holdfast.commit.context import CommitContext
-from holdfast.commit.helping import finish_earlier, refuse_touched
+from holdfast.commit.helping import finish_earlier, refuse_touched, still_to_delete
 from holdfast.commit.log import LogView, append_entry, find_decision, read_log, read_newest
 from holdfast.commit.manifests import Prepared, iter_manifests, store_refs
 from holdfast.commit.nesting import is_first, refuse_nested
@@ -15,8 +16,8 @@ from holdfast.commit.publication import PUBLICATIONS, UPLOADS
 from holdfast.commit.records import JobRecord, Kind, LogEntry, LogState, Totals
 from holdfast.commit.replacement import is_to_be_skipped, plan_replaced
 from holdfast.commit.streams import advance_streams, is_committed_batch
-from holdfast.commit.write_ids import is_written
-from holdfast.errors import ConflictError, NotFoundError
+from holdfast.commit.write_ids import is_written, write_id_of
+from holdfast.errors import ConflictError, FencedError, HoldfastError, NotFoundError
 
 __all__ = ["decide"]
 
@@ -27,7 +28,7 @@ _MAY_EXPIRE_S = 6 * 3600.0
 def decide(
     ctx: CommitContext, job: JobRecord, prepared: Prepared, view: LogView
 ) -> tuple[LogEntry | None, LogView | None]:
-    """Create the decision behind all others.
+    """Create the decision behind all others. A refusal leaves only if no other driver of the job has decided meanwhile.
 
     Returns:
         The decision, None if there is nothing to decide by now (mode ``ignore`` finds data from another job, the
@@ -41,6 +42,20 @@ def decide(
         NotFoundError: uploads of a job that took long have expired.
         DestinationExistsError: mode ``fail``, or a chosen name, meets data.
     """
+    try:
+        return _decide(ctx, job, prepared, view)
+    except HoldfastError:
+        # Its own files would be in its way.
+        with contextlib.suppress(FencedError):
+            decided = find_decision(ctx, read_log(ctx), job.job, job.base_seq)
+            if decided is not None:
+                return decided, None
+        raise
+
+
+def _decide(
+    ctx: CommitContext, job: JobRecord, prepared: Prepared, view: LogView
+) -> tuple[LogEntry | None, LogView | None]:
     token = ctx.ids.token()
     refs = store_refs(ctx, job, prepared, token)
     refuse_nested(ctx, first=is_first(ctx, view), deciding=True)
@@ -56,8 +71,8 @@ def decide(
             if is_to_be_skipped(ctx, job.mode):
                 return None, None
             table = ctx.contract(ctx, job, state.table)
-            replaced, by_job = plan_replaced(ctx, job, prepared, f"{token}-{attempt}")
-            PUBLICATIONS[job.publication].check(ctx, _targets(job, prepared))
+            plan = plan_replaced(ctx, job, prepared, f"{token}-{attempt}", still_to_delete(ctx, stuck))
+            PUBLICATIONS[job.publication].check(ctx, [*_targets(job, prepared), *plan.places])
             mine = LogEntry(
                 seq=view.head + 1,
                 kind=Kind.COMMIT,
@@ -67,8 +82,8 @@ def decide(
                 totals=prepared.totals,
                 tasks=len(prepared.refs),
                 manifests=refs,
-                replaced=replaced,
-                replaced_by_job=by_job,
+                replaced=plan.stored,
+                replaced_by_job=plan.by_job,
                 chosen=sum(prepared.chosen.values(), Totals()),
                 state=LogState(streams=advance_streams(job, state.streams), table=table),
                 after=newest.token,
@@ -107,4 +122,5 @@ def _refuse_expired(ctx: CommitContext, job: JobRecord, prepared: Prepared) -> N
 def _targets(job: JobRecord, prepared: Prepared) -> list[str]:
     """What has to be free: the job's chosen names, the report, and any name of ours in each of its directories."""
     ours = (f"{directory}/{job.job}" if directory else job.job for directory in sorted(prepared.partitions))
-    return [layout.SUCCESS, *ours, *prepared.chosen]
+    written = [layout.write_record(job.job)] if write_id_of(job) else []
+    return [layout.SUCCESS, *written, *ours, *prepared.chosen]

@@ -25,7 +25,7 @@ from holdfast.commit.replacement import delete_replaced
 from holdfast.commit.statistics import NO_STATISTICS, Statistics
 from holdfast.commit.success import FILENAME_LIMIT, write_success
 from holdfast.commit.write_ids import remember_write
-from holdfast.errors import CorruptDataError, NotFoundError
+from holdfast.errors import CorruptDataError, HoldfastError, NotFoundError
 
 __all__ = ["finish_decision"]
 
@@ -72,8 +72,8 @@ def finish_decision(
             seen = _look_back(ctx, entry)
         else:
             with measure.stage("job_stage_publish"):
-                found = _publish_all(ctx, entry, cache)
-            if found is None and record_exists(ctx, entry.seq, "done"):
+                found = _publish_all(ctx, entry, cache, accept_damage)
+            if found is None and _is_done(ctx, entry.seq):
                 return None
             seen = found or _Seen()
             damaged = _refuse_damage(ctx, entry, seen.lost, accept_damage)
@@ -120,7 +120,7 @@ def _refuse_damage(ctx: CommitContext, entry: LogEntry, lost: list[str], accept_
     return lost
 
 
-def _publish_all(ctx: CommitContext, entry: LogEntry, cache: ManifestCache | None) -> _Seen | None:
+def _publish_all(ctx: CommitContext, entry: LogEntry, cache: ManifestCache | None, accept_damage: bool) -> _Seen | None:
     """Publish every file: returns what was seen, or None if somebody else has made the job visible meanwhile."""
     assert entry.manifests is not None  # decode_entry checked it
     publish = PUBLICATIONS[entry.record.publication].publish_file
@@ -139,7 +139,11 @@ def _publish_all(ctx: CommitContext, entry: LogEntry, cache: ManifestCache | Non
         return file, (file.path, file.size_bytes) in there_already or publish(ctx, file, attempt)
 
     try:
-        found = files(iter_manifests(ctx, load_refs(ctx, entry.manifests, cache), cache))
+        if accept_damage:
+            manifests: Iterator[TaskManifest] = _manifests_left(ctx, entry, seen.lost)
+        else:
+            manifests = iter_manifests(ctx, load_refs(ctx, entry.manifests, cache), cache)
+        found = files(manifests)
         for done, (file, there) in enumerate(ctx.runner.map(publish_one, found), start=1):
             if not there:
                 seen.lost.append(file.path)
@@ -149,7 +153,8 @@ def _publish_all(ctx: CommitContext, entry: LogEntry, cache: ManifestCache | Non
         if _is_visible(ctx, entry.seq):
             return None
         raise CorruptDataError(
-            "the manifests of a committed job are lost, somebody removed them; nothing was deleted: restore them",
+            "the manifests of a committed job are lost, somebody removed them; nothing was deleted: restore them or "
+            "run holdfast recover --accept-damage",
             url=ctx.url,
             job=entry.job,
         ) from error
@@ -166,11 +171,29 @@ def _published_before(ctx: CommitContext, entry: LogEntry) -> frozenset[tuple[st
     """
     enough = 1000 * (entry.totals.files // 4)
     found = itertools.islice(layout.iter_visible(ctx.store, ctx.prefix), enough)
-    return frozenset(
-        (path, info.size_bytes)
-        for path, info in found
-        if (owner := file_owner(path)) is not None and owner.job == entry.job
-    )
+    try:
+        return frozenset(
+            (path, info.size_bytes)
+            for path, info in found
+            if (owner := file_owner(path)) is not None and owner.job == entry.job
+        )
+    except HoldfastError:
+        return frozenset()  # it only saves requests
+
+
+def _manifests_left(ctx: CommitContext, entry: LogEntry, lost: list[str]) -> Iterator[TaskManifest]:
+    """The manifests that can still be read; the keys of the others go into `lost`."""
+    assert entry.manifests is not None  # decode_entry checked it
+    try:
+        refs = load_refs(ctx, entry.manifests, None)
+    except (NotFoundError, CorruptDataError):
+        lost.append(entry.manifests.key)
+        return
+    for ref in refs:
+        try:
+            yield from iter_manifests(ctx, [ref], None)
+        except (NotFoundError, CorruptDataError):
+            lost.append(ref.key)
 
 
 def _look_back(ctx: CommitContext, entry: LogEntry) -> _Seen:
@@ -186,4 +209,9 @@ def _look_back(ctx: CommitContext, entry: LogEntry) -> _Seen:
 
 
 def _is_visible(ctx: CommitContext, seq: int) -> bool:
-    return record_exists(ctx, seq, "visible") or record_exists(ctx, seq, "done")
+    return record_exists(ctx, seq, "visible") or _is_done(ctx, seq)
+
+
+def _is_done(ctx: CommitContext, seq: int) -> bool:
+    """Whether a decision is finished: it has its mark, or the log has dropped it, which it does with no other."""
+    return record_exists(ctx, seq, "done") or not record_exists(ctx, seq, "json")

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 
 from holdfast.commit.context import CommitContext
 from holdfast.commit.finish import finish_decision
-from holdfast.commit.ids import file_owner
 from holdfast.commit.log import LogView, read_entry, record_exists
 from holdfast.commit.manifests import Prepared, iter_manifests, load_refs
 from holdfast.commit.measure import Measure
 from holdfast.commit.records import JobRecord, Kind, LogEntry, SaveMode
-from holdfast.errors import ConflictError, HoldfastError
+from holdfast.commit.replacement import load_replaced
+from holdfast.errors import ConflictError, HoldfastError, NotFoundError
 
-__all__ = ["Stuck", "finish_earlier", "refuse_touched"]
+__all__ = ["Stuck", "finish_earlier", "refuse_touched", "still_to_delete"]
 
 _log = logging.getLogger(__name__)
 _NEED_ALL = (SaveMode.OVERWRITE, SaveMode.FAIL, SaveMode.IGNORE)
@@ -45,7 +45,10 @@ def finish_earlier(ctx: CommitContext, view: LogView) -> list[Stuck]:
     """
     stuck = []
     for seq in view.unfinished:
-        entry = read_entry(ctx, seq)
+        try:
+            entry = read_entry(ctx, seq)
+        except NotFoundError:
+            continue  # others have finished it, and the log has dropped it since
         try:
             finish_decision(Measure(ctx), entry, visible=seq in view.visible)
         except HoldfastError as error:
@@ -54,40 +57,53 @@ def finish_earlier(ctx: CommitContext, view: LogView) -> list[Stuck]:
     return stuck
 
 
+def still_to_delete(ctx: CommitContext, stuck: Sequence[Stuck]) -> frozenset[str]:
+    """Files that stuck decisions have replaced and not deleted yet.
+
+    Raises:
+        CorruptDataError: a list of them cannot be read.
+    """
+    visible = (
+        found.entry
+        for found in stuck
+        if found.entry.replaced is not None and record_exists(ctx, found.entry.seq, "visible")
+    )
+    return frozenset(file.path for entry in visible for file in load_replaced(ctx, entry))
+
+
 def refuse_touched(ctx: CommitContext, job: JobRecord, prepared: Prepared, stuck: Sequence[Stuck]) -> None:
-    """Refuse a job that meets what an earlier one has still to make visible: the order of the log would be lost.
+    """Refuse a job that meets what an earlier one has still to do: the order of the log would be lost.
 
     Raises:
         ConflictError: with the earlier job and what keeps it. Undecided.
     """
     for earlier in stuck:
-        entry = earlier.entry
-        if entry.kind is not Kind.COMMIT or record_exists(ctx, entry.seq, "visible"):
-            continue  # what is left of it changes nothing that a later job relies on
-        if _touches(ctx, job, prepared, entry):
+        if earlier.entry.kind is Kind.COMMIT and _touches(ctx, job, prepared, earlier.entry):
             raise ConflictError(
-                "an earlier job is committed and cannot be made visible, and this one touches the same files: remove "
-                "what keeps it, run holdfast recover, then run the job again",
+                "an earlier job is committed and cannot be finished, and this one touches the same files: remove what "
+                "keeps it, run holdfast recover, then run the job again",
                 url=ctx.url,
-                earlier=entry.job,
+                earlier=earlier.entry.job,
                 reason=str(earlier.error),
             ) from earlier.error
 
 
 def _touches(ctx: CommitContext, job: JobRecord, prepared: Prepared, entry: LogEntry) -> bool:
-    modes = (job.mode, entry.record.mode)
     streams = [one.stream.stream for one in (job, entry.record) if one.stream is not None]
     if len(streams) == 2 and streams[0] == streams[1]:
         return True  # the clean-up of a batch takes what all earlier ones have waiting
-    if job.mode in _NEED_ALL or entry.record.mode is SaveMode.OVERWRITE:
-        return True
-    by_partition = SaveMode.OVERWRITE_PARTITIONS in modes
-    if not (by_partition or (prepared.chosen and entry.chosen.files)):
-        return False  # names of ours are never used twice
     try:
+        if record_exists(ctx, entry.seq, "visible"):
+            # It may still delete what it has replaced, and equal bytes look like the file that it means.
+            return bool(prepared.chosen) and any(file.path in prepared.chosen for file in load_replaced(ctx, entry))
+        if job.mode in _NEED_ALL or entry.record.mode is SaveMode.OVERWRITE:
+            return True
+        by_partition = SaveMode.OVERWRITE_PARTITIONS in (job.mode, entry.record.mode)
+        if not by_partition and not prepared.chosen:
+            return False  # names of ours are never used twice
         return any(_meets(ctx, path, prepared, by_partition) for path in _paths(ctx, entry))
     except HoldfastError:
-        return True  # its manifests are lost or cannot be read now: nobody can say
+        return True  # its records are lost or cannot be read now: nobody can say
 
 
 def _paths(ctx: CommitContext, entry: LogEntry) -> Iterator[str]:
@@ -99,8 +115,6 @@ def _paths(ctx: CommitContext, entry: LogEntry) -> Iterator[str]:
 def _meets(ctx: CommitContext, path: str, prepared: Prepared, by_partition: bool) -> bool:
     if by_partition and ctx.partition(path.rpartition("/")[0]) in prepared.partitions:
         return True
-    if file_owner(path) is not None:
-        return False
     # A chosen name may also be a directory of the other job's, or lie below one of its files.
     return any(
         path == other or path.startswith(f"{other}/") or other.startswith(f"{path}/") for other in prepared.chosen

@@ -18,6 +18,7 @@ Order is everything (C7, C9):
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
@@ -25,7 +26,7 @@ from holdfast.commit import layout
 from holdfast.commit.codec import decode_intents, encode_intents
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import FileOwner, JobId, is_job_id
-from holdfast.errors import AccessDeniedError, NotFoundError
+from holdfast.errors import AccessDeniedError, CorruptDataError, NotFoundError
 from holdfast.seams import Lane
 from holdfast.stores.base import UploadInfo, batched_keys, iter_objects
 
@@ -33,6 +34,8 @@ __all__ = ["QUIET_S", "Intents", "announced_keys", "find_announcers", "is_intent
 
 QUIET_S = 3600.0
 """How long an attempt that has not reported may be silent before its records go: more than any pause of a live one."""
+
+_log = logging.getLogger(__name__)
 
 _BATCH_FILES = 64
 _RECORD = re.compile(r"(.+)\.intents-\d+\.jsonl")
@@ -112,12 +115,8 @@ def unreported_intents(records: Iterable[str], keys: Collection[str]) -> set[str
 
 
 def announced_keys(ctx: CommitContext, records: Iterable[str]) -> set[str]:
-    """The keys that records of the context's own destination name.
-
-    Raises:
-        CorruptDataError: a record cannot be read.
-    """
-    return _announced(ctx, ctx.prefix, records)
+    """The keys that records of the context's own destination name, as far as they can be read."""
+    return _announced(ctx, ctx.prefix, records)[0]
 
 
 def judge_keys(
@@ -126,21 +125,21 @@ def judge_keys(
     """Which of the keys in `wanted` jobs that are over have announced.
 
     Returns:
-        Those that they alone have announced, and those that a job which may still commit has announced, too.
+        Those that they alone have announced, and those that a job which may still commit has announced, too, or may
+        have: a record that cannot be read spares what it might name.
 
     Args:
         records: keys of the records of jobs that are over, in the context's own destination.
         wanted: keys of pending uploads, from a listing that was made before this call.
         is_over: see `holdfast.commit.alive`.
-
-    Raises:
-        CorruptDataError: a record cannot be read.
     """
-    own = wanted & _announced(ctx, ctx.prefix, records)
-    contested: set[str] = set()
+    announced, all_read = _announced(ctx, ctx.prefix, records)
+    own = wanted & announced
+    contested = set() if all_read else wanted - own
     # Later than the listing of uploads: whoever had started one of them by then is found now (C7).
     for home in sorted({home for key in own for home in layout.folders(key)}):
-        contested |= own & _announced(ctx, home, _live_records(ctx, home, is_over))
+        alive, all_read = _announced(ctx, home, _live_records(ctx, home, is_over))
+        contested |= own & alive if all_read else own
     return own - contested, contested
 
 
@@ -149,9 +148,6 @@ def find_announcers(ctx: CommitContext, uploads: Iterable[UploadInfo]) -> dict[s
 
     Args:
         uploads: what is asked about; nothing is read if their keys tell whose they are.
-
-    Raises:
-        CorruptDataError: a record cannot be read.
     """
     found: dict[str, set[JobId]] = {}
     unnamed = {upload.key for upload in uploads if layout.job_of(upload.key) is None}
@@ -179,16 +175,23 @@ def _live_records(ctx: CommitContext, home: str, is_over: Callable[[JobId, str],
     return (record for job, record in _records(ctx, home) if not is_over(job, home + layout.JOBS))
 
 
-def _announced(ctx: CommitContext, home: str, records: Iterable[str]) -> set[str]:
-    return {key for _, keys in _read(ctx, home, records) for key in keys}
+def _announced(ctx: CommitContext, home: str, records: Iterable[str]) -> tuple[set[str], bool]:
+    """The keys that records name, and whether all of them could be read."""
+    found = list(_read(ctx, home, records))
+    return {key for _, keys in found for key in keys}, all(job for job, _ in found)
 
 
 def _read(ctx: CommitContext, home: str, records: Iterable[str]) -> Iterator[tuple[JobId, list[str]]]:
+    """Job and keys of each record; no job if it cannot be read."""
+
     def read(record: str) -> tuple[JobId, list[str]] | None:
         try:
             owner, paths = decode_intents(record, ctx.store.get(record))
         except NotFoundError:
             return None  # its job is over, and somebody else has swept for it
+        except CorruptDataError as error:
+            _log.warning("what an attempt has announced is spared: %s", error)
+            return JobId(""), []
         return owner.job, [home + path for path in paths]
 
     return (found for found in ctx.runner.map(read, records) if found is not None)

@@ -17,7 +17,16 @@ from holdfast.commit.context import CommitContext, create_record
 from holdfast.commit.decision import decide
 from holdfast.commit.finish import finish_decision
 from holdfast.commit.ids import new_job_id
-from holdfast.commit.log import LogView, append_entry, find_decision, job_exists, read_log, read_newest, trim_log
+from holdfast.commit.log import (
+    LogView,
+    append_entry,
+    find_decision,
+    job_exists,
+    read_log,
+    read_newest,
+    record_exists,
+    trim_log,
+)
 from holdfast.commit.manifests import ManifestCache, check_messages, prepare_job
 from holdfast.commit.measure import Measure
 from holdfast.commit.nesting import is_first, refuse_nested
@@ -208,8 +217,11 @@ def _finish(
             if write_id_of(entry.record):
                 forget_writes(ctx)
             return replace(outcome, report=report)
-        except CorruptDataError:
-            raise
+        except CorruptDataError as error:
+            if not record_exists(ctx, entry.seq, "visible"):
+                raise  # files of the job are lost
+            problem = error
+            break
         except (UnavailableError, OutcomeUnknownError) as error:
             problem, view = error, None
         except HoldfastError as error:

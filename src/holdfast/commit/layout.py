@@ -20,6 +20,7 @@ __all__ = [
     "folders",
     "intents",
     "is_hidden",
+    "is_job_record",
     "is_record",
     "is_safe_path",
     "iter_job_folders",
@@ -126,8 +127,15 @@ def started_dir(job: JobId) -> str:
 
 
 def is_record(path: str) -> bool:
-    """Whether `path`, relative to the destination, is a record of ours that belongs to no job's folder."""
-    return path == SUCCESS or path.startswith((LOG, WRITES))
+    """Whether `path`, relative to the destination, is a record of ours about which no job's record says anything."""
+    return path == SUCCESS or path.startswith((LOG, WRITES)) or is_job_record(path)
+
+
+def is_job_record(key: str) -> bool:
+    """Whether a key is that of a job's record, in whichever destination."""
+    before, found, rest = key.rpartition(JOBS)
+    name, _, file = rest.partition("/")
+    return bool(found) and file == "job.json" and is_job_id(name) and (not before or before.endswith("/"))
 
 
 def is_hidden(path: str) -> bool:

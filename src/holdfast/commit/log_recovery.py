@@ -20,12 +20,12 @@ from holdfast.commit.intents import is_intents
 from holdfast.commit.job import abort_job
 from holdfast.commit.log import read_entry, read_log
 from holdfast.commit.measure import Measure
-from holdfast.commit.pending_uploads import NOTES, find_listing
+from holdfast.commit.pending_uploads import NOTES, find_listing, list_keys, probe_key
 from holdfast.commit.publication import RENAMES, UPLOADS
 from holdfast.commit.records import JobRecord, Kind
-from holdfast.commit.recovery_report import RecoveredJob, RecoveryReport
+from holdfast.commit.recovery_report import RecoveredJob, RecoveryReport, is_quiet
 from holdfast.errors import CorruptDataError, HoldfastError, NotFoundError
-from holdfast.stores.base import iter_objects, iter_uploads, multipart
+from holdfast.stores.base import Trit, iter_objects, iter_uploads, multipart
 
 __all__ = ["OpenJob", "open_jobs", "recover_log"]
 
@@ -87,9 +87,12 @@ def recover_log(
         if found.job in seen:
             continue
         if found.record is None:
-            report.damaged[found.job] = f"its record cannot be read, its bytes are kept: {layout.job_record(found.job)}"
+            report.damaged[found.job] = (
+                f"its record cannot be read, its bytes are kept: restore {layout.job_record(found.job)}, or remove it "
+                "to have what the job left swept"
+            )
             continue
-        quiet = now_s - found.active_at_s >= older_than_s
+        quiet = is_quiet(found.active_at_s, now_s, older_than_s)
         if quiet and not dry_run:
             _end_open_job(ctx, found.record, report)
         else:
@@ -99,25 +102,30 @@ def recover_log(
         listing = find_listing(ctx)
         if everywhere is UPLOADS and NOTES[listing]:
             report.notes.append(NOTES[listing])
-        report.uploads_aborted, report.folders_removed = clean_up(
-            ctx, OverJobs(ctx), everywhere, listing, quiet_s=older_than_s
-        )
-        report.uploads_aborted += _drop_unfinished_records(ctx, older_than_s)
+        try:
+            report.uploads_aborted, report.folders_removed = clean_up(
+                ctx, OverJobs(ctx), everywhere, listing, quiet_s=older_than_s
+            )
+            report.uploads_aborted += _drop_unfinished(ctx, older_than_s)
+        except HoldfastError as error:
+            report.damaged["clean-up"] = f"it failed, run it again: {error}"
 
 
-def _drop_unfinished_records(ctx: CommitContext, older_than_s: float) -> int:
-    """Drop records of ours that a process was writing to a file system when it was killed; returns how many.
+def _drop_unfinished(ctx: CommitContext, older_than_s: float) -> int:
+    """Drop what a process was doing outside of any job when it was killed; returns how much.
 
-    Their names tell of no job, so only their age tells that their writer is dead.
+    That is: records of ours that it was writing to a file system (elsewhere a put is there or it is not), and an upload
+    by which it tried how the server lists uploads. Only their age tells that nobody waits for them.
     """
-    if not ctx.store.capabilities.rename or ctx.store.capabilities.multipart is None:
-        return 0  # elsewhere a put is there or it is not
-    store, before_s = multipart(ctx.store), ctx.clock.now_s() - older_than_s
-    dead = [
-        upload
-        for upload in iter_uploads(store, ctx.prefix)
-        if upload.initiated_at_s <= before_s and layout.is_record(upload.key[len(ctx.prefix) :])
-    ]
+    if ctx.store.capabilities.multipart is None:
+        return 0
+    store, now_s = multipart(ctx.store), ctx.clock.now_s()
+    found = [] if ctx.store.capabilities.lists_uploads is Trit.YES else list(list_keys(ctx, [probe_key(ctx)]))
+    if ctx.store.capabilities.rename:
+        found += [
+            upload for upload in iter_uploads(store, ctx.prefix) if layout.is_record(upload.key[len(ctx.prefix) :])
+        ]
+    dead = [upload for upload in found if is_quiet(upload.initiated_at_s, now_s, older_than_s)]
     for upload in dead:
         store.abort_upload(upload.key, upload.upload_id)
     return len(dead)
@@ -131,6 +139,8 @@ def _finish_decided(ctx: CommitContext, report: RecoveryReport, dry_run: bool, a
         except CorruptDataError as error:
             report.damaged[layout.log_entry(seq)] = str(error)
             continue
+        except NotFoundError:
+            continue  # others have finished it, and the log has dropped it since
         try:
             if not dry_run:
                 finish_decision(Measure(ctx), entry, visible=seq in view.visible, accept_damage=accept_damage)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -19,7 +20,7 @@ from holdfast.commit.intents import announced_keys, is_intents
 from holdfast.commit.records import FileEntry, JobRecord, TaskManifest
 from holdfast.errors import AccessDeniedError, CorruptDataError, NotFoundError, UnsupportedError
 from holdfast.stores.base import Trit, UploadInfo, iter_uploads, iter_uploads_of, multipart
-from holdfast.stores.probe import UploadListing, find_upload_listing
+from holdfast.stores.probe import UploadListing, find_upload_listing, upload_key
 
 __all__ = [
     "NOTES",
@@ -29,10 +30,12 @@ __all__ = [
     "is_manifest",
     "list_keys",
     "missing_uploads",
+    "probe_key",
     "reported_uploads",
 ]
 
 _log = logging.getLogger(__name__)
+_MANIFEST = re.compile(r"[^/]+/attempts/[^/]+\.jsonl")
 
 NOTES: Mapping[UploadListing, str] = {
     UploadListing.BY_DIRECTORY: "",
@@ -49,14 +52,19 @@ def find_listing(ctx: CommitContext) -> UploadListing:
     Crash: a pending upload without parts below ``_holdfast/``.
     """
     try:
-        return find_upload_listing(ctx.store, ctx.key(layout.HOME), ctx.ids)
+        return find_upload_listing(ctx.store, ctx.key(layout.HOME))
     except AccessDeniedError:
         return UploadListing.NOT_AT_ALL
 
 
+def probe_key(ctx: CommitContext) -> str:
+    """Where `find_listing` tries it."""
+    return upload_key(ctx.key(layout.HOME))
+
+
 def is_manifest(key: str) -> bool:
     """Whether `key` is that of an attempt's manifest."""
-    return key.endswith(".jsonl") and not is_intents(key) and "/attempts/" in key
+    return _MANIFEST.fullmatch(key.rpartition(layout.JOBS)[2]) is not None and not is_intents(key)
 
 
 def reported_uploads(ctx: CommitContext, manifests: Mapping[str, float]) -> Iterator[UploadInfo]:

@@ -228,6 +228,8 @@ def _sweep_below(ctx: CommitContext, prefix: str, is_over: IsOver, left: Leftove
         unnamed: list[UploadInfo] = []
         uploads = listed()
         for upload in uploads:
+            if layout.is_job_record(upload.key):
+                continue  # on a file system: a job is announcing itself, and nothing tells yet that it is alive
             job = layout.job_of(upload.key)
             if job is None:
                 unnamed.append(upload)

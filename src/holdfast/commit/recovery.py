@@ -14,8 +14,8 @@ from holdfast.commit.committers import COMMITTERS
 from holdfast.commit.context import CommitContext, CommitSettings
 from holdfast.commit.hadoop_jobs import Foreign, end_hadoop_jobs
 from holdfast.commit.log_recovery import recover_log
-from holdfast.commit.recovery_report import RecoveredJob, RecoveryReport
-from holdfast.errors import CorruptDataError, HoldfastError
+from holdfast.commit.recovery_report import RecoveredJob, RecoveryReport, is_quiet
+from holdfast.errors import HoldfastError
 
 __all__ = ["find_leftovers", "recover"]
 
@@ -59,12 +59,12 @@ def recover(
     for committer in committers:
         try:
             leftovers = find_leftovers(ctx, committer)
-        except CorruptDataError as error:
+        except HoldfastError as error:
             report.damaged[committer.name] = str(error)
             continue
         for leftover in leftovers:
             if all(leftover.job != job.job for job in report.jobs) and leftover.job not in report.damaged:
-                quiet = ctx.clock.now_s() - leftover.active_at_s >= older_than_s
+                quiet = is_quiet(leftover.active_at_s, ctx.clock.now_s(), older_than_s)
                 _end(leftover, report, is_alive=not quiet, dry_run=dry_run)
     if foreign is not None:
         end_hadoop_jobs(ctx, report, foreign, dry_run=dry_run, insist=accept_damage)

@@ -6,7 +6,12 @@ from dataclasses import dataclass, field
 
 from holdfast.commit.committer import Action
 
-__all__ = ["RecoveredJob", "RecoveryReport"]
+__all__ = ["RecoveredJob", "RecoveryReport", "is_quiet"]
+
+
+def is_quiet(active_at_s: float, now_s: float, older_than_s: float) -> bool:
+    """Whether something has been quiet for `older_than_s`. For zero anything has, whatever clocks say."""
+    return older_than_s <= 0 or now_s - active_at_s >= older_than_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,8 @@ destination give the result of running one after the other in log order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 
 from holdfast.commit import layout
@@ -20,6 +21,7 @@ from holdfast.errors import CorruptDataError, DestinationExistsError, InvalidReq
 from holdfast.stores.base import batched_keys
 
 __all__ = [
+    "ReplacementPlan",
     "delete_replaced",
     "has_output",
     "is_to_be_skipped",
@@ -83,25 +85,41 @@ def _scope(ctx: CommitContext, job: JobRecord, prepared: Prepared) -> Callable[[
     return lambda path: False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplacementPlan:
+    """What a job replaces if it is decided now.
+
+    Attributes:
+        stored: the list; None if nothing is replaced.
+        by_job: files and bytes by the job that wrote them (partition overwrites).
+        places: one of the files in each directory.
+    """
+
+    stored: ListRef | None = None
+    by_job: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    places: Sequence[str] = ()
+
+
 def plan_replaced(
-    ctx: CommitContext, job: JobRecord, prepared: Prepared, token: str
-) -> tuple[ListRef | None, dict[str, tuple[int, int]]]:
+    ctx: CommitContext, job: JobRecord, prepared: Prepared, token: str, counted: Collection[str] = ()
+) -> ReplacementPlan:
     """List what `job` replaces if it is decided now, and store the list.
 
     A file of the job that has the name of one that is replaced takes its place by being published: it is not listed.
 
-    Returns:
-        The list (None if nothing is replaced), and files and bytes by the job that wrote them (partition overwrites).
+    Args:
+        counted: paths of files that an earlier decision has replaced and not deleted yet: they are counted there.
 
     Raises:
         DestinationExistsError: the job adds a file under a name that is taken.
         InvalidRequestError: a name would be a file and a directory at once, or another destination lies inside.
     """
     if job.mode not in (SaveMode.OVERWRITE, SaveMode.OVERWRITE_PARTITIONS) and not prepared.chosen:
-        return None, {}
+        return ReplacementPlan()
     in_scope = _scope(ctx, job, prepared)
     directories = _directories(prepared)
     by_job: dict[str, tuple[int, int]] = {}
+    places: dict[str, str] = {}
 
     def replaced() -> Iterator[Replaced]:
         for path, info in layout.iter_visible(ctx.store, ctx.prefix, partial(refuse_inner, ctx)):
@@ -117,17 +135,19 @@ def plan_replaced(
                 continue
             if not in_scope(path) or (owner is not None and owner.job == job.job):
                 continue
-            if owner is not None and job.mode is SaveMode.OVERWRITE_PARTITIONS:
+            places.setdefault(path.rpartition("/")[0], path)
+            if owner is not None and job.mode is SaveMode.OVERWRITE_PARTITIONS and path not in counted:
                 count, size = by_job.get(owner.job, (0, 0))
                 by_job[owner.job] = (count + 1, size + info.size_bytes)
             yield Replaced(path=path, size_bytes=info.size_bytes, etag="" if owner else info.etag)
 
     data, count = encode_replaced(replaced())
     if not count:
-        return None, {}
+        return ReplacementPlan()
     path = layout.replaced_list(job.job, token)
     ctx.store.put(ctx.key(path), data)
-    return ListRef(key=path, sha256=digest(data), count=count), by_job
+    ref = ListRef(key=path, sha256=digest(data), count=count)
+    return ReplacementPlan(stored=ref, by_job=by_job, places=list(places.values()))
 
 
 def _above(path: str) -> Iterator[str]:

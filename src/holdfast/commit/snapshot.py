@@ -18,7 +18,7 @@ from holdfast.commit.manifests import iter_manifests, load_refs
 from holdfast.commit.nesting import refuse_inner
 from holdfast.commit.records import Kind, LogEntry
 from holdfast.commit.replacement import load_replaced
-from holdfast.errors import NotFoundError, UnavailableError
+from holdfast.errors import CorruptDataError, NotFoundError, UnavailableError
 
 __all__ = ["Instant", "Snapshot", "VisibleFile", "read_instant", "read_snapshot"]
 
@@ -109,9 +109,10 @@ def read_snapshot(ctx: CommitContext, attempts: int = 50) -> Snapshot:
 
     Raises:
         UnavailableError: jobs are decided faster than the destination can be listed. Repeat.
-        CorruptDataError: a log record cannot be read.
+        CorruptDataError: a log record cannot be read, or records of a committed job are lost.
         InvalidRequestError: another destination lies inside this one.
     """
+    before: LogView | None = None
     for _ in range(attempts):
         view = read_log(ctx)  # outside: what is not found here is the bucket
         try:
@@ -124,8 +125,14 @@ def read_snapshot(ctx: CommitContext, attempts: int = 50) -> Snapshot:
             )
             if _instant(read_log(ctx)) == _instant(view):
                 return Snapshot(head=view.head, files=files, table=_table(ctx, view, unfinished))
-        except NotFoundError:
-            continue  # an entry was trimmed under our eyes: the log has moved
+        except NotFoundError as error:
+            if view == before:
+                raise CorruptDataError(
+                    "records of a committed job are lost, somebody removed them: restore them, or run holdfast recover "
+                    "--accept-damage",
+                    url=ctx.url,
+                ) from error
+            before = view  # a record went under our eyes: its job is finished by now, and the log has moved
     raise UnavailableError("jobs are decided faster than the destination is listed: read again", url=ctx.url)
 
 
@@ -155,8 +162,9 @@ def _chosen_paths(ctx: CommitContext, entry: LogEntry) -> Iterator[str]:
 
 
 def _table(ctx: CommitContext, view: LogView, unfinished: list[LogEntry]) -> Mapping[str, object] | None:
-    """The table as the newest decision left it before the first that is not visible yet."""
-    waiting = [entry.seq for entry in unfinished if entry.kind is Kind.COMMIT and entry.seq not in view.visible]
-    newest = min(waiting) - 1 if waiting else view.head
+    """The table as the newest decision left it that is not waiting to be visible: it carries on all earlier ones."""
+    newest, waiting = view.head, {entry.seq for entry in unfinished if entry.kind is Kind.COMMIT} - view.visible
+    while newest in waiting:
+        newest -= 1
     # The log keeps the entry before the oldest unfinished one; only the first of all has none before it.
     return read_entry(ctx, newest).state.table if newest else None

@@ -157,6 +157,7 @@ class LocalStore:
         for target in targets:
             with os_errors(target):
                 self._tree.refuse_target(target)
+                self._tree.refuse_back(target)
 
     def rename_dir(self, source: str, target: str) -> None:
         check_move(source, target)

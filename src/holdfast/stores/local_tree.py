@@ -249,13 +249,21 @@ class LocalTree:
         path = self.path(target)
         if os.path.isdir(path):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+        if os.path.islink(path) and not os.path.exists(path):
+            raise InvalidRequestError("a link to nowhere stands where a file is needed: remove it", key=target)
         directory = os.path.dirname(path)
         while not os.path.lexists(directory):
             directory = os.path.dirname(directory)
         if not os.path.isdir(directory):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), directory)
-        if not os.access(directory, os.W_OK | os.X_OK):
+        # Publishing locks and syncs the directory, so it has to be opened, too.
+        if not os.access(directory, os.R_OK | os.W_OK | os.X_OK) or _is_anothers(directory, path):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), directory)
+
+    def refuse_back(self, target: str) -> None:
+        """Refuse a key behind a symbolic link that leads back up: listings show what is there under another key."""
+        if passes_back(self.path(target)):
+            raise InvalidRequestError("a symbolic link leads back up: work on what it points to", key=target)
 
     def move(self, source: str, target: str) -> None:
         """Rename one file to a key, atomically and durably, replacing what is there.
@@ -421,6 +429,17 @@ class LocalTree:
             except OSError:
                 return  # not empty, a mount point, or not ours to remove: it does no harm
             directory = os.path.dirname(directory)
+
+
+def _is_anothers(directory: str, path: str) -> bool:
+    """Whether a file is in a directory like /tmp, where nobody replaces what is another's."""
+    status = os.stat(directory)
+    if not status.st_mode & stat.S_ISVTX or os.geteuid() in (0, status.st_uid):
+        return False
+    try:
+        return os.lstat(path).st_uid != os.geteuid()
+    except FileNotFoundError:
+        return False
 
 
 def _holds_anything(directory: str) -> bool:

@@ -2,7 +2,7 @@
 
 Worked composition::
 
-    if find_upload_listing(store, "table/_holdfast/", ids) is not UploadListing.BY_DIRECTORY:
+    if find_upload_listing(store, "table/_holdfast/") is not UploadListing.BY_DIRECTORY:
         ...  # go by the job's own records, and say so
 
 What was found out about a server is remembered for the life of the process, by `Capabilities.server`.
@@ -17,7 +17,7 @@ from holdfast.errors import AccessDeniedError, InvalidRequestError, Precondition
 from holdfast.seams.ids import Ids
 from holdfast.stores.base import Create, MultipartStore, ObjectStore, Trit, iter_uploads, iter_uploads_of, multipart
 
-__all__ = ["UploadListing", "find_upload_listing", "heeds_conditions", "refuses_second_create"]
+__all__ = ["UploadListing", "find_upload_listing", "heeds_conditions", "refuses_second_create", "upload_key"]
 
 
 class UploadListing(enum.Enum):
@@ -35,7 +35,7 @@ _found: dict[str, UploadListing] = {}  # by server: a process asks each once
 _lock = threading.Lock()
 
 
-def find_upload_listing(store: ObjectStore, below: str, ids: Ids) -> UploadListing:
+def find_upload_listing(store: ObjectStore, below: str) -> UploadListing:
     """How the store lists pending uploads: known from its capabilities, remembered, or tried.
 
     Guarantee: makes no request if the store's capabilities say it or this process has asked the server before. Else
@@ -45,7 +45,6 @@ def find_upload_listing(store: ObjectStore, below: str, ids: Ids) -> UploadListi
     Args:
         below: a directory in which the upload is tried: ends in ``/`` or is empty. A job's own, so that whoever cleans
             up after the job finds it, or ``_holdfast/`` of a destination.
-        ids: names the throw-away key.
 
     Raises:
         AccessDeniedError: the policy forbids to start, list or abort uploads: allow all three.
@@ -61,19 +60,23 @@ def find_upload_listing(store: ObjectStore, below: str, ids: Ids) -> UploadListi
     with _lock:
         known = _found.get(capabilities.server)
     if known is None:
-        known = _try_upload_listing(multipart(store), f"{below}probe-{ids.token()}/")
+        known = _try_upload_listing(multipart(store), upload_key(below))
         if capabilities.server:
             with _lock:
                 _found[capabilities.server] = known
     return known
 
 
-def _try_upload_listing(store: MultipartStore, directory: str) -> UploadListing:
-    key = f"{directory}upload"
+def upload_key(below: str) -> str:
+    """The key of the upload by which `find_upload_listing` tries: always the same, so that what is left is found."""
+    return f"{below}probe/upload"
+
+
+def _try_upload_listing(store: MultipartStore, key: str) -> UploadListing:
     upload_id = store.create_upload(key)
     try:
-        # The directory is new, so that what it lists is this upload or nothing.
-        if any(found.upload_id == upload_id for found in iter_uploads(store, directory)):
+        # Nothing else is in the directory but what others try at the same moment, or left when they died.
+        if any(found.upload_id == upload_id for found in iter_uploads(store, key.removesuffix("upload"))):
             return UploadListing.BY_DIRECTORY
         if any(found.upload_id == upload_id for found in iter_uploads_of(store, key)):
             return UploadListing.BY_KEY

@@ -24,7 +24,7 @@ from holdfast.stores.base import (
 from holdfast.stores.faulty import Fault, FaultMode, Faulty
 from holdfast.stores.intercept import InterceptedStore, Operation, StoreCall
 from holdfast.stores.memory import MemoryStore
-from holdfast.stores.probe import UploadListing, find_upload_listing, heeds_conditions
+from holdfast.stores.probe import UploadListing, find_upload_listing, heeds_conditions, upload_key
 from holdfast.stores.recorded import Recorded
 from holdfast.stores.s3 import S3Store
 from holdfast.stores.s3_options import S3Options
@@ -68,7 +68,7 @@ class _Denies(_RefusesToList):
 
 
 def test_uploads_listed_by_directory() -> None:
-    assert find_upload_listing(_Unknown(), "t/_holdfast/", IDS) is UploadListing.BY_DIRECTORY
+    assert find_upload_listing(_Unknown(), "t/_holdfast/") is UploadListing.BY_DIRECTORY
 
 
 def test_minio_lists_by_whole_key_only() -> None:
@@ -77,7 +77,7 @@ def test_minio_lists_by_whole_key_only() -> None:
     store.create_upload("t/ab")
     assert list(iter_uploads(store, "t/")) == []
     assert [found.upload_id for found in iter_uploads_of(store, "t/a")] == [upload_id]
-    assert find_upload_listing(store, "t/_holdfast/", IDS) is UploadListing.BY_KEY
+    assert find_upload_listing(store, "t/_holdfast/") is UploadListing.BY_KEY
     assert [upload.key for upload in iter_uploads(store, "")] == ["t/a", "t/ab"], "the probe's own upload is gone"
 
 
@@ -100,22 +100,22 @@ def test_minio_forgets_idle_uploads() -> None:
 
 @pytest.mark.parametrize("store", [_NeverLists(), _RefusesToList(), _RefusesWithCode()])
 def test_uploads_that_are_not_listed_at_all(store: MemoryStore) -> None:
-    assert find_upload_listing(store, "", IDS) is UploadListing.NOT_AT_ALL
+    assert find_upload_listing(store, "") is UploadListing.NOT_AT_ALL
 
 
 def test_denied_is_no_answer_and_nothing_stays() -> None:
     inner = _Denies()
     recorded = Recorded()
     with pytest.raises(AccessDeniedError):
-        find_upload_listing(InterceptedStore(inner, recorded), "t/", IDS)
+        find_upload_listing(InterceptedStore(inner, recorded), "t/")
     assert recorded.count(Operation.ABORT_UPLOAD) == 1
 
 
 def test_stores_that_say_what_they_do_are_not_asked() -> None:
     recorded = Recorded()
     store = InterceptedStore(MemoryStore(), recorded)
-    assert find_upload_listing(store, "", IDS) is UploadListing.BY_DIRECTORY
-    assert find_upload_listing(InterceptedStore(MemoryStore(limits=None, rename=True), recorded), "", IDS) is (
+    assert find_upload_listing(store, "") is UploadListing.BY_DIRECTORY
+    assert find_upload_listing(InterceptedStore(MemoryStore(limits=None, rename=True), recorded), "") is (
         UploadListing.NOT_AT_ALL
     )
     assert heeds_conditions(store, "", IDS)
@@ -127,8 +127,8 @@ def test_a_server_is_asked_once() -> None:
         server = f"http://server-{IDS.token()} bucket"
 
     first, second = Recorded(), Recorded()
-    assert find_upload_listing(InterceptedStore(Named(), first), "", IDS) is UploadListing.BY_DIRECTORY
-    assert find_upload_listing(InterceptedStore(Named(), second), "", IDS) is UploadListing.BY_DIRECTORY
+    assert find_upload_listing(InterceptedStore(Named(), first), "") is UploadListing.BY_DIRECTORY
+    assert find_upload_listing(InterceptedStore(Named(), second), "") is UploadListing.BY_DIRECTORY
     assert first.calls
     assert not second.calls
 
@@ -140,9 +140,9 @@ def test_trouble_is_not_remembered() -> None:
     store = Named()
     faulty = Faulty(Fault(FaultMode.FAIL, Operation.LIST_UPLOADS))
     with pytest.raises(HoldfastError):
-        find_upload_listing(InterceptedStore(store, faulty), "", IDS)
+        find_upload_listing(InterceptedStore(store, faulty), "")
     assert list(iter_uploads(store, "")) == []
-    assert find_upload_listing(store, "", IDS) is UploadListing.BY_DIRECTORY
+    assert find_upload_listing(store, "") is UploadListing.BY_DIRECTORY
 
 
 class _IgnoresConditions(_Unknown):
@@ -221,5 +221,5 @@ def test_a_crashed_probe_leaves_an_upload_where_it_was_told_to_work() -> None:
         calls.append(call)
         return proceed()
 
-    find_upload_listing(InterceptedStore(_Unknown(), remember), "t/_holdfast/", IDS)
-    assert {call.key.startswith("t/_holdfast/probe-") for call in calls} == {True}
+    find_upload_listing(InterceptedStore(_Unknown(), remember), "t/_holdfast/")
+    assert {call.key for call in calls} == {upload_key("t/_holdfast/"), "t/_holdfast/probe/"}

@@ -1,0 +1,306 @@
+"""What an adversary found in the commit layer, each as it was reproduced."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from holdfast.commit import TWO_PHASE, CommitContext, JobRecord, SaveMode, read_snapshot, recover, verify
+from holdfast.commit.log import read_log
+from holdfast.commit.open import open_context
+from holdfast.commit.records import StreamBatch
+from holdfast.commit.stream_jobs import join_batch, plan_batch
+from holdfast.commit.write_ids import WRITE_ID
+from holdfast.errors import AccessDeniedError, ConflictError, CorruptDataError, InvalidRequestError
+from holdfast.stores.base import iter_objects
+from holdfast.stores.faulty import SimulatedCrash
+from holdfast.stores.intercept import InterceptedStore, Operation, StoreCall
+from holdfast.stores.local_tree import LocalTree
+from holdfast.testing.minio_like import MinioLike
+from tests.simulation.test_stuck import ERRORS, commit_file, refusing
+from tests.simulation.world import HOME, PUBLICATIONS, TASKS, At, World, expected, run_job, run_tasks, start
+
+T = TypeVar("T")
+
+
+def refusing_deletes(world: World, path: str) -> CommitContext:
+    def refuse(call: StoreCall, proceed: Callable[[], T]) -> T:
+        if call.operation is Operation.DELETE_MANY and any(path in key for key in call.keys):
+            raise AccessDeniedError("the policy forbids deleting", key=call.key)
+        return proceed()
+
+    return world.context(store=InterceptedStore(world.store, refuse))
+
+
+# --- sweeps -----------------------------------------------------------------------------------------------------------
+def test_a_job_that_announces_itself_is_not_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """C7: its record was written to a hidden file, which looked like an upload of a job without a record."""
+    ctx, other = open_context(str(tmp_path)), open_context(str(tmp_path))
+    run_job(ctx, "old")
+    ending = start(other)
+    messages = run_tasks(other, ending, "other")
+    publish, fired = LocalTree.publish, []
+
+    def interrupted(tree: LocalTree, source: str, key: str, mode: object) -> os.stat_result:
+        if key.endswith("job.json") and not fired:
+            fired.append(key)
+            assert TWO_PHASE.commit_job(other, ending, messages, TASKS).finished
+        return publish(tree, source, key, mode)  # type: ignore[arg-type]  # a put's mode
+
+    monkeypatch.setattr(LocalTree, "publish", interrupted)
+    run_job(ctx, "new")
+    assert fired and verify(ctx).verified
+    for each in (ctx, other):
+        each.close()
+
+
+@pytest.mark.parametrize("wrap", [lambda store: store, MinioLike], ids=["listing", "minio"])
+def test_a_record_of_a_dead_job_that_cannot_be_read_stops_nobody(wrap: Callable[..., object]) -> None:
+    """Every commit raised after its decision, and so did `recover` and `verify`."""
+    world = World("upload")
+    run_job(world.context(), "old")
+    record = "jobs/20260101000000000-0123456789ab/attempts/00000-0123456789ab.intents-0.jsonl"
+    world.store.put(f"{HOME}_holdfast/{record}", b'{"format":"holdfast-intents/2"}\n')
+    theirs = world.store.create_upload(f"{HOME}another tool's")
+    ctx = world.context(store=wrap(world.store))  # type: ignore[arg-type]  # a store
+    assert run_job(ctx, "new").finished
+    assert recover(ctx, older_than_s=3600).clean and verify(ctx).verified
+    world.store.abort_upload(f"{HOME}another tool's", theirs)
+
+
+def test_a_sweep_that_fails_is_told_beside_what_recovery_did() -> None:
+    world = World("upload")
+    dead = start(world.context())
+
+    def refuse(call: StoreCall, proceed: Callable[[], T]) -> T:
+        if call.operation is Operation.LIST_UPLOADS and call.key == HOME:
+            raise AccessDeniedError("the policy forbids listing uploads")
+        return proceed()
+
+    report = recover(world.context(store=InterceptedStore(world.store, refuse)))
+    assert dead.job in report.damaged and "run it again" in report.damaged["clean-up"]
+
+
+def test_a_probe_that_died_is_swept() -> None:
+    world = World("upload")
+    run_job(world.context(), "old")
+    for nth in range(1, 20):
+        stop = At(nth, _die)
+        with pytest.raises(SimulatedCrash):
+            start(world.context(store=MinioLike(InterceptedStore(world.store, stop))))
+        if world.pending():
+            break
+    assert len(world.pending()) == 1 and "probe" in world.pending()[0]
+    recover(world.context(store=MinioLike(world.store)))
+    assert world.pending() == []
+
+
+def _die() -> None:
+    raise SimulatedCrash
+
+
+# --- stuck decisions --------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("publication", PUBLICATIONS)
+def test_the_table_behind_a_stuck_append_is_the_newest(publication: str) -> None:
+    """C12: columns that a later job added were hidden until the stuck one was finished."""
+    _world, ctx, _refuse = refusing(publication, ERRORS[0])
+
+    def job(column: str, path: str) -> None:
+        def contract(_ctx: object, _job: object, table: dict[str, object] | None) -> dict[str, object]:
+            return {"columns": [*(table or {"columns": []})["columns"], column]}  # type: ignore[misc]  # a list
+
+        commit_file(dataclasses.replace(ctx, contract=contract), path)  # type: ignore[arg-type]  # as far as it is used
+
+    job("a", "p/1")
+    job("b", "stuck")
+    job("c", "p/2")
+    snapshot = read_snapshot(ctx)
+    assert [file.path for file in snapshot.files] == ["p/1", "p/2"]
+    assert snapshot.table == {"columns": ["a", "b", "c"]}
+
+
+@pytest.mark.parametrize("lost", ["attempts/", "committed-"])
+@pytest.mark.parametrize("publication", PUBLICATIONS)
+def test_lost_records_of_a_stuck_decision_have_a_way_out(publication: str, lost: str) -> None:
+    """Neither recovery nor readers came to an end, nor was it told that damage can be accepted."""
+    world, ctx, refuse = refusing(publication, ERRORS[0])
+    run_job(ctx, "old")
+    stuck = commit_file(ctx, "stuck")
+    refuse.active = False
+    for info in list(iter_objects(world.store, f"{HOME}_holdfast/jobs/")):
+        if lost in info.key and info.key.endswith(".jsonl"):
+            world.store.delete(info.key)
+    with pytest.raises(CorruptDataError, match="accept-damage"):
+        read_snapshot(ctx)
+    assert "accept-damage" in recover(ctx).damaged[stuck.job]
+    assert recover(ctx, accept_damage=True).rolled_forward == [stuck.job]
+    assert run_job(ctx, "next", SaveMode.OVERWRITE).finished and len(read_snapshot(ctx).files) == 4
+
+
+@pytest.mark.parametrize("publication", PUBLICATIONS)
+def test_a_decision_that_others_finish_and_trim_is_no_damage(publication: str) -> None:
+    """`recover` raised that there is no such object, at each call at which others come in between."""
+    world, ctx, refuse = refusing(publication, ERRORS[0])
+    few = ctx.with_settings(log_retention_entries=2)
+    commit_file(few, "stuck")
+    for number in range(4):
+        run_job(few, f"other{number}")
+    refuse.active = False
+    image = world.store.image()
+    for nth in range(1, 200):
+        world.store.restore(image)
+        others = At(nth, lambda: [run_job(few, f"later{number}") for number in range(2)])
+        report = recover(dataclasses.replace(few, store=InterceptedStore(world.store, others)))
+        assert report.clean, (nth, report.damaged)
+        if not others.fired:
+            break
+
+
+def test_what_a_stuck_job_has_still_to_delete_is_counted_once() -> None:
+    """`verify` said that a job should have -4 files."""
+    world = World("upload")
+    run_job(world.context(), "old")
+    ctx = refusing_deletes(world, "day=")
+    assert not run_job(ctx, "one", SaveMode.OVERWRITE_PARTITIONS).finished
+    assert not run_job(ctx, "two", SaveMode.OVERWRITE_PARTITIONS).finished
+    recover(world.context())
+    report = verify(world.context())
+    assert report.verified and world.contents() == expected("two"), report.problems
+
+
+def test_a_stream_waits_for_its_own_stuck_batch() -> None:
+    """Its next batch's clean-up takes what all earlier ones have waiting: the list of what has to be deleted, too."""
+    world = World("upload")
+    run_job(world.context(), "old")
+    ctx = refusing_deletes(world, "day=")
+    first = batch(ctx, 0, SaveMode.OVERWRITE)
+    assert not TWO_PHASE.commit_job(ctx, first, run_tasks(ctx, first, "b0"), TASKS).finished
+    second = batch(ctx, 1)
+    with pytest.raises(ConflictError, match="cannot be finished"):
+        TWO_PHASE.commit_job(ctx, second, run_tasks(ctx, second, "b1"), TASKS)
+    TWO_PHASE.abort_job(world.context(), second)
+    assert recover(world.context()).clean and world.contents() == expected("b0")
+
+
+def batch(ctx: CommitContext, number: int, mode: SaveMode = SaveMode.APPEND) -> JobRecord:
+    job = join_batch(ctx, plan_batch(ctx, mode, {}), StreamBatch(stream="s", checkpoint="c", batch=number))
+    assert job is not None
+    return job
+
+
+def test_a_file_named_like_a_stuck_jobs_directory_waits() -> None:
+    """Else the stuck job could never be finished."""
+    world, ctx, refuse = refusing("rename", ERRORS[0])
+    refuse.name = ".txt"
+    stuck = run_job(ctx, "stuck")
+    assert stuck.committed and not stuck.finished
+    with pytest.raises(ConflictError, match="touches"):
+        commit_file(ctx, "day=1")
+    refuse.active = False
+    assert recover(ctx).clean and world.contents() == expected("stuck")
+
+
+@pytest.mark.parametrize("mode", [SaveMode.APPEND, SaveMode.FAIL, SaveMode.IGNORE, SaveMode.OVERWRITE])
+@pytest.mark.parametrize("publication", PUBLICATIONS)
+def test_a_twin_that_has_committed_the_job_is_not_in_its_way(publication: str, mode: SaveMode) -> None:
+    """Two drivers of one job: the slower one met its own files, and said that the job was not committed."""
+    for nth in range(1, 200):
+        world = World(publication)
+        job = start(world.context(), mode)
+        with TWO_PHASE.start_task(world.context(), job, 0) as attempt:
+            attempt.open("chosen").write(b"1")
+            message = attempt.commit()
+        twin = At(nth, lambda: TWO_PHASE.commit_job(world.context(), job, [message], 1))  # noqa: B023  # fires at once
+        outcome = TWO_PHASE.commit_job(world.context(store=InterceptedStore(world.store, twin)), job, [message], 1)
+        assert outcome.committed, nth
+        assert world.listing() == {"chosen": b"1"}
+        if not twin.fired:
+            break
+
+
+# --- clocks, other files, links ---------------------------------------------------------------------------------------
+def test_a_clock_that_went_back_keeps_nothing_alive() -> None:
+    world = World("upload")
+    dead = start(world.context())
+    world.clock.at_s -= 3600
+    assert recover(world.context(), older_than_s=0).rolled_back == [dead.job]
+
+
+def test_dot_files_in_the_log_are_nobodys_business(tmp_path: Path) -> None:
+    """NFS keeps ``.nfs…`` of a file that was deleted while it was open; a Mac leaves ``.DS_Store``."""
+    ctx = open_context(str(tmp_path))
+    run_job(ctx, "old")
+    for name in (".nfs0000000000000001", ".DS_Store"):
+        (tmp_path / "_holdfast" / "log" / name).write_bytes(b"1")
+    assert run_job(ctx, "new").finished and recover(ctx).clean and read_log(ctx).head == 2
+    ctx.close()
+
+
+def test_a_listing_that_only_saves_requests_may_fail() -> None:
+    world = World("upload")
+    job = start(world.context())
+    messages = run_tasks(world.context(), job, "new")
+
+    def refuse(call: StoreCall, proceed: Callable[[], T]) -> T:
+        if call.operation is Operation.COMPLETE_UPLOAD:
+            raise AccessDeniedError("not now")
+        return proceed()
+
+    def unreadable(call: StoreCall, proceed: Callable[[], T]) -> T:
+        if call.operation is Operation.LIST and call.key == HOME:
+            raise AccessDeniedError("lost+found may not be read")
+        return proceed()
+
+    assert not TWO_PHASE.commit_job(
+        world.context(store=InterceptedStore(world.store, refuse)), job, messages, TASKS
+    ).finished
+    report = recover(world.context(store=InterceptedStore(world.store, unreadable)))
+    assert report.rolled_forward == [job.job] and world.contents() == expected("new")
+
+
+def test_a_destination_below_a_folder_named_attempts(caplog: pytest.LogCaptureFixture) -> None:
+    world = World("upload")
+    ctx = world.context(home="attempts/table/")
+    run_job(ctx, "old")
+    run_job(ctx, "new", SaveMode.OVERWRITE)
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize("name", ["link back", "_SUCCESS", "writes"])
+def test_more_that_publication_needs(tmp_path: Path, name: str) -> None:
+    ctx = open_context(str(tmp_path))
+    details: dict[str, object] = {}
+    job = TWO_PHASE.start_job(ctx, SaveMode.APPEND, {WRITE_ID: "w"} if name == "writes" else details)
+    assert job is not None
+    with TWO_PHASE.start_task(ctx, job, 0) as attempt:
+        attempt.open("day=9/f" if name == "link back" else "f").write(b"1")
+        message = attempt.commit()
+    if name == "link back":
+        (tmp_path / "day=9").symlink_to(tmp_path)
+    elif name == "_SUCCESS":
+        (tmp_path / "_SUCCESS").symlink_to(tmp_path / "nowhere")
+    else:
+        (tmp_path / "_holdfast" / "writes").write_bytes(b"1")
+    with pytest.raises(InvalidRequestError):
+        TWO_PHASE.commit_job(ctx, job, [message], 1)
+    assert read_log(ctx).head == 0
+    ctx.close()
+
+
+def test_a_directory_of_what_is_replaced_has_to_be_writable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The superuser may write anywhere, so the system's answer is put in its mouth."""
+    ctx = open_context(str(tmp_path))
+    run_job(ctx, "old")
+    access = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: not str(path).endswith("day=1") and access(path, mode))
+    with pytest.raises(AccessDeniedError, match="check owner"):
+        commit_file(ctx, "day=0/new", SaveMode.OVERWRITE)
+    assert read_log(ctx).head == 1
+    monkeypatch.undo()
+    assert commit_file(ctx, "day=0/new", SaveMode.OVERWRITE).finished
+    ctx.close()
