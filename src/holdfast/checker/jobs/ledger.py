@@ -154,5 +154,8 @@ def ledger_in(view: View, name: str) -> Ledger:
 def read_ledger(before: Ledger, image: MemoryImage) -> Ledger:
     """What is noted after somebody, whom nobody watched, has gone on from `before` to `image`."""
     for seq, kind, data in _records(image):
+        while kind == "json" and seq > before.base + len(before.decisions) + 1:  # made and trimmed: done
+            missed = Decision(before.base + len(before.decisions) + 1, "", commits=False, batch=None, data=b"")
+            before = replace(before, decisions=(*before.decisions, missed), done=(*before.done, missed.seq))
         before = before.with_record(seq, kind, data, created=True)
     return before
