@@ -158,4 +158,6 @@ def read_ledger(before: Ledger, image: MemoryImage) -> Ledger:
             missed = Decision(before.base + len(before.decisions) + 1, "", commits=False, batch=None, data=b"")
             before = replace(before, decisions=(*before.decisions, missed), done=(*before.done, missed.seq))
         before = before.with_record(seq, kind, data, created=True)
-    return before
+    kept = {seq for seq, kind, _ in _records(image) if kind == "json"}
+    trimmed = [one.seq for one in before.decisions if one.seq not in kept and one.seq not in before.done]
+    return replace(before, done=(*before.done, *trimmed))  # only what is finished is trimmed

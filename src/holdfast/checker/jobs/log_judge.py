@@ -115,13 +115,21 @@ class Judge:
             return f"nobody can read through Holdfast: {error.message}"
         return self.unlike_visible(found, ledger, cluster, len(ledger.visible))
 
-    def unlike_visible(self, found: set[str], ledger: Ledger, cluster: ClusterState, marks: int) -> str:
-        """How paths that were read are unlike the decisions that were marked visible first."""
+    def unlike_visible(
+        self, found: set[str], ledger: Ledger, cluster: ClusterState, marks: int, *, later: bool = False
+    ) -> str:
+        """How paths that were read are unlike the decisions that were marked visible first.
+
+        Args:
+            later: whether more was decided since they were read.
+        """
         counted = [one for one in ledger.decisions if one.seq in ledger.visible[:marks]]
         brought = brought_by(self.bench, cluster, ledger)
         wanted = dict(after_decisions(self.old, counted, brought))
         for path in taken_over([one for one in ledger.decisions if one not in counted], brought):
             wanted.pop(path, None)
+            if later:  # it was perhaps read before that decision was made
+                found = found - {path}
         missing, strange = sorted(wanted.keys() - found), sorted(found - wanted.keys())
         what = f"decisions {', '.join(str(one.seq) for one in counted)} are visible" if counted else "none is visible"
         if missing:
@@ -141,7 +149,9 @@ class Judge:
         ledger, cluster = ledger_in(view, DESTINATION), cluster_of(view)
         if told.outcome == "read":
             since, until, paths = cast("tuple[int, int, tuple[str, ...]]", told.detail)
-            words = [self.unlike_visible(set(paths), ledger, cluster, marks) for marks in range(since, until + 1)]
+            words = [
+                self.unlike_visible(set(paths), ledger, cluster, marks, later=True) for marks in range(since, until + 1)
+            ]
             return f"{told.who}: {words[-1]}" if all(words) else ""
         jobs: set[str] = {one.job for one in _handed(cluster, ledger) if one.who == told.who}
         if "driver" in told.who and cluster.job is not None:
