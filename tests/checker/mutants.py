@@ -220,10 +220,10 @@ MUTANTS = (
         slip="The decision is written when the uploads are complete: as if it were the job's report.",
         edits=(
             Edit(
-                decision.decide,
+                decision._decide,
                 "            found = append_entry(ctx, mine)",
                 "            from holdfast.commit.finish import _publish_all\n"
-                "            _publish_all(ctx, mine, prepared.cache)\n"
+                "            _publish_all(ctx, mine, prepared.cache, False)\n"
                 "            found = append_entry(ctx, mine)",
             ),
         ),
@@ -248,8 +248,8 @@ MUTANTS = (
         name="next-number-without-looking",
         slip="Who finds the number taken tries the next one, without asking whether the winner decided this very job.",
         edits=(
-            Edit(decision.decide, "if found.job == job.job:", "if found.token == token:"),
-            Edit(decision.decide, "if decided is not None:", "if False:"),
+            Edit(decision._decide, "if found.job == job.job:", "if found.token == token:"),
+            Edit(decision._decide, "if decided is not None:", "if False:"),
         ),
         scene=_SECOND_DRIVER,
         breaks=("C8",),
@@ -264,7 +264,7 @@ MUTANTS = (
     Mutant(
         name="any-entry-is-mine",
         slip="The entry that stands at the number after the put is taken for one's own, whosever it is.",
-        edits=(Edit(decision.decide, "if found.job == job.job:", "if True:"),),
+        edits=(Edit(decision._decide, "if found.job == job.job:", "if True:"),),
         scene=_OTHER_JOB,
         breaks=("C1",),
     ),
@@ -334,7 +334,7 @@ MUTANTS = (
     Mutant(
         name="not-found-is-success",
         slip="A completion that finds no upload is taken as done by somebody else, without a look at the object.",
-        edits=(Edit(publication._settled, "return is_published(ctx, file, written_by)", "return True"),),
+        edits=(Edit(publication.complete_upload, "lambda: is_published(ctx, file, written_by)", "lambda: True"),),
         scene=_EXPIRING,
         breaks=("C1",),
         change=_with_bucket_rule,
@@ -505,7 +505,7 @@ REDUNDANT = (
         slip="A record that stands there after a lost reply is taken for somebody else's.",
         edits=(
             Edit(log.append_entry, "if found != data:", "if True:"),
-            Edit(decision.decide, "if found.job == job.job:", "if found is mine:"),
+            Edit(decision._decide, "if found.job == job.job:", "if found is mine:"),
         ),
         scene=SCENES["lost-reply"],
         reason="after a conflict the log is read again before anything else, and shows the job's own decision",

@@ -70,7 +70,7 @@ def read_log(ctx: CommitContext) -> LogView:
     names: list[tuple[int, str]] = []
     for info in iter_objects(ctx.store, prefix):
         number, _, kind = info.key[len(prefix) :].partition(".")
-        if not number:
+        if info.key.startswith(f"{prefix}."):
             continue  # .nfs0000…, .DS_Store: systems leave such, and no record of ours starts with a dot
         if kind not in seqs or len(number) != 20 or not (number.isascii() and number.isdigit()):
             raise CorruptDataError(
