@@ -202,8 +202,8 @@ _IN_THE_WAY = _any("fail", "ignore")
 _RULES = (
     _Rule(goal="committed", unless=_any("old")),
     _Rule(goal="cleaned-up", unless=_any("old")),
-    _Rule(goal="committed", given=(_any("old"),), unless=_IN_THE_WAY),
-    _Rule(goal="cleaned-up", given=(_any("old"),), unless=_IN_THE_WAY),
+    _Rule(goal="committed", given=(_any("old"),), unless=_any("chosen", *_IN_THE_WAY)),
+    _Rule(goal="cleaned-up", given=(_any("old"),), unless=_any("chosen", *_IN_THE_WAY)),
     _Rule(goal="refused", given=(_any("old"), _any("fail"))),
     _Rule(goal="skipped", given=(_any("old"), _any("ignore"))),
     _Rule(goal="aborted", given=(_any("cancel", "lost-reply", "failure"),), unless=_any("old")),

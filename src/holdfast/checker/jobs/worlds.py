@@ -148,7 +148,7 @@ def setting_of(committer: Committer, scene: Scene, stores: Mapping[str, StoreRes
 
 
 def _is_calm(scene: Scene) -> bool:
-    refuses = scene.mode in (SaveMode.FAIL, SaveMode.IGNORE) or (scene.chosen and scene.others)
+    refuses = scene.mode in (SaveMode.FAIL, SaveMode.IGNORE) or (scene.chosen and (scene.others or scene.old))
     fences = scene.retention is not None  # who is slow
     return not (scene.budgets or scene.cancel or refuses or fences or scene.batch is not None)
 
