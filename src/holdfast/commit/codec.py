@@ -400,6 +400,15 @@ def _read_ref(value: Any) -> ListRef | None:
     return ListRef(key=key, sha256=_sha256(value), count=count_field(value, "count"))
 
 
+def _read_by_job(value: Any) -> dict[str, tuple[int, int]]:
+    require(isinstance(value, dict), "replaced_by_job is not an object")
+    for job, counts in value.items():
+        require(is_job_id(job), "replaced_by_job names no job")
+        require(isinstance(counts, list) and len(counts) == 2, "replaced_by_job is not a pair")
+        require(all(type(count) is int and count >= 0 for count in counts), "replaced_by_job is not a count")
+    return {job: (files, size_bytes) for job, (files, size_bytes) in value.items()}
+
+
 def decode_entry(key: str, seq: int, data: bytes) -> LogEntry:
     """The decision in `data`; it must carry the number that its name carries."""
 
@@ -407,8 +416,6 @@ def decode_entry(key: str, seq: int, data: bytes) -> LogEntry:
         value = json_object(data)
         require(value["format"] == _LOG_FORMAT, "format is unknown")
         require(value["seq"] == seq, "seq is not the one in the name")
-        by_job = value["replaced_by_job"]
-        require(isinstance(by_job, dict), "replaced_by_job is not an object")
         manifests = _read_ref(value["manifests"])
         kind = Kind(value["kind"])
         require((manifests is not None) == (kind is Kind.COMMIT), "a commit names its manifests, an abort none")
@@ -423,7 +430,7 @@ def decode_entry(key: str, seq: int, data: bytes) -> LogEntry:
             tasks=count_field(value, "tasks"),
             manifests=manifests,
             replaced=_read_ref(value["replaced"]),
-            replaced_by_job={str(job): (int(files), int(size)) for job, (files, size) in by_job.items()},
+            replaced_by_job=_read_by_job(value["replaced_by_job"]),
             chosen=_read_totals(value["chosen"]) if "chosen" in value else Totals(),
             state=LogState(streams=_read_marks(value.get("streams", {})), table=_read_table(value.get("table"))),
         )

@@ -165,6 +165,9 @@ def test_log_entry_round_trip() -> None:
         ("replaced", []),
         ("replaced_by_job", []),
         ("replaced_by_job", {"a": 1}),
+        ("replaced_by_job", {"20261121093853123-ffffffffffff": [1, -2]}),
+        ("replaced_by_job", {"20261121093853123-ffffffffffff": ["1", 2]}),
+        ("replaced_by_job", {"no job": [1, 2]}),
         ("details", "text"),
     ],
 )
