@@ -134,7 +134,10 @@ def _recover(files: int) -> Prepared:
     store.outputs.append(output)
     messages = [output.message(task) for task in range(output.tasks)]
     logging.disable()  # it says that the job is to be recovered
-    assert not TWO_PHASE.commit_job(_context(store, finish_attempts=0), record, messages, output.tasks).finished
+    try:
+        assert not TWO_PHASE.commit_job(_context(store, finish_attempts=0), record, messages, output.tasks).finished
+    finally:
+        logging.disable(logging.NOTSET)
 
     def step() -> None:
         report = recover(_context(store))

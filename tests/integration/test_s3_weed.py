@@ -74,7 +74,8 @@ def test_a_missing_bucket(server: SeaweedServer) -> None:
     assert {type(error) for error in errors} == {NotFoundError}
     head = errors.pop(3)  # an answer to HEAD has no body: it cannot tell a bucket from an object
     assert "check the bucket and the key" in str(head)
-    assert {str(error) for error in errors} == {"no such bucket: create it or check the url bucket='no-such-bucket'"}
+    sentence = "no such bucket: create it or check the url bucket='no-such-bucket'"
+    assert all(str(error).startswith(sentence) for error in errors), errors
 
 
 @pytest.mark.parametrize("wrong", [{"secret_key": "canary-wrong-secret"}, {"access_key": "canary-wrong-access"}])

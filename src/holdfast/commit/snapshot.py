@@ -162,9 +162,13 @@ def _chosen_paths(ctx: CommitContext, entry: LogEntry) -> Iterator[str]:
 
 
 def _table(ctx: CommitContext, view: LogView, unfinished: list[LogEntry]) -> Mapping[str, object] | None:
-    """The table as the newest decision left it that is not waiting to be visible: it carries on all earlier ones."""
-    newest, waiting = view.head, {entry.seq for entry in unfinished if entry.kind is Kind.COMMIT} - view.visible
-    while newest in waiting:
-        newest -= 1
-    # The log keeps the entry before the oldest unfinished one; only the first of all has none before it.
+    """The table as the newest visible commit left it, which carries on all earlier ones.
+
+    An abort carries on the table, too; one behind a commit that is not visible yet tells of columns that nobody sees.
+    """
+    waiting = {entry.seq for entry in unfinished if entry.kind is Kind.COMMIT} - view.visible
+    newest = view.head
+    if waiting:
+        # The log keeps the entry before the oldest unfinished one; only the first of all has none before it.
+        newest = max((seq for seq in view.visible if seq > min(waiting)), default=min(waiting) - 1)
     return read_entry(ctx, newest).state.table if newest else None
