@@ -291,5 +291,6 @@ def test_a_job_whose_uploads_expired_is_damage_of_that_job_alone() -> None:
         TWO_PHASE.commit_job(ctx, job, messages, 1)
     assert run_job(ctx, "later").finished
     assert list(recover(ctx).damaged) == [job.job]
-    assert recover(ctx, accept_damage=True).rolled_forward == [job.job]
+    accepted = recover(ctx, accept_damage=True)
+    assert accepted.rolled_forward == [job.job] and [one.lost for one in accepted.jobs] == [1]
     assert recover(ctx).clean

@@ -107,6 +107,7 @@ def _fields(job: RecoveredJob) -> dict[str, object]:
         "reason": job.reason,
         "files": job.files,
         "uploads": job.uploads,
+        "lost": job.lost,
         "left_alone": job.is_alive,
         "foreign": job.is_foreign,
     }
@@ -134,6 +135,8 @@ def _tell(report: RecoveryReport, older_than_s: float, foreign: Foreign, dry_run
         verb, result = _DONE[job.action.value]
         if dry_run and job.action.value != "keep":
             verb, result = f"would be {verb}", ""
+        if job.lost:
+            result = f"; {counted(job.lost, 'file')} of it, or manifests of its tasks, are lost"
         out.say(f"{verb}: job {job.job} ({job.committer}): {job.reason}{result}")
     for note in report.notes:
         out.say(f"note: {note}")

@@ -6,7 +6,7 @@ A live job that recovery takes for dead is fenced by the abort entry and fails c
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from holdfast.commit import layout
 from holdfast.commit.alive import OverJobs
@@ -141,14 +141,18 @@ def _finish_decided(ctx: CommitContext, report: RecoveryReport, dry_run: bool, a
             continue
         except NotFoundError:
             continue  # others have finished it, and the log has dropped it since
+        done_report = None
         try:
             if not dry_run:
-                finish_decision(Measure(ctx), entry, visible=seq in view.visible, accept_damage=accept_damage)
+                done_report = finish_decision(
+                    Measure(ctx), entry, visible=seq in view.visible, accept_damage=accept_damage
+                )
         except HoldfastError as error:
             report.damaged[entry.job] = str(error)
             continue
         if entry.kind is Kind.COMMIT:
-            ended = _ended(entry.record, Action.FORWARD, _COMMITTED, files=entry.totals.files)
+            lost = done_report.metrics.get("files_lost", 0) if done_report is not None else 0
+            ended = replace(_ended(entry.record, Action.FORWARD, _COMMITTED, files=entry.totals.files), lost=lost)
         else:
             ended = _ended(entry.record, Action.BACK, "its abort is in the log")
         report.jobs.append(ended)

@@ -22,6 +22,7 @@ class RecoveredJob:
         action: what was done; of a dry run and of a job that may be alive: what would be.
         reason: one sentence: why that.
         files, uploads: how many of it were found, where that was counted.
+        lost: how many of its files, or manifests of its tasks, are lost, where that was accepted.
         is_alive: it wrote something too recently, so nothing was done.
         is_foreign: it is of Hadoop's own committers.
     """
@@ -32,6 +33,7 @@ class RecoveredJob:
     reason: str
     files: int = 0
     uploads: int = 0
+    lost: int = 0
     is_alive: bool = False
     is_foreign: bool = False
 
