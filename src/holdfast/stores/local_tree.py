@@ -167,13 +167,16 @@ class LocalTree:
         A process that dies, or power that fails, between the making of a directory and its sync would take along what
         others have acknowledged in it. Requires: it holds an entry, so that it is not pruned meanwhile.
         """
+        device = os.stat(directory).st_dev
         while self.durable and directory != "/":
-            status = os.stat(directory)
+            status, parent = os.stat(directory), os.path.dirname(directory)
+            if os.stat(parent).st_dev != device:
+                return  # a mount point, which no process of ours has made; what is above it need not know of syncs
             if self._on_disk.get(directory) != (status.st_dev, status.st_ino):
                 with contextlib.suppress(PermissionError):  # then it is none that a process of this user has made
-                    self._sync_path(os.path.dirname(directory))
+                    self._sync_path(parent)
                 self._note_on_disk(directory)
-            directory = os.path.dirname(directory)
+            directory = parent
 
     def _note_on_disk(self, directory: str) -> None:
         if len(self._on_disk) >= _MAX_ON_DISK:

@@ -15,7 +15,8 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, cast
 
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import BotoCoreError, ClientError, ResponseStreamingError
+from urllib3.exceptions import HTTPError
 
 from holdfast.errors import (
     AccessDeniedError,
@@ -168,7 +169,7 @@ class S3Store:
                 with contextlib.closing(answer["Body"]) as body:
                     # Not by If-Match: the answer says the same, and no server can misunderstand it.
                     self._refuse_replaced(key, etag, etag_in(answer))
-                    return bytes(body.read())
+                    return _whole(body)
             except ClientError as error:
                 if status_of(error) != 416:
                     raise
@@ -403,3 +404,11 @@ class S3Store:
 
 def _server_failed(error: ClientError) -> bool:
     return code_of(error) == "InternalError" or (status_of(error) >= 500 and status_of(error) != 503)
+
+
+def _whole(body: Any) -> bytes:
+    """All of an answer's body. What breaks on the way is one of botocore's errors; it lets others through."""
+    try:
+        return bytes(body.read())
+    except HTTPError as error:
+        raise ResponseStreamingError(error=error) from error

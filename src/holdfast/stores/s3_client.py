@@ -118,6 +118,12 @@ class S3Connection:
                 self._endpoint = "" if ignored else str(chain.provide() or "")
             except BotoCoreError:
                 return ""  # the first request says what is wrong with the profile
+            if "@" in urlsplit(self._endpoint).netloc:
+                self._endpoint = None
+                raise InvalidRequestError(
+                    "credentials do not belong into an endpoint url, AWS_ENDPOINT_URL or the profile has some: give "
+                    "them as keys"
+                )
         return self._endpoint
 
     def _client(self) -> Client:

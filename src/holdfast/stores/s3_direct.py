@@ -79,12 +79,14 @@ class _Road:
         address: what stands before the key in the urls of the bucket, as botocore's own rules have it.
         host: as the header says it.
         path: of `address`.
+        region: for signatures.
         pool: the client's connections to it (urllib3's); None to leave it to botocore's session.
     """
 
     address: str
     host: str
     path: str
+    region: str
     pool: Any
 
 
@@ -133,30 +135,41 @@ def _answer(
             method=method, url=road.address + target, data=body, headers={**headers, "User-Agent": user_agent}
         )
         if credentials is not None:  # without any the server says what is wrong
-            S3SigV4Auth(credentials.get_frozen_credentials(), "s3", _region(client)).add_auth(request)
+            S3SigV4Auth(credentials.get_frozen_credentials(), "s3", road.region).add_auth(request)
         answer = client._endpoint.http_session.send(request.prepare())
         return Answer(answer.status_code, answer.headers, _parsed(answer.content))
     frozen = credentials.get_frozen_credentials()
-    signer = Signer(frozen.access_key, frozen.secret_key, frozen.token, _region(client))
+    signer = Signer(frozen.access_key, frozen.secret_key, frozen.token, road.region)
     timestamp = get_current_datetime().strftime(SIGV4_TIMESTAMP)
     path, _, query = (road.path + target).partition("?")
     signed = signer.signed(method, path, query, {**headers, "host": road.host}, body, timestamp)
     return _sent(road, method, f"{path}?{query}", {**signed, "user-agent": user_agent}, body)
 
 
-def _region(client: Any) -> str:
-    region = str(client.meta.region_name)
-    return "us-east-1" if region == "aws-global" else region
+def _road(client: Any, bucket: str) -> _Road | None:
+    """Where the client's own requests about the bucket go; None if this botocore does not tell.
 
-
-def _road(client: Any, bucket: str) -> _Road:
-    url: str = client.generate_presigned_url("head_object", {"Bucket": bucket, "Key": "k"})
-    address = url.partition("?")[0].removesuffix("k")
+    Not where its presigned urls go: for those it takes Amazon's global endpoint, whatever the region.
+    """
+    context: dict[str, Any] = {
+        "client_region": client.meta.region_name,
+        "client_config": client.meta.config,
+        "has_streaming_input": False,
+        "auth_type": None,
+    }
+    try:
+        model = client.meta.service_model.operation_model("HeadObject")
+        url = str(client._resolve_endpoint_ruleset(model, {"Bucket": bucket, "Key": "k"}, context)[0])
+    except (AttributeError, TypeError, boto.BotoCoreError):
+        return None  # another botocore; or it says itself what is wrong
+    region = str(context.get("signing", {}).get("region") or client.meta.region_name)
+    address = url.rstrip("/") + "/"
     place = urlsplit(address)
     host = place.netloc.rpartition("@")[2].lower()
     if place.port is not None and place.port == _DEFAULT_PORTS.get(place.scheme):
         host = host.rpartition(":")[0]
-    return _Road(address, host, place.path, _pool(client, address))
+    region = "us-east-1" if region == "aws-global" else region
+    return _Road(address, host, place.path, region, _pool(client, address))
 
 
 def _pool(client: Any, address: str) -> Any:

@@ -45,6 +45,9 @@ class S3Options:
             raise InvalidRequestError("an access key and a secret key go together: give both or none")
         if self.session_token is not None and self.access_key is None:
             raise InvalidRequestError("a session token needs its access key and secret key: give all three")
+        given = (self.access_key, self.secret_key, self.session_token)
+        if any(one is not None and not one.isprintable() for one in given):
+            raise InvalidRequestError("a key or a token holds a line break or a control character: remove it")
         if self.addressing_style not in ("auto", "path", "virtual"):
             raise InvalidRequestError("use auto, path or virtual", addressing_style=self.addressing_style)
         if self.ca_bundle is not None and not self.ca_bundle.strip():

@@ -13,6 +13,8 @@ from collections.abc import Callable
 
 import botocore.session
 import pytest
+import urllib3
+from botocore.exceptions import ResponseStreamingError
 
 from holdfast.errors import (
     AccessDeniedError,
@@ -26,6 +28,7 @@ from holdfast.errors import (
     UnsupportedError,
 )
 from holdfast.seams.runner import ThreadRunner
+from holdfast.stores import s3
 from holdfast.stores.base import Create, Part
 from holdfast.stores.s3 import S3Store
 from holdfast.stores.s3_options import S3Options
@@ -470,3 +473,33 @@ def test_a_forked_process_makes_its_own_client(script: Script) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     assert [path for _, path in server.requests] == ["/bucket/parent", "/bucket/child", "/bucket/parent-again"]
+
+
+@pytest.mark.parametrize("name", ["access_key", "secret_key", "session_token"])
+def test_a_credential_with_a_line_break_is_refused_without_showing_it(name: str) -> None:
+    """A token that is read from a file has one at its end; the header that it breaks was shown in a traceback."""
+    given = {"access_key": "a", "secret_key": "b", "session_token": "c", name: "TOPSECRET\n"}
+    with pytest.raises(InvalidRequestError, match="line break") as refused:
+        S3Options(**given)
+    assert "TOPSECRET" not in str(refused.value)
+
+
+def test_a_password_in_the_environments_endpoint_is_refused_without_showing_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://user:hunter2@127.0.0.1:1")
+    store = S3Store("bucket", S3Options(access_key="a", secret_key="b", max_attempts=1))
+    for use in (lambda: store.capabilities, lambda: store.put("a", b"1")):
+        with pytest.raises(InvalidRequestError, match="AWS_ENDPOINT_URL") as refused:
+            use()
+        assert "hunter2" not in str(refused.value)
+    store.close()
+
+
+def test_a_body_that_breaks_in_any_way_is_read_again() -> None:
+    """TLS damage inside a body escaped as urllib3's own error, and was not repeated."""
+
+    class Broken:
+        def read(self) -> bytes:
+            raise urllib3.exceptions.SSLError("bad record mac")
+
+    with pytest.raises(ResponseStreamingError):
+        s3._whole(Broken())

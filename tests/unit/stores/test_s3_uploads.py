@@ -14,7 +14,7 @@ import botocore.exceptions as boto
 import botocore.session
 import pytest
 from botocore.auth import S3SigV4Auth
-from botocore.awsrequest import AWSRequest
+from botocore.awsrequest import AWSRequest, AWSResponse
 from botocore.config import Config
 from botocore.credentials import Credentials
 from hypothesis import given
@@ -218,3 +218,47 @@ def test_a_server_that_does_not_answer() -> None:
 def test_tls_that_is_none(server: ScriptedServer) -> None:
     with pytest.raises(boto.SSLError):
         complete_upload(make_client(server.url.replace("http:", "https:")), "bucket", "a", "u", PARTS)
+
+
+@pytest.mark.parametrize("bucket", ["my-bucket", "my.bucket", "arn:aws:s3:eu-central-1:123456789012:accesspoint/mine"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"region_name": "us-east-1"},
+        {"region_name": "eu-west-1"},
+        {"region_name": "me-south-1"},
+        {"region_name": "cn-north-1"},
+        {"region_name": "eu-west-1", "config": Config(s3={"addressing_style": "virtual"})},
+        {"region_name": "eu-west-1", "config": Config(s3={"addressing_style": "path"})},
+        {"region_name": "eu-west-1", "config": Config(use_fips_endpoint=True)},
+        {"region_name": "eu-west-1", "config": Config(use_dualstack_endpoint=True)},
+        {"region_name": "eu-west-1", "endpoint_url": "http://h:9000"},
+        {"region_name": "eu-west-1", "endpoint_url": "http://h:9000/x"},
+    ],
+    ids=["us", "eu", "opt-in", "china", "virtual", "path", "fips", "dualstack", "server", "server below a path"],
+)
+def test_requests_go_where_botocores_own_go(bucket: str, options: dict[str, Any]) -> None:
+    """Its presigned urls go to Amazon's global endpoint: opt-in regions refuse that, and private networks lack it."""
+    session = botocore.session.get_session()
+    client = session.create_client("s3", aws_access_key_id="AKIDEXAMPLE", aws_secret_access_key="s", **options)
+    seen: list[AWSRequest] = []
+
+    def answer(request: AWSRequest, **_: Any) -> AWSResponse:
+        seen.append(request)
+        return AWSResponse(request.url, 200, {}, _NoBody())
+
+    client.meta.events.register("before-send.s3", answer)
+    try:
+        client.head_object(Bucket=bucket, Key="k")
+    except boto.BotoCoreError:
+        assert s3_direct._road(client, bucket) is None, "what botocore refuses is left to it"
+        return
+    road = s3_direct._road(client, bucket)
+    assert road is not None and road.address == seen[0].url.removesuffix("k")
+    scope = seen[0].headers["Authorization"].decode().partition("Credential=")[2].split("/")
+    assert road.region == scope[2]
+
+
+class _NoBody:
+    def stream(self) -> list[bytes]:
+        return []
