@@ -166,7 +166,7 @@ def test_trouble_after_the_decision_is_pending_work_of_that_job_alone(publicatio
     seen = {file.path for file in read_snapshot(ctx).files}
     assert len(seen) == 8 and "a/stuck" not in seen
     report = recover(ctx)
-    assert not report.clean and list(report.damaged) == [outcome.job], "recovery says which, and goes on"
+    assert not report.clean and list(report.pending) == [outcome.job], "recovery says which, and goes on"
     refuse.active = False
     assert recover(ctx).rolled_forward == [outcome.job]
     assert world.listing()["a/stuck"] == b"new" and len(world.listing()) == 9
@@ -181,7 +181,7 @@ def test_recovery_goes_on_to_the_other_jobs(publication: str) -> None:
     dead = start(ctx)
     run_tasks(ctx, dead, "dead")
     report = recover(ctx)
-    assert list(report.damaged) == [stuck.job] and report.rolled_back == [dead.job]
+    assert list(report.pending) == [stuck.job] and report.rolled_back == [dead.job]
     assert world.contents() == []
     refuse.active = False
     assert recover(ctx).clean

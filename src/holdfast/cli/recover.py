@@ -89,6 +89,7 @@ def recover(
             "kept": report.kept,
             "left_alone": report.left_alone,
             "damaged": report.damaged,
+            "pending": report.pending,
             "uploads_aborted": report.uploads_aborted,
             "folders_removed": report.folders_removed,
             "notes": report.notes,
@@ -140,12 +141,14 @@ def _tell(report: RecoveryReport, older_than_s: float, foreign: Foreign, dry_run
         out.say(f"{verb}: job {job.job} ({job.committer}): {job.reason}{result}")
     for note in report.notes:
         out.say(f"note: {note}")
+    for job_id, sentence in report.pending.items():
+        out.say(f"decided, and not finished: job {job_id}: {sentence}; remove what keeps it, then run this again")
     for what, sentence in report.damaged.items():
         out.say(f"damaged: {what}: {sentence}")
     if report.uploads_aborted or report.folders_removed:
         removed = f"{counted(report.uploads_aborted, 'upload')}, {counted(report.folders_removed, 'folder')}"
         out.say(f"leftovers of finished jobs removed: {removed}")
-    elif not report.jobs and not report.damaged:
+    elif not (report.jobs or report.damaged or report.pending):
         out.say("nothing to do: every job is finished")
 
 

@@ -81,7 +81,7 @@ def recover_log(
     Crash: anywhere; run it again.
     """
     _finish_decided(ctx, report, dry_run, accept_damage)
-    seen = {job.job for job in report.jobs} | set(report.damaged)
+    seen = {job.job for job in report.jobs} | report.damaged.keys() | report.pending.keys()
     now_s = ctx.clock.now_s()
     for found in open_jobs(ctx):
         if found.job in seen:
@@ -147,8 +147,11 @@ def _finish_decided(ctx: CommitContext, report: RecoveryReport, dry_run: bool, a
                 done_report = finish_decision(
                     Measure(ctx), entry, visible=seq in view.visible, accept_damage=accept_damage
                 )
-        except HoldfastError as error:
+        except CorruptDataError as error:
             report.damaged[entry.job] = str(error)
+            continue
+        except HoldfastError as error:
+            report.pending[entry.job] = str(error)
             continue
         if entry.kind is Kind.COMMIT:
             lost = done_report.metrics.get("files_lost", 0) if done_report is not None else 0
@@ -166,7 +169,7 @@ def _end_open_job(ctx: CommitContext, record: JobRecord, report: RecoveryReport)
         report.damaged[record.job] = str(error)
         return
     if not outcome.finished:
-        report.damaged[record.job] = outcome.pending_reason
+        report.pending[record.job] = outcome.pending_reason
     elif outcome.committed:
         report.jobs.append(_ended(record, Action.FORWARD, _COMMITTED, files=outcome.totals.files))
     else:

@@ -63,7 +63,10 @@ def recover(
             report.damaged[committer.name] = str(error)
             continue
         for leftover in leftovers:
-            if all(leftover.job != job.job for job in report.jobs) and leftover.job not in report.damaged:
+            if all(leftover.job != job.job for job in report.jobs) and leftover.job not in {
+                **report.damaged,
+                **report.pending,
+            }:
                 quiet = is_quiet(leftover.active_at_s, ctx.clock.now_s(), older_than_s)
                 _end(leftover, report, is_alive=not quiet, dry_run=dry_run)
     if foreign is not None:

@@ -46,12 +46,14 @@ class RecoveryReport:
         jobs: in the order in which they were ended.
         damaged: job or record to sentence: committed jobs with lost files, records that cannot be read, clean-up that
             failed. What is named here is as it was, or can be run again.
+        pending: job to sentence: decided jobs of which something could not be finished now, and why.
         uploads_aborted, folders_removed: leftovers of jobs that were over before.
         notes: what could not be looked at, one sentence each.
     """
 
     jobs: list[RecoveredJob] = field(default_factory=list)
     damaged: dict[str, str] = field(default_factory=dict)
+    pending: dict[str, str] = field(default_factory=dict)
     uploads_aborted: int = 0
     folders_removed: int = 0
     notes: list[str] = field(default_factory=list)
@@ -84,7 +86,7 @@ class RecoveryReport:
     @property
     def clean(self) -> bool:
         """Whether nothing needs a person."""
-        return not self.damaged and not self.kept
+        return not self.damaged and not self.pending and not self.kept
 
     def _jobs(self, action: Action) -> list[str]:
         return [job.job for job in self.jobs if job.action is action and not job.is_alive]

@@ -115,8 +115,9 @@ class Copy:
             self.troubles.append(str(error))
         else:
             self.recovered.extend(f"{job.action.value}: {job.reason}" for job in report.jobs if not job.is_alive)
-            self.recovered.extend(report.damaged.values())
-            self.troubles.extend(report.damaged.values())
+            troubles = [*report.damaged.values(), *report.pending.values()]
+            self.recovered.extend(troubles)
+            self.troubles.extend(troubles)
         return self.key() != before
 
     def end(self, job: JobRecord, reports: Sequence[TaskCommit] | None) -> JobOutcome | HoldfastError:
