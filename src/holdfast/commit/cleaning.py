@@ -6,21 +6,18 @@ After a decision that is bounded, so that no job pays for what thousands of othe
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-
 from holdfast.commit import layout
 from holdfast.commit.alive import OverJobs
 from holdfast.commit.context import CommitContext
-from holdfast.commit.intents import QUIET_S, is_intents, unreported_intents
+from holdfast.commit.intents import QUIET_S, unreported_intents
 from holdfast.commit.manifests import load_refs
-from holdfast.commit.pending_uploads import is_manifest
+from holdfast.commit.pending_uploads import FolderRecords
 from holdfast.commit.publication import PUBLICATIONS, Leftovers, Publication
 from holdfast.commit.records import JobRecord, LogEntry
 from holdfast.commit.recovery_report import is_quiet
 from holdfast.commit.streams import dead_batches
 from holdfast.errors import NotFoundError
-from holdfast.stores.base import ObjectInfo, batched_keys
+from holdfast.stores.base import batched_keys
 from holdfast.stores.probe import UploadListing
 
 __all__ = ["clean_up", "clean_up_decided", "clean_up_job"]
@@ -57,26 +54,6 @@ def _listing(job: JobRecord) -> UploadListing:
     return UploadListing.BY_KEY if job.announced else UploadListing.BY_DIRECTORY
 
 
-@dataclass(slots=True)
-class _Folders:
-    """What the folders of jobs that are over hold."""
-
-    keys: set[str] = field(default_factory=set)
-    manifests: dict[str, float] = field(default_factory=dict)
-    intents: dict[str, float] = field(default_factory=dict)
-
-    def note(self, objects: Iterable[ObjectInfo]) -> dict[str, float]:
-        """Take a folder in; returns its manifests."""
-        manifests = {}
-        for info in objects:
-            self.keys.add(info.key)
-            if is_intents(info.key):
-                self.intents[info.key] = info.modified_at_s
-            elif is_manifest(info.key):
-                manifests[info.key] = info.modified_at_s
-        return manifests
-
-
 def clean_up(
     ctx: CommitContext,
     over: OverJobs,
@@ -105,29 +82,34 @@ def clean_up(
     Crash: a folder without its record, which belongs to nobody; the next job takes it.
     """
     prefix = ctx.key(layout.JOBS)
-    found = _Folders()
+    keys: set[str] = set()
+    records = FolderRecords()
     for job, objects in layout.iter_job_folders(ctx.store, ctx.prefix):
         if over.is_over(job, prefix):
-            manifests = found.note(objects)
+            folder = FolderRecords()
+            for info in objects:
+                keys.add(info.key)
+                folder.note(info)
             if decided is not None and job == decided.job:
-                manifests = _uncommitted(ctx, decided, manifests)
-            found.manifests.update(manifests)
-    unreported = unreported_intents(found.intents, found.keys)
+                folder.manifests = _uncommitted(ctx, decided, folder.manifests)
+            records.manifests.update(folder.manifests)
+            records.intents.update(folder.intents)
+    unreported = unreported_intents(records.intents, keys)
     aborted, contested = publication.sweep(
         ctx,
         over.is_over,
         Leftovers(
             listing=listing,
-            manifests=found.manifests,
-            intents=tuple(found.intents),
+            manifests=records.manifests,
+            intents=tuple(records.intents),
             unreported=tuple(unreported),
             limit=limit,
         ),
     )
     now_s = ctx.clock.now_s()
-    may_live = {key for key in unreported if not is_quiet(found.intents[key], now_s, quiet_s)}
-    kept = found.intents.keys() if contested else may_live
-    gone = sorted(found.keys - kept)  # a crash halfway leaves the later ones: job.json comes behind attempts/
+    may_live = {key for key in unreported if not is_quiet(records.intents[key], now_s, quiet_s)}
+    kept = records.intents.keys() if contested else may_live
+    gone = sorted(keys - kept)  # a crash halfway leaves the later ones: job.json comes behind attempts/
     for batch in batched_keys(gone):
         ctx.store.delete_many(batch)
     return aborted, len({key[len(prefix) :].partition("/")[0] for key in gone})

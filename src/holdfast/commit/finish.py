@@ -17,7 +17,7 @@ from holdfast.commit.cleaning import clean_up_decided
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import AttemptId, file_owner
 from holdfast.commit.log import record_exists, write_mark
-from holdfast.commit.manifests import ManifestCache, iter_manifests, load_refs
+from holdfast.commit.manifests import ManifestCache, committed_manifests, iter_manifests, load_refs
 from holdfast.commit.measure import Measure
 from holdfast.commit.publication import PUBLICATIONS
 from holdfast.commit.records import FileEntry, JobReport, Kind, LogEntry, TaskManifest
@@ -122,7 +122,6 @@ def _refuse_damage(ctx: CommitContext, entry: LogEntry, lost: list[str], accept_
 
 def _publish_all(ctx: CommitContext, entry: LogEntry, cache: ManifestCache | None, accept_damage: bool) -> _Seen | None:
     """Publish every file: returns what was seen, or None if somebody else has made the job visible meanwhile."""
-    assert entry.manifests is not None  # decode_entry checked it
     publish = PUBLICATIONS[entry.record.publication].publish_file
     seen = _Seen()
 
@@ -142,7 +141,7 @@ def _publish_all(ctx: CommitContext, entry: LogEntry, cache: ManifestCache | Non
         if accept_damage:
             manifests: Iterator[TaskManifest] = _manifests_left(ctx, entry, seen.lost)
         else:
-            manifests = iter_manifests(ctx, load_refs(ctx, entry.manifests, cache), cache)
+            manifests = committed_manifests(ctx, entry, cache)
         found = files(manifests)
         for done, (file, there) in enumerate(ctx.runner.map(publish_one, found), start=1):
             if not there:
@@ -198,10 +197,9 @@ def _manifests_left(ctx: CommitContext, entry: LogEntry, lost: list[str]) -> Ite
 
 def _look_back(ctx: CommitContext, entry: LogEntry) -> _Seen:
     """The same for the report alone; nothing if a helper has cleaned up already."""
-    assert entry.manifests is not None  # decode_entry checked it
     seen = _Seen()
     try:
-        for manifest in iter_manifests(ctx, load_refs(ctx, entry.manifests, None), None):
+        for manifest in committed_manifests(ctx, entry):
             seen.note(ctx, manifest)
     except NotFoundError:
         return _Seen()

@@ -7,13 +7,13 @@ upload, a permission that was taken away: such work stays pending, is told, and 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdfast.commit.context import CommitContext
 from holdfast.commit.finish import finish_decision
 from holdfast.commit.log import LogView, read_entry, record_exists
-from holdfast.commit.manifests import Prepared, iter_manifests, load_refs
+from holdfast.commit.manifests import Prepared, committed_manifests
 from holdfast.commit.measure import Measure
 from holdfast.commit.records import JobRecord, Kind, LogEntry, SaveMode
 from holdfast.commit.replacement import load_replaced
@@ -101,15 +101,10 @@ def _touches(ctx: CommitContext, job: JobRecord, prepared: Prepared, entry: LogE
         by_partition = SaveMode.OVERWRITE_PARTITIONS in (job.mode, entry.record.mode)
         if not by_partition and not prepared.chosen:
             return False  # names of ours are never used twice
-        return any(_meets(ctx, path, prepared, by_partition) for path in _paths(ctx, entry))
+        files = (file for manifest in committed_manifests(ctx, entry) for file in manifest.files)
+        return any(_meets(ctx, file.path, prepared, by_partition) for file in files)
     except HoldfastError:
         return True  # its records are lost or cannot be read now: nobody can say
-
-
-def _paths(ctx: CommitContext, entry: LogEntry) -> Iterator[str]:
-    assert entry.manifests is not None  # decode_entry checked it
-    for manifest in iter_manifests(ctx, load_refs(ctx, entry.manifests, None), None):
-        yield from (file.path for file in manifest.files)
 
 
 def _meets(ctx: CommitContext, path: str, prepared: Prepared, by_partition: bool) -> bool:

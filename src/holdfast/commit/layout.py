@@ -133,9 +133,8 @@ def is_record(path: str) -> bool:
 
 def is_job_record(key: str) -> bool:
     """Whether a key is that of a job's record, in whichever destination."""
-    before, found, rest = key.rpartition(JOBS)
-    name, _, file = rest.partition("/")
-    return bool(found) and file == "job.json" and is_job_id(name) and (not before or before.endswith("/"))
+    job = job_of(key)
+    return job is not None and key.endswith(job_record(job))
 
 
 def is_hidden(path: str) -> bool:

@@ -221,11 +221,7 @@ def _is_out_of_order(ctx: CommitContext, seq: int) -> bool:
 
 def job_exists(ctx: CommitContext, job: JobId) -> bool:
     """Whether the job has its record still: it is not finished, whatever the log says."""
-    try:
-        ctx.store.head(ctx.key(layout.job_record(job)))
-    except NotFoundError:
-        return False
-    return True
+    return _exists(ctx, layout.job_record(job))
 
 
 def write_mark(ctx: CommitContext, seq: int, mark: str, data: bytes = b"{}\n") -> None:
@@ -258,8 +254,12 @@ def trim_log(ctx: CommitContext, view: LogView) -> None:
 
 def record_exists(ctx: CommitContext, seq: int, mark: str) -> bool:
     """Whether a record of a decision is there now: ``json`` for the decision itself, ``visible`` or ``done``."""
+    return _exists(ctx, layout.log_mark(seq, mark))
+
+
+def _exists(ctx: CommitContext, path: str) -> bool:
     try:
-        ctx.store.head(ctx.key(layout.log_mark(seq, mark)))
+        ctx.store.head(ctx.key(path))
     except NotFoundError:
         return False
     return True

@@ -16,11 +16,10 @@ from holdfast.commit.committer import Action
 from holdfast.commit.context import CommitContext
 from holdfast.commit.finish import finish_decision
 from holdfast.commit.ids import JobId, is_job_id
-from holdfast.commit.intents import is_intents
 from holdfast.commit.job import abort_job
 from holdfast.commit.log import read_entry, read_log
 from holdfast.commit.measure import Measure
-from holdfast.commit.pending_uploads import NOTES, find_listing, list_keys, probe_key
+from holdfast.commit.pending_uploads import NOTES, find_listing, is_manifest, list_keys, probe_key
 from holdfast.commit.publication import RENAMES, UPLOADS
 from holdfast.commit.records import JobRecord, Kind
 from holdfast.commit.recovery_report import RecoveredJob, RecoveryReport, is_quiet
@@ -56,7 +55,7 @@ def open_jobs(ctx: CommitContext) -> Iterator[OpenJob]:
             active, manifests, announced = jobs.get(JobId(name), (0.0, 0, False))
             jobs[JobId(name)] = (
                 max(active, info.modified_at_s),
-                manifests + (rest.startswith("attempts/") and rest.endswith(".jsonl") and not is_intents(rest)),
+                manifests + is_manifest(info.key),
                 announced or rest == "job.json",
             )
     for job, (active, manifests, announced) in sorted(jobs.items()):

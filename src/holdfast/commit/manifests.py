@@ -9,10 +9,19 @@ from holdfast.commit import layout
 from holdfast.commit.codec import decode_manifest, decode_refs, digest, encode_refs
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import file_owner
-from holdfast.commit.records import JobRecord, ListRef, ManifestRef, TaskCommit, TaskManifest, Totals
+from holdfast.commit.records import JobRecord, ListRef, LogEntry, ManifestRef, TaskCommit, TaskManifest, Totals
 from holdfast.errors import InvalidRequestError
 
-__all__ = ["ManifestCache", "Prepared", "check_messages", "iter_manifests", "load_refs", "prepare_job", "store_refs"]
+__all__ = [
+    "ManifestCache",
+    "Prepared",
+    "check_messages",
+    "committed_manifests",
+    "iter_manifests",
+    "load_refs",
+    "prepare_job",
+    "store_refs",
+]
 
 
 @dataclass(slots=True)
@@ -151,3 +160,15 @@ def iter_manifests(
     run = map if all(ref.key in kept for ref in refs) else ctx.runner.map  # threads are for waiting on the store
     for _ref, _data, manifest in run(lambda ref: _load(ctx, ref, kept.get(ref.key)), refs):
         yield manifest
+
+
+def committed_manifests(
+    ctx: CommitContext, entry: LogEntry, cache: ManifestCache | None = None
+) -> Iterator[TaskManifest]:
+    """The manifests of a decision to commit, in order of tasks.
+
+    Raises:
+        NotFoundError: its records are gone.
+    """
+    assert entry.manifests is not None  # decode_entry checked it
+    return iter_manifests(ctx, load_refs(ctx, entry.manifests, cache), cache)

@@ -11,7 +11,7 @@ import contextlib
 import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from holdfast.commit import layout
 from holdfast.commit.codec import decode_job, decode_left_manifest
@@ -19,11 +19,12 @@ from holdfast.commit.context import CommitContext
 from holdfast.commit.intents import announced_keys, is_intents
 from holdfast.commit.records import FileEntry, JobRecord, TaskManifest
 from holdfast.errors import AccessDeniedError, CorruptDataError, NotFoundError, UnsupportedError
-from holdfast.stores.base import Trit, UploadInfo, iter_uploads, iter_uploads_of, multipart
+from holdfast.stores.base import ObjectInfo, Trit, UploadInfo, iter_uploads, iter_uploads_of, multipart
 from holdfast.stores.probe import UploadListing, find_upload_listing, upload_key
 
 __all__ = [
     "NOTES",
+    "FolderRecords",
     "FoundUploads",
     "find_listing",
     "find_uploads",
@@ -65,6 +66,21 @@ def probe_key(ctx: CommitContext) -> str:
 def is_manifest(key: str) -> bool:
     """Whether `key` is that of an attempt's manifest."""
     return _MANIFEST.fullmatch(key.rpartition(layout.JOBS)[2]) is not None and not is_intents(key)
+
+
+@dataclass(slots=True)
+class FolderRecords:
+    """What the folders of jobs hold that leads to their uploads: when each was written, by key."""
+
+    manifests: dict[str, float] = field(default_factory=dict)
+    intents: dict[str, float] = field(default_factory=dict)
+
+    def note(self, info: ObjectInfo) -> None:
+        """Take in an object of a folder, if it is such a record."""
+        if is_intents(info.key):
+            self.intents[info.key] = info.modified_at_s
+        elif is_manifest(info.key):
+            self.manifests[info.key] = info.modified_at_s
 
 
 def reported_uploads(ctx: CommitContext, manifests: Mapping[str, float]) -> Iterator[UploadInfo]:
@@ -142,9 +158,9 @@ def find_uploads(ctx: CommitContext) -> FoundUploads:
     listed = list(iter_uploads(multipart(ctx.store), ctx.prefix))
     if listed or ctx.store.capabilities.lists_uploads is Trit.YES:
         return FoundUploads(listed, UploadListing.BY_DIRECTORY)
-    manifests, intents, announced = _look_at_jobs(ctx)
-    reported = list(reported_uploads(ctx, manifests))
-    keys = {upload.key for upload in reported} | announced_keys(ctx, intents)
+    records, announced = _look_at_jobs(ctx)
+    reported = list(reported_uploads(ctx, records.manifests))
+    keys = {upload.key for upload in reported} | announced_keys(ctx, records.intents)
     found = list(list_keys(ctx, sorted(keys)))
     if found:
         return FoundUploads(found, UploadListing.BY_KEY)
@@ -153,18 +169,13 @@ def find_uploads(ctx: CommitContext) -> FoundUploads:
     return FoundUploads([], UploadListing.BY_DIRECTORY)
 
 
-def _look_at_jobs(ctx: CommitContext) -> tuple[dict[str, float], list[str], bool]:
-    """All manifests with their times, all records of intents, and whether any job has announced its uploads."""
-    manifests: dict[str, float] = {}
-    intents: list[str] = []
-    announced = False
+def _look_at_jobs(ctx: CommitContext) -> tuple[FolderRecords, bool]:
+    """The records of all jobs, and whether any of the jobs has announced its uploads."""
+    records, announced = FolderRecords(), False
     for job, objects in layout.iter_job_folders(ctx.store, ctx.prefix):
         for info in objects:
-            if is_intents(info.key):
-                intents.append(info.key)
-            elif is_manifest(info.key):
-                manifests[info.key] = info.modified_at_s
+            records.note(info)
         path = layout.job_record(job)
         with contextlib.suppress(NotFoundError, CorruptDataError):
             announced = announced or decode_job(path, ctx.store.get(ctx.key(path))).announced
-    return manifests, intents, announced
+    return records, announced

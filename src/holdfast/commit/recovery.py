@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from holdfast.commit.committer import Action, Committer, Leftover
+from holdfast.commit.committer import Committer, Leftover
 from holdfast.commit.committers import COMMITTERS
 from holdfast.commit.context import CommitContext, CommitSettings
 from holdfast.commit.hadoop_jobs import Foreign, end_hadoop_jobs
 from holdfast.commit.log_recovery import recover_log
-from holdfast.commit.recovery_report import RecoveredJob, RecoveryReport, is_quiet
+from holdfast.commit.recovery_report import RecoveryReport, end_leftover, is_quiet
 from holdfast.errors import HoldfastError
 
 __all__ = ["find_leftovers", "recover"]
@@ -63,12 +63,10 @@ def recover(
             report.damaged[committer.name] = str(error)
             continue
         for leftover in leftovers:
-            if all(leftover.job != job.job for job in report.jobs) and leftover.job not in {
-                **report.damaged,
-                **report.pending,
-            }:
+            told = {job.job for job in report.jobs} | report.damaged.keys() | report.pending.keys()
+            if leftover.job not in told:
                 quiet = is_quiet(leftover.active_at_s, ctx.clock.now_s(), older_than_s)
-                _end(leftover, report, is_alive=not quiet, dry_run=dry_run)
+                end_leftover(report, leftover, is_alive=not quiet, dry_run=dry_run)
     if foreign is not None:
         end_hadoop_jobs(ctx, report, foreign, dry_run=dry_run, insist=accept_damage)
     return report
@@ -85,23 +83,3 @@ def find_leftovers(ctx: CommitContext, committer: Committer) -> list[Leftover]:
     if committer.staging and ctx.shared is None:
         return []
     return list(committer.leftovers(ctx))
-
-
-def _end(leftover: Leftover, report: RecoveryReport, *, is_alive: bool, dry_run: bool) -> None:
-    if not (is_alive or dry_run or leftover.action is Action.KEEP):
-        try:
-            leftover.finish()
-        except HoldfastError as error:
-            report.damaged[leftover.job] = f"{leftover.action.value} failed, run it again: {error}"
-            return
-    report.jobs.append(
-        RecoveredJob(
-            committer=leftover.committer,
-            job=leftover.job,
-            action=leftover.action,
-            reason=leftover.reason,
-            files=leftover.files,
-            uploads=leftover.uploads,
-            is_alive=is_alive,
-        )
-    )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from holdfast.commit.committer import Action
+from holdfast.commit.committer import Action, Leftover
+from holdfast.errors import HoldfastError
 
-__all__ = ["RecoveredJob", "RecoveryReport", "is_quiet"]
+__all__ = ["RecoveredJob", "RecoveryReport", "end_leftover", "is_quiet"]
 
 
 def is_quiet(active_at_s: float, now_s: float, older_than_s: float) -> bool:
@@ -90,3 +91,27 @@ class RecoveryReport:
 
     def _jobs(self, action: Action) -> list[str]:
         return [job.job for job in self.jobs if job.action is action and not job.is_alive]
+
+
+def end_leftover(
+    report: RecoveryReport, leftover: Leftover, *, is_alive: bool, dry_run: bool, is_foreign: bool = False
+) -> None:
+    """Do what may be done about a job without a log, unless it may be alive, and put it down in `report`."""
+    if not (is_alive or dry_run or leftover.action is Action.KEEP):
+        try:
+            leftover.finish()
+        except HoldfastError as error:
+            report.damaged[leftover.job] = f"{leftover.action.value} failed, run it again: {error}"
+            return
+    report.jobs.append(
+        RecoveredJob(
+            committer=leftover.committer,
+            job=leftover.job,
+            action=leftover.action,
+            reason=leftover.reason,
+            files=leftover.files,
+            uploads=leftover.uploads,
+            is_alive=is_alive,
+            is_foreign=is_foreign,
+        )
+    )

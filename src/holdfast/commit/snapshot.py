@@ -14,7 +14,7 @@ from holdfast.commit import layout
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import JobId, file_owner
 from holdfast.commit.log import LogView, read_entry, read_log
-from holdfast.commit.manifests import iter_manifests, load_refs
+from holdfast.commit.manifests import committed_manifests
 from holdfast.commit.nesting import refuse_inner
 from holdfast.commit.records import Kind, LogEntry
 from holdfast.commit.replacement import load_replaced
@@ -156,8 +156,7 @@ def _visibility(ctx: CommitContext, view: LogView, unfinished: list[LogEntry]) -
 
 def _chosen_paths(ctx: CommitContext, entry: LogEntry) -> Iterator[str]:
     """Files of a decision whose names do not tell whose they are."""
-    assert entry.manifests is not None  # decode_entry checked it
-    for manifest in iter_manifests(ctx, load_refs(ctx, entry.manifests, None), None):
+    for manifest in committed_manifests(ctx, entry):
         yield from (file.path for file in manifest.files if file_owner(file.path) is None)
 
 

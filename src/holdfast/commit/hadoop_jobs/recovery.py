@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from holdfast.commit.classic.names import file_job
-from holdfast.commit.committer import Action, Leftover
+from holdfast.commit.committer import Leftover
 from holdfast.commit.context import CommitContext
 from holdfast.commit.hadoop_jobs.file_jobs import file_job_of, find_file_jobs
 from holdfast.commit.hadoop_jobs.set_ending import judge_set_jobs
@@ -14,8 +14,7 @@ from holdfast.commit.hadoop_jobs.set_jobs import find_set_jobs
 from holdfast.commit.hadoop_jobs.set_look import recorded_uploads
 from holdfast.commit.hadoop_jobs.values import Foreign, HadoopLeftover, Wish, ids_in
 from holdfast.commit.layout import job_of
-from holdfast.commit.recovery_report import RecoveredJob, RecoveryReport
-from holdfast.errors import HoldfastError
+from holdfast.commit.recovery_report import RecoveryReport, end_leftover, is_quiet
 from holdfast.stores.base import UploadInfo, iter_uploads, multipart
 
 __all__ = ["Owner", "describe", "end_hadoop_jobs", "find_hadoop_jobs", "find_upload_owners"]
@@ -62,25 +61,9 @@ def end_hadoop_jobs(
             continue
         if newest_stray_s is None:
             newest_stray_s = _newest_stray(ctx)
-        is_alive = ctx.clock.now_s() - max(leftover.active_at_s, newest_stray_s) < foreign.older_than_s
-        if not (is_alive or dry_run or leftover.action is Action.KEEP):
-            try:
-                leftover.finish()
-            except HoldfastError as error:
-                report.damaged[leftover.job] = f"{leftover.action.value} failed, run it again: {error}"
-                continue
-        report.jobs.append(
-            RecoveredJob(
-                committer=leftover.committer,
-                job=leftover.job,
-                action=leftover.action,
-                reason=leftover.reason,
-                files=leftover.files,
-                uploads=leftover.uploads,
-                is_alive=is_alive,
-                is_foreign=True,
-            )
-        )
+        active_at_s = max(leftover.active_at_s, newest_stray_s)
+        is_alive = not is_quiet(active_at_s, ctx.clock.now_s(), foreign.older_than_s)
+        end_leftover(report, leftover, is_alive=is_alive, dry_run=dry_run, is_foreign=True)
 
 
 def find_upload_owners(ctx: CommitContext, uploads: Sequence[UploadInfo]) -> Mapping[tuple[str, str], Owner]:
