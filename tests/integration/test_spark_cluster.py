@@ -59,6 +59,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             master,
             spark__executor__memory="512m",
             spark__executor__cores="2",
+            spark__task__cpus="2",  # one task a host: what befalls a host befalls one task
             spark__speculation="true",
             spark__speculation__interval="200ms",
             spark__speculation__quantile="0.5",
@@ -187,9 +188,9 @@ def executor_pid() -> int:
     return pid
 
 
-def wait_for(path: Path) -> None:
+def wait_for(path: Path, patience_s: float = _PATIENCE_S) -> None:
     pulse = threading.Event()
-    for _ in range(int(_PATIENCE_S / 0.05)):
+    for _ in range(int(patience_s / 0.05)):
         if path.exists():
             return
         pulse.wait(0.05)
@@ -197,7 +198,11 @@ def wait_for(path: Path) -> None:
 
 
 def with_fault(df: DataFrame, signals: Path, *, freezes: bool) -> DataFrame:
-    """The same rows; the first attempt at partition 1 kills its executor, or freezes its host, in mid write."""
+    """The same rows; the first attempt at partition 1 kills its executor, or freezes its host, in mid write.
+
+    Not before partition 0 has its first rows: until then the other host may be fetching the task's code from this one,
+    and waits eight minutes for an answer of one that is frozen (four times ``spark.network.timeout``).
+    """
 
     def pass_on(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
@@ -205,14 +210,18 @@ def with_fault(df: DataFrame, signals: Path, *, freezes: bool) -> DataFrame:
         if context.partitionId() == 1 and context.attemptNumber() > 0:
             wait_for(signals / "victims")  # a copy that ended before would have Spark end the first attempt
         for number, batch in enumerate(batches):
+            if context.partitionId() == 0:
+                (signals / "other-began").write_text("")
             if (number, context.partitionId(), context.attemptNumber()) == (3, 1, 0):
+                wait_for(signals / "other-began")
                 executor = executor_pid()
                 host = parent(executor)  # Spark's worker: one that runs would kill an executor that was given up
                 (signals / "victims").write_text(f"{executor} {host}")
                 if freezes:
                     os.kill(host, signal.SIGSTOP)
                     os.kill(executor, signal.SIGSTOP)
-                    wait_for(signals / "go-on")  # this process lives on and goes on when the job is over
+                    # This process lives on and goes on when the job is over, however long that takes.
+                    wait_for(signals / "go-on", 10 * _PATIENCE_S)
                 else:
                     os.kill(executor, signal.SIGKILL)
             yield batch

@@ -6,6 +6,7 @@ import contextlib
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -61,7 +62,6 @@ def _tried(url: str, drivers: int, rounds: int, reach: Reach, out: Output) -> St
 
     with reach.open(url) as ctx:
         directory = ctx.key(f"_holdfast-check-{ctx.ids.token()}/")
-        ctx.store.put(f"{directory}start", b"")  # what cannot be written is said before all else
         traces = Traces()
         with _removed(ctx, directory, traces, out), _handles(url, drivers, reach) as others, out.progress() as progress:
             handles = [InterceptedStore(store, traces) for store in (ctx.store, *others)]
@@ -96,21 +96,50 @@ def _handles(url: str, count: int, reach: Reach) -> Iterator[Sequence[ObjectStor
 @contextlib.contextmanager
 def _removed(ctx: CommitContext, directory: str, traces: Traces, out: Output) -> Iterator[None]:
     """Whatever happens in between, what was written goes again; what does not go is named."""
-    from holdfast.stores.local import LocalStore
-
-    left: int | str = "all"
+    created = _missing_directories(ctx)
+    left: list[str] | None = None
     try:
+        try:
+            ctx.store.put(f"{directory}start", b"")  # what cannot be written is said before all else
+        except HoldfastError:
+            left = []
+            raise
         yield
     finally:
         if isinstance(sys.exc_info()[1], KeyboardInterrupt | SystemExit):
             out.note("interrupted: removing what was written, one moment")
         try:
-            left = traces.remove(ctx.store, directory, ctx.runner)
-            if isinstance(ctx.store, LocalStore) and not left:
-                shutil.rmtree(f"/{directory}", ignore_errors=True)  # directories that are empty, which no store shows
+            if left is None:
+                left = traces.remove(ctx.store, directory, ctx.runner)
         finally:
-            if left:
-                out.note(f"not removed: {left if isinstance(left, str) else counted(left, 'thing')} below {directory}")
+            _name_left(ctx, directory, left, out)
+        if created is not None and not left:
+            shutil.rmtree(f"/{directory}", ignore_errors=True)  # directories that are empty
+            _remove_directories(created)
+
+
+def _name_left(ctx: CommitContext, directory: str, left: list[str] | None, out: Output) -> None:
+    if left is None or left:
+        what = "what is" if left is None else f"{counted(len(left), 'key')}, such as {left[0]!r},"
+        place = f"{ctx.url.rstrip('/')}/{directory[len(ctx.prefix) :]}"
+        out.note(f"not removed: {what} below {place}; remove it with the tools of the store")
+
+
+def _remove_directories(paths: Sequence[Path]) -> None:
+    """Deletes what is empty, the deepest first; stops at the first that others use."""
+    with contextlib.suppress(OSError):
+        for path in paths:
+            path.rmdir()
+
+
+def _missing_directories(ctx: CommitContext) -> list[Path] | None:
+    """Directories that the first write makes, the deepest first; None where a store has no directories of its own."""
+    from holdfast.stores.local import LocalStore
+
+    if not isinstance(ctx.store, LocalStore):
+        return None
+    target = Path(f"/{ctx.prefix}")
+    return [path for path in (target, *target.parents) if not path.exists()]
 
 
 def _expiry(ctx: CommitContext) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from holdfast.commit import COMMITTERS
+from holdfast.errors import UnavailableError
 from holdfast.seams.runner import ThreadRunner
 from holdfast.stores import url as urls
 from holdfast.stores.base import (
@@ -25,6 +26,7 @@ from holdfast.stores.base import (
     ObjectPage,
     Overwrite,
     PutMode,
+    UploadPage,
     iter_objects,
     iter_uploads,
 )
@@ -144,6 +146,8 @@ def test_a_directory_is_left_as_it_was(tmp_path: Path) -> None:
     document = json.loads(result.stdout)
     assert (result.exit_code, document["safe"]) == (0, True)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mine"]
+    assert run("check-store", str(tmp_path / "a/b"), "--rounds", "1").exit_code == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mine"], "directories that it has made go too"
     assert {"file-v1": "safe", "manifest": "safe"}.items() <= _verdicts(document).items()
 
 
@@ -209,7 +213,7 @@ def test_traces_go_whatever_was_left() -> None:
     for number in range(5):
         store.create_upload(f"c/{number}")
     store.put("d", b"another's")
-    assert traces.remove(MinioLike(inner), "c/", ThreadRunner(2)) == 0
+    assert traces.remove(MinioLike(inner), "c/", ThreadRunner(2)) == []
     assert [info.key for info in iter_objects(inner, "", markers=True)] == ["d"]
     assert list(iter_uploads(inner, "")) == []
 
@@ -232,8 +236,52 @@ def test_what_a_listing_spoils_goes_by_its_own_name() -> None:
     store.put("c/a\x01", b"1")
     upload_id = store.create_upload("c/b\x01")
     store.complete_upload("c/b\x01", upload_id, [store.upload_part("c/b\x01", upload_id, 1, b"1")])
-    assert traces.remove(inner, "c/", ThreadRunner(2)) == 0
+    assert traces.remove(inner, "c/", ThreadRunner(2)) == []
     assert list(iter_objects(inner, "")) == []
+
+
+class _LosesAnswers(MemoryStore):
+    """Starts uploads at odd keys, fails to say so, and cannot list them, as moto does."""
+
+    lists = False
+
+    def create_upload(self, key: str, metadata: Mapping[str, str] | None = None) -> str:
+        upload_id = super().create_upload(key, metadata)
+        if "\x01" in key:
+            raise UnavailableError("no XML")
+        return upload_id
+
+    def list_uploads_page(self, prefix: str, marker: tuple[str, str] | None = None) -> UploadPage:
+        if "\x01" in prefix and not self.lists:
+            raise UnavailableError("no XML")
+        return super().list_uploads_page(prefix, marker)
+
+
+@pytest.mark.parametrize("lists", [False, True])
+def test_an_upload_whose_start_was_not_answered(lists: bool) -> None:
+    inner = _LosesAnswers(limits=TINY_PARTS)
+    inner.lists = lists
+    traces = Traces()
+    with pytest.raises(UnavailableError):
+        InterceptedStore(MinioLike(inner), traces).create_upload("c/a\x01")
+    left = traces.remove(MinioLike(inner), "c/", ThreadRunner(2))
+    assert left == ([] if lists else ["c/a\x01"])
+    assert len(list(iter_uploads(inner, "c/"))) == len(left)
+
+
+class _RefusesOddKeys(MemoryStore):
+    def head(self, key: str) -> ObjectInfo:
+        if "\x01" in key:
+            raise UnavailableError("no XML")
+        return super().head(key)
+
+
+def test_no_upload_is_started_where_no_object_can_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody could remove it."""
+    code, document, _ = _at(_RefusesOddKeys(limits=TINY_PARTS), monkeypatch)
+    assert code == 0
+    assert document["checks"]["listed-upload:control"] == "not tried: key:control failed"
+    assert document["checks"]["listed-upload:tab"] is None
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -255,4 +303,4 @@ def test_an_interrupted_run_removes_what_it_wrote(tmp_path: Path, number: signal
         process.wait()
     assert process.returncode == 128 + number
     assert "removing what was written" in said.read_text()
-    assert list(place.iterdir()) == []
+    assert not place.exists()

@@ -104,10 +104,12 @@ class Check:
     Attributes:
         name: unique, for reports and declared deviations.
         run: raises `ConformanceError`, or whatever the store raises, if the store does not do it.
+        needs: the check without which this one is not tried: it would leave what nobody can remove.
     """
 
     name: str
     run: Callable[[Subject], None]
+    needs: str = ""
 
 
 def expect(condition: bool, what: str) -> None:

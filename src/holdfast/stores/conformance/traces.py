@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TypeVar
 
-from holdfast.errors import HoldfastError
+from holdfast.errors import ConflictError, HoldfastError, InvalidRequestError, UnsupportedError
 from holdfast.seams.runner import Runner
-from holdfast.stores.base import MultipartStore, ObjectStore, batched_keys, iter_objects, iter_uploads, multipart
+from holdfast.stores.base import (
+    MultipartStore,
+    ObjectStore,
+    UploadInfo,
+    batched_keys,
+    iter_objects,
+    iter_uploads,
+    iter_uploads_of,
+    multipart,
+)
 from holdfast.stores.intercept import Operation, StoreCall
 
 __all__ = ["Traces"]
@@ -28,10 +37,19 @@ class Traces:
     def __init__(self) -> None:
         self._keys: set[str] = set()
         self._uploads: set[tuple[str, str]] = set()
+        self._unanswered: set[str] = set()
         self._lock = threading.Lock()
 
     def __call__(self, call: StoreCall, proceed: Callable[[], T]) -> T:
-        answer = proceed()
+        try:
+            answer = proceed()
+        except (InvalidRequestError, UnsupportedError, ConflictError):
+            raise  # the store has refused it
+        except BaseException:
+            if call.operation is Operation.CREATE_UPLOAD:
+                with self._lock:
+                    self._unanswered.add(call.key)  # there may be one all the same, and nobody knows its id
+            raise
         with self._lock:
             if call.operation is Operation.CREATE_UPLOAD:
                 self._uploads.add((call.key, str(answer)))
@@ -45,8 +63,8 @@ class Traces:
                 self._keys.difference_update(call.keys)
         return answer
 
-    def remove(self, store: ObjectStore, prefix: str, runner: Runner) -> int:
-        """Delete all objects and abort all uploads below a directory; returns how many objects or uploads would not go.
+    def remove(self, store: ObjectStore, prefix: str, runner: Runner) -> list[str]:
+        """Delete all objects and abort all uploads below a directory; returns the keys at which something may be left.
 
         Args:
             store: the bare store.
@@ -59,29 +77,41 @@ class Traces:
                 unseen = {key for key in self._keys if key.startswith(prefix)}.difference(keys)
                 self._keys -= unseen
             if not keys and not uploads and not unseen:
-                return 0
+                return self._unlisted(store, prefix)
             for batch in batched_keys([*keys, *sorted(unseen)]):
                 store.delete_many(batch)
             if uploads:
                 list(runner.map(partial(_abort, multipart(store)), uploads))
                 with self._lock:
                     self._uploads.difference_update(uploads)
-        return sum(1 for _ in iter_objects(store, prefix, markers=True)) + len(self._pending(store, prefix))
+        left = {info.key for info in iter_objects(store, prefix, markers=True)}
+        left.update(key for key, _upload_id in self._pending(store, prefix))
+        return sorted(left.union(self._unlisted(store, prefix)))
 
     def _pending(self, store: ObjectStore, prefix: str) -> list[tuple[str, str]]:
         with self._lock:
             known = {upload for upload in self._uploads if upload[0].startswith(prefix)}
+            unanswered = [key for key in self._unanswered if key.startswith(prefix)]
         if store.capabilities.multipart is not None:
-            known.update(_listed(multipart(store), prefix))
+            known.update(_listed(iter_uploads(multipart(store), prefix)) or ())
+            for key in unanswered:  # some list uploads by whole keys only
+                known.update(_listed(iter_uploads_of(multipart(store), key)) or ())
         return sorted(known)
+
+    def _unlisted(self, store: ObjectStore, prefix: str) -> list[str]:
+        """Where an upload may have been started, though the server neither told its id nor lists it."""
+        with self._lock:
+            unanswered = sorted(key for key in self._unanswered if key.startswith(prefix))
+        return [key for key in unanswered if _listed(iter_uploads_of(multipart(store), key)) is None]
 
 
 def _abort(store: MultipartStore, upload: tuple[str, str]) -> None:
     store.abort_upload(*upload)
 
 
-def _listed(store: MultipartStore, prefix: str) -> list[tuple[str, str]]:
+def _listed(uploads: Iterator[UploadInfo]) -> list[tuple[str, str]] | None:
+    """None from a server that cannot list them; what was begun is known."""
     try:
-        return [(upload.key, upload.upload_id) for upload in iter_uploads(store, prefix)]
+        return [(upload.key, upload.upload_id) for upload in uploads]
     except HoldfastError:
-        return []  # a server that cannot list them; what was begun is known
+        return None
