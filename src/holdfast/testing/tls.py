@@ -125,19 +125,24 @@ class TlsFront:
     async def _stop(self) -> None:
         assert self._server is not None
         self._server.close()
+        await asyncio.sleep(0)  # a connection that was just taken is closed by its task only if that has begun
         tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.sleep(0)  # transports close their sockets in the next turn
 
     async def _serve(self, client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(OSError, asyncio.CancelledError):
-            server, to_server = await asyncio.open_connection(*self._target)
-            try:
+        ends = [to_client]
+        try:
+            with contextlib.suppress(OSError):
+                server, to_server = await asyncio.open_connection(*self._target)
+                ends.append(to_server)
                 await asyncio.gather(_pass_on(client, to_server), _pass_on(server, to_client))
-            finally:
-                to_server.close()
-                to_client.close()
+        finally:
+            for end in ends:
+                end.transport.abort()  # both directions have ended, or are to; waits for nobody's answer
+            await asyncio.gather(*(end.wait_closed() for end in ends), return_exceptions=True)
 
 
 async def _pass_on(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
