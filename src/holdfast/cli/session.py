@@ -60,31 +60,50 @@ def spark_session(
         raise UnavailableError(
             "Spark did not start: check --master, and with --debug what Spark says", master=master or "local[*]"
         ) from error
-    interrupts: list[int] = []
-
-    def interrupt(number: int, frame: object) -> NoReturn:
-        interrupts.append(number)
-        raise KeyboardInterrupt
-
-    # PySpark's own handler calls the JVM in the middle of another call to it, which fails as often as not.
-    signal.signal(signal.SIGINT, interrupt)
-    try:
+    if not debug:
+        # An accumulator's thread that finds the JVM gone would print a traceback.
+        spark.sparkContext._accumulatorServer.handle_error = lambda *_: None  # type: ignore[method-assign]
+    with stopped(spark):
         yield spark
-    except (KeyboardInterrupt, SystemExit):
-        _end_jvm(spark)
-        raise
+
+
+@contextlib.contextmanager
+def stopped(spark: SparkSession) -> Iterator[None]:
+    """Stop Spark at the end; after SIGINT or SIGTERM end its JVM, and the block as that signal ends a command.
+
+    Guarantee: that end wins over whatever the block itself came to, such as py4j's errors: a signal breaks into a call
+    to the JVM, whose answer the next call then takes for its own, or is dropped where it meets a finalizer.
+    """
+    signals: list[int] = []
+
+    def end(number: int, frame: object) -> NoReturn:
+        signals.append(number)
+        raise _end_of(number)
+
+    for number in (signal.SIGINT, signal.SIGTERM):  # PySpark's own for SIGINT calls the JVM in the middle of a call
+        signal.signal(number, end)
+    failed: BaseException | None = None
+    try:
+        yield
+        if not signals:
+            spark.stop()
     except BaseException as error:
-        if interrupts:  # raised where Python drops it, in a finalizer say; the JVM got the signal too, and failed
-            _end_jvm(spark)
-            raise KeyboardInterrupt from error
-        spark.stop()
-        raise
-    spark.stop()
+        if not signals:
+            spark.stop()
+            raise
+        failed = error
+    if signals:
+        _end_jvm(spark)
+        raise _end_of(signals[0]) from failed
+
+
+def _end_of(number: int) -> BaseException:
+    return KeyboardInterrupt() if number == signal.SIGINT else SystemExit(128 + number)
 
 
 def _end_jvm(spark: SparkSession) -> None:
     """End the JVM, and with it every task: after an interrupted call nobody can rely on talking to it any more."""
-    spark.sparkContext._accumulatorServer.shutdown()  # it would print that the JVM is gone
+    spark.sparkContext._accumulatorServer.shutdown()  # it would wait for the JVM
     process: subprocess.Popen[bytes] = spark.sparkContext._gateway.proc  # type: ignore[union-attr]  # it was started
     process.terminate()
     try:

@@ -1,0 +1,91 @@
+"""What a signal does to a command that has a Spark of its own, whatever Spark makes of it."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from holdfast.cli.session import stopped
+
+
+class _Spark:
+    """As much of a session as its end needs; its JVM is a process that sleeps."""
+
+    def __init__(self) -> None:
+        self.stops = 0
+        self.jvm = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+        self.sparkContext = SimpleNamespace(
+            _accumulatorServer=SimpleNamespace(shutdown=lambda: None), _gateway=SimpleNamespace(proc=self.jvm)
+        )
+
+    def stop(self) -> None:
+        self.stops += 1
+
+
+@pytest.fixture
+def spark() -> Iterator[Any]:
+    kept = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    found = _Spark()
+    try:
+        yield found
+    finally:
+        found.jvm.kill()
+        found.jvm.wait()
+        for number, handler in kept.items():
+            signal.signal(number, handler)
+
+
+_ENDS = {signal.SIGINT: KeyboardInterrupt, signal.SIGTERM: SystemExit}
+
+
+@pytest.mark.parametrize("number", _ENDS)
+def test_a_signal_ends_the_jvm_and_the_command(spark: Any, number: signal.Signals) -> None:
+    with pytest.raises(_ENDS[number]) as raised, stopped(spark):
+        signal.raise_signal(number)
+    assert (spark.stops, spark.jvm.poll() is None) == (0, False)
+    if number == signal.SIGTERM:
+        assert raised.value.code == 143  # type: ignore[attr-defined]  # a SystemExit
+
+
+def _call_the_jvm(number: signal.Signals) -> None:
+    try:
+        signal.raise_signal(number)
+    finally:
+        {}["m"]
+
+
+@pytest.mark.parametrize("number", _ENDS)
+def test_what_py4j_makes_of_a_signal_is_not_the_answer(spark: Any, number: signal.Signals) -> None:
+    """As seen: its next call took the answer of the one that the signal broke into, and raised `KeyError`."""
+    with pytest.raises(_ENDS[number]), stopped(spark):
+        _call_the_jvm(number)
+    assert (spark.stops, spark.jvm.poll() is None) == (0, False)
+
+
+@pytest.mark.parametrize("number", _ENDS)
+def test_a_signal_that_a_finalizer_drops(spark: Any, number: signal.Signals) -> None:
+    with pytest.raises(_ENDS[number]), stopped(spark), contextlib.suppress(KeyboardInterrupt, SystemExit):
+        signal.raise_signal(number)
+    assert (spark.stops, spark.jvm.poll() is None) == (0, False)
+
+
+def test_a_signal_while_spark_is_stopped(spark: Any) -> None:
+    spark.stop = lambda: signal.raise_signal(signal.SIGTERM)
+    with pytest.raises(SystemExit), stopped(spark):
+        pass
+    assert spark.jvm.poll() is not None
+
+
+def test_without_a_signal_spark_is_stopped(spark: Any) -> None:
+    with stopped(spark):
+        pass
+    with pytest.raises(KeyError), stopped(spark):
+        {}["m"]
+    assert (spark.stops, spark.jvm.poll()) == (2, None)
