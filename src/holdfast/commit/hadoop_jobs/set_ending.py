@@ -66,7 +66,7 @@ def judge_set_jobs(
 # --- deciding ---------------------------------------------------------------------------------------------------------
 def _decide(ctx: CommitContext, job: HadoopJob, found: Found, wish: Wish | None, insist: bool) -> tuple[Action, str]:
     if found.damaged:
-        return Action.KEEP, f"a record cannot be read, its bytes are kept: {found.damaged}"
+        return _decide_damaged(job, found, wish, insist=insist)
     if wish is None:
         return Action.KEEP, _state(found)
     if found.succeeded:
@@ -76,6 +76,22 @@ def _decide(ctx: CommitContext, job: HadoopJob, found: Found, wish: Wish | None,
     if found.commits and not found.waiting:
         return _decide_over(found, wish)
     return _decide_abort(job, found) if wish is Wish.ABORT else _decide_commit(ctx, job, found, insist)
+
+
+def _decide_damaged(job: HadoopJob, found: Found, wish: Wish | None, *, insist: bool) -> tuple[Action, str]:
+    """Never committed. An abort has to be insisted on: it forgets what only the damaged record names."""
+    state = f"a record cannot be read, {found.damaged}"
+    if wish is not Wish.ABORT or not insist:
+        return Action.KEEP, (
+            f"{state}: repair it, or abort the job with --foreign abort --accept-damage; uploads that only this record "
+            "names then go with holdfast uploads abort --all-tools"
+        )
+    if found.strangers:
+        return Action.KEEP, (
+            f"{state}, and visible files are of it: delete those with {job.job} in their names, then run this again"
+        )
+    action, reason = _decide_abort(job, found)
+    return action, f"{state}; {reason}"
 
 
 def _state(found: Found) -> str:

@@ -34,7 +34,7 @@ class Found:
         active_at_s: when it last wrote a record, or started one of the uploads that wait.
         succeeded: ``_SUCCESS`` is this job's.
         marked: there is a ``_SUCCESS``, whosever it is.
-        damaged: the record that cannot be read, or empty.
+        damaged: a record that cannot be read and why, or empty; nobody can say what it names.
         commits: what its tasks have committed, in the order of the sets.
         waiting, written, missing: which of these wait, are visible, are neither.
         strangers: visible files whose names carry the job and which no set names.
@@ -92,7 +92,7 @@ def look_at_sets(ctx: CommitContext, jobs: Sequence[HadoopJob]) -> list[Found]:
 
 @dataclass(frozen=True, slots=True)
 class _Records:
-    """What a job's records name; and the one that cannot be read, or empty."""
+    """What a job's readable records name; and one that cannot be read, or empty."""
 
     committed: tuple[SinglePending, ...] = ()
     attempts: tuple[SinglePending, ...] = ()
@@ -109,18 +109,20 @@ class _Sight:
 
 
 def _read(ctx: CommitContext, job: HadoopJob) -> _Records:
+    damaged: list[str] = []
+
     def load(key: str) -> tuple[SinglePending, ...]:
         try:
             return load_record(ctx, job, key)
         except NotFoundError:
             return ()  # the job goes on, or is being ended
+        except CorruptDataError as error:
+            damaged.append(f"{key}: {error.variables.get('reason', error.message)}")
+            return ()
 
-    try:
-        committed = [one for found in ctx.runner.map(load, job.sets) for one in found]
-        attempts = [one for found in ctx.runner.map(load, job.attempts) for one in found]
-    except CorruptDataError as error:
-        return _Records(damaged=f"{error.variables.get('key', '')}: {error.variables.get('reason', error.message)}")
-    return _Records(tuple(committed), tuple(attempts))
+    committed = [one for found in ctx.runner.map(load, job.sets) for one in found]
+    attempts = [one for found in ctx.runner.map(load, job.attempts) for one in found]
+    return _Records(tuple(committed), tuple(attempts), min(damaged, default=""))
 
 
 def _marker(ctx: CommitContext) -> SuccessReport | None:

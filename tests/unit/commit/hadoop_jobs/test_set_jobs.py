@@ -288,19 +288,51 @@ def test_a_table_of_holdfast_is_not_made_unreadable() -> None:
     assert found.action is Action.KEEP and "table" in found.reason
 
 
+def damage_a_record(tasks: HadoopTasks, task: int) -> str:
+    store = tasks.at.shared if tasks.layout == "staging" else tasks.at.store
+    suffix = "" if tasks.layout == "staging" else ".pendingset"
+    key = f"{tasks.directory}/task_20261122101112_0007_m_{task:06d}{suffix}"
+    store.put(key, b'{"version":9}')
+    return key
+
+
 @each_layout
 def test_a_record_that_cannot_be_read_keeps_the_job(layout: str) -> None:
     at = Destination()
-    tasks = dead_job(at, 1, layout=layout)
-    store = at.shared if layout == "staging" else at.store
-    suffix = "" if layout == "staging" else ".pendingset"
-    store.put(f"{tasks.directory}/task_20261122101112_0007_m_000001{suffix}", b'{"version":9}')
+    key = damage_a_record(dead_job(at, 1, layout=layout), 1)
     before = at.debris()
-    for wish in Wish:
-        found = only(at.context(), wish, insist=True)
+    for wish, insist in ((None, True), (Wish.ABORT, False), (Wish.COMMIT, True)):
+        found = only(at.context(), wish, insist=insist)
         assert found.action is Action.KEEP and "version" in found.reason
+        assert key in found.reason and "--foreign abort --accept-damage" in found.reason
         found.finish()
     assert at.debris() == before
+
+
+@each_layout
+def test_an_abort_that_is_insisted_on_goes_on_without_such_a_record(layout: str) -> None:
+    """What it named goes too where its name holds the job's id."""
+    at = Destination()
+    damage_a_record(dead_job(at, 1, layout=layout), 1)
+    found = only(at.context(), Wish.ABORT, insist=True)
+    assert found.action is Action.BACK
+    found.finish()
+    assert at.visible() == {} and at.debris() == []
+
+
+def test_what_only_such_a_record_named_is_left_to_a_person() -> None:
+    at = Destination()
+    tasks = HadoopTasks(at)
+    tasks.commit_task(0, {"part-r-00000": b"0"})
+    tasks.commit_task(1, {"part-r-00001": b"1", name(1): b"1"})
+    tasks.complete(name(1))
+    damage_a_record(tasks, 1)
+    found = only(at.context(), Wish.ABORT, insist=True)
+    assert found.action is Action.KEEP and "delete those with" in found.reason
+    at.store.delete(at.home + name(1))
+    only(at.context(), Wish.ABORT, insist=True).finish()
+    assert [upload.key for upload in iter_uploads(at.store, "")] == [f"{at.home}part-r-00001"]
+    assert list(find_hadoop_jobs(at.context())) == []
 
 
 def test_our_job_commit_does_not_take_an_older_file_for_one_of_hadoops_tasks() -> None:
