@@ -141,7 +141,7 @@ class Refusing:
 ERRORS = [
     UnsupportedError("source and target lie on different file systems"),
     PreconditionError("the target exists"),
-    InvalidRequestError("a path that is a directory stands where a file is needed"),
+    InvalidRequestError("a directory stands where a file is needed"),
     AccessDeniedError("the policy forbids it"),
     UnavailableError("the disk is bad there"),
     OutcomeUnknownError("the store does not answer"),

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from holdfast.checker.kernel.coverage import Coverage, Covered
-from holdfast.cli.output import Output, counted
+from holdfast.cli.output import Output
+from holdfast.wording import counted
 
 __all__ = ["Ran", "nothing_ran", "show_ran", "watching"]
 

@@ -18,8 +18,9 @@ from holdfast.checker.story import Story
 from holdfast.cli.check_coverage import Ran, show_ran
 from holdfast.cli.check_files import StoryFiles
 from holdfast.cli.check_wish import Wish
-from holdfast.cli.output import Output, counted, milliseconds
+from holdfast.cli.output import Output, milliseconds
 from holdfast.commit import Committer
+from holdfast.wording import counted
 
 __all__ = ["Outcome", "show_list", "show_outcome", "show_replay"]
 
@@ -119,13 +120,13 @@ def _summary(outcome: Outcome) -> str:
     scenes, walks = outcome.scenes, outcome.walks
     whole = bool(scenes) and all(report.complete for report in scenes) and not outcome.interrupted
     if walks is not None:
-        extent = _many(walks.histories, "random history", "random histories")
+        extent = counted(walks.histories, "random history", "random histories")
     else:
         extent = f"{counted(len(scenes), 'scene')}, {sum(report.states for report in scenes):,} states"
     if whole:
         extent += f", {_count(sum(report.histories for report in scenes))} histories"
     if outcome.told:
-        return f"{_many(len(outcome.told), 'property', 'properties')} broken in {extent}"
+        return f"{counted(len(outcome.told), 'property', 'properties')} broken in {extent}"
     return f"nothing found in {extent}: {'those are' if whole else 'not'} all that there are"
 
 
@@ -166,10 +167,6 @@ def _command(found: Found, committer: Committer, walks: WalkReport | None) -> st
 def _walk_command(committer: Committer, walks: WalkReport, first: int) -> str:
     where = "" if walks.scene in (ANY, LARGE) else f" --scene {walks.scene.name}"
     return f"holdfast check {committer.name} --walk{where} --seed {walks.seed} --first {first}"
-
-
-def _many(number: int, one: str, more: str) -> str:
-    return f"{number:,} {one if number == 1 else more}"
 
 
 def _count(number: int) -> str:

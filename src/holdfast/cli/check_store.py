@@ -13,8 +13,9 @@ import click
 
 from holdfast.cli.arguments import Reach, on_store, reports
 from holdfast.cli.failures import PROBLEM
-from holdfast.cli.output import Output, counted
+from holdfast.cli.output import Output
 from holdfast.errors import HoldfastError
+from holdfast.wording import counted
 
 if TYPE_CHECKING:
     from holdfast.cli.store_report import StoreReport

@@ -6,8 +6,9 @@ import textwrap
 
 from holdfast.checker.jobs.table import Cell, Progress, Table, build_table
 from holdfast.checker.kernel.explore import Budget
-from holdfast.cli.output import Output, counted
+from holdfast.cli.output import Output
 from holdfast.cli.side_by_side import Marked, show_side_by_side
+from holdfast.wording import counted
 
 __all__ = ["show_all", "show_table"]
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from holdfast.cli.arguments import Reach, on_store, reports
-from holdfast.cli.output import Output, counted, duration, size, when
+from holdfast.cli.output import Output, duration, size, when
+from holdfast.wording import counted
 
 if TYPE_CHECKING:
     from holdfast.commit import Decision

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from holdfast.commit import Progress
 
-__all__ = ["Documents", "Output", "OutputError", "counted", "duration", "hush", "milliseconds", "size", "when"]
+__all__ = ["Documents", "Output", "OutputError", "duration", "hush", "milliseconds", "size", "when"]
 
 
 def _put(line: str) -> None:
@@ -197,11 +197,6 @@ def _silent(stage: str, done: int, total: int) -> None:
 
 
 # --- values for a person ----------------------------------------------------------------------------------------------
-def counted(number: int, noun: str) -> str:
-    """E.g. ``1 job``, ``2 jobs``."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 def size(size_bytes: int) -> str:
     """E.g. ``12.3 MiB``."""
     value = float(size_bytes)

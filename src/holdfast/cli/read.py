@@ -5,8 +5,9 @@ from __future__ import annotations
 import click
 
 from holdfast.cli.arguments import Reach, on_store, parse_options, reports
-from holdfast.cli.output import Output, counted
+from holdfast.cli.output import Output
 from holdfast.cli.screen import in_one_line, is_terminal
+from holdfast.wording import counted
 
 __all__ = ["read"]
 

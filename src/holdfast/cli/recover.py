@@ -8,7 +8,8 @@ import click
 
 from holdfast.cli.arguments import Reach, Word, age, on_store, reports
 from holdfast.cli.failures import PROBLEM
-from holdfast.cli.output import Output, counted, duration
+from holdfast.cli.output import Output, duration
+from holdfast.wording import counted
 
 if TYPE_CHECKING:
     from holdfast.commit import RecoveredJob, RecoveryReport
@@ -45,7 +46,9 @@ _QUIET_S = 3600.0
     "[default: 1h; 1d for Hadoop's]",
 )
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
-@click.option("--accept-damage", is_flag=True, help="End jobs although files or records of theirs are lost, or may be missing.")
+@click.option(
+    "--accept-damage", is_flag=True, help="End jobs although files or records of theirs are lost, or may be missing."
+)
 @click.option("--foreign", type=Word(["abort", "commit"]), help="What to do with dead jobs of Hadoop's committers.")
 @click.option("--shared-dir", default="", metavar="DIR_OR_URL", help="sharedDir of jobs of staging-*, if they had one.")
 @click.option("--scratch-dir", default="", metavar="DIR", help="scratchDir of jobs of staging-* on this machine.")

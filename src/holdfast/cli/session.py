@@ -16,7 +16,7 @@ from holdfast.errors import UnavailableError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["spark_session"]
+__all__ = ["spark_session", "stopped"]
 
 _END_S = 10.0
 
@@ -62,9 +62,13 @@ def spark_session(
         ) from error
     if not debug:
         # An accumulator's thread that finds the JVM gone would print a traceback.
-        spark.sparkContext._accumulatorServer.handle_error = lambda *_: None  # type: ignore[method-assign]
+        spark.sparkContext._accumulatorServer.handle_error = _say_nothing  # type: ignore[method-assign]  # no other way
     with stopped(spark):
         yield spark
+
+
+def _say_nothing(request: object, client_address: object) -> None:
+    """In place of a traceback."""
 
 
 @contextlib.contextmanager

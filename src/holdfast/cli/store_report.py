@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from holdfast.cli.committers import verdict
-from holdfast.cli.output import Output, counted
+from holdfast.cli.output import Output
 from holdfast.commit import COMMITTERS, TWO_PHASE, Committer
 from holdfast.commit.committer import CONDITIONAL_WRITES, HIDDEN_WRITES, MULTIPART
 from holdfast.stores.base import Capabilities, Trit
 from holdfast.stores.conformance.topics import Finding, Weight, findings
 from holdfast.stores.probe import UploadListing
+from holdfast.wording import counted
 
 __all__ = ["StoreReport", "as_document", "told"]
 
@@ -104,7 +105,7 @@ def told(report: StoreReport, out: Output, *, verbose: bool) -> None:
         failed = [(name, str(error)) for name, error in report.results.items() if error is not None]
         if failed:
             out.table(["check", "what went wrong"], failed)
-    races = f"races of {report.drivers} drivers in {report.rounds} rounds"
+    races = f"races of {report.drivers} drivers in {counted(report.rounds, 'round')}"
     word, why = report.verdicts[TWO_PHASE.name]
     if report.safe:
         out.say(f"{TWO_PHASE.name} is safe at {report.url}: {counted(len(report.results), 'check')}, {races}")

@@ -9,8 +9,9 @@ import click
 
 from holdfast.cli.arguments import Reach, age, on_store, reports
 from holdfast.cli.failures import PROBLEM
-from holdfast.cli.output import Output, counted, duration
+from holdfast.cli.output import Output, duration
 from holdfast.errors import InvalidRequestError
+from holdfast.wording import counted
 
 if TYPE_CHECKING:
     from holdfast.cli.pending import PendingUpload

@@ -8,8 +8,9 @@ import click
 
 from holdfast.cli.arguments import Reach, on_store, reports
 from holdfast.cli.failures import PROBLEM
-from holdfast.cli.output import Output, counted, size
+from holdfast.cli.output import Output, size
 from holdfast.errors import InvalidRequestError
+from holdfast.wording import counted
 
 if TYPE_CHECKING:
     from holdfast.commit import CommitContext

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from holdfast.cli.arguments import Reach, Word, on_store, option_pairs, parse_options, reports
-from holdfast.cli.output import Output, counted, size
+from holdfast.cli.output import Output, size
 from holdfast.errors import InvalidRequestError
+from holdfast.wording import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -122,7 +123,7 @@ def write(
 def _check(said: Sequence[tuple[str, str, str | None]], mode: str | None) -> tuple[WriteOptions, dict[str, str]]:
     """The request, parsed, and its options. Refuses what cannot be right before Spark starts: that takes seconds."""
     from holdfast.commit import get_committer
-    from holdfast.commit.replacement import refuse_file
+    from holdfast.commit.replacement import refuse_file, refuse_marker
     from holdfast.seams import SystemIds
     from holdfast.spark.option_values import Saying
     from holdfast.spark.options import parse_write_options
@@ -138,6 +139,7 @@ def _check(said: Sequence[tuple[str, str, str | None]], mode: str | None) -> tup
     try:
         get_committer(parsed.committer).require_fit(ctx, parsed.mode)
         refuse_file(ctx)
+        refuse_marker(ctx)
         refuse_foreign_write(ctx)
     finally:
         ctx.close()

@@ -17,6 +17,7 @@ from holdfast.commit.publication import UPLOADS
 from holdfast.commit.records import Kind, LogEntry, SaveMode, Totals
 from holdfast.commit.snapshot import read_snapshot
 from holdfast.commit.success import read_success, report_seq
+from holdfast.wording import counted
 
 __all__ = ["Decision", "History", "VerifyReport", "read_history", "verify"]
 
@@ -92,16 +93,17 @@ def verify(ctx: CommitContext) -> VerifyReport:
         report.jobs += 1
         if (has.files, has.size_bytes) != (files, size):
             report.problems.append(
-                f"job {job} should have {files} files and {size} bytes and has {has.files} files and "
-                f"{has.size_bytes} bytes: restore the difference, or overwrite the destination"
+                f"job {job} should have {counted(files, 'file')} and {size:,} bytes and has "
+                f"{counted(has.files, 'file')} and {has.size_bytes:,} bytes: restore the difference, or overwrite the "
+                "destination"
             )
         report.totals += has
     _judge_others(history, found, report)
     if foreign.files:
         chosen = any(decision.entry.chosen.files for decision in history.decisions)
         report.notes.append(
-            f"{foreign.files} files have names that do not tell their job"
-            + ("" if chosen else ": they were not written by a job of Holdfast's log")
+            f"names of {counted(foreign.files, 'file')} do not tell their job"
+            + ("" if chosen else ": not written by a job of Holdfast's log")
         )
         report.totals += foreign
     for decision in history.decisions:
@@ -117,9 +119,10 @@ def _unfinished(ctx: CommitContext, decision: Decision) -> str:
     entry = decision.entry
     said = f"job {entry.job} is {entry.kind.value}ted but not finished"
     if decision.state == "decided" and entry.kind is Kind.COMMIT and entry.record.publication == UPLOADS.name:
-        hours = (ctx.clock.now_s() - entry.decided_at_s) / 3600
+        hours = int((ctx.clock.now_s() - entry.decided_at_s) / 3600)
+        age = f" for {hours} h" if hours > 0 else ""
         said += (
-            f", its files have been waiting as uploads for {hours:.0f} h, and servers give idle uploads up (MinIO "
+            f", its files have been waiting as uploads{age}, and servers give idle uploads up (MinIO "
             "after 24 hours, others by a rule of the bucket)"
         )
     return f"{said}: run holdfast recover"
@@ -166,9 +169,9 @@ def _judge_others(history: History, found: dict[JobId, Totals], report: VerifyRe
     for job, totals in found.items():
         report.totals += totals
         if job in decided or job in undecided or complete or overwritten:
-            report.problems.append(f"{totals.files} files of job {job} are visible though it did not commit them")
+            report.problems.append(f"{totals.files} of the visible files are of job {job}, which did not commit them")
         else:
-            report.notes.append(f"{totals.files} files are of job {job}, which the log has forgotten")
+            report.notes.append(f"{totals.files} of the visible files are of job {job}, which the log has forgotten")
 
 
 def _judge_success(ctx: CommitContext, history: History, report: VerifyReport) -> None:

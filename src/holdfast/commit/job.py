@@ -33,7 +33,7 @@ from holdfast.commit.nesting import is_first, refuse_nested
 from holdfast.commit.pending_uploads import find_listing
 from holdfast.commit.publication import UPLOADS, choose_publication
 from holdfast.commit.records import JobOutcome, JobRecord, Kind, LogEntry, SaveMode, TaskCommit
-from holdfast.commit.replacement import is_to_be_skipped, refuse_file, written_by
+from holdfast.commit.replacement import is_to_be_skipped, refuse_file, refuse_marker, written_by
 from holdfast.commit.write_ids import forget_writes, write_id_of
 from holdfast.errors import (
     ConflictError,
@@ -86,7 +86,7 @@ def describe_job(
     publication = choose_publication(ctx.store)
     view = view or read_log(ctx)
     refuse_file(ctx)
-    publication.check(ctx, [layout.SUCCESS])
+    refuse_marker(ctx)
     refuse_nested(ctx, first=is_first(ctx, view))
     if is_to_be_skipped(ctx, mode):
         return None

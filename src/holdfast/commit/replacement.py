@@ -18,7 +18,7 @@ from holdfast.commit.manifests import Prepared
 from holdfast.commit.nesting import refuse_inner
 from holdfast.commit.records import JobRecord, ListRef, LogEntry, Replaced, SaveMode, Totals
 from holdfast.errors import CorruptDataError, DestinationExistsError, InvalidRequestError, NotFoundError
-from holdfast.stores.base import batched_keys
+from holdfast.stores.base import batched_keys, rename
 
 __all__ = [
     "ReplacementPlan",
@@ -28,6 +28,7 @@ __all__ = [
     "load_replaced",
     "plan_replaced",
     "refuse_file",
+    "refuse_marker",
     "written_by",
 ]
 
@@ -60,6 +61,16 @@ def refuse_file(ctx: CommitContext) -> None:
     except NotFoundError:
         return
     raise InvalidRequestError("the destination is a file: name a directory", url=ctx.url)
+
+
+def refuse_marker(ctx: CommitContext) -> None:
+    """Every job puts ``_SUCCESS`` into its destination: what stands in its way is known before any task runs.
+
+    Raises:
+        HoldfastError: no file can appear there, for instance because a directory has that name.
+    """
+    if ctx.store.capabilities.rename:
+        rename(ctx.store).check_targets([ctx.key(layout.SUCCESS)])
 
 
 def is_to_be_skipped(ctx: CommitContext, mode: SaveMode) -> bool:

@@ -21,6 +21,7 @@ from holdfast.demo.task import DriverTask
 from holdfast.errors import UnavailableError
 from holdfast.seams import Clock
 from holdfast.stores.s3_options import S3Options
+from holdfast.wording import counted
 
 __all__ = ["SCENARIOS", "World"]
 
@@ -223,7 +224,7 @@ def _compared(world: World, report: ScenarioReport) -> ScenarioReport:
     if not report.looks_before:
         report.problems.append("nobody looked before the decision")
     if report.pending_uploads:
-        report.problems.append(f"{report.pending_uploads} uploads are still pending")
+        report.problems.append(f"still pending: {counted(report.pending_uploads, 'upload')}")
     report.problems.extend(f"holdfast verify: {problem}" for problem in checked.problems)
     return report
 

@@ -172,8 +172,7 @@ class LocalStore:
     def create_upload(self, key: str, metadata: Mapping[str, str] | None = None) -> str:
         upload_id = f"upload-{self._ids.token()}"
         with os_errors(key):
-            if os.path.isdir(self._tree.path(key)):
-                raise InvalidRequestError("a path that is a directory stands where a file is needed", key=key)
+            self._tree.refuse_directory(key)
             self._tree.make_hidden_directory(key, upload_id)
         return upload_id
 
@@ -277,8 +276,7 @@ class _LocalFile:
         self._mode = mode
         self._written = self._handed_over = 0
         with os_errors(key):
-            if os.path.isdir(tree.path(key)):
-                raise InvalidRequestError("a path that is a directory stands where a file is needed", key=key)
+            tree.refuse_directory(key)
             descriptor, self._hidden = tree.open_hidden(key, f"file-{ids.token()}")
         self._file = open(descriptor, "wb", buffering=_WRITE_BUFFER_BYTES)  # noqa: SIM115  # close and discard close it
         self.published: os.stat_result = os.fstat(descriptor)

@@ -72,9 +72,13 @@ def _translated(error: OSError, key: str) -> HoldfastError:
     if code in (errno.EACCES, errno.EPERM, errno.EROFS):
         return AccessDeniedError("the file system does not allow it: check owner, mode and mount", key=key)
     if code == errno.ENOTDIR:
-        return InvalidRequestError("a path that is a file stands where a directory is needed: choose another", key=key)
+        return InvalidRequestError(
+            "a file stands where a directory is needed: remove it, or write elsewhere", key=key, path=error.filename
+        )
     if code in (errno.EISDIR, errno.ENOTEMPTY, errno.EEXIST):
-        return InvalidRequestError("a path that is a directory stands where a file is needed: choose another", key=key)
+        return InvalidRequestError(
+            "a directory stands where a file is needed: remove it, or write elsewhere", key=key, path=error.filename
+        )
     if code in (errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL):
         return InvalidRequestError("the file system cannot hold this name: choose another", key=key)
     if code == errno.EXDEV:
@@ -247,21 +251,19 @@ class LocalTree:
             raise
         os.unlink(source)
 
-    def refuse_target(self, target: str) -> None:
-        """Refuse a key at which no file can appear as things are now; `OSError` or `InvalidRequestError`."""
+    def refuse_directory(self, target: str) -> None:
+        """Refuse a key that is a directory; `OSError`."""
         path = self.path(target)
         if os.path.isdir(path):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+
+    def refuse_target(self, target: str) -> None:
+        """Refuse a key at which no file can appear as things are now; `OSError` or `InvalidRequestError`."""
+        self.refuse_directory(target)
+        path = self.path(target)
         if os.path.islink(path) and not os.path.exists(path):
             raise InvalidRequestError("a link to nowhere stands where a file is needed: remove it", key=target)
-        directory = os.path.dirname(path)
-        while not os.path.lexists(directory):
-            directory = os.path.dirname(directory)
-        if not os.path.isdir(directory):
-            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), directory)
-        # Publishing locks and syncs the directory, so it has to be opened, too.
-        if not os.access(directory, os.R_OK | os.W_OK | os.X_OK) or _is_anothers(directory, path):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), directory)
+        _refuse_place(path)
 
     def refuse_back(self, target: str) -> None:
         """Refuse a key behind a symbolic link that leads back up: listings show what is there under another key."""
@@ -432,6 +434,36 @@ class LocalTree:
             except OSError:
                 return  # not empty, a mount point, or not ours to remove: it does no harm
             directory = os.path.dirname(directory)
+
+
+def _refuse_place(path: str) -> None:
+    """Refuse a path for whose file no directory can be made or used, which others may be making and pruning."""
+    problem: OSError | None = None
+    for _ in range(_RACE_RETRIES):
+        directory = os.path.dirname(path)
+        while not os.path.lexists(directory):
+            directory = os.path.dirname(directory)
+        try:
+            before = os.lstat(directory)
+            problem = _problem_with(directory, path)
+            after = os.lstat(directory)
+        except FileNotFoundError:
+            continue  # pruned since: look again
+        if problem is None:
+            return
+        if (before.st_ino, before.st_ctime_ns) == (after.st_ino, after.st_ctime_ns):
+            break  # nobody changed it while it was looked at
+    if problem is not None:
+        raise problem
+
+
+def _problem_with(directory: str, path: str) -> OSError | None:
+    if not os.path.isdir(directory):
+        return NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), directory)
+    # Publishing locks and syncs the directory, so it has to be opened, too.
+    if not os.access(directory, os.R_OK | os.W_OK | os.X_OK) or _is_anothers(directory, path):
+        return PermissionError(errno.EACCES, os.strerror(errno.EACCES), directory)
+    return None
 
 
 def _is_anothers(directory: str, path: str) -> bool:

@@ -412,7 +412,7 @@ class MemoryStore:
             self._refuse_file_above(key)
             if any(self._below(key)):
                 raise InvalidRequestError(
-                    "a path that is a directory stands where a file is needed: choose another", key=key
+                    "a directory stands where a file is needed: remove it, or write elsewhere", key=key
                 )
 
     def _refuse_file_above(self, key: str) -> None:
@@ -420,7 +420,7 @@ class MemoryStore:
         while above:
             if above in self._objects:
                 raise InvalidRequestError(
-                    "a path that is a file stands where a directory is needed: choose another", key=key
+                    "a file stands where a directory is needed: remove it, or write elsewhere", key=key
                 )
             above = above.rpartition("/")[0]
 

@@ -14,8 +14,9 @@ import pytest
 from holdfast import __version__, errors
 from holdfast.cli.arguments import age
 from holdfast.cli.failures import as_holdfast_error, exit_code
-from holdfast.cli.output import counted, duration, size, when
+from holdfast.cli.output import duration, size, when
 from holdfast.errors import HoldfastError
+from holdfast.wording import counted
 from tests.unit.cli.destinations import commit_table, run
 
 _COMMANDS = ["demo", "write", "read", "verify", "history", "recover", "show", "committers", "check-store"]
@@ -271,6 +272,7 @@ def test_values_for_a_person() -> None:
         "10d",
     ]
     assert [counted(0, "job"), counted(1, "job"), counted(1200, "job")] == ["0 jobs", "1 job", "1,200 jobs"]
+    assert [counted(1, "history", "histories"), counted(2, "history", "histories")] == ["1 history", "2 histories"]
     assert when(0) == "1970-01-01 00:00:00Z"
 
 

@@ -60,7 +60,7 @@ def test_a_path_that_is_a_file(store: LocalStore) -> None:
         lambda: store.create_upload("file/a"),
         lambda: store.rename("file", "file/a"),
     ):
-        with pytest.raises(InvalidRequestError, match="a path that is a file"):
+        with pytest.raises(InvalidRequestError, match="a file stands"):
             call()
     assert [info.key for info in iter_objects(store, "file/")] == []
     with pytest.raises(NotFoundError):
@@ -78,7 +78,7 @@ def test_a_path_that_is_a_directory(store: LocalStore) -> None:
         lambda: store.create_upload("dir"),
         lambda: store.rename("dir/a", "dir"),
     ):
-        with pytest.raises(InvalidRequestError, match="a path that is a directory"):
+        with pytest.raises(InvalidRequestError, match="a directory stands"):
             call()
     with pytest.raises(NotFoundError):
         store.get("dir")
@@ -92,7 +92,7 @@ def test_a_directory_that_appears_meanwhile(store: LocalStore) -> None:
     file = store.open_write("dir")
     file.write(b"1")
     store.put("dir/a", b"2")
-    with pytest.raises(InvalidRequestError, match="a path that is a directory"):
+    with pytest.raises(InvalidRequestError, match="a directory stands"):
         file.close()
     assert [info.key for info in iter_objects(store, "")] == ["dir/a"]
 
@@ -178,6 +178,33 @@ def test_writers_survive_directories_that_are_pruned_under_them(store: LocalStor
 
     list(ThreadRunner(6).map(work, range(6)))
     assert [info.key for info in iter_objects(store, "")] == []
+
+
+@pytest.mark.parametrize("question", ["isdir", "access"])
+@pytest.mark.parametrize("is_made_again", [False, True])
+def test_a_directory_that_is_pruned_while_a_target_is_judged(
+    store: LocalStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, question: str, is_made_again: bool
+) -> None:
+    """A directory that is gone is neither a file in the way nor a lack of permission."""
+    root = Path(store._tree.root)
+    (root / "d").mkdir(parents=True)
+    module = os.path if question == "isdir" else os
+    asked = getattr(module, question)
+    pruned: list[str] = []
+
+    def prune_and_ask(path: str, *more: int) -> bool:
+        is_pruned = path == str(root / "d") and not pruned
+        if is_pruned:
+            pruned.append(path)
+            os.rmdir(path)
+        answer: bool = asked(path, *more)
+        if is_pruned and is_made_again:
+            os.mkdir(path)
+        return answer
+
+    monkeypatch.setattr(module, question, prune_and_ask)
+    store.check_targets(["d/a"])
+    assert pruned
 
 
 @pytest.mark.parametrize("call", ["put", "rename", "rename_dir", "create_upload"])

@@ -117,7 +117,7 @@ def test_a_pending_upload_keeps_its_place_as_a_directory() -> None:
     """As the hidden file of an upload does on a file system."""
     store = MemoryStore(rename=True)
     upload_id = store.create_upload("a/b")
-    with pytest.raises(InvalidRequestError, match="a path that is a directory"):
+    with pytest.raises(InvalidRequestError, match="a directory stands"):
         store.put("a", b"1")
     store.abort_upload("a/b", upload_id)
     store.put("a", b"1")
@@ -128,7 +128,7 @@ def test_an_upload_whose_place_was_taken_can_be_completed_when_it_is_free() -> N
     upload_id = store.create_upload("a")
     parts = [store.upload_part("a", upload_id, 1, b"1")]
     store.put("a/b", b"2")
-    with pytest.raises(InvalidRequestError, match="a path that is a directory"):
+    with pytest.raises(InvalidRequestError, match="a directory stands"):
         store.complete_upload("a", upload_id, parts)
     store.delete("a/b")
     assert store.complete_upload("a", upload_id, parts).size_bytes == 1

@@ -173,7 +173,7 @@ def _decide(found: _Found) -> tuple[Action, str]:
         return Action.BACK, "its job commit had not begun to show files"
     if not found.neither:
         return Action.FORWARD, (
-            f"its job commit was under way: {len(found.written)} files are visible, the other {len(found.waiting)} wait"
+            f"its job commit was under way: {len(found.written)} of its files are visible, {len(found.waiting)} wait"
         )
     if any(file_job(path) is None for path in found.written):
         return Action.KEEP, "it had failed and was taking files back whose names do not tell that they are its own"

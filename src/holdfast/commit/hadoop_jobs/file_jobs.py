@@ -36,6 +36,7 @@ from holdfast.commit.records import JobRecord, SaveMode, Totals
 from holdfast.commit.snapshot import read_instant
 from holdfast.errors import ConflictError
 from holdfast.stores.base import ObjectInfo, is_marker, iter_objects, iter_uploads, multipart
+from holdfast.wording import counted
 
 __all__ = ["file_job_of", "find_file_jobs"]
 
@@ -157,8 +158,8 @@ def _count_visible(ctx: CommitContext, job: _FileJob) -> int:
 
 # --- deciding ---------------------------------------------------------------------------------------------------------
 def _decide(ctx: CommitContext, job: _FileJob, visible: int, wish: Wish | None, insist: bool) -> tuple[Action, str]:
-    shown = f"{visible} files of it are visible" if job.write else "names do not tell which files of it are visible"
-    state = f"its tasks have committed {job.files} files that wait in {TEMPORARY}, {shown}"
+    shown = f"visible: {counted(visible, 'file')}" if job.write else "names do not tell which files of it are visible"
+    state = f"its tasks have committed {counted(job.files, 'file')}, waiting in {TEMPORARY}; {shown}"
     if wish is None:
         return Action.KEEP, state
     if not job.files:

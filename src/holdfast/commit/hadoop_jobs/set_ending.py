@@ -33,6 +33,7 @@ from holdfast.commit.records import JobRecord, SaveMode
 from holdfast.commit.snapshot import read_instant
 from holdfast.errors import ConflictError, UnavailableError
 from holdfast.stores.base import batched_keys, iter_uploads, multipart
+from holdfast.wording import counted
 
 __all__ = ["judge_set_jobs"]
 
@@ -98,8 +99,9 @@ def _state(found: Found) -> str:
     if found.succeeded:
         return "it is committed, _SUCCESS says so; its records are left"
     if not found.commits:
-        return f"no task has committed anything; {len(found.late)} uploads of attempts wait"
-    state = f"{len(found.written)} of its {len(found.commits)} files are visible, {len(found.waiting)} wait"
+        return f"no task has committed anything; waiting: {counted(len(found.late), 'upload')} of attempts"
+    total = counted(len(found.commits), "file")
+    state = f"{len(found.written)} of its {total} are visible, {len(found.waiting)} wait"
     return state + (f", {len(found.missing)} are neither" if found.missing else "")
 
 

@@ -62,7 +62,7 @@ def test_a_job_commit_that_was_under_way_goes_on() -> None:
     complete(bucket, job, 0, 1)
     left = only(ctx)
     assert (left.committer, left.job, left.action) == ("magic", job.job, Action.FORWARD)
-    assert "1 files are visible, the other 3 wait" in left.reason and (left.files, left.uploads) == (1, 3)
+    assert "1 of its files are visible, 3 wait" in left.reason and (left.files, left.uploads) == (1, 3)
     assert left.active_at_s == max(bucket.store.head(HOME + path).modified_at_s for path in hidden(bucket))
     left.finish()
     assert sorted(bucket.visible().values()) == bucket.expected("new") and bucket.debris() == []

@@ -45,7 +45,7 @@ def test_what_it_is_is_said_and_nothing_is_touched(kind: str) -> None:
     before = at.debris()
     found = only(at.context())
     assert (found.committer, found.job, found.action, found.files) == ("hadoop-file", f"job_{JOB}", Action.KEEP, 1)
-    assert "committed 3 files that wait in _temporary, 1 files of it are visible" in found.reason
+    assert "committed 3 files, waiting in _temporary; visible: 1 file" in found.reason
     found.finish()
     assert at.debris() == before
 
