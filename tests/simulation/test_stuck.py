@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -172,6 +173,20 @@ def test_trouble_after_the_decision_is_pending_work_of_that_job_alone(publicatio
     assert world.listing()["a/stuck"] == b"new" and len(world.listing()) == 9
     assert verify(ctx).verified, verify(ctx).problems
     assert world.pending() == [] and world.leftovers() == []
+
+
+def test_a_dry_run_says_what_cannot_be_finished(tmp_path: Path) -> None:
+    refuse = Refusing("stuck", ERRORS[0])
+    with open_context_of(tmp_path) as opened:
+        ctx = replace(opened, store=InterceptedStore(opened.store, refuse))
+        outcome = commit_file(ctx, "stuck")
+        refuse.active = False
+        assert recover(ctx, dry_run=True).rolled_forward == [outcome.job]
+        (tmp_path / "stuck").mkdir()
+        report = recover(ctx, dry_run=True)
+        assert report.rolled_forward == [] and "remove it" in report.pending[outcome.job]
+        (tmp_path / "stuck").rmdir()
+        assert recover(ctx).rolled_forward == [outcome.job]
 
 
 @pytest.mark.parametrize("publication", PUBLICATIONS)

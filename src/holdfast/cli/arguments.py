@@ -139,6 +139,26 @@ class Reach:
             ctx.close()
 
 
+def _not_empty(name: str, value: object) -> str | None:
+    """A variable of the shell that is not set must not turn a server of one's own into AWS."""
+    if value == "":
+        option = f"--{name.replace('_', '-')}"
+        raise click.BadParameter(f"{option} is empty: give a value, or leave the option out")
+    return None if value is None else str(value)
+
+
+def _known_bundle(name: str) -> str:
+    """The file's absolute path: Spark's workers may work in another directory."""
+    from holdfast.stores.s3_tls import refuse_bundle
+
+    path = os.path.abspath(os.path.expanduser(name))
+    try:
+        refuse_bundle(path)
+    except InvalidRequestError as error:
+        raise click.BadParameter(str(error)) from None
+    return path
+
+
 def _known_profile(ctx: click.Context, parameter: click.Parameter, name: str | None) -> str | None:
     if name is not None:
         import botocore.session
@@ -190,10 +210,9 @@ def on_store(command: Callable[P, None]) -> Callable[..., None]:
         profile = kwargs.pop("profile")
         if profile:
             os.environ["AWS_PROFILE"] = str(profile)  # Spark's workers are children of this process: they see it too
-        given = (kwargs.pop(name) for name in ("endpoint_url", "region", "ca_bundle"))
-        endpoint, region, bundle = (str(value) if value else None for value in given)
-        # Spark's workers may work in another directory.
-        reach = Reach(endpoint, region, bundle and os.path.abspath(os.path.expanduser(bundle)))
+        names = ("endpoint_url", "region", "ca_bundle")
+        endpoint, region, bundle = (_not_empty(name, kwargs.pop(name)) for name in names)
+        reach = Reach(endpoint, region, None if bundle is None else _known_bundle(bundle))
         command(*args, reach=reach, **kwargs)  # type: ignore[arg-type]  # every such command takes `reach`
 
     return run

@@ -118,8 +118,8 @@ def _fields(job: RecoveredJob) -> dict[str, object]:
 
 
 _DONE = {
-    "roll forward": ("finished", "; all of its files are there"),
-    "roll back": ("aborted", "; nothing of it is there"),
+    "roll forward": ("finished", "; now all of its files are there"),
+    "roll back": ("aborted", "; now nothing of it is there"),
     "clean up": ("cleaned up", ""),
     "keep": ("kept for you to decide", ""),
 }
@@ -152,7 +152,7 @@ def _tell(report: RecoveryReport, older_than_s: float, foreign: Foreign, dry_run
         removed = f"{counted(report.uploads_aborted, 'upload')}, {counted(report.folders_removed, 'folder')}"
         out.say(f"leftovers of finished jobs removed: {removed}")
     elif not (report.jobs or report.damaged or report.pending):
-        out.say("nothing to do: every job is finished")
+        out.say(f"nothing to do: no job of {url} is unfinished")
 
 
 def _of_hadoop(job: RecoveredJob, older_than_s: float, url: str) -> str:

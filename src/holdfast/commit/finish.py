@@ -26,8 +26,9 @@ from holdfast.commit.statistics import NO_STATISTICS, Statistics
 from holdfast.commit.success import FILENAME_LIMIT, write_success
 from holdfast.commit.write_ids import remember_write
 from holdfast.errors import CorruptDataError, HoldfastError, NotFoundError
+from holdfast.stores.base import batched_keys
 
-__all__ = ["finish_decision"]
+__all__ = ["check_decision", "finish_decision"]
 
 
 @dataclass(slots=True)
@@ -88,6 +89,19 @@ def finish_decision(
         clean_up_decided(ctx, entry)
     write_mark(ctx, entry.seq, "done", json.dumps({"damaged": damaged[:1000]}).encode() + b"\n")
     return report
+
+
+def check_decision(ctx: CommitContext, entry: LogEntry) -> None:
+    """Raise what would keep `finish_decision` from publishing a commit, as far as looking can tell. Reads only.
+
+    Raises:
+        NotFoundError: its manifests are gone.
+        HoldfastError: a file cannot appear where it has to.
+    """
+    check = PUBLICATIONS[entry.record.publication].check
+    paths = (file.path for manifest in committed_manifests(ctx, entry) for file in manifest.files)
+    for batch in batched_keys(itertools.chain(paths, [layout.SUCCESS])):
+        check(ctx, batch)
 
 
 def _report(measure: Measure, entry: LogEntry, seen: _Seen, lost: int) -> JobReport:

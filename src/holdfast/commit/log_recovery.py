@@ -14,7 +14,7 @@ from holdfast.commit.cleaning import clean_up
 from holdfast.commit.codec import decode_job
 from holdfast.commit.committer import Action
 from holdfast.commit.context import CommitContext
-from holdfast.commit.finish import finish_decision
+from holdfast.commit.finish import check_decision, finish_decision
 from holdfast.commit.ids import JobId, is_job_id
 from holdfast.commit.job import abort_job
 from holdfast.commit.log import read_entry, read_log
@@ -142,7 +142,10 @@ def _finish_decided(ctx: CommitContext, report: RecoveryReport, dry_run: bool, a
             continue  # others have finished it, and the log has dropped it since
         done_report = None
         try:
-            if not dry_run:
+            if dry_run:
+                if entry.kind is Kind.COMMIT and seq not in view.visible:
+                    check_decision(ctx, entry)
+            else:
                 done_report = finish_decision(
                     Measure(ctx), entry, visible=seq in view.visible, accept_damage=accept_damage
                 )

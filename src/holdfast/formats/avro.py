@@ -129,6 +129,7 @@ def _avro_schema(schema: pa.Schema, options: AvroOptions) -> dict[str, Any]:
 
 
 def _check_schema(schema: pa.Schema) -> None:
+    _fastavro()  # what is missing here is missing in every task
     check_types("avro", schema)
     check_map_keys("Avro", plain_schema(schema))
     for field in plain_schema(schema):

@@ -18,7 +18,7 @@ from botocore.exceptions import SSLError
 
 from holdfast.errors import InvalidRequestError
 
-__all__ = ["speaks_tls", "tls_mistake", "tls_needed"]
+__all__ = ["refuse_bundle", "speaks_tls", "tls_mistake", "tls_needed"]
 
 _NOT_VALID_NOW = frozenset((9, 10))  # X509_V_ERR_CERT_NOT_YET_VALID, X509_V_ERR_CERT_HAS_EXPIRED
 _OTHER_NAME = frozenset((62, 64))  # X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH
@@ -51,16 +51,33 @@ def tls_mistake(
         if type(cause).__name__ == "CertificateError":  # urllib3's own, of the name
             return _other_name(endpoint)
         if isinstance(cause, _NO_FILE) or getattr(cause, "library", None) in _READS_CERTIFICATES:
-            return InvalidRequestError(
-                "the CA bundle cannot be read: name a file of PEM certificates that is there on every machine",
-                ca_bundle=bundle,
-                reason=os.strerror(cause.errno).lower() if isinstance(cause, _NO_FILE) and cause.errno else "no PEM",
-            )
+            return _unreadable(bundle, cause)
         if reason in _NO_TLS and not scheme_is_right:
             return InvalidRequestError(
                 "the server does not speak TLS at this port: write http://, or give its TLS port", endpoint=endpoint
             )
     return None
+
+
+def refuse_bundle(ca_bundle: str) -> None:
+    """Refuse a CA bundle that this machine cannot open, whether or not this call is going to need it.
+
+    Raises:
+        InvalidRequestError: name another file.
+    """
+    try:
+        with open(ca_bundle, "rb"):
+            pass
+    except OSError as error:
+        raise _unreadable(ca_bundle, error) from error
+
+
+def _unreadable(bundle: str, cause: BaseException) -> InvalidRequestError:
+    return InvalidRequestError(
+        "the CA bundle cannot be read: name a file of PEM certificates that is there on every machine",
+        ca_bundle=bundle,
+        reason=os.strerror(cause.errno).lower() if isinstance(cause, OSError) and cause.errno else "no PEM",
+    )
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

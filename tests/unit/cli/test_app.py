@@ -276,6 +276,19 @@ def test_values_for_a_person() -> None:
     assert when(0) == "1970-01-01 00:00:00Z"
 
 
+def test_an_option_of_a_variable_that_is_not_set_is_no_endpoint_of_aws() -> None:
+    result = run("verify", "s3://bucket/t", "--endpoint-url", "")
+    assert result.exit_code == 2
+    assert "--endpoint-url is empty" in result.stderr
+
+
+def test_a_ca_bundle_that_is_not_there_is_told_whatever_the_url(tmp_path: Path) -> None:
+    for url in (str(tmp_path), "s3://bucket/t"):
+        result = run("history", url, "--ca-bundle", str(tmp_path / "none.pem"))
+        assert result.exit_code == 2
+        assert "the CA bundle cannot be read" in result.stderr
+
+
 def test_an_unknown_profile_is_named() -> None:
     result = run("verify", "s3://bucket/t", "--profile", "prod")
     assert result.exit_code == 2

@@ -63,7 +63,7 @@ def test_recover_commits_it(ctx: CommitContext) -> None:
     (job,) = json.loads(result.stdout)["jobs"]
     assert (job["job"], job["action"], job["foreign"], job["left_alone"]) == (UUID, "roll forward", True, False)
     assert [ctx.store.get(ctx.key(path)) for path in PATHS] == [path.encode() for path in PATHS]
-    assert pending(ctx) == 0 and run("recover", ctx.url).stdout == "nothing to do: every job is finished\n"
+    assert pending(ctx) == 0 and "nothing to do: no job" in run("recover", ctx.url).stdout
 
 
 def test_a_wish_that_is_none_is_refused(ctx: CommitContext) -> None:
