@@ -19,6 +19,7 @@ from holdfast.stores.faulty import Fault, FaultMode, Faulty, SimulatedCrash
 from holdfast.stores.intercept import InterceptedStore, Operation, StoreCall
 from holdfast.stores.memory import MemoryStore
 from holdfast.testing.minio_like import MinioLike
+from tests.simulation.world import SimulatedClock
 from tests.unit.commit.hadoop_jobs.dead_jobs import RECORDED, UUID, Destination, HadoopTasks, name, only
 
 OTHER = "99999999-5a77-4c3d-9c55-0d5c8f7e1a2b"
@@ -437,6 +438,16 @@ def test_an_upload_of_its_own_that_is_young_keeps_it_alive() -> None:
     at.clock.sleep(QUIET_S + 1)
     at.store.create_upload(at.home + name(7))
     assert recover(at.context(), foreign=Foreign(wish=Wish.ABORT)).left_alone == [UUID]
+
+
+def test_a_clock_that_went_back_keeps_no_job_alive() -> None:
+    """Its records are of the future then; who says 0s means all jobs, whatever clocks say."""
+    at = Destination()
+    dead_job(at)
+    ctx = replace(at.context(), clock=SimulatedClock(at.clock.now_s() - 10 * QUIET_S))
+    assert recover(ctx, foreign=Foreign(wish=Wish.ABORT)).left_alone == [UUID]
+    assert recover(ctx, foreign=Foreign(wish=Wish.ABORT, older_than_s=0.0)).rolled_back == [UUID]
+    assert at.debris() == []
 
 
 def test_many_jobs_cost_one_listing_of_the_destination() -> None:
