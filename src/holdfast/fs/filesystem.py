@@ -72,8 +72,9 @@ class MagicFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec ships
         super().__init__(**{name: options[name] for name in _OF_FSSPEC if name in options})
         for name in options:
             if name not in (*_OPTIONS, *_OF_FSSPEC):
-                near = difflib.get_close_matches(name, _OPTIONS, n=1, cutoff=0.0)[0]
-                raise InvalidRequestError(f"unknown option, did you mean {near!r}", option=name)
+                near = difflib.get_close_matches(name, _OPTIONS, n=1, cutoff=0.5)
+                offer = f"did you mean {near[0]!r}" if near else f"there are {', '.join(sorted(_OPTIONS))}"
+                raise InvalidRequestError(f"unknown option, {offer}", option=name)
         style = options.get("path_style")
         self._s3 = S3Options(
             endpoint_url=options.get("endpoint"),

@@ -89,8 +89,9 @@ def _find(name: str, known: Mapping[str, T], what: str) -> str:
     by_key = {_key(each): each for each in known}
     found = by_key.get(_key(name))
     if found is None:
-        near = difflib.get_close_matches(_key(name), by_key, n=1, cutoff=0.0)
-        raise InvalidRequestError(f"unknown {what}, did you mean {by_key[near[0]]!r}", **{what: name})
+        near = difflib.get_close_matches(_key(name), by_key, n=1, cutoff=0.5)
+        offer = f"did you mean {by_key[near[0]]!r}" if near else "holdfast check --list names them all"
+        raise InvalidRequestError(f"unknown {what}, {offer}", **{what: name})
     return found
 
 
