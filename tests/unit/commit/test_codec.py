@@ -137,7 +137,12 @@ def entry(**changes: object) -> LogEntry:
 
 
 def test_log_entry_round_trip() -> None:
-    for value in (entry(), entry(kind=Kind.ABORT, manifests=None, replaced=None, replaced_by_job={})):
+    empty = {"20261121093853123-ffffffffffff": (1, 0)}
+    for value in (
+        entry(),
+        entry(replaced_by_job=empty),
+        entry(kind=Kind.ABORT, manifests=None, replaced=None, replaced_by_job={}),
+    ):
         assert codec.decode_entry(log_entry(5), 5, codec.encode_entry(value)) == value
 
 

@@ -17,7 +17,7 @@ from holdfast.seams import ThreadRunner
 from holdfast.stores.faulty import FOR_EVER, Fault, FaultMode
 from holdfast.stores.intercept import InterceptedStore, Operation
 from holdfast.stores.recorded import Recorded
-from tests.simulation.world import HOME, World, run_job, start
+from tests.simulation.world import HOME, World, run_job, run_tasks, start
 
 OWNER = FileOwner(JobId("20261121093853123-a1b2c3d4e5f6"), 3, AttemptId("0123456789ab"))
 KEY = intents(OWNER.job, OWNER.task, OWNER.attempt, 0)
@@ -123,6 +123,19 @@ def test_an_attempt_in_doubt_leaves_them_for_the_sweep(operation: Operation) -> 
     world.clock.sleep(QUIET_S)
     run_job(world.context(), "next")
     assert world.leftovers() == []
+
+
+def test_a_report_of_a_living_job_is_not_taken_for_an_announcement() -> None:
+    """It could not be read as one, and what cannot be read spares all that it might name."""
+    world = World("upload")
+    run_tasks(world.context(), start(world.context()), "alive", 1)
+    living = world.pending()
+    job = start(world.context())
+    with pytest.raises(OutcomeUnknownError):
+        written(world.context(Fault(FaultMode.LOST_REPLY, Operation.CREATE_UPLOAD)), job, 1)
+    assert len(world.pending()) == len(living) + 1
+    TWO_PHASE.abort_job(world.context(), job)
+    assert world.pending() == living
 
 
 def test_one_that_cannot_drop_its_uploads_leaves_them_too() -> None:

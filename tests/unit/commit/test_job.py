@@ -7,6 +7,8 @@ import itertools
 import json
 import pickle
 import zlib
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -14,6 +16,7 @@ from holdfast.commit import TWO_PHASE, CommitContext, SaveMode, get_committer, r
 from holdfast.commit.codec import decode_manifest, digest, encode_manifest
 from holdfast.commit.log import read_log
 from holdfast.errors import (
+    AccessDeniedError,
     ConflictError,
     CorruptDataError,
     DestinationExistsError,
@@ -289,6 +292,24 @@ def test_removed_log_fences() -> None:
         world.store.delete(info.key)
     with pytest.raises(FencedError, match="removed"):
         TWO_PHASE.commit_job(world.context(), job, messages, TASKS)
+
+
+def test_why_a_job_was_not_decided_is_told_also_when_the_log_goes_meanwhile() -> None:
+    world = World("upload")
+    run_job(world.context(), "old")
+    job = start(world.context())
+    messages = run_tasks(world.context(), job, "new")
+
+    def refuse(call: StoreCall, proceed: Callable[[], Any]) -> Any:
+        if call.operation is Operation.PUT and "/committed-" in call.key:
+            for info in list(iter_objects(world.store, f"{HOME}_holdfast/log/")):
+                world.store.delete(info.key)
+            raise AccessDeniedError("the policy forbids writing", key=call.key)
+        return proceed()
+
+    ctx = world.context(store=InterceptedStore(world.store, refuse))
+    with pytest.raises(AccessDeniedError, match="the policy"):
+        TWO_PHASE.commit_job(ctx, job, messages, TASKS)
 
 
 def test_recover_leaves_recent_jobs_alone_and_dry_run_touches_nothing() -> None:
