@@ -11,6 +11,7 @@ __all__ = ["EQUIVALENT", "REVIEWED"]
 
 _EQUIVALENT: Mapping[str, tuple[str, ...]] = {
     "The same program: what is left of the condition refuses the same, or the order of two checks cannot be seen": (
+        "codec._read_by_job operand c25a91",
         "codec._read_job swap bf40a8",
         "codec.decode_intents operand 9d11da",
         "classic.magic_file.open_magic_file operand 7107b2",
