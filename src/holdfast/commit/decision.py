@@ -19,7 +19,7 @@ from holdfast.commit.streams import advance_streams, is_committed_batch
 from holdfast.commit.write_ids import is_written, write_id_of
 from holdfast.errors import ConflictError, FencedError, HoldfastError, NotFoundError
 
-__all__ = ["decide"]
+__all__ = ["decide", "is_there_already", "read_log_behind"]
 
 _MAY_EXPIRE_S = 6 * 3600.0
 """What is younger no server gives up: MinIO does so after 24 hours, rules of a bucket count in days."""
@@ -65,7 +65,7 @@ def _decide(
         newest = read_newest(ctx, view)
         if newest is not None:
             state = newest.state
-            if is_committed_batch(job, state.streams) or is_written(ctx, job, view):
+            if is_there_already(ctx, job, state, view):
                 return None, None
             refuse_touched(ctx, job, prepared, stuck)
             if is_to_be_skipped(ctx, job.mode):
@@ -92,11 +92,25 @@ def _decide(
             if found.job == job.job:
                 return found, replace(view, head=found.seq) if found.token == token else None
         seen = view.head
-        view = read_log(ctx)
+        view = read_log_behind(ctx, seen, attempt)
         decided = find_decision(ctx, view, job.job, seen)
         if decided is not None:
             return decided, None
     raise ConflictError("too many other jobs are deciding on the destination: run the job again", url=ctx.url)
+
+
+def is_there_already(ctx: CommitContext, job: JobRecord, state: LogState, view: LogView) -> bool:
+    """Whether what the job would add is committed: its batch, or the write of its id."""
+    return is_committed_batch(job, state.streams) or is_written(ctx, job, view)
+
+
+def read_log_behind(ctx: CommitContext, seen: int, attempt: int) -> LogView:
+    """The log after somebody else has made an entry behind `seen`; waits once if it does not show that yet."""
+    view = read_log(ctx)
+    if view.head <= seen:
+        ctx.clock.sleep(min(0.05 * 2.0**attempt, 1.0))
+        view = read_log(ctx)
+    return view
 
 
 def _refuse_expired(ctx: CommitContext, job: JobRecord, prepared: Prepared) -> None:

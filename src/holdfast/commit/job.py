@@ -14,7 +14,7 @@ from holdfast.commit import layout
 from holdfast.commit.cleaning import clean_up_job
 from holdfast.commit.codec import encode_job
 from holdfast.commit.context import CommitContext, create_record
-from holdfast.commit.decision import decide
+from holdfast.commit.decision import decide, is_there_already, read_log_behind
 from holdfast.commit.finish import finish_decision
 from holdfast.commit.ids import new_job_id
 from holdfast.commit.log import (
@@ -165,30 +165,49 @@ def commit_job(
     Crash: undecided until the log entry is there, committed from then on; `recover` or the next job does the rest.
     """
     ctx = measure.ctx
-    view = read_log(ctx)
-    entry = find_decision(ctx, view, job.job, job.base_seq)
-    cache, after = None, None
-    if entry is None:
-        present = check_messages(job, commits, tasks)
-        try:
-            with measure.stage("job_stage_load_manifests"):
-                prepared = prepare_job(ctx, job, present)
-        except NotFoundError as error:
-            # Manifests go only with their job: most likely recovery took this driver for dead.
-            entry = find_decision(ctx, read_log(ctx), job.job, view.head)
-            if entry is None:
-                raise CorruptDataError(
-                    "a task's manifest is gone, somebody removed it: run the job again", url=ctx.url, job=job.job
-                ) from error
-        else:
-            cache = prepared.cache
-            with measure.stage("job_stage_decide"):
-                entry, after = decide(ctx, job, prepared, view)
+    try:
+        entry, after, cache = _decide(measure, job, commits, tasks)
+    except FencedError:
+        if job_exists(ctx, job.job):
+            raise
+        return _drop_fenced(ctx, job)  # somebody has ended it, and the log has forgotten how
     if entry is None:
         return abort_job(measure, job)
     if entry.kind is Kind.ABORT:
         raise FencedError("the job was aborted by somebody else: run it again", url=ctx.url, job=job.job)
     return _finish(measure, entry, view=after, cache=cache)
+
+
+def _decide(
+    measure: Measure, job: JobRecord, commits: Sequence[TaskCommit | None], tasks: int | Collection[int]
+) -> tuple[LogEntry | None, LogView | None, ManifestCache | None]:
+    """The decision about a job, made now or before, with what `decide` returns, and manifests that are at hand.
+
+    Returns:
+        No decision if what the job would add is there already: its batch, or the write of its id.
+    """
+    ctx = measure.ctx
+    view = read_log(ctx)
+    entry = find_decision(ctx, view, job.job, job.base_seq)
+    if entry is not None:
+        return entry, None, None
+    present = check_messages(job, commits, tasks)
+    try:
+        with measure.stage("job_stage_load_manifests"):
+            prepared = prepare_job(ctx, job, present)
+    except NotFoundError as error:
+        # Manifests go only with their job: most likely recovery took this driver for dead.
+        view, seen = read_log(ctx), view.head
+        entry = find_decision(ctx, view, job.job, seen)
+        newest = read_newest(ctx, view) if entry is None else None
+        if entry is None and (newest is None or not is_there_already(ctx, job, newest.state, view)):
+            raise CorruptDataError(
+                "a task's manifest is gone, somebody removed it: run the job again", url=ctx.url, job=job.job
+            ) from error
+        return entry, None, None
+    with measure.stage("job_stage_decide"):
+        entry, after = decide(ctx, job, prepared, view)
+    return entry, after, prepared.cache
 
 
 def _finish(
@@ -248,8 +267,8 @@ def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
     Crash: with the abort entry in the log anybody finishes the rest; without it the job is undecided still.
     """
     ctx = measure.ctx
-    for _ in range(ctx.settings.conflict_attempts):
-        view = read_log(ctx)
+    view = read_log(ctx)
+    for attempt in range(ctx.settings.conflict_attempts):
         try:
             entry = find_decision(ctx, view, job.job, job.base_seq)
         except FencedError:
@@ -272,27 +291,29 @@ def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
             entry = found if found.job == job.job else None
         if entry is not None:
             return _finish(measure, entry)
+        view = read_log_behind(ctx, view.head, attempt)
     raise ConflictError("too many other jobs are deciding on the destination: run abort again", url=ctx.url)
 
 
 def _drop_fenced(ctx: CommitContext, job: JobRecord) -> JobOutcome:
     """End a job that the log has left behind: no driver can commit it any more, so no entry is needed.
 
-    A job that has its record is not finished, and decisions that are not finished are never trimmed: so nobody has
-    decided it. One without is over, and only its files can tell how it ended.
+    Names of ours appear only after a decision, so files of the job tell that it is committed; a task that comes late
+    may have announced it again since. If there are none: a job that has its record is not finished, and decisions that
+    are not finished are never trimmed: so nobody has decided it. One without is over, and nobody can say how it ended.
 
     Raises:
-        OutcomeUnknownError: they do not.
+        OutcomeUnknownError: that.
     """
-    if not job_exists(ctx, job.job):
-        totals = written_by(ctx, job.job)
-        if not totals.files:
-            raise OutcomeUnknownError(
-                "the job is over, its decision is no longer in the log, and no file of it is there: look at the "
-                "destination and at holdfast history before the job is run again",
-                url=ctx.url,
-                job=job.job,
-            )
-        return JobOutcome(job=job.job, committed=True, totals=totals)
-    clean_up_job(ctx, job)
-    return JobOutcome(job=job.job, committed=False)
+    totals = written_by(ctx, job.job)
+    is_announced = job_exists(ctx, job.job)
+    if not (totals.files or is_announced):
+        raise OutcomeUnknownError(
+            "the job is over, its decision is no longer in the log, and no file of it is there: look at the "
+            "destination and at holdfast history before the job is run again",
+            url=ctx.url,
+            job=job.job,
+        )
+    if is_announced:
+        clean_up_job(ctx, job)
+    return JobOutcome(job=job.job, committed=totals.files > 0, totals=totals)

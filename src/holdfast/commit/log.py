@@ -85,7 +85,7 @@ def read_log(ctx: CommitContext) -> LogView:
     while oldest > 1 and (oldest - 1 in entries or record_exists(ctx, oldest - 1, "json")):
         oldest -= 1
     oldest = max(oldest, 1)
-    if oldest < head and oldest not in seqs["done"] and _is_out_of_order(ctx, oldest):
+    while oldest < head and oldest not in seqs["done"] and _is_out_of_order(ctx, oldest):
         oldest += 1
     return LogView(
         oldest=oldest,
@@ -158,12 +158,7 @@ def find_decision(ctx: CommitContext, view: LogView, job: JobId, after: int) -> 
         if found is None and view.oldest > after + 1:
             break
         return found
-    raise FencedError(
-        "more jobs were decided on the destination than its log keeps: raise log_retention_entries and run the job "
-        "again",
-        url=ctx.url,
-        job=job,
-    )
+    raise _left_behind(ctx, job)
 
 
 def _find(entries: Iterable[LogEntry], job: JobId) -> LogEntry | None:
@@ -181,34 +176,44 @@ def append_entry(ctx: CommitContext, entry: LogEntry) -> LogEntry:
 
     Guarantee: what is returned is part of the log's one order. A driver that was held up while more were decided than
     the log keeps finds the number free again, since the decision that had it is trimmed: its entry counts for nobody.
-    Entries are trimmed one by one, and never the one before an unfinished one; so as long as that one is there, the
-    number had not been used.
+    Entries are trimmed one by one, and never the one before an unfinished one; so as long as the one that this entry
+    was made after is there, the number had not been used.
 
     Raises:
-        FencedError: the entry was made in the trimmed past. It does not count; the next trim takes it away.
+        FencedError: the entry was made in the trimmed past, or counts and is trimmed again: the log cannot tell. If the
+            job has its record, nobody has decided it, and the next trim takes the entry away; else the job is over.
     """
     path = layout.log_entry(entry.seq)
     data = encode_entry(entry)
     found = create_record(ctx, path, data)
     if found != data:
         return decode_entry(path, entry.seq, found)
-    if entry.seq > 1 and record_exists(ctx, entry.seq - 1, "json"):
+    if entry.seq > 1 and _stands_behind_its_own(ctx, entry):
         return entry
     view = read_log(ctx)
     if view.head == entry.seq:
         return entry
+    settled = find_decision(ctx, view, entry.job, entry.seq - 1)
+    if settled is None:
+        raise _left_behind(ctx, entry.job)
+    return settled
+
+
+def _stands_behind_its_own(ctx: CommitContext, entry: LogEntry) -> bool:
+    """Whether the entry before is the one that this entry was made after, not another that came late as well."""
     try:
-        settled = find_decision(ctx, view, entry.job, entry.seq - 1)
-    except FencedError:
-        settled = None
-    if settled is None and job_exists(ctx, entry.job):
-        raise FencedError(
-            "more jobs were decided on the destination than its log keeps while this one was being decided: raise "
-            "log_retention_entries and run the job again",
-            url=ctx.url,
-            job=entry.job,
-        )
-    return settled or entry  # without its record the job is finished: somebody has helped, and the log moved on
+        return read_entry(ctx, entry.seq - 1).token == entry.after
+    except NotFoundError:
+        return False
+
+
+def _left_behind(ctx: CommitContext, job: JobId) -> FencedError:
+    return FencedError(
+        "more jobs were decided on the destination than its log keeps: raise log_retention_entries and run the job "
+        "again",
+        url=ctx.url,
+        job=job,
+    )
 
 
 def _is_out_of_order(ctx: CommitContext, seq: int) -> bool:
