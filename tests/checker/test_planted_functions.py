@@ -15,8 +15,9 @@ import pytest
 
 from holdfast.checker.jobs.features import combine, features_of
 from holdfast.checker.jobs.verdict import VERDICT, small_verdict
-from holdfast.commit import decision, finish, job, log, replacement, snapshot
+from holdfast.commit import decision, finish, job, log, log_recovery, replacement, snapshot
 from holdfast.commit.cleaning import clean_up_decided
+from holdfast.commit.committer import Action
 from holdfast.commit.committers import TWO_PHASE
 from holdfast.commit.context import CommitContext
 from holdfast.commit.layout import SUCCESS
@@ -24,6 +25,7 @@ from holdfast.commit.log import LogView, read_entry, write_mark
 from holdfast.commit.manifests import Prepared
 from holdfast.commit.measure import Measure
 from holdfast.commit.records import JobOutcome, JobRecord, JobReport, LogEntry
+from holdfast.commit.recovery_report import RecoveredJob, RecoveryReport
 from holdfast.commit.replacement import delete_replaced, plan_replaced
 from holdfast.commit.success import encode_report, write_success
 
@@ -46,6 +48,11 @@ def _clean_up_first(ctx: CommitContext, seq: int, mark: str, data: bytes = b"{}\
     if mark == "visible":
         clean_up_decided(ctx, read_entry(ctx, seq))
     write_mark(ctx, seq, mark, data)
+
+
+def _told_as_taken_back(ctx: CommitContext, record: JobRecord, report: RecoveryReport) -> None:
+    job.abort_job(Measure(ctx), record)
+    report.jobs.append(RecoveredJob(committer=record.committer, job=record.job, action=Action.BACK, reason="none"))
 
 
 _publish_all = finish._publish_all
@@ -140,6 +147,11 @@ _SLIPS = (
         scene="one-task+busy+at-once+piecemeal",
         planted={(log, "record_exists"): lambda ctx, seq, mark: False},
     ),
+    _Slip(
+        name="recovery-tells-the-opposite",
+        scene="one-task+slow+recovery",
+        planted={(log_recovery, "_end_open_job"): _told_as_taken_back},
+    ),
     _Slip(name="gives-up-jobs-of-two-files", scene="one-task+two-files", commit=_gives_up_two_files, breaks="reached"),
     _Slip(name="never-commits", scene="one-task", commit=_never_commits, breaks="reached"),
     _Slip(
@@ -166,7 +178,7 @@ def test_it_is_found(slip: _Slip, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", {slip.scene for slip in _SLIPS})
+@pytest.mark.parametrize("name", sorted({slip.scene for slip in _SLIPS}))
 def test_the_shipped_code_does_nothing_of_the_kind(name: str) -> None:
     assert small_verdict(scenes=[combine(features_of(name) or ())], first=False).findings == {}
 

@@ -83,7 +83,7 @@ def test_a_sweep_that_fails_is_told_beside_what_recovery_did() -> None:
         return proceed()
 
     report = recover(world.context(store=InterceptedStore(world.store, refuse)))
-    assert dead.job in report.pending and "run it again" in report.damaged["clean-up"]
+    assert report.rolled_back == [dead.job] and "run it again" in report.damaged["clean-up"]
 
 
 def test_a_probe_that_died_is_swept() -> None:

@@ -100,6 +100,14 @@ def test_a_report_that_cannot_be_written_is_refused_at_the_start(tmp_path: Path)
     assert os.listdir(tmp_path) == ["_SUCCESS"], "nothing was written"
 
 
+def test_a_log_that_cannot_be_made_is_refused_at_the_start(tmp_path: Path) -> None:
+    """It was noticed by the decision, after all tasks had run."""
+    (tmp_path / "_holdfast").mkdir()
+    (tmp_path / "_holdfast" / "log").symlink_to(tmp_path / "nowhere")
+    with open_context_of(tmp_path) as ctx, pytest.raises(InvalidRequestError, match="_holdfast/log"):
+        start(ctx)
+
+
 class open_context_of:  # reads as a function where it is used
     """A context that is closed again."""
 

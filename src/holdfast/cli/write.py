@@ -123,7 +123,7 @@ def write(
 def _check(said: Sequence[tuple[str, str, str | None]], mode: str | None) -> tuple[WriteOptions, dict[str, str]]:
     """The request, parsed, and its options. Refuses what cannot be right before Spark starts: that takes seconds."""
     from holdfast.commit import get_committer
-    from holdfast.commit.replacement import refuse_file, refuse_marker
+    from holdfast.commit.replacement import refuse_file, refuse_taken
     from holdfast.seams import SystemIds
     from holdfast.spark.option_values import Saying
     from holdfast.spark.options import parse_write_options
@@ -139,7 +139,7 @@ def _check(said: Sequence[tuple[str, str, str | None]], mode: str | None) -> tup
     try:
         get_committer(parsed.committer).require_fit(ctx, parsed.mode)
         refuse_file(ctx)
-        refuse_marker(ctx)
+        refuse_taken(ctx)
         refuse_foreign_write(ctx)
     finally:
         ctx.close()

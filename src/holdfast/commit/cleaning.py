@@ -6,6 +6,10 @@ After a decision that is bounded, so that no job pays for what thousands of othe
 
 from __future__ import annotations
 
+import contextlib
+import logging
+from collections.abc import Iterator
+
 from holdfast.commit import layout
 from holdfast.commit.alive import OverJobs
 from holdfast.commit.context import CommitContext
@@ -16,11 +20,13 @@ from holdfast.commit.publication import PUBLICATIONS, Leftovers, Publication
 from holdfast.commit.records import JobRecord, LogEntry
 from holdfast.commit.recovery_report import is_quiet
 from holdfast.commit.streams import dead_batches
-from holdfast.errors import NotFoundError
+from holdfast.errors import InvalidRequestError, NotFoundError, UnsupportedError
 from holdfast.stores.base import batched_keys
 from holdfast.stores.probe import UploadListing
 
-__all__ = ["clean_up", "clean_up_decided", "clean_up_job"]
+__all__ = ["clean_up", "clean_up_decided", "clean_up_job", "refusals_told"]
+
+_log = logging.getLogger(__name__)
 
 _LIMIT = 10_000
 """Pending uploads of all jobs that one job looks at after its decision: ten pages."""
@@ -29,24 +35,42 @@ _LIMIT = 10_000
 def clean_up_decided(ctx: CommitContext, entry: LogEntry) -> None:
     """Clean up after a decided job, whose files are visible or shall never be, and after what else is over.
 
-    Guarantee, crash: as of `clean_up`.
+    Guarantee, crash: as of `clean_up`. What the store refuses to list or to delete is logged and left to `recover`: the
+    job is done all the same, or every later one would try again.
     """
-    clean_up(
-        ctx,
-        OverJobs(ctx, [entry.job], dead_batches(entry)),
-        PUBLICATIONS[entry.record.publication],
-        _listing(entry.record),
-        limit=_LIMIT,
-        decided=entry,
-    )
+    with refusals_told(ctx, entry.record):
+        clean_up(
+            ctx,
+            OverJobs(ctx, [entry.job], dead_batches(entry)),
+            PUBLICATIONS[entry.record.publication],
+            _listing(entry.record),
+            limit=_LIMIT,
+            decided=entry,
+        )
 
 
 def clean_up_job(ctx: CommitContext, job: JobRecord) -> None:
     """Clean up after a job that nobody can commit any more, or that is finished but for zombies.
 
-    Guarantee, crash: as of `clean_up`.
+    Guarantee, crash: as of `clean_up_decided`.
     """
-    clean_up(ctx, OverJobs(ctx, [job.job]), PUBLICATIONS[job.publication], _listing(job), limit=_LIMIT)
+    with refusals_told(ctx, job):
+        clean_up(ctx, OverJobs(ctx, [job.job]), PUBLICATIONS[job.publication], _listing(job), limit=_LIMIT)
+
+
+@contextlib.contextmanager
+def refusals_told(ctx: CommitContext, job: JobRecord) -> Iterator[None]:
+    """Around work that a job that is over can do without: what the store refuses is logged, not raised."""
+    try:
+        yield
+    except (InvalidRequestError, UnsupportedError) as error:
+        _log.warning(
+            "job %s is over, and the store refuses a part of its clean-up: look at its policy, then run holdfast "
+            "recover %s (%s)",
+            job.job,
+            ctx.url,
+            error,
+        )
 
 
 def _listing(job: JobRecord) -> UploadListing:

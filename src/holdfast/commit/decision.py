@@ -13,7 +13,7 @@ from holdfast.commit.manifests import Prepared, iter_manifests, store_refs
 from holdfast.commit.nesting import is_first, refuse_nested
 from holdfast.commit.pending_uploads import missing_uploads
 from holdfast.commit.publication import PUBLICATIONS, UPLOADS
-from holdfast.commit.records import JobRecord, Kind, LogEntry, LogState, Totals
+from holdfast.commit.records import JobRecord, Kind, LogEntry, LogState, SaveMode, Totals
 from holdfast.commit.replacement import is_to_be_skipped, plan_replaced
 from holdfast.commit.streams import advance_streams, is_committed_batch
 from holdfast.commit.write_ids import is_written, write_id_of
@@ -71,7 +71,8 @@ def _decide(
             if is_to_be_skipped(ctx, job.mode):
                 return None, None
             table = ctx.contract(ctx, job, state.table)
-            plan = plan_replaced(ctx, job, prepared, f"{token}-{attempt}", still_to_delete(ctx, stuck))
+            counted = still_to_delete(ctx, stuck) if job.mode is SaveMode.OVERWRITE_PARTITIONS else frozenset()
+            plan = plan_replaced(ctx, job, prepared, f"{token}-{attempt}", counted)
             PUBLICATIONS[job.publication].check(ctx, [*_targets(job, prepared), *plan.places])
             mine = LogEntry(
                 seq=view.head + 1,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -29,6 +30,8 @@ from holdfast.errors import CorruptDataError, HoldfastError, NotFoundError
 from holdfast.stores.base import batched_keys
 
 __all__ = ["check_decision", "finish_decision"]
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -80,7 +83,7 @@ def finish_decision(
             damaged = _refuse_damage(ctx, entry, seen.lost, accept_damage)
             write_mark(ctx, entry.seq, "visible")
         with measure.stage("job_stage_delete_replaced"):
-            delete_replaced(ctx, entry)
+            damaged += _delete_replaced(ctx, entry, accept_damage)
         report = _report(measure, entry, seen, len(damaged))
         write_success(ctx, report, entry.seq)
         remember_write(ctx, entry)
@@ -89,6 +92,18 @@ def finish_decision(
         clean_up_decided(ctx, entry)
     write_mark(ctx, entry.seq, "done", json.dumps({"damaged": damaged[:1000]}).encode() + b"\n")
     return report
+
+
+def _delete_replaced(ctx: CommitContext, entry: LogEntry, accept_damage: bool) -> list[str]:
+    """Delete what the decision replaces; returns the list of it if that cannot be read, which is accepted."""
+    try:
+        delete_replaced(ctx, entry)
+    except CorruptDataError as error:
+        if not accept_damage or entry.replaced is None:
+            raise
+        _log.warning("what job %s has replaced is not known and stays: delete it yourself (%s)", entry.job, error)
+        return [entry.replaced.key]
+    return []
 
 
 def check_decision(ctx: CommitContext, entry: LogEntry) -> None:
@@ -210,12 +225,12 @@ def _manifests_left(ctx: CommitContext, entry: LogEntry, lost: list[str]) -> Ite
 
 
 def _look_back(ctx: CommitContext, entry: LogEntry) -> _Seen:
-    """The same for the report alone; nothing if a helper has cleaned up already."""
+    """The same for the report alone; nothing if a helper has cleaned up already, or somebody broke the records."""
     seen = _Seen()
     try:
         for manifest in committed_manifests(ctx, entry):
             seen.note(ctx, manifest)
-    except NotFoundError:
+    except (NotFoundError, CorruptDataError):
         return _Seen()
     return seen
 

@@ -38,7 +38,7 @@ QUIET_S = 3600.0
 _log = logging.getLogger(__name__)
 
 _BATCH_FILES = 64
-_RECORD = re.compile(r"(.+)\.intents-\d+\.jsonl")
+_RECORD = re.compile(r"(.+)\.intents-\d+\.jsonl", re.DOTALL)
 
 
 def is_intents(key: str) -> bool:

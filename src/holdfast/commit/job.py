@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from holdfast.commit import layout
-from holdfast.commit.cleaning import clean_up_job
+from holdfast.commit.cleaning import clean_up_job, refusals_told
 from holdfast.commit.codec import encode_job
 from holdfast.commit.context import CommitContext, create_record
 from holdfast.commit.decision import decide, is_there_already, read_log_behind
@@ -33,7 +33,7 @@ from holdfast.commit.nesting import is_first, refuse_nested
 from holdfast.commit.pending_uploads import find_listing
 from holdfast.commit.publication import UPLOADS, choose_publication
 from holdfast.commit.records import JobOutcome, JobRecord, Kind, LogEntry, SaveMode, TaskCommit
-from holdfast.commit.replacement import is_to_be_skipped, refuse_file, refuse_marker, written_by
+from holdfast.commit.replacement import is_to_be_skipped, refuse_file, refuse_taken, written_by
 from holdfast.commit.write_ids import forget_writes, write_id_of
 from holdfast.errors import (
     ConflictError,
@@ -86,7 +86,7 @@ def describe_job(
     publication = choose_publication(ctx.store)
     view = view or read_log(ctx)
     refuse_file(ctx)
-    refuse_marker(ctx)
+    refuse_taken(ctx, [layout.SUCCESS, layout.log_entry(view.head + 1)])
     refuse_nested(ctx, first=is_first(ctx, view))
     if is_to_be_skipped(ctx, mode):
         return None
@@ -232,9 +232,10 @@ def _finish(
                 clean_up_job(ctx, entry.record)
             else:
                 report = finish_decision(measure, entry, visible=entry.seq in view.visible, cache=cache)
-            trim_log(ctx, replace(view, done=view.done | {entry.seq}))
-            if write_id_of(entry.record):
-                forget_writes(ctx)
+            with refusals_told(ctx, entry.record):
+                trim_log(ctx, replace(view, done=view.done | {entry.seq}))
+                if write_id_of(entry.record):
+                    forget_writes(ctx)
             return replace(outcome, report=report)
         except CorruptDataError as error:
             if not record_exists(ctx, entry.seq, "visible"):

@@ -187,9 +187,13 @@ def iter_job_folders(store: ObjectStore, prefix: str) -> Iterator[tuple[JobId, I
         prefix: key prefix of the destination, empty or ending in ``/``.
     """
     jobs = prefix + JOBS
-    start_after = ""
+    start_after, token = "", None
     while True:
-        page = store.list_page(jobs, start_after)
+        page = store.list_page(jobs, start_after, token=token)
+        if not page.objects and page.next_token:
+            token = page.next_token  # a server may give an empty page and have more
+            continue
+        token = None
         found: dict[str, list[ObjectInfo]] = {}
         for info in page.objects:
             name, _, rest = info.key[len(jobs) :].partition("/")

@@ -17,7 +17,7 @@ from holdfast.commit.context import CommitContext
 from holdfast.commit.finish import check_decision, finish_decision
 from holdfast.commit.ids import JobId, is_job_id
 from holdfast.commit.job import abort_job
-from holdfast.commit.log import read_entry, read_log
+from holdfast.commit.log import job_exists, read_entry, read_log
 from holdfast.commit.measure import Measure
 from holdfast.commit.pending_uploads import NOTES, find_listing, is_manifest, list_keys, probe_key
 from holdfast.commit.publication import RENAMES, UPLOADS
@@ -172,6 +172,8 @@ def _end_open_job(ctx: CommitContext, record: JobRecord, report: RecoveryReport)
         return
     if not outcome.finished:
         report.pending[record.job] = outcome.pending_reason
+    elif job_exists(ctx, record.job):
+        report.pending[record.job] = "it is over, and the store refuses to have its records removed: look at its policy"
     elif outcome.committed:
         report.jobs.append(_ended(record, Action.FORWARD, _COMMITTED, files=outcome.totals.files))
     else:

@@ -6,6 +6,7 @@ A `Publication` is a value of five steps. Each step may be run again by anybody,
 from __future__ import annotations
 
 import itertools
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -17,7 +18,7 @@ from holdfast.commit.pending_uploads import list_keys, reported_uploads
 from holdfast.commit.records import FileEntry
 from holdfast.commit.sinks import Gate, RenameSink, UploadSink
 from holdfast.commit.task import TaskScope
-from holdfast.errors import NotFoundError, OutcomeUnknownError, UnsupportedError
+from holdfast.errors import AccessDeniedError, NotFoundError, OutcomeUnknownError, UnsupportedError
 from holdfast.stores.base import ObjectStore, Part, UploadInfo, iter_uploads, multipart, rename
 from holdfast.stores.probe import UploadListing
 
@@ -35,6 +36,8 @@ __all__ = [
     "open_upload",
 ]
 
+_log = logging.getLogger(__name__)
+
 ATTEMPT_METADATA = "holdfast-attempt"
 """Metadata key of an upload: the attempt that made it. Whoever finds the object can tell it from another attempt's."""
 
@@ -51,7 +54,8 @@ class Leftovers:
         manifests: those of attempts that do not count: when each was written, by key.
         intents: keys of records of intents.
         unreported: those of them whose attempts have not reported.
-        limit: how many uploads of the server's listing are looked at; None for all.
+        limit: how many uploads of the server's listing are looked at after a decision, where what the store refuses is
+            logged; None for all, where it is raised.
     """
 
     listing: UploadListing
@@ -200,18 +204,27 @@ def _accept_any(ctx: CommitContext, targets: Sequence[str]) -> None:
 
 def _sweep_uploads(ctx: CommitContext, is_over: IsOver, left: Leftovers) -> tuple[int, bool]:
     """What attempts have reported goes by their manifests; what is listed behind that belongs to those that died."""
-    aborted = _abort(ctx, reported_uploads(ctx, left.manifests))
+    aborted, refused = _abort(ctx, reported_uploads(ctx, left.manifests), left)
     more, contested = _sweep_below(ctx, ctx.prefix, is_over, left)
-    return aborted + more, contested
+    return aborted + more, contested or refused
 
 
-def _abort(ctx: CommitContext, uploads: Iterable[UploadInfo]) -> int:
+def _abort(ctx: CommitContext, uploads: Iterable[UploadInfo], left: Leftovers) -> tuple[int, bool]:
+    """Abort uploads; how many went, and whether the store refused to abort one, which only recovery raises."""
     store = multipart(ctx.store)
 
-    def abort(upload: UploadInfo) -> None:
-        store.abort_upload(upload.key, upload.upload_id)
+    def abort(upload: UploadInfo) -> bool:
+        try:
+            store.abort_upload(upload.key, upload.upload_id)
+        except AccessDeniedError as error:
+            if left.limit is None:
+                raise
+            _log.warning("a leftover upload may not be aborted, and is left to holdfast recover: %s", error)
+            return False
+        return True
 
-    return sum(1 for _ in ctx.runner.map(abort, uploads))
+    went = list(ctx.runner.map(abort, uploads))
+    return sum(went), not all(went)
 
 
 def _sweep_below(ctx: CommitContext, prefix: str, is_over: IsOver, left: Leftovers) -> tuple[int, bool]:
@@ -220,7 +233,12 @@ def _sweep_below(ctx: CommitContext, prefix: str, is_over: IsOver, left: Leftove
 
     def listed() -> list[UploadInfo]:
         if left.listing is UploadListing.BY_DIRECTORY:
-            return list(itertools.islice(iter_uploads(store, prefix), left.limit))
+            try:
+                return list(itertools.islice(iter_uploads(store, prefix), left.limit))
+            except AccessDeniedError as error:
+                if left.limit is None:
+                    raise
+                _log.warning("pending uploads may not be listed, so those of attempts that died stay: %s", error)
         return list(list_keys(ctx, sorted(announced_keys(ctx, left.unreported))))
 
     def leftovers() -> tuple[list[UploadInfo], bool]:
@@ -247,7 +265,10 @@ def _sweep_below(ctx: CommitContext, prefix: str, is_over: IsOver, left: Leftove
         found, contested = leftovers()
         if not found:
             break
-        aborted += _abort(ctx, found)
+        count, refused = _abort(ctx, found, left)
+        aborted += count
+        if refused:
+            return aborted, True
     return aborted, contested
 
 

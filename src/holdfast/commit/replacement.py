@@ -28,7 +28,7 @@ __all__ = [
     "load_replaced",
     "plan_replaced",
     "refuse_file",
-    "refuse_marker",
+    "refuse_taken",
     "written_by",
 ]
 
@@ -63,14 +63,14 @@ def refuse_file(ctx: CommitContext) -> None:
     raise InvalidRequestError("the destination is a file: name a directory", url=ctx.url)
 
 
-def refuse_marker(ctx: CommitContext) -> None:
-    """Every job puts ``_SUCCESS`` into its destination: what stands in its way is known before any task runs.
+def refuse_taken(ctx: CommitContext, paths: Sequence[str] = (layout.SUCCESS,)) -> None:
+    """What every job puts into its destination: what stands in the way is known before any task runs.
 
     Raises:
         HoldfastError: no file can appear there, for instance because a directory has that name.
     """
     if ctx.store.capabilities.rename:
-        rename(ctx.store).check_targets([ctx.key(layout.SUCCESS)])
+        rename(ctx.store).check_targets([ctx.key(path) for path in paths])
 
 
 def is_to_be_skipped(ctx: CommitContext, mode: SaveMode) -> bool:

@@ -53,7 +53,10 @@ class Gate(Protocol):
 
 
 def part_size(number: int, base_bytes: int) -> int:
-    """Size of part `number`: doubles every 1,000 parts, so that 10,000 parts hold 8 TB at a base of 8 MiB."""
+    """Size of part `number`: doubles every 1,000 parts, so that 10,000 parts hold 8 TB at a base of 8 MiB.
+
+    Where the attempt's budget has parts sent early they stay smaller, and a file ends sooner: see `PartBudget`.
+    """
     return base_bytes << min(number // 1000, 9)
 
 
@@ -144,7 +147,8 @@ class UploadSink:
     def _send(self, size: int) -> None:
         if self._sent + 1 >= self._limits.max_parts:
             raise InvalidRequestError(
-                "a file needs more parts than the store allows: raise the part size or set maxRecordsPerFile",
+                "a file needs more parts than the store allows: write smaller files, with maxRecordsPerFile or "
+                "targetFileSize",
                 path=self.path,
             )
         if not self._upload_id:

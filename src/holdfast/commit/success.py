@@ -17,7 +17,7 @@ from holdfast.commit.context import CommitContext
 from holdfast.commit.hadoop.statistics import encode_statistics
 from holdfast.commit.measure import Measure
 from holdfast.commit.records import JobRecord, JobReport
-from holdfast.errors import CorruptDataError, HoldfastError, NotFoundError, PreconditionError
+from holdfast.errors import CorruptDataError, HoldfastError, NotFoundError, PreconditionError, UnsupportedError
 from holdfast.stores.base import Create, Overwrite, PutMode, Update
 
 __all__ = [
@@ -159,6 +159,10 @@ def write_success(ctx: CommitContext, report: JobReport, seq: int) -> None:
             return
         except PreconditionError:
             mode = _mode_over(ctx, key, seq, mode.etag if isinstance(mode, Update) else "")
+        except UnsupportedError:
+            if not isinstance(mode, Update):
+                raise
+            mode = Overwrite()  # a server that knows Create alone: the look before has to do
     # Somebody keeps rewriting it; the log is the truth, this file is a courtesy.
 
 

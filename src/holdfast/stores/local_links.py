@@ -93,5 +93,6 @@ def append(source: int, target: int) -> None:
     except (AttributeError, OSError) as error:
         if isinstance(error, OSError) and error.errno not in _COPY_RANGE_REFUSED:
             raise
-        with open(source, "rb", closefd=False) as content, open(target, "wb", closefd=False) as file:
-            shutil.copyfileobj(content, file, _BUFFER_BYTES)
+    # Some file systems say that there is nothing more before the end (as those that make up sizes do).
+    with open(source, "rb", closefd=False) as content, open(target, "wb", closefd=False) as file:
+        shutil.copyfileobj(content, file, _BUFFER_BYTES)

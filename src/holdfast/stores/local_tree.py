@@ -27,6 +27,7 @@ from holdfast.errors import (
     UnavailableError,
     UnsupportedError,
 )
+from holdfast.seams import SystemClock
 from holdfast.stores.base import Create, PutMode, Update, check_key
 from holdfast.stores.local_links import append, open_source, passes_back
 
@@ -38,6 +39,7 @@ _MAX_NAME_BYTES = 255
 _MAX_LAST_NAME_BYTES = _MAX_NAME_BYTES - len(".holdfast-upload-0123456789ab.")
 _MAX_KEY_BYTES = 3500  # with the root it stays under PATH_MAX, 4096
 _MAX_ON_DISK = 10_000
+_LOCK_S = 60.0
 _RACE_RETRIES = 100  # a directory that is pruned again and again between its making and its use
 
 
@@ -358,7 +360,7 @@ class LocalTree:
     def _locked_directory(self, path: str) -> Iterator[int]:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            _lock(descriptor, path)
             yield descriptor
         finally:
             os.close(descriptor)
@@ -434,6 +436,27 @@ class LocalTree:
             except OSError:
                 return  # not empty, a mount point, or not ours to remove: it does no harm
             directory = os.path.dirname(directory)
+
+
+def _lock(descriptor: int, path: str) -> None:
+    """Take the lock of an open directory. Who has it keeps it for a rename and a sync; who has died has it no more."""
+    clock = SystemClock()
+    until_s = clock.elapsed_s() + _LOCK_S
+    pause_s = 0.0005
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if clock.elapsed_s() > until_s:
+                raise UnavailableError(
+                    f"another process has held a directory for {_LOCK_S:.0f} s: look which one hangs there, then "
+                    "repeat",
+                    path=path,
+                ) from None
+            clock.sleep(pause_s)
+            pause_s = min(pause_s * 1.5, 0.02)
+        else:
+            return
 
 
 def _refuse_place(path: str) -> None:

@@ -68,7 +68,7 @@ def open_destination(url: str, s3: S3Options | None = None) -> Destination:
     found = _SCHEME.match(url)
     if found is None:
         if refusal := _why_no_path(url):
-            raise InvalidRequestError(refusal, url=url)
+            raise InvalidRequestError(refusal, url=_without_credentials(url))
         return _open_path(_without_file(url), url)
     scheme, rest = found[1].lower(), url[found.end() :]
     if scheme not in _SCHEMES:
@@ -79,7 +79,7 @@ def open_destination(url: str, s3: S3Options | None = None) -> Destination:
             known=", ".join(_SCHEMES),
         )
     authority, _, path = rest.partition("/")
-    if "@" in authority:
+    if "@" in authority or (scheme in _S3_SCHEMES and ":" in authority):
         raise InvalidRequestError(
             "credentials do not belong into a url, where logs would show them: give them as options", scheme=scheme
         )
@@ -97,7 +97,7 @@ def _open_s3(bucket: str, prefix: str, url: str, options: S3Options | None) -> D
     from holdfast.stores.s3 import S3Store  # boto3 is imported only by those who use S3
 
     if not bucket:
-        raise InvalidRequestError("the url names no bucket: write s3://bucket/key", url=url)
+        raise InvalidRequestError("the url names no bucket: write s3://bucket/key", url=_without_credentials(url))
     if not _BUCKET.fullmatch(bucket):
         raise InvalidRequestError("this cannot be the name of a bucket: write s3://bucket/key", bucket=bucket)
     return Destination(S3Store(bucket, options or S3Options()), prefix, _joined(f"s3://{bucket}", prefix))
@@ -133,6 +133,12 @@ def absolute_url(url: str) -> str:
 
 def _without_file(url: str) -> str:
     return url[len("file:") :] if url[: len("file:")].lower() == "file:" else url
+
+
+def _without_credentials(url: str) -> str:
+    """The url as an error may show it: what is before an @ could be ``key:secret``."""
+    before, _, behind = url.rpartition("@")
+    return f"…@{behind}" if ":" in before else url
 
 
 def _why_no_path(url: str) -> str:

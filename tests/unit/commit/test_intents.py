@@ -174,6 +174,10 @@ def test_a_dropped_file_is_no_part_of_the_attempt() -> None:
 
 
 # --- records ----------------------------------------------------------------------------------------------------------
+def test_a_destination_whose_name_has_a_line_break_has_records_too() -> None:
+    assert is_intents(f"a\nb/{KEY}")
+
+
 def test_round_trip() -> None:
     assert decode_intents(f"out put/{KEY}", encode_intents(OWNER, PATHS)) == (OWNER, PATHS)
     assert is_intents(KEY) and not is_intents(manifest(OWNER.job, OWNER.task, OWNER.attempt))

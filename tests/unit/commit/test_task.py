@@ -79,7 +79,7 @@ def test_file_that_needs_too_many_parts_is_refused() -> None:
     store = MemoryStore(limits=limits, clock=world.clock, ids=world.ids)
     ctx = world.context(store=store).with_settings(part_size_bytes=1)
     job = start(ctx)
-    with pytest.raises(InvalidRequestError, match="part size"), TWO_PHASE.start_task(ctx, job, 0) as attempt:
+    with pytest.raises(InvalidRequestError, match="write smaller files"), TWO_PHASE.start_task(ctx, job, 0) as attempt:
         attempt.open(attempt.file_name(".txt")).write(b"12345")
     assert not store.list_uploads_page("").uploads
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import resource
 import shutil
@@ -23,6 +24,7 @@ from holdfast.errors import (
     UnsupportedError,
 )
 from holdfast.seams.runner import ThreadRunner
+from holdfast.stores import local_tree
 from holdfast.stores.base import Create, Part, Update, iter_objects, iter_uploads
 from holdfast.stores.local import LocalStore
 from tests.unit.stores.local_files import hidden_names, upload_parts
@@ -358,6 +360,28 @@ def test_joining_without_help_of_the_kernel(store: LocalStore, monkeypatch: pyte
     monkeypatch.setattr(os, "copy_file_range", fail)
     store.complete_upload("a", *upload_parts(store, "a", 3))
     assert store.get("a") == b"1" * 10 + b"2" * 10 + b"3" * 10
+
+
+def test_joining_where_the_kernel_ends_too_early(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some file systems answer that nothing is left; what was copied by then must not count as the whole."""
+    copy, answers = os.copy_file_range, [4, 0] * 20
+    monkeypatch.setattr(os, "copy_file_range", lambda *files: copy(*files[:2], n) if (n := answers.pop(0)) else 0)
+    store.complete_upload("a", *upload_parts(store, "a", 3))
+    assert store.get("a") == b"1" * 10 + b"2" * 10 + b"3" * 10
+
+
+def test_a_directory_that_another_process_holds(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that is frozen in the middle of a rename: the wait ends, and says where it was."""
+    store.put("d/a", b"1")
+    monkeypatch.setattr(local_tree, "_LOCK_S", 0.05)
+    directory = os.open(os.path.join(store._tree.root, "d"), os.O_RDONLY)
+    try:
+        fcntl.flock(directory, fcntl.LOCK_EX)
+        with pytest.raises(UnavailableError, match="has held a directory"):
+            store.put("d/b", b"2")
+    finally:
+        os.close(directory)
+    store.put("d/b", b"2")
 
 
 def test_writing_to_a_closed_file(store: LocalStore) -> None:

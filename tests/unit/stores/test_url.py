@@ -158,7 +158,19 @@ def test_urls_that_cannot_be_right(url: str, sentence: str) -> None:
         open_destination(url)
 
 
-@pytest.mark.parametrize("url", ["s3://AKIACANARY:canary-secret@bucket/a", "s4://k:canary-secret@bucket/a"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "s3://AKIACANARY:canary-secret@bucket/a",
+        "s4://k:canary-secret@bucket/a",
+        "s3://AKIACANARY:canary/secret@bucket/a",
+        "s3:/AKIACANARY:canary-secret@bucket/a",
+        "s3:AKIACANARY:canary-secret@bucket/a",
+        "s3:///AKIACANARY:canary-secret@bucket/a",
+        " s3://AKIACANARY:canary-secret@bucket/a",
+        "https:/user:canary-secret@host/a",
+    ],
+)
 def test_credentials_in_a_url_are_refused_and_not_repeated(url: str) -> None:
     with pytest.raises(InvalidRequestError) as caught:
         open_destination(url)

@@ -17,6 +17,7 @@ from holdfast.checker.jobs.model import Brought, Shown, after_decisions, listing
 from holdfast.checker.jobs.output import DESTINATION, HOME, Origin, chosen_name, directory, visible_in
 from holdfast.checker.kernel.world import View
 from holdfast.commit import CommitContext, layout
+from holdfast.commit.committer import Action
 from holdfast.commit.ids import FileOwner, file_name
 from holdfast.commit.snapshot import read_snapshot
 from holdfast.commit.success import report_seq
@@ -60,6 +61,17 @@ def brought_by(bench: Bench, cluster: ClusterState, ledger: Ledger) -> Mapping[s
 def _handed(cluster: ClusterState, ledger: Ledger) -> Sequence[Handed]:
     """What jobs other than the driver's have brought, in the order of their ids, which is that of an actor's jobs."""
     return sorted((*cluster.offers, *ledger.handed), key=lambda one: one.job)
+
+
+def _unlike_recovered(told: Told, ledger: Ledger) -> str:
+    """How what recovery says about jobs is unlike their decisions."""
+    commits = {one.job: one.commits for one in ledger.decisions}
+    for job, action in cast("tuple[tuple[str, str], ...]", told.detail):
+        if action == Action.FORWARD.value and not commits.get(job):
+            return f"{told.who} reports that it has carried out job {job}, and no decision commits it"
+        if action == Action.BACK.value and commits.get(job):
+            return f"{told.who} reports that it has taken back job {job}, and a decision commits it"
+    return ""
 
 
 @dataclass(slots=True)
@@ -153,6 +165,8 @@ class Judge:
                 self.unlike_visible(set(paths), ledger, cluster, marks, later=True) for marks in range(since, until + 1)
             ]
             return f"{told.who}: {words[-1]}" if all(words) else ""
+        if told.outcome == "recovered":
+            return _unlike_recovered(told, ledger)
         jobs: set[str] = {one.job for one in _handed(cluster, ledger) if one.who == told.who}
         if "driver" in told.who and cluster.job is not None:
             jobs = {cluster.job.job}

@@ -136,6 +136,7 @@ overwrite+replay+at-once
 short-log+then-appends
 short-log+busy+at-once
 piecemeal+renames+overwrite+appends+at-once
+one-task+busy+at-once+piecemeal
 one-task+contention+overwrite
 replay+at-once+contention
 threads+overwrite+driver-dies+recovery

@@ -10,7 +10,7 @@ from holdfast.commit.ids import FileOwner, JobId, new_job_id
 from holdfast.commit.measure import Measure
 from holdfast.commit.nesting import refuse_nested
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, JobReport, SaveMode, TaskCommit, Totals
-from holdfast.commit.replacement import is_to_be_skipped, refuse_file, refuse_marker
+from holdfast.commit.replacement import is_to_be_skipped, refuse_file, refuse_taken
 from holdfast.commit.statistics import NO_STATISTICS, Statistics
 from holdfast.commit.success import FILENAME_LIMIT, encode_report, read_success
 from holdfast.commit.task import totals_of
@@ -42,7 +42,7 @@ def new_job(ctx: CommitContext, committer: str, mode: SaveMode, details: Mapping
         InvalidRequestError: the destination is a file, or lies inside another one or around one.
     """
     refuse_file(ctx)
-    refuse_marker(ctx)
+    refuse_taken(ctx)
     if ctx.settings.check_nesting:
         refuse_nested(ctx, first=mode in _DELETING or not _was_written(ctx))
     if is_to_be_skipped(ctx, mode):
