@@ -206,11 +206,11 @@ _EXPIRING = replace(
 )
 
 _BARE_PREFIX = Edit(
-    publication._sweep_below,
-    "            return list(itertools.islice(iter_uploads(store, prefix), left.limit))",
-    "            bare = prefix.rstrip('/')\n"
-    "            above = iter_uploads(store, bare[: bare.rfind('/') + 1])\n"
-    "            return [upload for upload in above if upload.key.startswith(bare)]",
+    publication._list_below,
+    "        return list(itertools.islice(iter_uploads(multipart(ctx.store), prefix), left.limit))",
+    "        bare = prefix.rstrip('/')\n"
+    "        above = iter_uploads(multipart(ctx.store), bare[: bare.rfind('/') + 1])\n"
+    "        return [upload for upload in above if upload.key.startswith(bare)]",
 )
 
 MUTANTS = (
@@ -240,7 +240,7 @@ MUTANTS = (
     Mutant(
         name="commit-without-looking",
         slip="Commit does not look whether the log has an entry about its job already.",
-        edits=(Edit(job.commit_job, "entry = find_decision(ctx, view, job.job, job.base_seq)", "entry = None"),),
+        edits=(Edit(job._decide, "entry = find_decision(ctx, view, job.job, job.base_seq)", "entry = None"),),
         scene=_SECOND_DRIVER,
         breaks=("C8",),
     ),
@@ -388,7 +388,7 @@ MUTANTS = (
         slip="The driver takes the manifests that it finds in the job's folder, not those that messages name.",
         edits=(
             Edit(
-                job.commit_job,
+                job._decide,
                 "present = check_messages(job, commits, tasks)",
                 "from tests.checker.mutants import listed_commits; present = listed_commits(ctx, job)",
             ),

@@ -227,19 +227,23 @@ def _abort(ctx: CommitContext, uploads: Iterable[UploadInfo], left: Leftovers) -
     return sum(went), not all(went)
 
 
+def _list_below(ctx: CommitContext, prefix: str, left: Leftovers) -> list[UploadInfo] | None:
+    """Pending uploads below a prefix; None if they may not be listed, which only recovery raises."""
+    try:
+        return list(itertools.islice(iter_uploads(multipart(ctx.store), prefix), left.limit))
+    except AccessDeniedError as error:
+        if left.limit is None:
+            raise
+        _log.warning("pending uploads may not be listed, so those of attempts that died stay: %s", error)
+        return None
+
+
 def _sweep_below(ctx: CommitContext, prefix: str, is_over: IsOver, left: Leftovers) -> tuple[int, bool]:
     """C7: only uploads below this destination that belong to jobs that are over, as their keys or intents say."""
-    store = multipart(ctx.store)
 
     def listed() -> list[UploadInfo]:
-        if left.listing is UploadListing.BY_DIRECTORY:
-            try:
-                return list(itertools.islice(iter_uploads(store, prefix), left.limit))
-            except AccessDeniedError as error:
-                if left.limit is None:
-                    raise
-                _log.warning("pending uploads may not be listed, so those of attempts that died stay: %s", error)
-        return list(list_keys(ctx, sorted(announced_keys(ctx, left.unreported))))
+        found = _list_below(ctx, prefix, left) if left.listing is UploadListing.BY_DIRECTORY else None
+        return list(list_keys(ctx, sorted(announced_keys(ctx, left.unreported)))) if found is None else found
 
     def leftovers() -> tuple[list[UploadInfo], bool]:
         found: list[UploadInfo] = []
