@@ -10,9 +10,11 @@ send the same request. docs/decisions/0038.
 from __future__ import annotations
 
 import socket
+import ssl
 import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass
+from http.client import HTTPException, HTTPMessage, HTTPResponse
 from typing import Any
 from urllib.parse import urlsplit
 from xml.etree import ElementTree
@@ -40,7 +42,7 @@ class Answer:
     """What a server answered; the document is None if the body is no XML."""
 
     status: int
-    headers: Mapping[str, str]
+    headers: Mapping[str, str] | HTTPMessage
     document: ElementTree.Element | None
 
     @property
@@ -81,6 +83,7 @@ class _Road:
         path: of `address`.
         region: for signatures.
         pool: the client's connections to it (urllib3's); None to leave it to botocore's session.
+        read_timeout_s: how long an answer may take.
     """
 
     address: str
@@ -88,6 +91,7 @@ class _Road:
     path: str
     region: str
     pool: Any
+    read_timeout_s: float | None
 
 
 # A cache, by client and bucket; None for those that are left to botocore.
@@ -169,7 +173,7 @@ def _road(client: Any, bucket: str) -> _Road | None:
     if place.port is not None and place.port == _DEFAULT_PORTS.get(place.scheme):
         host = host.rpartition(":")[0]
     region = "us-east-1" if region == "aws-global" else region
-    return _Road(address, host, place.path, region, _pool(client, address))
+    return _Road(address, host, place.path, region, _pool(client, address), client.meta.config.read_timeout)
 
 
 def _pool(client: Any, address: str) -> Any:
@@ -179,12 +183,18 @@ def _pool(client: Any, address: str) -> Any:
             return None
         pool = session._manager.connection_from_url(address)
         session._setup_ssl_cert(pool, address, session._verify)
+        pool._put_conn(pool._get_conn())
     except AttributeError:  # another botocore
         return None
     return pool
 
 
 def _sent(road: _Road, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Answer:
+    """Send a request over one of the pool's connections; urllib3 makes those that are missing, TLS included."""
+    connection = road.pool._get_conn()
+    if connection.sock is not None:
+        return _sent_along(road, connection, method, target, headers, body)
+    road.pool._put_conn(connection)
     try:
         answer = road.pool.urlopen(
             method,
@@ -201,12 +211,41 @@ def _sent(road: _Road, method: str, target: str, headers: Mapping[str, str], bod
     return Answer(answer.status, answer.headers, _parsed(answer.data))
 
 
+def _sent_along(
+    road: _Road, connection: Any, method: str, target: str, headers: Mapping[str, str], body: bytes
+) -> Answer:
+    """The same over a connection that stands: what urllib3 does around a request costs as much as all the rest."""
+    fields = {**headers, "content-length": str(len(body))}
+    head = "\r\n".join([f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items())])
+    try:
+        if head.count("\n") != len(fields) or head.count("\r") != len(fields):
+            raise ValueError("a header holds a line end")
+        connection.sock.settimeout(road.read_timeout_s)
+        connection.sock.sendall(head.encode("ascii") + b"\r\n\r\n" + body)
+        with HTTPResponse(connection.sock, method=method) as answer:
+            answer.begin()
+            content = answer.read()
+            if answer.will_close:
+                connection.close()
+    except BaseException as error:
+        connection.close()
+        if isinstance(error, Exception):
+            raise _as_botocore_says(error, road.address) from error
+        raise
+    finally:
+        road.pool._put_conn(connection)
+    return Answer(answer.status, answer.headers, _parsed(content))
+
+
 _AS_BOTOCORE = (  # what its own session makes of urllib3's errors, in the order in which it asks
     (http.SSLError, boto.SSLError),
     ((http.NewConnectionError, socket.gaierror), boto.EndpointConnectionError),
     (http.ConnectTimeoutError, boto.ConnectTimeoutError),
     (http.ReadTimeoutError, boto.ReadTimeoutError),
     (http.ProtocolError, boto.ConnectionClosedError),
+    (ssl.SSLError, boto.SSLError),
+    (TimeoutError, boto.ReadTimeoutError),
+    ((OSError, HTTPException), boto.ConnectionClosedError),
 )
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import datetime
 import socket
+import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 from xml.etree import ElementTree
@@ -23,7 +27,9 @@ from hypothesis import strategies as st
 from holdfast.stores import s3_direct
 from holdfast.stores.base import Part
 from holdfast.stores.s3_sign import Signer
+from holdfast.stores.s3_tls import tls_mistake
 from holdfast.stores.s3_uploads import complete_upload, create_upload, upload_part
+from holdfast.testing.tls import Authority, TlsFront
 from tests.unit.stores.scripted_server import LOST, Answer, ScriptedServer, error
 
 DONE = Answer(body='<CompleteMultipartUploadResult><ETag>"e9"</ETag></CompleteMultipartUploadResult>')
@@ -31,7 +37,7 @@ PARTS = [Part(1, "e1", 5)]
 NOW = datetime.datetime(2026, 11, 22, 12, 0, 0, tzinfo=datetime.timezone.utc)
 
 
-def make_client(url: str, **config: Any) -> Any:
+def make_client(url: str, *, verify: str | None = None, **config: Any) -> Any:
     return botocore.session.Session().create_client(
         "s3",
         endpoint_url=url,
@@ -39,6 +45,7 @@ def make_client(url: str, **config: Any) -> Any:
         aws_access_key_id="AKIDEXAMPLE",
         aws_secret_access_key="secret",
         aws_session_token="token",
+        verify=verify,
         config=Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"}, **config),
     )
 
@@ -202,6 +209,86 @@ def test_what_is_missing_inside_botocore_is_no_error() -> None:
 def test_errors_are_those_of_botocore(answers: list[Answer], expected: type[Exception]) -> None:
     with ScriptedServer(*answers) as server, pytest.raises(expected):
         complete_upload(make_client(server.url), "bucket", "a", "u", PARTS)
+
+
+@pytest.mark.parametrize(
+    ("answers", "expected"),
+    [
+        ([LOST], boto.ConnectionClosedError),
+        ([Answer(body="<Complete", missing_bytes=9)], boto.ConnectionClosedError),
+        ([error("NoSuchUpload", 404)], boto.ClientError),
+    ],
+)
+@pytest.mark.parametrize("has_tls", [False, True])
+def test_errors_over_a_connection_that_stands_are_the_same(
+    answers: list[Answer], expected: type[Exception], has_tls: bool, tmp_path: Path
+) -> None:
+    """Requests after the first one pass urllib3 by: see `stores.s3_direct`."""
+    authority = Authority(tmp_path)
+    with contextlib.ExitStack() as stack:
+        server = stack.enter_context(ScriptedServer(DONE, *answers, DONE))
+        url = server.url
+        if has_tls:
+            url = stack.enter_context(TlsFront(url, *authority.issue("127.0.0.1"))).url
+        client = make_client(url, verify=authority.bundle) if has_tls else make_client(url)
+        assert complete_upload(client, "bucket", "a", "u", PARTS) == "e9"
+        with pytest.raises((expected, boto.SSLError) if has_tls else expected) as raised:
+            complete_upload(client, "bucket", "a", "u", PARTS)
+        assert tls_mistake(raised.value, url, None, scheme_is_right=True) is None
+        assert complete_upload(client, "bucket", "a", "u", PARTS) == "e9"
+        assert len(server.requests) == 3
+        client.close()
+
+
+def test_connections_are_used_again(server: ScriptedServer) -> None:
+    client = make_client(server.url)
+    for _ in range(5):
+        complete_upload(client, "bucket", "a", "u", PARTS)
+    road = s3_direct._roads[client]["bucket"]
+    assert road is not None and road.pool.num_connections == 1
+    assert len(server.requests) == 5
+
+
+def test_a_server_that_closes_after_each_answer() -> None:
+    with ScriptedServer(dataclasses.replace(DONE, headers={"Connection": "close"})) as server:
+        client = make_client(server.url)
+        for _ in range(3):
+            assert complete_upload(client, "bucket", "a", "u", PARTS) == "e9"
+        assert len(server.requests) == 3
+
+
+def test_a_header_with_a_line_end_is_never_sent(server: ScriptedServer) -> None:
+    client = make_client(server.url)
+    complete_upload(client, "bucket", "a", "u", PARTS)
+    with pytest.raises(boto.HTTPClientError):
+        s3_direct.exchange(client, "bucket", "PUT", "a", "partNumber=1", {"x-amz-meta-a": "b\r\nc: d"}, b"")
+    assert len(server.requests) == 1
+    assert complete_upload(client, "bucket", "a", "u", PARTS) == "e9"
+
+
+def test_a_server_that_answers_once() -> None:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        client = make_client(f"http://127.0.0.1:{listener.getsockname()[1]}", read_timeout=0.3)
+        taken: list[socket.socket] = []
+
+        def answer_once() -> None:
+            taken.append(listener.accept()[0])
+            taken[0].recv(65536)
+            taken[0].sendall(f"HTTP/1.1 200 OK\r\nContent-Length: {len(DONE.body)}\r\n\r\n{DONE.body}".encode())
+
+        thread = threading.Thread(target=answer_once)
+        thread.start()
+        try:
+            assert complete_upload(client, "bucket", "a", "u", PARTS) == "e9"
+            with pytest.raises(boto.ReadTimeoutError):
+                complete_upload(client, "bucket", "a", "u", PARTS)
+        finally:
+            thread.join(10)
+            for connection in taken:
+                connection.close()
+            client.close()
 
 
 def test_a_server_that_does_not_answer() -> None:
