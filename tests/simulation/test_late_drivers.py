@@ -43,6 +43,12 @@ def held(world: World, matches: Callable[[StoreCall], bool], meanwhile: Callable
     return short(world.context(store=InterceptedStore(world.store, hold)))
 
 
+def others_decide(ctx: CommitContext) -> None:
+    """More than the log keeps."""
+    for name in "bcd":
+        run_job(ctx, name)
+
+
 def decides(number: int) -> Callable[[StoreCall], bool]:
     return lambda call: call.operation is Operation.PUT and call.key.endswith(f"log/{number:020d}.json")
 
@@ -72,8 +78,7 @@ def test_a_job_that_recovery_has_aborted_is_not_told_to_be_committed(publication
 
     def meanwhile() -> None:
         assert recover(ctx).rolled_back == [job.job]
-        for name in "bcd":
-            run_job(ctx, name)
+        others_decide(ctx)
 
     with pytest.raises(OutcomeUnknownError, match="no file of it is there"):
         TWO_PHASE.commit_job(held(world, decides(2), meanwhile), job, messages, TASKS)
@@ -91,8 +96,7 @@ def test_an_abort_does_not_deny_what_its_driver_has_committed(publication: str) 
 
     def meanwhile() -> None:
         assert TWO_PHASE.commit_job(ctx, job, messages, TASKS).finished
-        for name in "bcd":
-            run_job(ctx, name)
+        others_decide(ctx)
 
     assert TWO_PHASE.abort_job(held(world, decides(2), meanwhile), job).committed
     assert of(world, "mine") == expected("mine")
@@ -107,8 +111,7 @@ def test_a_commit_that_is_asked_for_again_is_still_one(publication: str) -> None
     job = start(ctx)
     messages = run_tasks(ctx, job, "mine")
     TWO_PHASE.commit_job(ctx, job, messages, TASKS)
-    for name in "bcd":
-        run_job(ctx, name)
+    others_decide(ctx)
     again = TWO_PHASE.commit_job(ctx, job, messages, TASKS)
     assert again.committed and again.totals.files == len(expected("mine"))
     settled(world)
@@ -188,8 +191,7 @@ def test_a_late_task_that_announces_a_batch_again_does_not_undo_it() -> None:
     job = announced(ctx, plan)
     messages = run_tasks(ctx, job, "batch")
     TWO_PHASE.commit_job(ctx, job, messages, TASKS)
-    for name in "bcd":
-        run_job(ctx, name)
+    others_decide(ctx)
     announced(ctx, plan)
     report = recover(ctx)
     assert (report.rolled_forward, report.rolled_back) == ([job.job], [])

@@ -88,12 +88,13 @@ def stopped(spark: SparkSession) -> Iterator[None]:
         signal.signal(number, end)
     failed: BaseException | None = None
     try:
-        yield
-        if not signals:
-            spark.stop()
+        try:
+            yield
+        finally:
+            if not signals:
+                spark.stop()
     except BaseException as error:
         if not signals:
-            spark.stop()
             raise
         failed = error
     if signals:

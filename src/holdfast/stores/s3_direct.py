@@ -183,7 +183,7 @@ def _pool(client: Any, address: str) -> Any:
             return None
         pool = session._manager.connection_from_url(address)
         session._setup_ssl_cert(pool, address, session._verify)
-        pool._put_conn(pool._get_conn())
+        pool._put_conn(pool._get_conn())  # how `_sent` asks for one
     except AttributeError:  # another botocore
         return None
     return pool
