@@ -20,8 +20,8 @@ from benchmarks.job_files import JobShape, check_files, prepare_job
 from benchmarks.measure import Result, Say
 from benchmarks.peak_memory import growth_mb, start_mb
 from holdfast.commit import CommitContext
-from holdfast.seams import SerialRunner, ThreadRunner
-from holdfast.stores.memory import MemoryStore
+from holdfast.runtime import SerialRunner, ThreadRunner
+from holdfast.stores.memory.store import MemoryStore
 
 __all__ = ["measure_memory"]
 

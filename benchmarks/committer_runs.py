@@ -13,12 +13,12 @@ from typing import TypeVar
 
 from holdfast.commit import CommitContext, CommitSettings, Committer, JobRecord, Place, SaveMode, TaskCommit
 from holdfast.commit.layout import iter_visible
-from holdfast.seams import ThreadRunner
+from holdfast.runtime import ThreadRunner
 from holdfast.stores.base import Capabilities, ObjectStore
-from holdfast.stores.intercept import InterceptedStore, Operation, StoreCall
-from holdfast.stores.memory import MemoryStore
-from holdfast.stores.s3 import S3Store
-from holdfast.stores.throttled import Throttled, ThrottleOptions
+from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation, StoreCall
+from holdfast.stores.interceptors.throttled import Throttled, ThrottleOptions
+from holdfast.stores.memory.store import MemoryStore
+from holdfast.stores.s3.store import S3Store
 from holdfast.testing.weed import SeaweedServer
 
 __all__ = ["FAR_RENAME", "FAR_UPLOAD", "SERVER", "CommitterRun", "Shape", "World", "run_committer"]

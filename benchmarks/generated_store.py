@@ -25,11 +25,11 @@ from holdfast.stores.base import (
     Overwrite,
     Part,
     PutMode,
-    Trit,
+    Support,
     UploadInfo,
     UploadPage,
 )
-from holdfast.stores.memory import MemoryStore
+from holdfast.stores.memory.store import MemoryStore
 
 __all__ = ["GeneratedFiles", "GeneratedStore"]
 
@@ -131,7 +131,7 @@ class GeneratedStore:
 
     @property
     def capabilities(self) -> Capabilities:
-        return Capabilities(conditional_put=Trit.YES, multipart=MultipartLimits(), lists_uploads=Trit.YES)
+        return Capabilities(conditional_put=Support.YES, multipart=MultipartLimits(), lists_uploads=Support.YES)
 
     @property
     def retries(self) -> int:

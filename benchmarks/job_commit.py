@@ -8,13 +8,13 @@ from dataclasses import replace
 from benchmarks.job_files import JobShape, check_files, commit_by_rename, prepare_job, put_temporary_files
 from benchmarks.measure import Result, Say, run_in_turn
 from holdfast.commit import CommitContext, CommitSettings
-from holdfast.seams import ThreadRunner
+from holdfast.runtime import ThreadRunner
 from holdfast.stores.base import ObjectStore, Part
-from holdfast.stores.intercept import InterceptedStore
-from holdfast.stores.memory import MemoryStore
-from holdfast.stores.recorded import Recorded
-from holdfast.stores.s3 import S3Store
-from holdfast.stores.throttled import Throttled, ThrottleOptions
+from holdfast.stores.interceptors.intercepted import InterceptedStore
+from holdfast.stores.interceptors.recorded import Recorded
+from holdfast.stores.interceptors.throttled import Throttled, ThrottleOptions
+from holdfast.stores.memory.store import MemoryStore
+from holdfast.stores.s3.store import S3Store
 from holdfast.testing.weed import SeaweedServer
 
 __all__ = ["PAPER_S3", "measure_embedded_s3", "measure_requests", "measure_throttled"]

@@ -19,7 +19,7 @@ from benchmarks.cpu_time import CpuMeter
 from benchmarks.read_tables import FLAT
 from holdfast.spark.session import register
 from holdfast.stores.base import iter_objects
-from holdfast.stores.s3 import S3Store
+from holdfast.stores.s3.store import S3Store
 from holdfast.testing.weed import SeaweedServer
 
 __all__ = ["OURS", "PEER", "TABLES", "MeteredServer", "PeerRun", "Table", "open_session", "take_run"]

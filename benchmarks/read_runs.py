@@ -23,7 +23,7 @@ from benchmarks.cpu_time import CpuMeter
 from benchmarks.measure import Result, Say, run_in_turn
 from benchmarks.read_tables import READS, Read, TableSizes
 from holdfast.errors import InvalidRequestError
-from holdfast.spark.options import parse_read_options
+from holdfast.options.parsing import parse_read_options
 
 __all__ = ["ReadRun", "measure_reads"]
 

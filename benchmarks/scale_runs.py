@@ -19,9 +19,9 @@ from benchmarks.generated_store import GeneratedFiles, GeneratedStore
 from benchmarks.peak_memory import growth_mb, start_mb
 from holdfast.commit import TWO_PHASE, CommitContext, CommitSettings, JobId, SaveMode, read_snapshot, recover
 from holdfast.commit.layout import job_record
-from holdfast.seams import ThreadRunner
+from holdfast.runtime import ThreadRunner
 from holdfast.stores.base import iter_objects
-from holdfast.stores.local import LocalStore
+from holdfast.stores.local.store import LocalStore
 
 __all__ = ["STEPS", "Taken", "take_step"]
 

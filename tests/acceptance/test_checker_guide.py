@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.checker.jobs.scenes import COMBINED, SCENES
+from holdfast.checker.committers.scenes import COMBINED, SCENES
 from tests.unit.cli.destinations import on_screen
 
 pytestmark = pytest.mark.acceptance

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from holdfast.stores.base import MultipartLimits
-from holdfast.stores.faulty import Faulty
-from holdfast.stores.intercept import InterceptedStore
-from holdfast.stores.local import LocalStore
-from holdfast.stores.memory import MemoryStore
-from holdfast.stores.recorded import Recorded
-from holdfast.stores.s3 import S3Store
-from holdfast.stores.s3_options import S3Options
-from holdfast.stores.throttled import Throttled, ThrottleOptions
+from holdfast.stores.interceptors.faulty import Faulty
+from holdfast.stores.interceptors.intercepted import InterceptedStore
+from holdfast.stores.interceptors.recorded import Recorded
+from holdfast.stores.interceptors.throttled import Throttled, ThrottleOptions
+from holdfast.stores.local.store import LocalStore
+from holdfast.stores.memory.store import MemoryStore
+from holdfast.stores.s3.options import S3Options
+from holdfast.stores.s3.store import S3Store
 from holdfast.testing.moto import MotoServer
 from holdfast.testing.weed import SeaweedServer
 

@@ -12,10 +12,10 @@ import pytest
 
 from holdfast.stores.base import MultipartLimits
 from holdfast.stores.conformance import Check, Subject, checks_for
-from holdfast.stores.local import LocalStore
-from holdfast.stores.memory import MemoryStore
-from holdfast.stores.s3 import S3Store
-from holdfast.stores.s3_options import S3Options
+from holdfast.stores.local.store import LocalStore
+from holdfast.stores.memory.store import MemoryStore
+from holdfast.stores.s3.options import S3Options
+from holdfast.stores.s3.store import S3Store
 
 _MEMORY = MemoryStore(limits=MultipartLimits(min_part_size_bytes=16)).capabilities
 _RENAME = MemoryStore(limits=MultipartLimits(min_part_size_bytes=16), rename=True).capabilities

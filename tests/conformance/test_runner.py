@@ -17,15 +17,15 @@ from holdfast.stores.base import (
     ObjectInfo,
     Overwrite,
     PutMode,
-    Trit,
+    Support,
     Update,
     iter_objects,
 )
 from holdfast.stores.conformance import checks_for, run_conformance
-from holdfast.stores.faulty import FOR_EVER, Fault, FaultMode, Faulty
-from holdfast.stores.intercept import InterceptedStore, Operation, StoreCall
-from holdfast.stores.memory import MemoryStore
-from holdfast.stores.recorded import Recorded
+from holdfast.stores.interceptors.faulty import FOR_EVER, Fault, FaultMode, Faulty
+from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation, StoreCall
+from holdfast.stores.interceptors.recorded import Recorded
+from holdfast.stores.memory.store import MemoryStore
 
 T = TypeVar("T")
 TINY_PARTS = MultipartLimits(min_part_size_bytes=16)
@@ -128,7 +128,7 @@ def test_checks_follow_capabilities() -> None:
     def names(capabilities: Capabilities) -> set[str]:
         return {check.name for check in checks_for(capabilities)}
 
-    least = names(Capabilities(conditional_put=Trit.NO))
+    least = names(Capabilities(conditional_put=Support.NO))
     assert "check_put_get_head" in least
     assert not least & {"check_create", "check_abort", "check_rename", "check_copy", "check_put_metadata"}
     assert "check_object_beside_directory" in least

@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 from holdfast.commit import TWO_PHASE, SaveMode
-from holdfast.commit.log import read_log
-from holdfast.spark.options import parse_write_options
+from holdfast.commit.two_phase.decision_log import read_log
+from holdfast.options.parsing import parse_write_options
 from holdfast.spark.table_job import TableJob
-from holdfast.stores.faulty import Faulty, SimulatedCrash, crash_at
-from holdfast.stores.intercept import InterceptedStore
+from holdfast.stores.interceptors.faulty import Faulty, SimulatedCrash, crash_at
+from holdfast.stores.interceptors.intercepted import InterceptedStore
 
 __all__ = ["dying_overwrite"]
 

@@ -25,7 +25,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from holdfast.errors import UnavailableError
-from holdfast.stores.s3_options import S3Options
+from holdfast.stores.s3.options import S3Options
 from holdfast.testing.moto import MotoServer
 from holdfast.testing.processes import end_group, free_ports, start_server
 from holdfast.testing.tls import Authority, TlsFront

@@ -15,9 +15,9 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from holdfast.commit import COMMITTERS, open_context
-from holdfast.seams import SerialRunner
-from holdfast.stores.intercept import InterceptedStore, StoreCall
-from holdfast.stores.s3_options import S3Options
+from holdfast.runtime import SerialRunner
+from holdfast.stores.interceptors.intercepted import InterceptedStore, StoreCall
+from holdfast.stores.s3.options import S3Options
 
 T = TypeVar("T")
 

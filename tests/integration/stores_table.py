@@ -14,12 +14,12 @@ from collections.abc import Iterator, Mapping
 
 from holdfast.cli.store_report import StoreReport
 from holdfast.errors import UnavailableError
-from holdfast.seams.ids import SystemIds
+from holdfast.runtime.ids import SystemIds
 from holdfast.stores.conformance import run_conformance
 from holdfast.stores.conformance.topics import TOPICS
 from holdfast.stores.probe import find_upload_listing, heeds_conditions
-from holdfast.stores.s3 import S3Store
-from holdfast.stores.s3_options import S3Options
+from holdfast.stores.s3.options import S3Options
+from holdfast.stores.s3.store import S3Store
 from holdfast.testing.moto import MotoServer
 from holdfast.testing.weed import SeaweedServer
 from tests.integration.foreign_servers import BUCKET, RECIPES, running

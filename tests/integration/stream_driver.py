@@ -40,7 +40,7 @@ class Death:
 
     def await_call(self) -> None:
         """From now on the calls of this process count."""
-        from holdfast.stores.s3 import S3Store
+        from holdfast.stores.s3.store import S3Store
 
         if hasattr(S3Store, "death_counts"):
             return  # Spark uses the process again for the next batch

@@ -28,7 +28,7 @@ from holdfast.errors import (
     UnavailableError,
 )
 from holdfast.stores.base import iter_objects, iter_uploads, multipart
-from holdfast.stores.s3_options import S3Options
+from holdfast.stores.s3.options import S3Options
 from holdfast.testing.moto import MotoServer
 from holdfast.testing.weed import SeaweedServer
 from tests.simulation.world import TASKS, expected, run_job, run_task, run_tasks, start

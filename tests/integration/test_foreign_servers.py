@@ -15,12 +15,12 @@ import pytest
 
 from holdfast.commit import SaveMode, read_snapshot, recover, verify
 from holdfast.errors import InvalidRequestError
-from holdfast.seams.ids import SystemIds
+from holdfast.runtime.ids import SystemIds
 from holdfast.stores.base import iter_objects, iter_uploads, multipart
 from holdfast.stores.conformance import ODD_KEYS, Check, Subject, checks_for
 from holdfast.stores.probe import UploadListing, find_upload_listing, heeds_conditions
-from holdfast.stores.s3 import S3Store
-from holdfast.stores.s3_options import S3Options
+from holdfast.stores.s3.options import S3Options
+from holdfast.stores.s3.store import S3Store
 from holdfast.testing.tls import Authority
 from tests.integration.foreign_servers import BUCKET, RECIPES, running, started
 from tests.integration.test_commit_on_stores import Place, contents, kill

@@ -16,9 +16,9 @@ from py4j.protocol import Py4JError
 from holdfast.cli import cli
 from holdfast.commit import TWO_PHASE, CommitContext, SaveMode, open_context
 from holdfast.commit.layout import iter_visible
-from holdfast.commit.success import read_success
+from holdfast.commit.success_file import read_success
 from holdfast.stores.base import iter_objects, iter_uploads, multipart
-from holdfast.stores.s3_options import S3Options
+from holdfast.stores.s3.options import S3Options
 from holdfast.testing.weed import SeaweedServer
 from tests.integration.hadoop_jvm import JARS, HadoopJob, HadoopJvm
 from tests.integration.lossy_proxy import LossyProxy
@@ -120,9 +120,9 @@ def debris(ctx: CommitContext) -> list[str]:
 
 @needs_jars
 @pytest.mark.parametrize("committer", ["magic", "directory"])
-@pytest.mark.parametrize("wish", ["abort", "commit"])
+@pytest.mark.parametrize("resolution", ["abort", "commit"])
 def test_killed_in_mid_job_commit(
-    server: SeaweedServer, ctx: CommitContext, holdfast: Command, tmp_path: Path, committer: str, wish: str
+    server: SeaweedServer, ctx: CommitContext, holdfast: Command, tmp_path: Path, committer: str, resolution: str
 ) -> None:
     """Hadoop has nothing that goes on: run again, it doubles what was visible. We end it: all once, or nothing."""
     die(server.options, ctx, tmp_path, 7, committer)
@@ -133,15 +133,15 @@ def test_killed_in_mid_job_commit(
     assert result.exit_code == 1, result.output
     waiting = TASKS * FILES - shown
     assert f"{shown} of its {TASKS * FILES} files are visible, {waiting} wait" in result.stdout
-    assert holdfast("recover", ctx.url, *shared, "--foreign", wish).exit_code == 0, "young: it may be running"
+    assert holdfast("recover", ctx.url, *shared, "--foreign", resolution).exit_code == 0, "young: it may be running"
     assert len(visible(ctx)) == shown
-    result = holdfast("recover", ctx.url, "--older-than", "0s", *shared, "--foreign", wish)
+    result = holdfast("recover", ctx.url, "--older-than", "0s", *shared, "--foreign", resolution)
     assert result.exit_code == 0, result.output
-    assert visible(ctx) == (expected() if wish == "commit" else {}) and debris(ctx) == []
+    assert visible(ctx) == (expected() if resolution == "commit" else {}) and debris(ctx) == []
     assert list((tmp_path / "shared").rglob("task_*")) == []
     report = read_success(ctx)
-    assert (report is not None and report["jobId"] == UUID) == (wish == "commit")
-    assert "nothing to do" in holdfast("recover", ctx.url, *shared).stdout or wish == "abort"
+    assert (report is not None and report["jobId"] == UUID) == (resolution == "commit")
+    assert "nothing to do" in holdfast("recover", ctx.url, *shared).stdout or resolution == "abort"
 
 
 @needs_jars
@@ -184,10 +184,10 @@ def test_two_jobs_a_neighbour_and_a_live_job_of_ours(
     assert len(reported) == 1 and debris(ctx) == []
 
 
-@pytest.mark.parametrize("wish", ["abort", "commit"])
+@pytest.mark.parametrize("resolution", ["abort", "commit"])
 @pytest.mark.parametrize("algorithm", ["1", "2"])
 def test_spark_s_own_committer_on_a_disk(
-    server: SeaweedServer, holdfast: Command, tmp_path: Path, algorithm: str, wish: str
+    server: SeaweedServer, holdfast: Command, tmp_path: Path, algorithm: str, resolution: str
 ) -> None:
     """FileOutputCommitter needs no jar. v1 has moved one file when the driver dies; v2 has moved all it ever will."""
     home = tmp_path / "out put"
@@ -204,11 +204,11 @@ def test_spark_s_own_committer_on_a_disk(
         first.rename(home / first.parent.name / first.name)
     arguments = ("recover", str(home), "--older-than", "0s")
     assert "job job_20261122101112_0007 (hadoop-file)" in holdfast(*arguments).stdout
-    assert holdfast(*arguments, "--foreign", wish).exit_code == 0
+    assert holdfast(*arguments, "--foreign", resolution).exit_code == 0
     found = {
         path.relative_to(home).as_posix(): path.read_bytes()
         for path in home.rglob("part-*")
         if "_temporary" not in path.parts
     }
-    assert found == ({} if (wish, algorithm) == ("abort", "1") else expected())
+    assert found == ({} if (resolution, algorithm) == ("abort", "1") else expected())
     assert not list(home.rglob("_temporary/**/part-*"))

@@ -23,9 +23,9 @@ from holdfast.commit import (
     TaskCommit,
     open_context,
 )
-from holdfast.commit.classic.magic_layout import pendingset_path
-from holdfast.commit.classic.staging_layout import list_pendingsets, shared_context
 from holdfast.commit.layout import iter_visible
+from holdfast.commit.magic.layout import pendingset_path
+from holdfast.commit.staging.layout import list_pendingsets, shared_context
 from holdfast.stores.base import iter_objects, iter_uploads, multipart
 from holdfast.testing.weed import SeaweedServer
 from tests.integration.hadoop_jvm import JARS, OLD_JARS, HadoopJob, HadoopJvm, java_errors

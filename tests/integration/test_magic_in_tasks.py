@@ -10,7 +10,7 @@ import pandas
 import pytest
 
 import holdfast
-from holdfast.stores.s3_options import S3Options
+from holdfast.stores.s3.options import S3Options
 from holdfast.testing.weed import SeaweedServer
 
 if TYPE_CHECKING:

@@ -15,17 +15,17 @@ import pyarrow.parquet as pq
 import pytest
 
 from holdfast.commit import COMMITTERS, CommitContext, JobRecord, SaveMode, TaskCommit, open_context
-from holdfast.commit.classic.magic_layout import magic_work_path, pendingset_path
 from holdfast.commit.committer import Action
 from holdfast.commit.hadoop.magic_path import MARKER_LENGTH
 from holdfast.commit.hadoop.pending import decode_pendingset
 from holdfast.commit.layout import iter_visible
-from holdfast.commit.success import read_success
+from holdfast.commit.magic.layout import magic_work_path, pendingset_path
+from holdfast.commit.success_file import read_success
 from holdfast.fs import MagicFileSystem
 from holdfast.stores.base import iter_objects, iter_uploads, multipart
-from holdfast.stores.faulty import Fault, FaultMode, Faulty, SimulatedCrash
-from holdfast.stores.intercept import InterceptedStore, Operation
-from holdfast.stores.s3_options import S3Options
+from holdfast.stores.interceptors.faulty import Fault, FaultMode, Faulty, SimulatedCrash
+from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
+from holdfast.stores.s3.options import S3Options
 from holdfast.testing.moto import MotoServer
 from holdfast.testing.weed import SeaweedServer
 from tests.integration.lossy_proxy import LossyProxy

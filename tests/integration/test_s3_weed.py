@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import AccessDeniedError, HoldfastError, NotFoundError, OutcomeUnknownError, PreconditionError
-from holdfast.seams.runner import ThreadRunner
+from holdfast.runtime.runner import ThreadRunner
 from holdfast.stores.base import Create, Part, iter_objects, iter_uploads
-from holdfast.stores.s3 import S3Store
+from holdfast.stores.s3.store import S3Store
 from holdfast.testing.weed import SeaweedServer
 from tests.integration.lossy_proxy import LossyProxy
 

@@ -18,7 +18,7 @@ from holdfast.commit import COMMITTERS, CommitContext, CommitSettings, SaveMode,
 from holdfast.errors import DestinationExistsError, HoldfastError, InvalidRequestError, UnsupportedError
 from holdfast.spark.write import WriteResult
 from holdfast.stores.base import iter_uploads, multipart
-from holdfast.stores.s3_options import S3Options
+from holdfast.stores.s3.options import S3Options
 from holdfast.testing.weed import SeaweedServer
 
 pytestmark = [

@@ -130,7 +130,7 @@ class DyingWriter(DataSourceArrowWriter):
 def die_at_call(call: int, how: str) -> None:
     """From now on this process's `call`-th mutation of a local store is its last."""
     from holdfast.errors import UnavailableError
-    from holdfast.stores.local import LocalStore
+    from holdfast.stores.local.store import LocalStore
 
     count = 0
 

@@ -309,7 +309,7 @@ class DyingWriter(DataSourceStreamArrowWriter):
 
 def die_at_call(call: int, how: str) -> None:
     from holdfast.errors import AccessDeniedError
-    from holdfast.stores.local import LocalStore
+    from holdfast.stores.local.store import LocalStore
 
     numbers = iter(range(1, 1000))
 

@@ -25,7 +25,7 @@ pytest.importorskip("pyspark.sql")
 
 from holdfast.commit import CommitContext, Kind, open_context, read_history, verify
 from holdfast.commit.layout import JOBS
-from holdfast.commit.log import read_log
+from holdfast.commit.two_phase.decision_log import read_log
 from holdfast.stores.base import iter_objects
 from holdfast.testing.weed import SeaweedServer
 from tests.integration.spark_session import PYTHONPATH

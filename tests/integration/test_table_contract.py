@@ -183,12 +183,12 @@ def test_two_first_jobs_with_two_layouts(spark: Any, tmp_path: Path) -> None:
     """The second one starts before the first is decided: its decision asks again."""
     url = str(tmp_path / "t")
     frame = spark.range(4).selectExpr("id", "id % 2 as k")
-    from holdfast.spark.options import parse_write_options
+    from holdfast.options.parsing import parse_write_options
     from holdfast.spark.table_job import TableJob
 
     late = TableJob.of(parse_write_options({"path": url, "partitionBy": "k"}, overwrite=False), frame.schema)
     with late.opened() as ctx:
-        from holdfast.commit.log import read_log
+        from holdfast.commit.two_phase.decision_log import read_log
 
         late = late.fitted(ctx, read_log(ctx))
         job = TWO_PHASE.start_job(ctx, SaveMode.APPEND, late.details)

@@ -174,7 +174,7 @@ def test_a_court_tells_mutants_that_a_test_notices_from_others(tmp_path: Path) -
 
 def test_there_are_judges() -> None:
     names = {path.parent.name for path in judges()}
-    assert {"simulation", "checker", "commit", "classic", "hadoop"} <= names
+    assert {"simulation", "checker", "commit", "two_phase", "hadoop"} <= names
     assert all(path.is_file() for path in judges())
 
 

@@ -11,16 +11,16 @@ from typing import TypeVar
 import pytest
 
 from holdfast.commit import TWO_PHASE, CommitContext, JobRecord, SaveMode, read_snapshot, recover, verify
-from holdfast.commit.log import read_log
-from holdfast.commit.open import open_context
+from holdfast.commit.context_factory import open_context
 from holdfast.commit.records import StreamBatch
-from holdfast.commit.stream_jobs import join_batch, plan_batch
-from holdfast.commit.write_ids import WRITE_ID
+from holdfast.commit.two_phase.decision_log import read_log
+from holdfast.commit.two_phase.stream_jobs import join_batch, plan_batch
+from holdfast.commit.two_phase.write_ids import WRITE_ID
 from holdfast.errors import AccessDeniedError, ConflictError, CorruptDataError, InvalidRequestError
 from holdfast.stores.base import iter_objects
-from holdfast.stores.faulty import SimulatedCrash
-from holdfast.stores.intercept import InterceptedStore, Operation, StoreCall
-from holdfast.stores.local_tree import LocalTree
+from holdfast.stores.interceptors.faulty import SimulatedCrash
+from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation, StoreCall
+from holdfast.stores.local.tree import LocalTree
 from holdfast.testing.minio_like import MinioLike
 from tests.simulation.test_stuck import ERRORS, commit_file, refusing
 from tests.simulation.world import HOME, PUBLICATIONS, TASKS, At, World, expected, run_job, run_tasks, start

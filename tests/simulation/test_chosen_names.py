@@ -27,8 +27,8 @@ from holdfast.commit import (
     read_snapshot,
     recover,
 )
+from holdfast.commit.context_factory import open_context
 from holdfast.commit.intents import QUIET_S
-from holdfast.commit.open import open_context
 from holdfast.errors import (
     ConflictError,
     CorruptDataError,
@@ -40,8 +40,8 @@ from holdfast.errors import (
     UnavailableError,
 )
 from holdfast.stores.base import iter_uploads
-from holdfast.stores.faulty import Fault, FaultMode, Faulty, SimulatedCrash, crash_at
-from holdfast.stores.intercept import InterceptedStore, Operation
+from holdfast.stores.interceptors.faulty import Fault, FaultMode, Faulty, SimulatedCrash, crash_at
+from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
 from tests.simulation.world import (
     HOME,
     PUBLICATIONS,

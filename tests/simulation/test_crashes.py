@@ -22,7 +22,7 @@ from holdfast.commit import (
     read_snapshot,
     recover,
 )
-from holdfast.stores.faulty import SimulatedCrash, crash_at
+from holdfast.stores.interceptors.faulty import SimulatedCrash, crash_at
 from tests.simulation.world import (
     HOME,
     PUBLICATIONS,

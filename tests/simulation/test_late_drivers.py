@@ -14,12 +14,12 @@ import pytest
 
 from holdfast.commit import TWO_PHASE, CommitContext, JobOutcome, SaveMode, read_history, recover, verify
 from holdfast.commit.records import JobRecord, StreamBatch
-from holdfast.commit.stream_jobs import BatchPlan, join_batch, plan_batch
-from holdfast.commit.write_ids import WRITE_ID
+from holdfast.commit.two_phase.stream_jobs import BatchPlan, join_batch, plan_batch
+from holdfast.commit.two_phase.write_ids import WRITE_ID
 from holdfast.errors import FencedError, HoldfastError, OutcomeUnknownError
 from holdfast.stores.base import ObjectPage
-from holdfast.stores.intercept import InterceptedStore, Operation, StoreCall
-from holdfast.stores.memory import MemoryStore
+from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation, StoreCall
+from holdfast.stores.memory.store import MemoryStore
 from tests.simulation.world import HOME, PUBLICATIONS, TASKS, World, expected, run_job, run_tasks, start
 
 T = TypeVar("T")

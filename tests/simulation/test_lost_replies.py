@@ -8,8 +8,8 @@ import pytest
 
 from holdfast.commit import TWO_PHASE, SaveMode, recover
 from holdfast.errors import HoldfastError, OutcomeUnknownError, UnavailableError
-from holdfast.stores.faulty import FOR_EVER, Fault, FaultMode, Faulty
-from holdfast.stores.intercept import InterceptedStore, Operation
+from holdfast.stores.interceptors.faulty import FOR_EVER, Fault, FaultMode, Faulty
+from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
 from tests.simulation.world import (
     PUBLICATIONS,
     TASKS,

@@ -12,13 +12,13 @@ import pytest
 from holdfast.commit import TWO_PHASE, CommitContext, SaveMode, read_history, recover, verify
 from holdfast.commit.layout import iter_job_folders
 from holdfast.commit.records import StreamBatch
-from holdfast.commit.stream_jobs import join_batch, plan_batch
-from holdfast.commit.success import read_success
+from holdfast.commit.success_file import read_success
+from holdfast.commit.two_phase.stream_jobs import join_batch, plan_batch
 from holdfast.errors import AccessDeniedError, UnsupportedError
 from holdfast.stores.base import ObjectPage, PutMode, Update, iter_objects
-from holdfast.stores.faulty import SimulatedCrash
-from holdfast.stores.intercept import InterceptedStore, Operation, StoreCall
-from holdfast.stores.memory import MemoryStore
+from holdfast.stores.interceptors.faulty import SimulatedCrash
+from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation, StoreCall
+from holdfast.stores.memory.store import MemoryStore
 from tests.simulation.world import HOME, TASKS, World, expected, run_job, run_tasks, start
 
 T = TypeVar("T")

@@ -13,12 +13,12 @@ from collections.abc import Callable
 import pytest
 
 from holdfast.commit import TWO_PHASE, CommitContext, JobOutcome, JobRecord, SaveMode, StreamBatch, TaskCommit
-from holdfast.commit.stream_jobs import join_batch, plan_batch, settle_batch
+from holdfast.commit.two_phase.stream_jobs import join_batch, plan_batch, settle_batch
 from holdfast.errors import HoldfastError, InvalidRequestError
 from holdfast.stores.base import iter_objects
-from holdfast.stores.faulty import FOR_EVER, Fault, FaultMode, Faulty, SimulatedCrash, crash_at
-from holdfast.stores.intercept import InterceptedStore, Operation
-from holdfast.stores.recorded import Recorded
+from holdfast.stores.interceptors.faulty import FOR_EVER, Fault, FaultMode, Faulty, SimulatedCrash, crash_at
+from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
+from holdfast.stores.interceptors.recorded import Recorded
 from tests.simulation.world import (
     HOME,
     PUBLICATIONS,

@@ -11,9 +11,9 @@ from typing import TypeVar
 import pytest
 
 from holdfast.commit import TWO_PHASE, CommitContext, JobOutcome, SaveMode, read_history, read_snapshot, recover, verify
-from holdfast.commit.log import read_log
-from holdfast.commit.open import open_context
+from holdfast.commit.context_factory import open_context
 from holdfast.commit.records import TaskCommit
+from holdfast.commit.two_phase.decision_log import read_log
 from holdfast.errors import (
     AccessDeniedError,
     ConflictError,
@@ -25,7 +25,7 @@ from holdfast.errors import (
     UnsupportedError,
 )
 from holdfast.stores.base import iter_uploads
-from holdfast.stores.intercept import InterceptedStore, Operation, StoreCall
+from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation, StoreCall
 from tests.simulation.world import HOME, PUBLICATIONS, World, run_job, run_tasks, start
 
 T = TypeVar("T")

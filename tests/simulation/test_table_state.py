@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from holdfast.commit import TWO_PHASE, CommitContext, JobRecord, SaveMode, read_instant, read_snapshot
-from holdfast.commit.log import read_log
+from holdfast.commit.two_phase.decision_log import read_log
 from holdfast.errors import ConflictError, InvalidRequestError
-from holdfast.stores.faulty import SimulatedCrash, crash_at
+from holdfast.stores.interceptors.faulty import SimulatedCrash, crash_at
 from tests.simulation.world import TASKS, World, expected, run_job, run_tasks, start
 
 Table = Mapping[str, object] | None

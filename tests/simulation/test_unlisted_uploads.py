@@ -11,14 +11,14 @@ import pytest
 from holdfast.cli.pending import find_pending
 from holdfast.commit import TWO_PHASE, CommitContext, SaveMode, recover, verify
 from holdfast.commit.intents import QUIET_S, is_intents
-from holdfast.commit.pending_uploads import find_uploads
 from holdfast.commit.records import TaskCommit
+from holdfast.commit.two_phase.pending_uploads import find_uploads
 from holdfast.errors import HoldfastError, NotFoundError
 from holdfast.stores.base import ObjectStore, UploadPage, iter_objects, iter_uploads
-from holdfast.stores.faulty import Faulty, SimulatedCrash, crash_at
-from holdfast.stores.intercept import InterceptedStore, Operation, StoreCall
+from holdfast.stores.interceptors.faulty import Faulty, SimulatedCrash, crash_at
+from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation, StoreCall
+from holdfast.stores.interceptors.recorded import Recorded
 from holdfast.stores.probe import UploadListing
-from holdfast.stores.recorded import Recorded
 from holdfast.testing.minio_like import MinioLike
 from tests.simulation.world import HOME, TASKS, World, expected, run_job, run_task, run_tasks, start
 

@@ -9,13 +9,13 @@ import pytest
 
 from holdfast.commit import TWO_PHASE, CommitContext, JobOutcome, Kind, SaveMode, read_history, recover
 from holdfast.commit.layout import WRITES
-from holdfast.commit.log import read_log
 from holdfast.commit.records import Totals
-from holdfast.commit.write_ids import KEPT_S, WRITE_ID, find_write
-from holdfast.commit.written import QUIET_S, refuse_running
+from holdfast.commit.two_phase.decision_log import read_log
+from holdfast.commit.two_phase.write_ids import KEPT_S, WRITE_ID, find_write
+from holdfast.commit.write_lookup import QUIET_S, refuse_running
 from holdfast.errors import ConflictError, CorruptDataError, HoldfastError
 from holdfast.stores.base import Overwrite, iter_objects
-from holdfast.stores.faulty import SimulatedCrash, crash_at
+from holdfast.stores.interceptors.faulty import SimulatedCrash, crash_at
 from tests.simulation.world import (
     HOME,
     PUBLICATIONS,

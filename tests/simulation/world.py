@@ -23,11 +23,11 @@ from holdfast.commit import (
     verify,
 )
 from holdfast.commit.layout import is_hidden
-from holdfast.seams import SerialRunner
+from holdfast.runtime import SerialRunner
 from holdfast.stores.base import MultipartLimits, ObjectPage, ObjectStore, iter_objects, iter_uploads
-from holdfast.stores.faulty import Fault, Faulty
-from holdfast.stores.intercept import InterceptedStore, StoreCall
-from holdfast.stores.memory import MemoryStore
+from holdfast.stores.interceptors.faulty import Fault, Faulty
+from holdfast.stores.interceptors.intercepted import InterceptedStore, StoreCall
+from holdfast.stores.memory.store import MemoryStore
 
 T = TypeVar("T")
 
@@ -83,8 +83,8 @@ class At:
 def allow_nesting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Destinations lie inside each other, as older data may: each job still has to leave the others alone (C7)."""
     for module in ("job", "decision"):
-        monkeypatch.setattr(f"holdfast.commit.{module}.refuse_nested", lambda ctx, **_options: None)
-    monkeypatch.setattr("holdfast.commit.replacement.refuse_inner", lambda ctx, folder: None)
+        monkeypatch.setattr(f"holdfast.commit.two_phase.{module}.refuse_nested", lambda ctx, **_options: None)
+    monkeypatch.setattr("holdfast.commit.two_phase.replacement.refuse_inner", lambda ctx, folder: None)
 
 
 class SmallPages(InterceptedStore):

@@ -10,25 +10,28 @@ import pytest
 from tests.tidy.source_tree import Module, iter_imports, modules
 
 # Layer -> what it may import besides itself. Types count as well: who names a type from above knows about above.
-_BELOW_STORES = {"errors", "seams", "wording"}
+_BELOW_STORES = {"errors", "runtime", "wording"}
 _BELOW_COMMIT = _BELOW_STORES | {"stores"}
 _BELOW_TABLE = _BELOW_COMMIT | {"commit", "formats"}
-_BELOW_SPARK = _BELOW_TABLE | {"table"}
+_BELOW_OPTIONS = _BELOW_TABLE | {"table"}
+_BELOW_SPARK = _BELOW_OPTIONS | {"options"}
 _BELOW_DEMO = _BELOW_SPARK | {"spark", "testing"}
 _ALLOWED = {
     "errors": set[str](),
     "wording": set[str](),
-    "seams": {"errors"},
+    "runtime": {"errors"},
     "stores": _BELOW_STORES,
     "commit": _BELOW_COMMIT,
     "formats": _BELOW_COMMIT,
     "table": _BELOW_TABLE,
     "fs": _BELOW_COMMIT | {"commit"},
+    "options": _BELOW_OPTIONS,
     "spark": _BELOW_SPARK,
-    "checker": _BELOW_COMMIT | {"commit"},
+    "guarantees": set[str](),
+    "checker": _BELOW_COMMIT | {"commit", "guarantees"},
     "testing": _BELOW_COMMIT,
     "demo": _BELOW_DEMO,
-    "cli": _BELOW_DEMO | {"demo", "checker"},  # `holdfast demo` and `holdfast check` start them
+    "cli": _BELOW_DEMO | {"demo", "checker", "guarantees"},  # `holdfast demo` and `holdfast check` start them
     "pyspark_holdfast": {"spark"},
     "holdfast": {"errors", "spark"},  # spark only when somebody asks: test_light_import.py
 }
@@ -36,7 +39,7 @@ _KNOW_SPARK = {"spark", "cli", "demo", "pyspark_holdfast"}
 
 
 def _layer(dotted: str) -> str | None:
-    """The layer of a dotted name of ours: `holdfast.commit.log` is in `commit`; None for everybody else's."""
+    """The layer of a dotted name: `holdfast.commit.context` is in `commit`. None for names that are not ours."""
     first, _, rest = dotted.partition(".")
     if first == "pyspark_holdfast":
         return first
@@ -72,15 +75,19 @@ def test_every_module_has_a_layer() -> None:
 @pytest.mark.parametrize(
     ("name", "source", "count"),
     [
-        ("holdfast.stores.s3", "from holdfast.commit.log import head", 1),
-        ("holdfast.stores.s3", "import holdfast.commit", 1),
-        ("holdfast.stores.s3", "from holdfast import commit", 1),
-        ("holdfast.stores.s3", "from holdfast import write", 1),
-        ("holdfast.stores.s3", "from holdfast.errors import FencedError\nfrom holdfast.stores.base import Part", 0),
-        ("holdfast.commit.log", "from holdfast.formats.csv import CsvWriter", 1),
-        ("holdfast.commit.log", "def f():\n    import pyspark.sql", 1),
+        ("holdfast.stores.s3.store", "from holdfast.commit.two_phase.decision_log import head", 1),
+        ("holdfast.stores.s3.store", "import holdfast.commit", 1),
+        ("holdfast.stores.s3.store", "from holdfast import commit", 1),
+        ("holdfast.stores.s3.store", "from holdfast import write", 1),
+        (
+            "holdfast.stores.s3.store",
+            "from holdfast.errors import FencedError\nfrom holdfast.stores.base import Part",
+            0,
+        ),
+        ("holdfast.commit.two_phase.decision_log", "from holdfast.formats.csv import CsvWriter", 1),
+        ("holdfast.commit.two_phase.decision_log", "def f():\n    import pyspark.sql", 1),
         ("holdfast.table.read", "if TYPE_CHECKING:\n    from pyspark.sql import DataFrame", 1),
-        ("holdfast.table.read", "if TYPE_CHECKING:\n    from holdfast.spark.options import Options", 1),
+        ("holdfast.table.read", "if TYPE_CHECKING:\n    from holdfast.options.parsing import Options", 1),
         ("holdfast.spark.source", "from pyspark.sql.datasource import DataSource", 0),
         ("holdfast.testing.server", "import holdfast.demo", 1),
         ("holdfast.cli.main", "from holdfast.demo import run\nfrom holdfast.testing.weed import WeedServer", 0),

@@ -14,7 +14,7 @@ from typing import Any, Protocol, cast
 from holdfast.checker.kernel.calls import Access, Alternative, Call, Fault, Footprint, Reply
 from holdfast.checker.kernel.process import Port
 from holdfast.errors import HoldfastError, OutcomeUnknownError, PreconditionError, UnavailableError
-from holdfast.seams import Clock, Ids
+from holdfast.runtime import Clock, Ids
 from holdfast.stores.base import (
     Capabilities,
     ObjectInfo,
@@ -24,7 +24,7 @@ from holdfast.stores.base import (
     PutMode,
     UploadPage,
 )
-from holdfast.stores.memory import MemoryFile, MemoryImage, MemoryStore
+from holdfast.stores.memory.store import MemoryFile, MemoryImage, MemoryStore
 
 __all__ = ["NotedImage", "Notes", "SimulatedStore", "StoreResource", "Stroke"]
 

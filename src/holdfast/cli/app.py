@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 import click
 
-from holdfast.cli.check import check
+from holdfast.cli.check.command import check
 from holdfast.cli.check_store import check_store
 from holdfast.cli.committers import committers
 from holdfast.cli.demo import demo

@@ -20,7 +20,7 @@ from holdfast.errors import InvalidRequestError
 
 if TYPE_CHECKING:
     from holdfast.commit import CommitContext, CommitSettings, Progress
-    from holdfast.stores.s3_options import S3Options
+    from holdfast.stores.s3.options import S3Options
 
 __all__ = ["Reach", "Word", "age", "on_store", "option_pairs", "parse_options", "reports"]
 
@@ -104,7 +104,7 @@ class Reach:
 
     def s3_options(self) -> S3Options:
         """For the S3 store."""
-        from holdfast.stores.s3_options import S3Options
+        from holdfast.stores.s3.options import S3Options
 
         return S3Options(endpoint_url=self.endpoint_url, region=self.region, ca_bundle=self.ca_bundle)
 
@@ -149,7 +149,7 @@ def _not_empty(name: str, value: object) -> str | None:
 
 def _known_bundle(name: str) -> str:
     """The file's absolute path: Spark's workers may work in another directory."""
-    from holdfast.stores.s3_tls import refuse_bundle
+    from holdfast.stores.s3.tls import refuse_bundle
 
     path = os.path.abspath(os.path.expanduser(name))
     try:

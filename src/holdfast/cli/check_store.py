@@ -58,7 +58,7 @@ def _tried(url: str, drivers: int, rounds: int, reach: Reach, out: Output) -> St
     from holdfast.cli.store_report import StoreReport
     from holdfast.stores.conformance import run_conformance
     from holdfast.stores.conformance.traces import Traces
-    from holdfast.stores.intercept import InterceptedStore
+    from holdfast.stores.interceptors.intercepted import InterceptedStore
     from holdfast.stores.probe import find_upload_listing, heeds_conditions
 
     with reach.open(url) as ctx:
@@ -135,7 +135,7 @@ def _remove_directories(paths: Sequence[Path]) -> None:
 
 def _missing_directories(ctx: CommitContext) -> list[Path] | None:
     """Directories that the first write makes, the deepest first; None where a store has no directories of its own."""
-    from holdfast.stores.local import LocalStore
+    from holdfast.stores.local.store import LocalStore
 
     if not isinstance(ctx.store, LocalStore):
         return None
@@ -145,7 +145,7 @@ def _missing_directories(ctx: CommitContext) -> list[Path] | None:
 
 def _expiry(ctx: CommitContext) -> str:
     """What the bucket's rules say of uploads that stay pending, in words; empty if nobody tells."""
-    from holdfast.stores.s3 import S3Store
+    from holdfast.stores.s3.store import S3Store
 
     if not isinstance(ctx.store, S3Store):
         return "never"

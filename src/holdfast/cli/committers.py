@@ -15,7 +15,7 @@ from holdfast.errors import AccessDeniedError
 
 if TYPE_CHECKING:
     from holdfast.commit import CommitContext, Committer
-    from holdfast.commit.guarantees import Answer
+    from holdfast.guarantees import Answer
     from holdfast.stores.base import Capabilities
 
 __all__ = ["committers", "verdict"]
@@ -38,7 +38,7 @@ docs/committers.md."""
 def committers(url: str | None, why: str | None, reach: Reach, out: Output) -> None:
     """Show the commit protocols, what each guarantees, and which ones the store at URL allows."""
     from holdfast.commit import COMMITTERS, TWO_PHASE, get_committer
-    from holdfast.commit.guarantees import GUARANTEES
+    from holdfast.guarantees import GUARANTEES
 
     chosen = [get_committer(why)] if why else list(COMMITTERS.values())
     here = _verdicts(chosen, url, reach, out) if url else {}
@@ -91,7 +91,7 @@ def _verdicts(chosen: Iterable[Committer], url: str, reach: Reach, out: Output) 
 
 def _tried(ctx: CommitContext, out: Output) -> Capabilities:
     """What the store does, where trying tells more than it says itself."""
-    from holdfast.stores.base import Trit
+    from holdfast.stores.base import Support
     from holdfast.stores.probe import heeds_conditions
 
     try:
@@ -99,7 +99,7 @@ def _tried(ctx: CommitContext, out: Output) -> Capabilities:
     except AccessDeniedError:
         out.note("whether the store heeds conditional writes is not known: these credentials may not write there")
         return ctx.store.capabilities
-    return replace(ctx.store.capabilities, conditional_put=Trit.YES if heeds else Trit.NO)
+    return replace(ctx.store.capabilities, conditional_put=Support.YES if heeds else Support.NO)
 
 
 def verdict(committer: Committer, capabilities: Capabilities) -> tuple[str, str]:
@@ -150,7 +150,7 @@ def _sentence(answer: Answer) -> str:
 
 def _guarantee_tables(names: Sequence[str], out: Output) -> None:
     """Guarantees as rows, committers as columns."""
-    from holdfast.commit.guarantees import GUARANTEES
+    from holdfast.guarantees import GUARANTEES
 
     show_side_by_side(
         [row.title for row in GUARANTEES],

@@ -37,7 +37,7 @@ _STATES = {
 @reports
 def history(url: str, limit: int, reach: Reach, out: Output) -> None:
     """Show the jobs that were decided at URL, and those that are not."""
-    from holdfast.cli.presence import require_history
+    from holdfast.cli.destination_checks import require_history
 
     with reach.open(url) as ctx, out.waiting("reading the decision log"):
         found = require_history(ctx)

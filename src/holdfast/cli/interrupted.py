@@ -15,9 +15,9 @@ from holdfast.commit import (
 )
 from holdfast.commit.committer import Action, Leftover
 from holdfast.commit.recovery import find_leftovers
-from holdfast.commit.written import TOKEN, find_files, find_written, is_job_of
+from holdfast.commit.write_lookup import TOKEN, find_files, find_written, is_job_of
 from holdfast.errors import HoldfastError
-from holdfast.spark.options import WriteOptions
+from holdfast.options.parsing import WriteOptions
 
 __all__ = ["end_write"]
 

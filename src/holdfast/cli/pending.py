@@ -6,15 +6,15 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from holdfast.commit import COMMITTERS, TWO_PHASE, CommitContext, JobId
-from holdfast.commit.alive import OverJobs
-from holdfast.commit.classic.emr import EMR
-from holdfast.commit.classic.names import file_job
+from holdfast.commit.attempt_names import file_job
 from holdfast.commit.committer import Action, Leftover
 from holdfast.commit.hadoop_jobs import find_upload_owners
 from holdfast.commit.intents import find_announcers
 from holdfast.commit.layout import job_of
-from holdfast.commit.pending_uploads import NOTES, find_listing, find_uploads
 from holdfast.commit.recovery import find_leftovers
+from holdfast.commit.two_phase.live_jobs import OverJobs
+from holdfast.commit.two_phase.pending_uploads import NOTES, find_listing, find_uploads
+from holdfast.commit.unsafe.emr import EMR
 from holdfast.errors import CorruptDataError, UnsupportedError
 from holdfast.stores.base import UploadInfo
 

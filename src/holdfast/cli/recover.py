@@ -69,14 +69,14 @@ def recover(
 
     Afterwards each decided job is wholly there or wholly absent, and no upload of theirs is pending.
     """
-    from holdfast.cli.presence import require_anything
+    from holdfast.cli.destination_checks import require_anything
     from holdfast.commit import CommitSettings
     from holdfast.commit import recover as end_jobs
-    from holdfast.commit.hadoop_jobs import QUIET_S, Foreign, Wish
+    from holdfast.commit.hadoop_jobs import QUIET_S, Foreign, Resolution
 
     older_than_s = _QUIET_S if older_than is None else older_than
-    wish = None if foreign is None else Wish(foreign)
-    hadoops = Foreign(wish=wish, older_than_s=QUIET_S if older_than is None else older_than)
+    resolution = None if foreign is None else Resolution(foreign)
+    hadoops = Foreign(resolution=resolution, older_than_s=QUIET_S if older_than is None else older_than)
     settings = CommitSettings(shared_dir=shared_dir, scratch_dir=scratch_dir)
     with out.progress() as progress, reach.open(url, progress, settings=settings, staging=True) as ctx:
         require_anything(ctx)
@@ -127,7 +127,7 @@ _DONE = {
 
 def _tell(report: RecoveryReport, older_than_s: float, foreign: Foreign, dry_run: bool, url: str, out: Output) -> None:
     for job in report.jobs:
-        if job.is_foreign and (job.is_alive or foreign.wish is None):
+        if job.is_foreign and (job.is_alive or foreign.resolution is None):
             out.say(_of_hadoop(job, foreign.older_than_s, url))
             continue
         if job.is_alive:

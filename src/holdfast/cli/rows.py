@@ -23,8 +23,8 @@ from holdfast.commit import CommitContext, Snapshot
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import RowFilter, nearest
 from holdfast.formats.spark_fields import beyond_arrow
+from holdfast.options.parsing import parse_read_options
 from holdfast.spark.file_format import FormatChoice
-from holdfast.spark.options import parse_read_options
 from holdfast.table import DataFile, TableSchema, plan_splits, read_split
 from holdfast.table.contract import TableRecord, decode_table
 from holdfast.table.inferred import opener

@@ -31,7 +31,7 @@ Reads the reports of Hadoop's S3A and manifest committers as well. Counters that
 @reports
 def show(where: str, reach: Reach, out: Output) -> None:
     """Show what a job reported: the _SUCCESS of a destination, or a file that holds such a report."""
-    from holdfast.commit.success import parse_success
+    from holdfast.commit.success_file import parse_success
 
     key, data = _load(where, reach)
     report = parse_success(key, data)

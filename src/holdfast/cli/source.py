@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from holdfast.cli.presence import require_anything
+from holdfast.cli.destination_checks import require_anything
 from holdfast.commit import CommitContext, Snapshot, VisibleFile, read_snapshot
 from holdfast.commit.context import Place
 from holdfast.commit.layout import HOME

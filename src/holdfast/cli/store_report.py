@@ -10,7 +10,7 @@ from holdfast.cli.committers import verdict
 from holdfast.cli.output import Output
 from holdfast.commit import COMMITTERS, TWO_PHASE, Committer
 from holdfast.commit.committer import CONDITIONAL_WRITES, HIDDEN_WRITES, MULTIPART
-from holdfast.stores.base import Capabilities, Trit
+from holdfast.stores.base import Capabilities, Support
 from holdfast.stores.conformance.topics import Finding, Weight, findings
 from holdfast.stores.probe import UploadListing
 from holdfast.wording import counted
@@ -56,7 +56,7 @@ class StoreReport:
     @cached_property
     def verdicts(self) -> Mapping[str, tuple[str, str]]:
         """For each committer: ``safe``, or what it is, and why."""
-        known = replace(self.capabilities, conditional_put=Trit.YES if self.heeds_conditions else Trit.NO)
+        known = replace(self.capabilities, conditional_put=Support.YES if self.heeds_conditions else Support.NO)
         return {one.name: self._verdict(one, known) for one in COMMITTERS.values()}
 
     def _verdict(self, committer: Committer, known: Capabilities) -> tuple[str, str]:

@@ -59,8 +59,8 @@ def uploads() -> None:
 @reports
 def _list(url: str, older_than: float, reach: Reach, out: Output) -> None:
     """Show the pending uploads below URL."""
+    from holdfast.cli.destination_checks import is_empty
     from holdfast.cli.pending import find_pending
-    from holdfast.cli.presence import is_empty
 
     with reach.open(url) as ctx, out.waiting("listing uploads"):
         pending, note = find_pending(ctx)

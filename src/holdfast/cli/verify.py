@@ -35,7 +35,7 @@ def verify(url: str, reach: Reach, out: Output) -> None:
     The listing must hold exactly the files and bytes that the decision log says, nothing of aborted or undecided jobs,
     and _SUCCESS must be the last job's. Contents of files are not read.
     """
-    from holdfast.cli.presence import require_history
+    from holdfast.cli.destination_checks import require_history
     from holdfast.commit import verify as compare
 
     with reach.open(url) as ctx, out.waiting("comparing the listing with the log"):

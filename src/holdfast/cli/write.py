@@ -17,7 +17,7 @@ from holdfast.wording import counted
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from holdfast.spark.options import WriteOptions
+    from holdfast.options.parsing import WriteOptions
     from holdfast.spark.write import WriteResult
 
 __all__ = ["write"]
@@ -123,11 +123,11 @@ def write(
 def _check(said: Sequence[tuple[str, str, str | None]], mode: str | None) -> tuple[WriteOptions, dict[str, str]]:
     """The request, parsed, and its options. Refuses what cannot be right before Spark starts: that takes seconds."""
     from holdfast.commit import get_committer
-    from holdfast.commit.replacement import refuse_file, refuse_taken
-    from holdfast.seams import SystemIds
-    from holdfast.spark.option_values import Saying
-    from holdfast.spark.options import parse_write_options
-    from holdfast.spark.said import say_mode, settled
+    from holdfast.commit.two_phase.replacement import refuse_file, refuse_taken
+    from holdfast.options.parsing import parse_write_options
+    from holdfast.options.said import say_mode, settled
+    from holdfast.options.values import Saying
+    from holdfast.runtime import SystemIds
     from holdfast.table.foreign import refuse_foreign_write
 
     overwrite, sayings = say_mode(mode, "--mode")

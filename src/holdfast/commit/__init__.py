@@ -1,11 +1,9 @@
 """The commit protocols. The house on one page is ARCHITECTURE.md; start reading at `job` and `finish`."""
 
 from holdfast.commit.committer import Committer
-from holdfast.commit.committers import COMMITTERS, TWO_PHASE, get_committer
 from holdfast.commit.context import CommitContext, CommitSettings, HadoopSettings, Place, Progress
-from holdfast.commit.history import Decision, History, VerifyReport, read_history, verify
+from holdfast.commit.context_factory import open_context
 from holdfast.commit.ids import AttemptId, JobId
-from holdfast.commit.open import open_context
 from holdfast.commit.records import (
     JobOutcome,
     JobRecord,
@@ -19,8 +17,10 @@ from holdfast.commit.records import (
 )
 from holdfast.commit.recovery import recover
 from holdfast.commit.recovery_report import RecoveredJob, RecoveryReport
-from holdfast.commit.snapshot import Instant, Snapshot, VisibleFile, read_instant, read_snapshot
+from holdfast.commit.registry import COMMITTERS, TWO_PHASE, get_committer
 from holdfast.commit.task import TaskAttempt
+from holdfast.commit.two_phase.history import Decision, History, VerifyReport, read_history, verify
+from holdfast.commit.two_phase.snapshot import Instant, Snapshot, VisibleFile, read_instant, read_snapshot
 
 __all__ = [
     "COMMITTERS",

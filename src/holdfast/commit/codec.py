@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from holdfast.commit import layout
-from holdfast.commit.checked import count_field, guarded, json_line, json_object, require, text_field
 from holdfast.commit.ids import AttemptId, FileOwner, JobId, file_owner, is_job_id
+from holdfast.commit.json_fields import count_field, guarded, json_line, json_object, require, text_field
 from holdfast.commit.records import (
     FileEntry,
     JobRecord,

@@ -18,10 +18,10 @@ from holdfast.commit.context import CommitContext, CommitSettings
 from holdfast.commit.ids import FileOwner
 from holdfast.commit.measure import Measure
 from holdfast.commit.records import JobOutcome, JobRecord, SaveMode, TaskCommit
-from holdfast.commit.success import failure_report, save_report
+from holdfast.commit.success_file import failure_report, save_report
 from holdfast.commit.task import TaskAttempt, TaskSteps
 from holdfast.errors import InvalidRequestError, UnsupportedError
-from holdfast.stores.base import Capabilities, Trit
+from holdfast.stores.base import Capabilities, Support
 
 __all__ = [
     "CONDITIONAL_WRITES",
@@ -161,7 +161,7 @@ class Committer:
             UnsupportedError: the committer does not fit the store; says why, and which ones would.
             InvalidRequestError: the committer has no such mode.
         """
-        from holdfast.commit.committers import fitting_committers  # the registry is made of these values
+        from holdfast.commit.registry import fitting_committers  # the registry is made of these values
 
         refused = self.refusal(ctx.store.capabilities, ctx.settings)
         if refused:
@@ -228,5 +228,5 @@ HIDDEN_WRITES = Need(
     what="multipart uploads or atomic file rename", met=lambda can: can.rename or can.multipart is not None
 )
 CONDITIONAL_WRITES = Need(
-    what="conditional writes", met=lambda can: can.conditional_put is not Trit.NO, waiver="allow_unfenced"
+    what="conditional writes", met=lambda can: can.conditional_put is not Support.NO, waiver="allow_unfenced"
 )

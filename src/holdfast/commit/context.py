@@ -14,7 +14,7 @@ from holdfast.errors import (
     PreconditionError,
     UnavailableError,
 )
-from holdfast.seams import Clock, Ids, Runner, SystemClock, SystemIds, ThreadRunner
+from holdfast.runtime import Clock, Ids, Runner, SystemClock, SystemIds, ThreadRunner
 from holdfast.stores.base import Create, ObjectStore, Overwrite
 
 __all__ = [

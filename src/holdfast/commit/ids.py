@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import NewType
 
-from holdfast.seams import Clock, Ids
+from holdfast.runtime import Clock, Ids
 
 __all__ = ["AttemptId", "FileOwner", "JobId", "file_name", "file_owner", "is_job_id", "new_attempt_id", "new_job_id"]
 

@@ -27,7 +27,7 @@ from holdfast.commit.codec import decode_intents, encode_intents
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import FileOwner, JobId, is_job_id
 from holdfast.errors import AccessDeniedError, CorruptDataError, NotFoundError
-from holdfast.seams import Lane
+from holdfast.runtime import BackgroundExecutor
 from holdfast.stores.base import UploadInfo, batched_keys, iter_objects
 
 __all__ = ["QUIET_S", "Intents", "announced_keys", "find_announcers", "is_intents", "judge_keys", "unreported_intents"]
@@ -47,7 +47,7 @@ def is_intents(key: str) -> bool:
 
 
 class Intents:
-    """The gate through which those uploads of one attempt go; a `holdfast.commit.sinks.Gate`.
+    """The guard through which those uploads of one attempt go; a `holdfast.commit.sinks.UploadGuard`.
 
     Guarantee: when an upload is started, a durable record names it. Small files cost one request a batch, a file of
     more than one part at most one.
@@ -55,10 +55,10 @@ class Intents:
     Memory: small files that wait for their batch hold a quarter of the attempt's part budget at most.
     """
 
-    def __init__(self, ctx: CommitContext, owner: FileOwner, lane: Lane) -> None:
+    def __init__(self, ctx: CommitContext, owner: FileOwner, background: BackgroundExecutor) -> None:
         self._ctx = ctx
         self._owner = owner
-        self._lane = lane
+        self._background = background
         self._limit_bytes = ctx.settings.part_buffer_bytes // 4
         self._waiting: list[tuple[str, Callable[[], object]]] = []
         self._waiting_bytes = 0
@@ -69,7 +69,7 @@ class Intents:
         self._announce([*(waiting for waiting, _ in self._waiting), path])
 
     def wait(self, path: str, size_bytes: int, work: Callable[[], object]) -> None:
-        """Run `work`, which starts an upload for `path` and holds `size_bytes`, in the lane as soon as it may."""
+        """Run `work`, which starts an upload for `path` and holds `size_bytes`, in the background as soon as it may."""
         self._waiting.append((path, work))
         self._waiting_bytes += size_bytes
         if len(self._waiting) >= _BATCH_FILES or self._waiting_bytes >= self._limit_bytes:
@@ -87,7 +87,7 @@ class Intents:
         self._ctx.store.put(key, encode_intents(owner, paths))
         ready, self._waiting, self._waiting_bytes = self._waiting, [], 0
         for _, work in ready:
-            self._lane.submit(work)
+            self._background.submit(work)
 
     def withdraw(self) -> None:
         """Remove the attempt's records. Requires: the attempt has started nothing that it has not aborted."""
@@ -131,7 +131,7 @@ def judge_keys(
     Args:
         records: keys of the records of jobs that are over, in the context's own destination.
         wanted: keys of pending uploads, from a listing that was made before this call.
-        is_over: see `holdfast.commit.alive`.
+        is_over: see `holdfast.commit.two_phase.live_jobs`.
     """
     announced, all_read = _announced(ctx, ctx.prefix, records)
     own = wanted & announced
@@ -168,7 +168,7 @@ def _records(ctx: CommitContext, home: str) -> Iterator[tuple[JobId, str]]:
     except AccessDeniedError:
         if len(home) >= len(ctx.prefix):
             raise
-        # Credentials for this destination alone, as in `holdfast.commit.alive`.
+        # Credentials for this destination alone, as in `holdfast.commit.two_phase.live_jobs`.
 
 
 def _live_records(ctx: CommitContext, home: str, is_over: Callable[[JobId, str], bool]) -> Iterator[str]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from holdfast.commit.context import CommitContext
 from holdfast.commit.statistics import STORE_STATISTICS, Recorder, Statistics
-from holdfast.stores.intercept import InterceptedStore
+from holdfast.stores.interceptors.intercepted import InterceptedStore
 
 __all__ = ["Measure"]
 

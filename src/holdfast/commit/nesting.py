@@ -19,8 +19,8 @@ from dataclasses import replace
 from holdfast.commit import layout
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import is_job_id
-from holdfast.commit.log import LogView, read_entry, read_log
 from holdfast.commit.records import Kind
+from holdfast.commit.two_phase.decision_log import LogView, read_entry, read_log
 from holdfast.errors import AccessDeniedError, ConflictError, CorruptDataError, InvalidRequestError, NotFoundError
 from holdfast.stores.base import iter_objects
 
@@ -150,7 +150,7 @@ def _look_above(ctx: CommitContext, folder: str, deciding: bool) -> None:
                 outer=_url(ctx, folder),
             )
     except AccessDeniedError:
-        return  # credentials for this destination alone, as in `holdfast.commit.alive`
+        return  # credentials for this destination alone, as in `holdfast.commit.two_phase.live_jobs`
     if announced:
         raise _in_progress(ctx, folder)
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from holdfast.commit.committer import Committer, Leftover
-from holdfast.commit.committers import COMMITTERS
 from holdfast.commit.context import CommitContext, CommitSettings
 from holdfast.commit.hadoop_jobs import Foreign, end_hadoop_jobs
-from holdfast.commit.log_recovery import recover_log
 from holdfast.commit.recovery_report import RecoveryReport, end_leftover, is_quiet
+from holdfast.commit.registry import COMMITTERS
+from holdfast.commit.two_phase.recovery import recover_log
 from holdfast.errors import HoldfastError
 
 __all__ = ["find_leftovers", "recover"]

@@ -1,6 +1,6 @@
 """Where a task's bytes go while the job is undecided: parts of pending uploads, or files in an attempt directory.
 
-Sinks take bytes from one thread; the slow calls run in the attempt's lane, so that encoding and uploading overlap.
+Sinks take bytes from one thread; the slow calls run in the background, so that encoding and uploading overlap.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Protocol
 from holdfast.commit.ids import file_owner
 from holdfast.commit.records import FileEntry
 from holdfast.errors import InvalidRequestError
-from holdfast.seams import Lane
+from holdfast.runtime import BackgroundExecutor
 from holdfast.stores.base import MultipartStore, ObjectInfo, Part, RenameStore, WritableFile
 
-__all__ = ["FileSink", "Gate", "PartBudget", "RenameSink", "UploadSink", "part_size"]
+__all__ = ["FileSink", "PartBudget", "RenameSink", "UploadGuard", "UploadSink", "part_size"]
 
 
 class FileSink(Protocol):
@@ -40,7 +40,7 @@ class FileSink(Protocol):
         ...
 
 
-class Gate(Protocol):
+class UploadGuard(Protocol):
     """What has to happen before an upload is started: see `holdfast.commit.intents`."""
 
     def enter(self, path: str) -> None:
@@ -78,10 +78,11 @@ class UploadSink:
     """A pending multipart upload to the file's final name (paper 000, VI): invisible until somebody completes it.
 
     Args:
-        on_uploaded: told once, in the lane, when the file is closed and all its bytes are up; rows are not known then.
-        gate: what the upload has to pass before it is started, for names that do not hold the job.
+        on_uploaded: called once, in the background, when the file is closed and all its bytes are up; its rows are
+            not known then.
+        guard: what the upload has to pass before it is started, for names that do not hold the job.
 
-    Crash: the upload stays pending, with the job in its key or announced by the gate; sweeps find it there.
+    Crash: the upload stays pending, with the job in its key or announced by the guard; sweeps find it there.
     """
 
     def __init__(
@@ -90,21 +91,21 @@ class UploadSink:
         key: str,
         path: str,
         *,
-        lane: Lane,
+        background: BackgroundExecutor,
         budget: PartBudget,
         base_part_bytes: int,
         metadata: Mapping[str, str],
         on_uploaded: Callable[[FileEntry], None] | None = None,
-        gate: Gate | None = None,
+        guard: UploadGuard | None = None,
     ) -> None:
         self.path = path
         self._store = store
         self._key = key
-        self._lane = lane
+        self._background = background
         self._budget = budget
         self._metadata = metadata
         self._on_uploaded = on_uploaded
-        self._gate = gate
+        self._guard = guard
         self._arrivals = threading.Lock()
         limits = store.capabilities.multipart
         assert limits is not None  # the publication checked it
@@ -152,13 +153,13 @@ class UploadSink:
                 path=self.path,
             )
         if not self._upload_id:
-            if self._gate is not None:
-                self._gate.enter(self.path)
+            if self._guard is not None:
+                self._guard.enter(self.path)
             self._begin()
         data = bytes(self._buffer[:size])
         del self._buffer[:size]
         self._sent += 1
-        self._lane.submit(self._upload(self._sent, data))
+        self._background.submit(self._upload(self._sent, data))
 
     def _begin(self) -> None:
         self._begun = True
@@ -194,20 +195,20 @@ class UploadSink:
             complete = len(self._parts) == self._sent
             self._closed = True
         if complete:
-            self._lane.submit(self._tell_uploaded)
+            self._background.submit(self._tell_uploaded)
         if not more:
             return
 
         def finish() -> None:
-            # A small file is one trip through the lane: dozens of them then go up side by side.
+            # A small file is one call in the background: dozens of them then go up side by side.
             if not self._upload_id:
                 self._begin()
             self._note(self._store.upload_part(self._key, self._upload_id, number, data))
 
-        if self._gate is None or self._upload_id:
-            self._lane.submit(finish)
+        if self._guard is None or self._upload_id:
+            self._background.submit(finish)
         else:
-            self._gate.wait(self.path, len(data), finish)
+            self._guard.wait(self.path, len(data), finish)
 
     def discard(self) -> None:
         self._closed = True
@@ -218,7 +219,7 @@ class UploadSink:
             self._store.abort_upload(self._key, self._upload_id)
 
     def entry(self, rows: int) -> FileEntry:
-        """What the manifest says of this file. Requires: closed, and the lane drained."""
+        """What the manifest says of this file. Requires: closed, and the background executor drained."""
         assert self._closed and len(self._parts) == self._sent, "C1: every part is up before the manifest is written"
         parts = tuple((self._parts[number].etag, self._parts[number].size_bytes) for number in sorted(self._parts))
         return FileEntry(path=self.path, size_bytes=self._size_bytes, rows=rows, upload_id=self._upload_id, parts=parts)
@@ -230,12 +231,12 @@ class RenameSink:
     Crash: the file stays in the job's folder, which goes as a whole.
     """
 
-    def __init__(self, store: RenameStore, key: str, source: str, path: str, *, lane: Lane) -> None:
+    def __init__(self, store: RenameStore, key: str, source: str, path: str, *, background: BackgroundExecutor) -> None:
         self.path = path
         self._store = store
         self._key = key
         self._source = source
-        self._lane = lane
+        self._background = background
         self._file: WritableFile = store.open_write(key)
         self._written: ObjectInfo | None = None
         self._size_bytes = 0
@@ -250,7 +251,7 @@ class RenameSink:
     def close(self) -> None:
         if not self._closed:
             self._closed = True
-            self._lane.submit(self._finish)  # the fsync overlaps with the next file's encoding
+            self._background.submit(self._finish)  # the fsync overlaps with the next file's encoding
 
     def _finish(self) -> None:
         self._written = self._file.close()
@@ -263,7 +264,7 @@ class RenameSink:
             self._file.discard()
 
     def entry(self, rows: int) -> FileEntry:
-        """What the manifest says of this file. Requires: closed, and the lane drained."""
+        """What the manifest says of this file. Requires: closed, and the background executor drained."""
         assert self._written is not None, "C1: every file is durable before the manifest is written"
         entry = FileEntry(path=self.path, size_bytes=self._size_bytes, rows=rows, source=self._source)
         if file_owner(self.path) is not None:

@@ -19,8 +19,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from holdfast.seams import Clock
-from holdfast.stores.intercept import Operation, StoreCall
+from holdfast.runtime import Clock
+from holdfast.stores.interceptors.intercepted import Operation, StoreCall
 
 __all__ = ["NO_STATISTICS", "STORE_STATISTICS", "Duration", "Recorder", "Statistics", "compact", "from_compact"]
 

@@ -20,7 +20,7 @@ from holdfast.commit.measure import Measure
 from holdfast.commit.records import FileEntry, JobRecord, TaskCommit, Totals
 from holdfast.commit.sinks import FileSink, PartBudget, RenameSink, UploadSink
 from holdfast.errors import HoldfastError, InvalidRequestError
-from holdfast.seams import Lane
+from holdfast.runtime import BackgroundExecutor
 
 __all__ = ["TaskAttempt", "TaskScope", "TaskSteps", "inline_record", "totals_of"]
 
@@ -32,7 +32,7 @@ class TaskScope:
     Attributes:
         ctx: the destination; its store is measured.
         owner: job, task and attempt.
-        lane: runs slow calls beside the caller.
+        background: runs slow calls beside the caller.
         budget: parts that wait in all files of the attempt.
         intents: announces uploads under names that do not hold the job.
     """
@@ -40,7 +40,7 @@ class TaskScope:
     ctx: CommitContext
     job: JobRecord
     owner: FileOwner
-    lane: Lane
+    background: BackgroundExecutor
     budget: PartBudget
     intents: Intents
     measure: Measure
@@ -74,14 +74,14 @@ class TaskAttempt:
     def __init__(self, ctx: CommitContext, job: JobRecord, task: int, steps: TaskSteps) -> None:
         measure = Measure(ctx)
         self._steps = steps
-        owner, lane = FileOwner(job.job, task, new_attempt_id(ctx.ids)), ctx.runner.lane()
+        owner, background = FileOwner(job.job, task, new_attempt_id(ctx.ids)), ctx.runner.background()
         self._scope = TaskScope(
             ctx=measure.ctx,
             job=job,
             owner=owner,
-            lane=lane,
+            background=background,
             budget=PartBudget(ctx.settings.part_buffer_bytes),
-            intents=Intents(measure.ctx, owner, lane),
+            intents=Intents(measure.ctx, owner, background),
             measure=measure,
         )
         self._sinks: dict[str, UploadSink | RenameSink] = {}
@@ -94,7 +94,7 @@ class TaskAttempt:
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         if self._committed:
-            self._scope.lane.close()
+            self._scope.background.close()
         else:
             self.abort()
 
@@ -136,7 +136,7 @@ class TaskAttempt:
         Raises:
             HoldfastError: the store did not drop it. The attempt cannot commit; what is left goes with the job's.
         """
-        self._scope.lane.drain()  # parts on their way would meet an upload that is gone
+        self._scope.background.drain()  # parts on their way would meet an upload that is gone
         self._sinks[path].discard()
         del self._sinks[path]
         self._rows.pop(path, None)
@@ -155,7 +155,7 @@ class TaskAttempt:
             for sink in self._sinks.values():
                 sink.close()
             self._scope.intents.flush()
-            self._scope.lane.drain()
+            self._scope.background.drain()
             files = tuple(sink.entry(self._rows.get(path, 0)) for path, sink in self._sinks.items())
         recorder = self._scope.measure.recorder
         recorder.count("committer_tasks_completed")
@@ -171,8 +171,8 @@ class TaskAttempt:
         An error here is swallowed: the one that led here is the one to raise (scenario 15).
         """
         with contextlib.suppress(Exception):  # whatever it is, `commit` or `write` has raised it already
-            self._scope.lane.drain()
-        self._scope.lane.close()
+            self._scope.background.drain()
+        self._scope.background.close()
         gone = [_is_gone(sink) for sink in self._sinks.values()]
         if all(gone):  # else the records lead the sweep to the rest
             with contextlib.suppress(HoldfastError):

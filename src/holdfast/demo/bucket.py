@@ -13,7 +13,7 @@ import pyarrow.fs
 from botocore.config import Config
 
 from holdfast.demo.flights import PARTITION_COLUMN, SCHEMA
-from holdfast.stores.s3_options import S3Options
+from holdfast.stores.s3.options import S3Options
 
 __all__ = ["Look", "PlainBucket", "difference"]
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.types import StructType
 
-from holdfast.spark.options import WriteOptions, parse_write_options
+from holdfast.options.parsing import WriteOptions, parse_write_options
 from holdfast.spark.source import HoldfastDataSource
 from holdfast.spark.writer import HoldfastWriter, TaskReport
 

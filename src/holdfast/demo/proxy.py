@@ -12,7 +12,7 @@ import threading
 from types import TracebackType
 from urllib.parse import parse_qs, urlsplit
 
-from holdfast.seams import ThreadLane
+from holdfast.runtime import ThreadExecutor
 
 __all__ = ["StallingProxy"]
 
@@ -37,7 +37,7 @@ class StallingProxy:
         self._stalled = 0
         self._closing = threading.Event()
         self._server = _Server(("127.0.0.1", 0), _handler(self, urlsplit(upstream).netloc))
-        self._lane = ThreadLane(1)
+        self._background = ThreadExecutor(1)
 
     @property
     def url(self) -> str:
@@ -51,7 +51,7 @@ class StallingProxy:
             return self._stalled
 
     def __enter__(self) -> StallingProxy:
-        self._lane.submit(self._server.serve_forever)
+        self._background.submit(self._server.serve_forever)
         return self
 
     def __exit__(
@@ -64,7 +64,7 @@ class StallingProxy:
         self._closing.set()
         self._server.shutdown()
         self._server.server_close()
-        self._lane.close()
+        self._background.close()
 
     def admit(self, method: str, path: str) -> bool:
         """Whether a request may pass; waits, and says no, for a completion that is one too many."""

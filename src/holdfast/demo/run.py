@@ -16,8 +16,8 @@ from holdfast.demo.flights import extract_flights, read_flights
 from holdfast.demo.report import DemoReport
 from holdfast.demo.scenarios import SCENARIOS, World
 from holdfast.errors import UnsupportedError
-from holdfast.seams import SystemClock
-from holdfast.stores.s3_options import S3Options
+from holdfast.runtime import SystemClock
+from holdfast.stores.s3.options import S3Options
 from holdfast.testing.weed import SeaweedServer
 
 __all__ = ["run_demo"]

@@ -19,8 +19,8 @@ from holdfast.demo.proxy import StallingProxy
 from holdfast.demo.report import ScenarioReport
 from holdfast.demo.task import DriverTask
 from holdfast.errors import UnavailableError
-from holdfast.seams import Clock
-from holdfast.stores.s3_options import S3Options
+from holdfast.runtime import Clock
+from holdfast.stores.s3.options import S3Options
 from holdfast.wording import counted
 
 __all__ = ["SCENARIOS", "World"]

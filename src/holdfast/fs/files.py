@@ -10,11 +10,11 @@ from typing import Any
 from fsspec.spec import AbstractBufferedFile
 
 from holdfast.commit.context import CommitContext
-from holdfast.commit.publication import ATTEMPT_METADATA, complete_upload
 from holdfast.commit.records import FileEntry
 from holdfast.commit.sinks import FileSink, PartBudget, UploadSink
+from holdfast.commit.two_phase.publication import ATTEMPT_METADATA, complete_upload
 from holdfast.errors import HoldfastError, NotFoundError
-from holdfast.seams import Lane
+from holdfast.runtime import BackgroundExecutor
 from holdfast.stores.base import multipart
 
 __all__ = ["PlainSink", "ReadingFile", "TextFile", "WritingFile"]
@@ -23,10 +23,10 @@ __all__ = ["PlainSink", "ReadingFile", "TextFile", "WritingFile"]
 class PlainSink:
     """A file that appears at its key when it is closed: one put if it is small, else an upload that is completed."""
 
-    def __init__(self, ctx: CommitContext, key: str, *, lane: Lane, budget: PartBudget) -> None:
+    def __init__(self, ctx: CommitContext, key: str, *, background: BackgroundExecutor, budget: PartBudget) -> None:
         self.path = key
         self._ctx = ctx
-        self._lane = lane
+        self._background = background
         self._budget = budget
         self._buffer = bytearray()
         self._upload: UploadSink | None = None
@@ -65,7 +65,7 @@ class PlainSink:
             multipart(ctx.store),
             self.path,
             self.path,
-            lane=self._lane,
+            background=self._background,
             budget=self._budget,
             base_part_bytes=ctx.settings.part_size_bytes,
             metadata={ATTEMPT_METADATA: token},
@@ -80,14 +80,16 @@ class WritingFile(io.RawIOBase):
     error drops the file, and so does losing the last reference to it.
 
     Args:
-        lane: the sink's; ended with the file.
+        background: the sink's; ended with the file.
         drop_records: removes what `close` may have put beside the sink's own bytes, after `close` has failed.
     """
 
-    def __init__(self, sink: FileSink, lane: Lane, drop_records: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self, sink: FileSink, background: BackgroundExecutor, drop_records: Callable[[], None] | None = None
+    ) -> None:
         super().__init__()
         self._sink = sink
-        self._lane = lane
+        self._background = background
         self._drop_records = drop_records
         self._closing = False
         self._size_bytes = 0
@@ -111,11 +113,11 @@ class WritingFile(io.RawIOBase):
         self._closing = True
         try:
             self._sink.close()
-            self._lane.drain()
+            self._background.drain()
         except BaseException:
             self.discard()
             raise
-        self._lane.close()
+        self._background.close()
         super().close()
 
     def discard(self) -> None:
@@ -123,8 +125,8 @@ class WritingFile(io.RawIOBase):
         if self.closed:
             return
         with contextlib.suppress(HoldfastError):
-            self._lane.drain()
-        self._lane.close()
+            self._background.drain()
+        self._background.close()
         if self._closing and self._drop_records is not None:
             with contextlib.suppress(HoldfastError):
                 self._drop_records()
@@ -139,7 +141,7 @@ class WritingFile(io.RawIOBase):
             self.discard()
 
     def __del__(self) -> None:
-        if hasattr(self, "_lane"):  # else it never came to be
+        if hasattr(self, "_background"):  # else it never came to be
             self.discard()
 
 

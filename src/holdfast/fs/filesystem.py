@@ -18,18 +18,18 @@ from typing import Any
 from fsspec.spec import AbstractFileSystem
 from fsspec.utils import stringify_path
 
-from holdfast.commit.classic.magic_file import load_pending, open_magic_file
-from holdfast.commit.classic.uploads import abort_all
 from holdfast.commit.context import CommitContext, CommitSettings
 from holdfast.commit.hadoop.magic_path import MAGIC_JOB_PREFIX, is_pending, is_pendingset, pending_path
 from holdfast.commit.ids import JobId
+from holdfast.commit.magic.file import load_pending, open_magic_file
 from holdfast.commit.measure import Measure
+from holdfast.commit.pending_sets.completion import abort_all
 from holdfast.commit.sinks import PartBudget
 from holdfast.errors import InvalidRequestError, NotFoundError, UnsupportedError
 from holdfast.fs.files import PlainSink, ReadingFile, TextFile, WritingFile
 from holdfast.fs.paths import PROTOCOL, Location, canonical, locate, split_magic
 from holdfast.stores.base import ObjectInfo, ObjectStore, batched_keys, iter_objects
-from holdfast.stores.s3_options import S3Options
+from holdfast.stores.s3.options import S3Options
 from holdfast.stores.url import open_destination
 
 __all__ = ["MagicFileSystem"]
@@ -253,15 +253,15 @@ class MagicFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec ships
             )
         if not where.key:
             raise InvalidRequestError("a file needs a name below its bucket: add one", path=path)
-        lane = ctx.runner.lane()
+        background = ctx.runner.background()
         budget = PartBudget(ctx.settings.part_buffer_bytes)
         magic = split_magic(where.key)
         if magic is None or is_pending(where.key) or is_pendingset(where.key):
-            return WritingFile(PlainSink(ctx, where.key, lane=lane, budget=budget), lane)
+            return WritingFile(PlainSink(ctx, where.key, background=background, budget=budget), background)
         prefix, relative = magic
-        sink = open_magic_file(Measure(_below_root(ctx, prefix)), relative, lane=lane, budget=budget)
+        sink = open_magic_file(Measure(_below_root(ctx, prefix)), relative, background=background, budget=budget)
         records = [pending_path(where.key), where.key]
-        return WritingFile(sink, lane, lambda: ctx.store.delete_many(records))
+        return WritingFile(sink, background, lambda: ctx.store.delete_many(records))
 
     # --- changing -----------------------------------------------------------------------------------------------------
     def mkdir(self, path: str, create_parents: bool = True, **_options: Any) -> None:

@@ -9,11 +9,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
-from holdfast.seams import ThreadRunner
+from holdfast.options.parsing import ReadOptions, parse_read_options
+from holdfast.options.said import rooted, say, say_conditions, say_options, say_url
+from holdfast.runtime import ThreadRunner
 from holdfast.spark.native import native_frame
-from holdfast.spark.options import ReadOptions, parse_read_options
 from holdfast.spark.reader import HoldfastReader, infer_schema
-from holdfast.spark.said import rooted, say, say_conditions, say_options, say_url
 from holdfast.spark.session import is_classic, require_reachable, require_session
 
 __all__ = ["count"]

@@ -9,7 +9,7 @@ from holdfast.commit import Snapshot
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import FormatOptions, format_of_name, get_format
 from holdfast.formats.lines import codec_of_name
-from holdfast.spark.options import ReadOptions, parse_late_format_options
+from holdfast.options.parsing import ReadOptions, parse_late_format_options
 from holdfast.table import ReadSettings, first_with_rows
 from holdfast.table.contract import decode_table
 

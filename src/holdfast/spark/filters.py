@@ -18,7 +18,7 @@ import pyarrow.types as pat
 
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import RowFilter, nearest
-from holdfast.spark.conditions import Condition
+from holdfast.options.conditions import Condition
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 from holdfast.commit import CommitContext, Snapshot
 from holdfast.commit.layout import log_entry
 from holdfast.errors import NotFoundError
-from holdfast.spark.options import StoreOptions
-from holdfast.stores.s3_options import S3Options
+from holdfast.options.parsing import StoreOptions
+from holdfast.stores.s3.options import S3Options
 
 __all__ = ["hadoop_path"]
 

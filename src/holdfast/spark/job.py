@@ -13,11 +13,11 @@ from pyspark.sql import SparkSession
 
 from holdfast.commit import CommitContext, Committer, JobOutcome, JobRecord, SaveMode, get_committer
 from holdfast.commit.context import table_in_the_way
-from holdfast.commit.log import read_log, read_newest
+from holdfast.commit.two_phase.decision_log import read_log, read_newest
 from holdfast.errors import HoldfastError, InvalidRequestError, UnsupportedError
 from holdfast.formats import nearest
-from holdfast.spark.options import JobOptions, parse_job_options
-from holdfast.spark.said import flag, rooted, say, say_options, say_url
+from holdfast.options.parsing import JobOptions, parse_job_options
+from holdfast.options.said import flag, rooted, say, say_options, say_url
 from holdfast.spark.session import is_classic, require_session
 from holdfast.spark.stages import stage_tasks
 from holdfast.spark.task_function import Reports, TaskFunction

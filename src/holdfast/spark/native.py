@@ -14,12 +14,12 @@ from pyspark.sql import DataFrame, SparkSession
 from holdfast.commit import CommitContext, Instant, Snapshot, read_instant, read_snapshot
 from holdfast.commit.nesting import refuse_part
 from holdfast.errors import NotFoundError, UnavailableError, UnsupportedError
+from holdfast.options.parsing import ReadOptions
 from holdfast.spark.failures import first_line
 from holdfast.spark.hadoop_path import hadoop_path
 from holdfast.spark.native_limits import limit_of_columns
 from holdfast.spark.native_query import narrowed
 from holdfast.spark.native_scan import Scan, listed
-from holdfast.spark.options import ReadOptions
 from holdfast.spark.reader import nothing_to_read
 from holdfast.table.foreign import refuse_foreign_read
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from pyspark.sql import SparkSession
 from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructType
 
+from holdfast.options.parsing import ReadOptions
 from holdfast.spark.file_format import FormatChoice
-from holdfast.spark.options import ReadOptions
 
 __all__ = ["limit_of_columns", "limit_of_read", "limit_of_zones"]
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from holdfast.formats import get_format
+from holdfast.options.parsing import ReadOptions
 from holdfast.spark.file_format import FormatChoice
-from holdfast.spark.options import ReadOptions
 from holdfast.table.contract import TableRecord
 
 __all__ = ["spark_options"]

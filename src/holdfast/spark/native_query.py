@@ -12,9 +12,9 @@ from pyspark.sql.types import DataType, DateType, DoubleType, FloatType, Timesta
 
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import nearest
-from holdfast.spark.conditions import Condition
+from holdfast.options.conditions import Condition
+from holdfast.options.parsing import ReadOptions
 from holdfast.spark.filters import require_comparable, row_filters, typed_values
-from holdfast.spark.options import ReadOptions
 from holdfast.spark.types import arrow_schema
 
 __all__ = ["narrowed"]

@@ -12,13 +12,13 @@ from pyspark.sql.types import StructType
 from holdfast.commit import CommitContext, Snapshot, VisibleFile
 from holdfast.commit.layout import iter_visible
 from holdfast.errors import CorruptDataError, InvalidRequestError, NotFoundError, UnsupportedError
+from holdfast.options.parsing import ReadOptions
 from holdfast.spark.csv_headers import require_headers_in_order
 from holdfast.spark.file_format import FormatChoice
 from holdfast.spark.native_footers import holds_others, unlike_footers
 from holdfast.spark.native_limits import limit_of_columns, limit_of_read, limit_of_zones
 from holdfast.spark.native_listing import directory_columns, misplaced, unlike
 from holdfast.spark.native_options import spark_options
-from holdfast.spark.options import ReadOptions
 from holdfast.spark.reader import infer_schema
 from holdfast.spark.types import spark_schema, table_schema
 from holdfast.table import DataFile, first_with_rows, read_schema

@@ -36,8 +36,8 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StringType, StructType
 
 from holdfast.formats import RowFilter
+from holdfast.options.parsing import ReadOptions
 from holdfast.spark.filters import is_in
-from holdfast.spark.options import ReadOptions
 from holdfast.spark.reader import HoldfastReader
 from holdfast.spark.types import arrow_schema
 

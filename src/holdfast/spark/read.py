@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from holdfast.options.parsing import parse_read_options
+from holdfast.options.said import rooted, say, say_columns, say_conditions, say_options, say_url, settled
 from holdfast.spark.failures import typed_again
 from holdfast.spark.native import native_frame
-from holdfast.spark.options import parse_read_options
-from holdfast.spark.said import rooted, say, say_columns, say_conditions, say_options, say_url, settled
 from holdfast.spark.session import is_classic, registered, require_reachable, require_session
 
 __all__ = ["read"]

@@ -16,10 +16,10 @@ from holdfast.commit import CommitContext, Snapshot, read_snapshot
 from holdfast.commit.nesting import refuse_part
 from holdfast.errors import HoldfastError, InvalidRequestError, NotFoundError
 from holdfast.formats import RowFilter, get_format, nearest
+from holdfast.options.parsing import ReadOptions
 from holdfast.spark.failures import one_sentence
 from holdfast.spark.file_format import FormatChoice
 from holdfast.spark.filters import require_comparable, row_filters
-from holdfast.spark.options import ReadOptions
 from holdfast.spark.types import arrow_schema, spark_schema, table_schema
 from holdfast.table import (
     DataFile,

@@ -9,11 +9,11 @@ from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
 from holdfast.errors import InvalidRequestError
+from holdfast.options.parsing import parse_read_options, parse_stream_options, parse_write_options
+from holdfast.options.said import rooted
+from holdfast.options.values import Saying
 from holdfast.spark.catalog import refuse_table_properties, require_path
 from holdfast.spark.failures import one_sentence
-from holdfast.spark.option_values import Saying
-from holdfast.spark.options import parse_read_options, parse_stream_options, parse_write_options
-from holdfast.spark.said import rooted
 
 # Each of the many short-lived processes of a job makes one of these, and loads no other.
 if TYPE_CHECKING:

@@ -18,11 +18,11 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMess
 from pyspark.sql.types import StructType
 
 from holdfast.commit import TWO_PHASE, JobRecord, SaveMode, StreamBatch, TaskCommit
-from holdfast.commit.log import read_log
-from holdfast.commit.stream_jobs import join_batch, plan_batch, settle_batch
+from holdfast.commit.two_phase.decision_log import read_log
+from holdfast.commit.two_phase.stream_jobs import join_batch, plan_batch, settle_batch
 from holdfast.errors import InvalidRequestError, UnsupportedError
+from holdfast.options.parsing import StreamOptions
 from holdfast.spark.failures import one_sentence
-from holdfast.spark.options import StreamOptions
 from holdfast.spark.table_job import TableJob
 from holdfast.table.contract import TableRecord
 
@@ -118,7 +118,7 @@ class HoldfastStreamWriter(DataSourceStreamArrowWriter):
 
         Raises:
             InvalidRequestError: a task's message is missing, or the messages are not this batch's. Undecided.
-            HoldfastError: see `holdfast.commit.job.commit_job`.
+            HoldfastError: see `holdfast.commit.two_phase.job.commit_job`.
         """
         with one_sentence():
             reports = _all_reports(messages)

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.types import StructType
 
 from holdfast.commit import TWO_PHASE, CommitContext, JobRecord, SaveMode, TaskAttempt, get_committer
-from holdfast.commit.log import LogView, read_newest
-from holdfast.commit.replacement import has_output
-from holdfast.commit.write_ids import WRITE_ID
-from holdfast.commit.written import TOKEN
+from holdfast.commit.two_phase.decision_log import LogView, read_newest
+from holdfast.commit.two_phase.replacement import has_output
+from holdfast.commit.two_phase.write_ids import WRITE_ID
+from holdfast.commit.write_lookup import TOKEN
 from holdfast.errors import ConflictError, InvalidRequestError
 from holdfast.formats import get_format
-from holdfast.spark.options import WriteOptions
+from holdfast.options.parsing import WriteOptions
 from holdfast.table.contract import TableRecord, agree, decode_table
 from holdfast.table.foreign import refuse_foreign_write
 

@@ -9,10 +9,10 @@ from typing import Any
 from pyspark import Accumulator, AccumulatorParam, TaskContext
 
 from holdfast.commit import JobRecord, get_committer
-from holdfast.commit.classic.magic_layout import magic_work_path
+from holdfast.commit.magic.layout import magic_work_path
 from holdfast.errors import InvalidRequestError
+from holdfast.options.parsing import JobOptions
 from holdfast.spark.failures import one_sentence
-from holdfast.spark.options import JobOptions
 from holdfast.spark.task_files import Task
 from holdfast.spark.task_reports import PARTITIONS, Run, RunReport, mark_run
 

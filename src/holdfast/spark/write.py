@@ -11,16 +11,16 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from holdfast.commit import SaveMode
-from holdfast.commit.log import read_log
 from holdfast.commit.records import Written
-from holdfast.commit.write_ids import find_write
-from holdfast.commit.written import find_files, find_written
+from holdfast.commit.two_phase.decision_log import read_log
+from holdfast.commit.two_phase.write_ids import find_write
+from holdfast.commit.write_lookup import find_files, find_written
 from holdfast.errors import HoldfastError, InvalidRequestError, OutcomeUnknownError
-from holdfast.seams import SystemIds
+from holdfast.options.parsing import WriteOptions, parse_write_options
+from holdfast.options.said import flag, rooted, say, say_columns, say_mode, say_options, say_url, settled
+from holdfast.options.values import Saying
+from holdfast.runtime import SystemIds
 from holdfast.spark.failures import typed_again
-from holdfast.spark.option_values import Saying
-from holdfast.spark.options import WriteOptions, parse_write_options
-from holdfast.spark.said import flag, rooted, say, say_columns, say_mode, say_options, say_url, settled
 from holdfast.spark.session import is_classic, registered, require_reachable, require_rows
 
 __all__ = ["WriteResult", "write"]

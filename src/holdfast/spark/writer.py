@@ -16,12 +16,12 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from holdfast.commit import JobRecord, TaskCommit, get_committer
-from holdfast.commit.log import read_log
-from holdfast.commit.write_ids import find_write
-from holdfast.commit.written import JobIds, refuse_running
+from holdfast.commit.two_phase.decision_log import read_log
+from holdfast.commit.two_phase.write_ids import find_write
+from holdfast.commit.write_lookup import JobIds, refuse_running
+from holdfast.options.parsing import WriteOptions
 from holdfast.spark.catalog import refuse_table
 from holdfast.spark.failures import one_sentence
-from holdfast.spark.options import WriteOptions
 from holdfast.spark.table_job import TableJob
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class HoldfastWriter(DataSourceArrowWriter):
                 return TaskReport(attempt.commit())
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Decide the job and make it visible; see `holdfast.commit.job.commit_job`."""
+        """Decide the job and make it visible; see `holdfast.commit.two_phase.job.commit_job`."""
         with one_sentence():
             if self._job is None:
                 return

@@ -14,8 +14,8 @@ import enum
 import threading
 
 from holdfast.errors import AccessDeniedError, InvalidRequestError, PreconditionError, UnsupportedError
-from holdfast.seams.ids import Ids
-from holdfast.stores.base import Create, MultipartStore, ObjectStore, Trit, iter_uploads, iter_uploads_of, multipart
+from holdfast.runtime.ids import Ids
+from holdfast.stores.base import Create, MultipartStore, ObjectStore, Support, iter_uploads, iter_uploads_of, multipart
 
 __all__ = ["UploadListing", "find_upload_listing", "heeds_conditions", "refuses_second_create", "upload_key"]
 
@@ -53,9 +53,9 @@ def find_upload_listing(store: ObjectStore, below: str) -> UploadListing:
     Crash: a pending upload without parts below `below`.
     """
     capabilities = store.capabilities
-    if capabilities.multipart is None or capabilities.lists_uploads is Trit.NO:
+    if capabilities.multipart is None or capabilities.lists_uploads is Support.NO:
         return UploadListing.NOT_AT_ALL
-    if capabilities.lists_uploads is Trit.YES:
+    if capabilities.lists_uploads is Support.YES:
         return UploadListing.BY_DIRECTORY
     with _lock:
         known = _found.get(capabilities.server)
@@ -102,8 +102,8 @@ def heeds_conditions(store: ObjectStore, below: str, ids: Ids) -> bool:
     Crash: an object of a few bytes below `below`.
     """
     known = store.capabilities.conditional_put
-    if known is not Trit.UNKNOWN:
-        return known is Trit.YES
+    if known is not Support.UNKNOWN:
+        return known is Support.YES
     key, data = f"{below}probe-{ids.token()}/object", b"probe"
     store.put(key, data)
     try:

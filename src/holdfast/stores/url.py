@@ -20,9 +20,9 @@ from dataclasses import dataclass
 
 from holdfast.errors import InvalidRequestError
 from holdfast.stores.base import ObjectStore
-from holdfast.stores.local import LocalStore
-from holdfast.stores.memory import MemoryStore
-from holdfast.stores.s3_options import S3Options
+from holdfast.stores.local.store import LocalStore
+from holdfast.stores.memory.store import MemoryStore
+from holdfast.stores.s3.options import S3Options
 
 __all__ = ["LOST_SLASH", "Destination", "absolute_url", "memory_store", "open_destination"]
 
@@ -94,7 +94,7 @@ def open_destination(url: str, s3: S3Options | None = None) -> Destination:
 
 
 def _open_s3(bucket: str, prefix: str, url: str, options: S3Options | None) -> Destination:
-    from holdfast.stores.s3 import S3Store  # boto3 is imported only by those who use S3
+    from holdfast.stores.s3.store import S3Store  # boto3 is imported only by those who use S3
 
     if not bucket:
         raise InvalidRequestError("the url names no bucket: write s3://bucket/key", url=_without_credentials(url))

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from holdfast.commit.checked import guarded, require
+from holdfast.commit.json_fields import guarded, require
 from holdfast.errors import ConflictError, InvalidRequestError
 from holdfast.formats import get_format
 from holdfast.table.widening import MismatchError, Rules, fold, merge_fields, type_text

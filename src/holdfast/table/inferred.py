@@ -24,7 +24,7 @@ _LARGE_AT_ONCE = 4  # of each of these some dozen megabytes are in memory, of sm
 
 
 class ForEach(Protocol):
-    """`map`, or that of a `holdfast.seams.runner.Runner`."""
+    """`map`, or that of a `holdfast.runtime.runner.Runner`."""
 
     def __call__(self, function: Callable[[T], R], items: Iterable[T], /) -> Iterator[R]: ...
 

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from holdfast.stores.base import Capabilities, MultipartStore, Trit, UploadPage, iter_uploads
-from holdfast.stores.intercept import InterceptedStore
+from holdfast.stores.base import Capabilities, MultipartStore, Support, UploadPage, iter_uploads
+from holdfast.stores.interceptors.intercepted import InterceptedStore
 
 __all__ = ["MinioLike"]
 
@@ -37,7 +37,7 @@ class MinioLike(InterceptedStore):
 
     @property
     def capabilities(self) -> Capabilities:
-        return dataclasses.replace(super().capabilities, lists_uploads=Trit.UNKNOWN)
+        return dataclasses.replace(super().capabilities, lists_uploads=Support.UNKNOWN)
 
     def list_uploads_page(self, prefix: str, marker: tuple[str, str] | None = None) -> UploadPage:
         page = super().list_uploads_page(prefix, marker)

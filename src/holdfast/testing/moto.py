@@ -14,7 +14,7 @@ from types import TracebackType
 import boto3
 from moto.server import ThreadedMotoServer
 
-from holdfast.stores.s3_options import S3Options
+from holdfast.stores.s3.options import S3Options
 
 __all__ = ["MotoServer"]
 

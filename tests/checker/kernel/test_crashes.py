@@ -11,7 +11,7 @@ from holdfast.checker.kernel.calls import Call, Fault
 from holdfast.checker.kernel.explore import explore
 from holdfast.checker.kernel.process import Port, Stopped
 from holdfast.checker.kernel.replay import replay
-from holdfast.checker.kernel.world import DIES, Choice, State, World, Worldline
+from holdfast.checker.kernel.world import DIES, Choice, State, StateSpace, World
 from tests.checker.kernel.toys import CELLS, Handle, cells, toy_world
 
 
@@ -95,7 +95,7 @@ def _world(program: Callable[[Handle], object]) -> World:
     return toy_world({"mortal": program, "other": lambda handle: handle.put("other", 1)}, budgets={Fault.CRASH: 1})
 
 
-def _histories(line: Worldline, state: State, choices: tuple[Choice, ...] = ()) -> Iterator[tuple[Choice, ...]]:
+def _histories(line: StateSpace, state: State, choices: tuple[Choice, ...] = ()) -> Iterator[tuple[Choice, ...]]:
     steps = list(line.steps(state))
     for step in steps:
         actor = line.world.actors[step.actor].name
@@ -108,7 +108,7 @@ def _histories(line: Worldline, state: State, choices: tuple[Choice, ...] = ()) 
 def test_the_dead_do_nothing(program: Callable[[Handle], object]) -> None:
     """After its death an actor makes no step, and the store holds what it held."""
     world = _world(program)
-    line = Worldline(world)
+    line = StateSpace(world)
     deaths = 0
     for choices in _histories(line, line.initial()):
         names = [choice.actor for choice in choices]

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from holdfast.checker.jobs.cluster import Order
-from holdfast.checker.jobs.worlds import Scene, build_world
+from holdfast.checker.committers.cluster import Order
+from holdfast.checker.committers.worlds import Scene, build_world
 from holdfast.checker.kernel.calls import Fault
 from holdfast.checker.kernel.explore import explore
 from holdfast.checker.kernel.world import World

@@ -6,7 +6,7 @@ from itertools import groupby
 
 import pytest
 
-from holdfast.checker.jobs.worlds import Scene, build_world
+from holdfast.checker.committers.worlds import Scene, build_world
 from holdfast.checker.kernel.calls import Fault
 from holdfast.checker.kernel.counterexample import Counterexample
 from holdfast.checker.kernel.explore import Budget

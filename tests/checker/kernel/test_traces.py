@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 
 from holdfast.checker.kernel.calls import Fault, Footprint, conflicts
 from holdfast.checker.kernel.explore import explore
-from holdfast.checker.kernel.world import State, World, Worldline
+from holdfast.checker.kernel.world import State, StateSpace, World
 from tests.checker.kernel.test_reduction import BUDGETS, PROGRAMS, TOYS, random_world
 from tests.checker.kernel.toys import (
     CELLS,
@@ -34,7 +34,7 @@ _Touched = tuple[Footprint, bool]
 
 def _paths(world: World, most: int = _PATHS) -> dict[_Path, tuple[_Touched, ...]]:
     """All ways from the start to an end, one by one: nothing is recognised, nothing is left out."""
-    line = Worldline(world)
+    line = StateSpace(world)
     found: dict[_Path, tuple[_Touched, ...]] = {}
 
     def follow(state: State, path: _Path, touched: tuple[_Touched, ...]) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.checker.jobs.worlds import Scene, build_world
+from holdfast.checker.committers.worlds import Scene, build_world
 from holdfast.checker.kernel import walk as walking
 from holdfast.checker.kernel.calls import Fault
 from holdfast.checker.kernel.explore import Budget, explore

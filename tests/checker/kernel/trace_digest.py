@@ -11,7 +11,7 @@ import logging
 import sys
 from collections.abc import Hashable
 
-from holdfast.checker.jobs.worlds import Scene, build_world
+from holdfast.checker.committers.worlds import Scene, build_world
 from holdfast.checker.kernel.calls import Fault
 from holdfast.checker.kernel.canonical import canonical
 from holdfast.checker.kernel.explore import explore

@@ -13,7 +13,7 @@ import pytest
 from benchmarks import commit_memory, job_commit, write_path
 from benchmarks.job_files import JobShape
 from benchmarks.measure import Result, run_in_turn, write_json
-from holdfast.stores.throttled import ThrottleOptions
+from holdfast.stores.interceptors.throttled import ThrottleOptions
 
 _FIELDS = {
     "benchmark",

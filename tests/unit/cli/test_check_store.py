@@ -17,7 +17,7 @@ import pytest
 
 from holdfast.commit import COMMITTERS
 from holdfast.errors import UnavailableError
-from holdfast.seams.runner import ThreadRunner
+from holdfast.runtime.runner import ThreadRunner
 from holdfast.stores import url as urls
 from holdfast.stores.base import (
     Create,
@@ -33,13 +33,13 @@ from holdfast.stores.base import (
 from holdfast.stores.conformance import checks_for
 from holdfast.stores.conformance.topics import TOPICS, without_topic
 from holdfast.stores.conformance.traces import Traces
-from holdfast.stores.intercept import InterceptedStore
-from holdfast.stores.local import LocalStore
-from holdfast.stores.memory import MemoryStore
+from holdfast.stores.interceptors.intercepted import InterceptedStore
+from holdfast.stores.local.store import LocalStore
+from holdfast.stores.memory.store import MemoryStore
 from holdfast.testing.minio_like import MinioLike
 from holdfast.testing.moto import MotoServer
 from tests.unit.cli.destinations import run
-from tests.unit.stores.scripted_server import Answer, ScriptedServer, error
+from tests.unit.stores.s3.scripted_server import Answer, ScriptedServer, error
 
 TINY_PARTS = MultipartLimits(min_part_size_bytes=16)
 
@@ -192,8 +192,8 @@ _RULE = (
     ],
 )
 def test_rules_of_a_bucket(answer: Answer, days: float | None) -> None:
-    from holdfast.stores.s3 import S3Store
-    from tests.unit.stores.scripted_store import scripted_options
+    from holdfast.stores.s3.store import S3Store
+    from tests.unit.stores.s3.scripted_store import scripted_options
 
     with ScriptedServer(answer) as server:
         store = S3Store("bucket", scripted_options(server.url))

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from holdfast.commit import COMMITTERS
-from holdfast.commit.guarantees import GUARANTEES
+from holdfast.guarantees import GUARANTEES
 from holdfast.testing.moto import MotoServer
 from holdfast.testing.tls import Authority, TlsFront
 from tests.unit.cli.destinations import on_screen, run
-from tests.unit.stores.scripted_server import Answer, ScriptedServer, error
+from tests.unit.stores.s3.scripted_server import Answer, ScriptedServer, error
 
 
 @pytest.mark.parametrize("columns", [80, 100, 200])

@@ -20,12 +20,12 @@ from holdfast.commit import (
     open_context,
     read_snapshot,
 )
-from holdfast.commit.classic.names import file_name as classic_name
+from holdfast.commit.attempt_names import file_name as classic_name
 from holdfast.commit.ids import AttemptId, FileOwner, new_job_id
-from holdfast.seams import SystemIds
+from holdfast.runtime import SystemIds
 from holdfast.stores.base import Part, iter_uploads, multipart
-from holdfast.stores.faulty import Fault, FaultMode, Faulty, SimulatedCrash
-from holdfast.stores.intercept import InterceptedStore, Operation
+from holdfast.stores.interceptors.faulty import Fault, FaultMode, Faulty, SimulatedCrash
+from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
 from tests.unit.cli.destinations import commit_table, run, start_table
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from holdfast.commit import CommitContext, open_context
-from holdfast.seams import SystemIds
+from holdfast.runtime import SystemIds
 from holdfast.stores.base import iter_uploads, multipart
 from tests.unit.cli.destinations import run
 from tests.unit.commit.hadoop_jobs.dead_jobs import UUID, Destination, HadoopTasks, name

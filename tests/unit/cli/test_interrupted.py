@@ -14,8 +14,8 @@ from holdfast.cli.interrupted import end_write
 from holdfast.cli.output import Output
 from holdfast.commit import COMMITTERS, CommitContext, JobRecord, SaveMode, TaskCommit, recover
 from holdfast.commit.layout import iter_visible
-from holdfast.commit.written import JobIds
-from holdfast.spark.options import WriteOptions, parse_write_options
+from holdfast.commit.write_lookup import JobIds
+from holdfast.options.parsing import WriteOptions, parse_write_options
 
 MINE, OTHER = "00000000abcd", "00000000ef01"
 LEAVES_FILES = {"direct", "emr"}

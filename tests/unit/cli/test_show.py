@@ -11,8 +11,8 @@ import pytest
 
 from holdfast.commit import TWO_PHASE, CommitSettings, open_context
 from holdfast.errors import HoldfastError
-from holdfast.stores.faulty import Fault, FaultMode, Faulty
-from holdfast.stores.intercept import InterceptedStore, Operation
+from holdfast.stores.interceptors.faulty import Fault, FaultMode, Faulty
+from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
 from tests.simulation.world import SimulatedClock
 from tests.unit.cli.destinations import commit_table, run, start_table
 

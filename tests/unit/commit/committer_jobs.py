@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from holdfast.commit import COMMITTERS, CommitContext, CommitSettings, Committer, JobOutcome, JobRecord, Place, SaveMode
 from holdfast.commit.layout import iter_visible
 from holdfast.commit.records import TaskCommit
-from holdfast.seams import Runner, SerialRunner
+from holdfast.runtime import Runner, SerialRunner
 from holdfast.stores.base import MultipartLimits, ObjectStore, iter_objects, iter_uploads
-from holdfast.stores.memory import MemoryStore
+from holdfast.stores.memory.store import MemoryStore
 from tests.simulation.world import CountingIds, SimulatedClock
 
 RENAMING = ("manifest", "file-v1", "file-v2")

@@ -8,14 +8,14 @@ import pytest
 
 from holdfast.commit import COMMITTERS, TWO_PHASE, CommitSettings, SaveMode, get_committer
 from holdfast.commit.committer import CONSISTENT_LISTING, RENAME_DIR
-from holdfast.commit.committers import fitting_committers
+from holdfast.commit.registry import fitting_committers
 from holdfast.errors import InvalidRequestError, UnsupportedError
-from holdfast.stores.base import Capabilities, MultipartLimits, Trit
-from holdfast.stores.memory import MemoryStore
+from holdfast.stores.base import Capabilities, MultipartLimits, Support
+from holdfast.stores.memory.store import MemoryStore
 from tests.simulation.world import World
 
-S3 = Capabilities(conditional_put=Trit.YES, multipart=MultipartLimits(), metadata=True, copy=True)
-DISK = Capabilities(conditional_put=Trit.YES, multipart=MultipartLimits(), rename=True, rename_dir=True)
+S3 = Capabilities(conditional_put=Support.YES, multipart=MultipartLimits(), metadata=True, copy=True)
+DISK = Capabilities(conditional_put=Support.YES, multipart=MultipartLimits(), rename=True, rename_dir=True)
 
 
 def test_names_are_found_however_they_are_spelled() -> None:

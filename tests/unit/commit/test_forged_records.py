@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 
 from holdfast.commit import TWO_PHASE, SaveMode, codec
-from holdfast.commit.checked import BadFieldError
 from holdfast.commit.hadoop.uri import check_uri, encode_uri, path_below
 from holdfast.commit.ids import AttemptId, FileOwner, JobId, file_name
 from holdfast.commit.intents import find_announcers
+from holdfast.commit.json_fields import BadFieldError
 from holdfast.commit.layout import attempt_file, intents, log_entry, manifest
-from holdfast.commit.log import read_log
 from holdfast.commit.records import (
     FileEntry,
     JobRecord,
@@ -29,8 +28,9 @@ from holdfast.commit.records import (
     TaskManifest,
     Totals,
 )
-from holdfast.commit.write_ids import WRITE_ID, find_write
-from holdfast.commit.written import find_written
+from holdfast.commit.two_phase.decision_log import read_log
+from holdfast.commit.two_phase.write_ids import WRITE_ID, find_write
+from holdfast.commit.write_lookup import find_written
 from holdfast.errors import CorruptDataError
 from holdfast.stores.base import UploadInfo
 from tests.simulation.world import HOME, World

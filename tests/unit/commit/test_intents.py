@@ -13,10 +13,10 @@ from holdfast.commit.intents import QUIET_S, is_intents
 from holdfast.commit.layout import intents, manifest
 from holdfast.commit.records import JobRecord
 from holdfast.errors import CorruptDataError, OutcomeUnknownError, UnavailableError
-from holdfast.seams import ThreadRunner
-from holdfast.stores.faulty import FOR_EVER, Fault, FaultMode
-from holdfast.stores.intercept import InterceptedStore, Operation
-from holdfast.stores.recorded import Recorded
+from holdfast.runtime import ThreadRunner
+from holdfast.stores.interceptors.faulty import FOR_EVER, Fault, FaultMode
+from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
+from holdfast.stores.interceptors.recorded import Recorded
 from tests.simulation.world import HOME, World, run_job, run_tasks, start
 
 OWNER = FileOwner(JobId("20261121093853123-a1b2c3d4e5f6"), 3, AttemptId("0123456789ab"))

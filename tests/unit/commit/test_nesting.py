@@ -20,11 +20,11 @@ from holdfast.commit import (
 )
 from holdfast.commit.layout import job_record
 from holdfast.commit.nesting import refuse_part
-from holdfast.commit.stream_jobs import plan_batch
+from holdfast.commit.two_phase.stream_jobs import plan_batch
 from holdfast.errors import AccessDeniedError, ConflictError, CorruptDataError, InvalidRequestError
 from holdfast.stores.base import iter_objects
-from holdfast.stores.intercept import InterceptedStore, Operation, StoreCall
-from holdfast.stores.recorded import Recorded
+from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation, StoreCall
+from holdfast.stores.interceptors.recorded import Recorded
 from tests.simulation.world import (
     HOME,
     PUBLICATIONS,

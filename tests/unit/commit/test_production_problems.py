@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from holdfast.commit import SaveMode
-from holdfast.seams import ThreadRunner
+from holdfast.runtime import ThreadRunner
 from tests.unit.commit.committer_jobs import CONCURRENT, SAFE, Bucket
 
 HOMES = ["dataset1/", "out put/dataset 1/", "ä+%20#?/sub dir/"]
@@ -17,7 +17,7 @@ HOMES = ["dataset1/", "out put/dataset 1/", "ä+%20#?/sub dir/"]
 @pytest.mark.parametrize("committer", SAFE)
 def test_no_thread_is_left_after_fifty_jobs(committer: str) -> None:
     """HADOOP-16570, HADOOP-16798, scenarios 66 and 67: long-lived drivers ran out of memory by leaked threads."""
-    bucket = Bucket(committer, runner=ThreadRunner(threads=4, lane_threads=2))
+    bucket = Bucket(committer, runner=ThreadRunner(threads=4, background_threads=2))
     before = threading.active_count()
     for number in range(50):
         bucket.run_job(bucket.context(f"t{number}/"), "new")

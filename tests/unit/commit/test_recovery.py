@@ -11,8 +11,8 @@ import pytest
 from holdfast.commit import TWO_PHASE, CommitContext, Committer, SaveMode, recover
 from holdfast.commit.committer import MULTIPART, Action, Leftover
 from holdfast.errors import CorruptDataError, HoldfastError, UnavailableError
-from holdfast.stores.faulty import Faulty, SimulatedCrash, crash_at
-from holdfast.stores.intercept import InterceptedStore
+from holdfast.stores.interceptors.faulty import Faulty, SimulatedCrash, crash_at
+from holdfast.stores.interceptors.intercepted import InterceptedStore
 from tests.simulation.world import World
 from tests.unit.commit.committer_jobs import Bucket
 

@@ -6,18 +6,18 @@ import pytest
 
 from holdfast.commit.records import FileEntry
 from holdfast.commit.sinks import PartBudget, UploadSink
-from holdfast.seams import InlineLane, ThreadLane
-from holdfast.seams.lane import Lane
+from holdfast.runtime import InlineExecutor, ThreadExecutor
+from holdfast.runtime.background_executor import BackgroundExecutor
 from holdfast.stores.base import MultipartLimits
-from holdfast.stores.memory import MemoryStore
+from holdfast.stores.memory.store import MemoryStore
 
 
-def sink_on(store: MemoryStore, lane: Lane, told: list[FileEntry]) -> UploadSink:
+def sink_on(store: MemoryStore, background: BackgroundExecutor, told: list[FileEntry]) -> UploadSink:
     return UploadSink(
         store,
         "t/a",
         "a",
-        lane=lane,
+        background=background,
         budget=PartBudget(1 << 20),
         base_part_bytes=4,
         metadata={},
@@ -29,17 +29,17 @@ def sink_on(store: MemoryStore, lane: Lane, told: list[FileEntry]) -> UploadSink
 @pytest.mark.parametrize("threads", [0, 4])
 def test_the_end_of_an_upload_is_told_once_and_whole(pieces: list[bytes], threads: int) -> None:
     store = MemoryStore(limits=MultipartLimits(min_part_size_bytes=1))
-    lane: Lane = ThreadLane(threads) if threads else InlineLane()
+    background: BackgroundExecutor = ThreadExecutor(threads) if threads else InlineExecutor()
     told: list[FileEntry] = []
-    sink = sink_on(store, lane, told)
+    sink = sink_on(store, background, told)
     for piece in pieces:
         sink.write(piece)
-    lane.drain()
+    background.drain()
     assert told == [], "a file that is open is not whole"
     sink.close()
     sink.close()
-    lane.drain()
-    lane.close()
+    background.drain()
+    background.close()
     content = b"".join(pieces)
     assert [entry.size_bytes for entry in told] == [len(content)]
     assert told[0].parts == sink.entry(0).parts and len(told[0].parts) == max(1, -(-len(content) // 4))
@@ -47,7 +47,7 @@ def test_the_end_of_an_upload_is_told_once_and_whole(pieces: list[bytes], thread
 
 def test_nobody_is_told_of_a_file_that_was_dropped() -> None:
     told: list[FileEntry] = []
-    sink = sink_on(MemoryStore(limits=MultipartLimits(min_part_size_bytes=1)), InlineLane(), told)
+    sink = sink_on(MemoryStore(limits=MultipartLimits(min_part_size_bytes=1)), InlineExecutor(), told)
     sink.write(b"abcdefgh")
     sink.discard()
     sink.close()

@@ -8,22 +8,22 @@ from typing import TypeVar
 import pytest
 
 from holdfast.commit import TWO_PHASE, CommitContext, Place, SaveMode, codec, verify
-from holdfast.commit.classic.jobs import delete_visible
 from holdfast.commit.context import create_record
-from holdfast.commit.hadoop_jobs import QUIET_S, Foreign, Wish
+from holdfast.commit.hadoop_jobs import QUIET_S, Foreign, Resolution
 from holdfast.commit.ids import AttemptId, FileOwner, JobId, file_name
 from holdfast.commit.intents import find_announcers, is_intents
+from holdfast.commit.job_ends import delete_visible
 from holdfast.commit.layout import attempt_file, intents, manifest
-from holdfast.commit.pending_uploads import is_manifest, reported_uploads
-from holdfast.commit.publication import PUBLICATIONS, Leftovers
 from holdfast.commit.records import FileEntry, TaskManifest
 from holdfast.commit.recovery import recover
-from holdfast.commit.success import read_success
+from holdfast.commit.success_file import read_success
+from holdfast.commit.two_phase.pending_uploads import is_manifest, reported_uploads
+from holdfast.commit.two_phase.publication import PUBLICATIONS, Leftovers
 from holdfast.errors import HoldfastError, NotFoundError, OutcomeUnknownError, UnavailableError
 from holdfast.stores.base import UploadInfo
-from holdfast.stores.faulty import SimulatedCrash, crash_at
-from holdfast.stores.intercept import InterceptedStore, Operation, StoreCall
-from holdfast.stores.memory import MemoryStore
+from holdfast.stores.interceptors.faulty import SimulatedCrash, crash_at
+from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation, StoreCall
+from holdfast.stores.memory.store import MemoryStore
 from holdfast.stores.probe import UploadListing
 from tests.simulation.world import HOME, World, run_job, run_tasks, start
 from tests.unit.commit.hadoop_jobs.dead_jobs import UUID, Destination, HadoopTasks, name
@@ -95,7 +95,7 @@ def test_a_dead_job_of_hadoop_is_ended_and_not_only_reported() -> None:
     at = Destination()
     HadoopTasks(at).commit_task(0, {name(0, number, UUID): b"x" for number in range(2)})
     at.clock.sleep(QUIET_S + 1)
-    assert recover(at.context(), foreign=Foreign(wish=Wish.ABORT)).rolled_back == [UUID]
+    assert recover(at.context(), foreign=Foreign(resolution=Resolution.ABORT)).rolled_back == [UUID]
     assert not any(at.debris())
 
 

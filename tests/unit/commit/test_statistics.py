@@ -22,8 +22,8 @@ from holdfast.commit.statistics import (
     from_compact,
 )
 from holdfast.errors import NotFoundError
-from holdfast.stores.intercept import InterceptedStore, Operation
-from holdfast.stores.memory import MemoryStore
+from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
+from holdfast.stores.memory.store import MemoryStore
 from tests.unit.commit.statistics_values import statistics
 
 

@@ -11,12 +11,12 @@ from holdfast.commit.codec import decode_manifest
 from holdfast.commit.records import TaskCommit, TaskManifest
 from holdfast.commit.sinks import part_size
 from holdfast.errors import InvalidRequestError, UnavailableError
-from holdfast.seams import ThreadRunner
+from holdfast.runtime import ThreadRunner
 from holdfast.stores.base import MultipartLimits
-from holdfast.stores.faulty import FOR_EVER, Fault, FaultMode
-from holdfast.stores.intercept import InterceptedStore, Operation
-from holdfast.stores.memory import MemoryStore
-from holdfast.stores.recorded import Recorded
+from holdfast.stores.interceptors.faulty import FOR_EVER, Fault, FaultMode
+from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
+from holdfast.stores.interceptors.recorded import Recorded
+from holdfast.stores.memory.store import MemoryStore
 from tests.simulation.world import HOME, World, payload, run_task, start
 
 

@@ -10,8 +10,8 @@ import pytest
 from holdfast.demo.proxy import StallingProxy
 from holdfast.errors import OutcomeUnknownError
 from holdfast.stores.base import iter_objects, iter_uploads
-from holdfast.stores.s3 import S3Store
-from holdfast.stores.s3_options import S3Options
+from holdfast.stores.s3.options import S3Options
+from holdfast.stores.s3.store import S3Store
 from holdfast.testing.moto import MotoServer
 
 

@@ -16,9 +16,9 @@ import holdfast.fs
 from holdfast.commit.context import CommitContext
 from holdfast.errors import InvalidRequestError, OutcomeUnknownError, UnavailableError, UnsupportedError
 from holdfast.fs import MagicFileSystem
-from holdfast.stores.faulty import FOR_EVER, Fault, FaultMode, Faulty
-from holdfast.stores.intercept import InterceptedStore, Operation
-from holdfast.stores.memory import MemoryStore
+from holdfast.stores.interceptors.faulty import FOR_EVER, Fault, FaultMode, Faulty
+from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
+from holdfast.stores.memory.store import MemoryStore
 from holdfast.stores.url import memory_store
 
 _names = itertools.count()

@@ -14,7 +14,7 @@ from pyspark.sql.datasource import In
 from pyspark.sql.types import DoubleType, StructField, StructType
 
 from holdfast.errors import InvalidRequestError
-from holdfast.spark.conditions import conditions_text, parse_conditions
+from holdfast.options.conditions import conditions_text, parse_conditions
 from holdfast.spark.filters import row_filters
 from holdfast.spark.pushdown import translate_filters
 

@@ -19,15 +19,15 @@ from pyspark.sql.types import LongType, StructField, StructType
 from holdfast.commit import TWO_PHASE, SaveMode, Snapshot, VisibleFile, open_context
 from holdfast.errors import InvalidRequestError, NotFoundError, UnavailableError, UnsupportedError
 from holdfast.formats import get_format
+from holdfast.options.parsing import ReadOptions, StoreOptions
 from holdfast.spark import native, native_options, native_scan
 from holdfast.spark.csv_headers import require_headers_in_order
 from holdfast.spark.file_format import FormatChoice
 from holdfast.spark.hadoop_path import hadoop_path
 from holdfast.spark.native_scan import Scan, listed
-from holdfast.spark.options import ReadOptions, StoreOptions
-from holdfast.stores.faulty import Fault, FaultMode, Faulty, SimulatedCrash
-from holdfast.stores.intercept import InterceptedStore
-from holdfast.stores.s3_options import S3Options
+from holdfast.stores.interceptors.faulty import Fault, FaultMode, Faulty, SimulatedCrash
+from holdfast.stores.interceptors.intercepted import InterceptedStore
+from holdfast.stores.s3.options import S3Options
 from holdfast.table.contract import TableRecord
 from holdfast.table.inferred import opener
 

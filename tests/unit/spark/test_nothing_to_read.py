@@ -10,7 +10,7 @@ pytest.importorskip("pyspark")
 
 from holdfast.commit import TWO_PHASE, SaveMode, open_context
 from holdfast.errors import InvalidRequestError, NotFoundError
-from holdfast.spark.options import parse_read_options
+from holdfast.options.parsing import parse_read_options
 from holdfast.spark.reader import infer_schema
 
 

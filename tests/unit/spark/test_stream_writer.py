@@ -12,9 +12,9 @@ from pyspark import TaskContext
 from pyspark.sql.types import DoubleType, FloatType, LongType, StructField, StructType
 
 from holdfast.commit import TWO_PHASE, SaveMode
-from holdfast.commit.log import read_log
+from holdfast.commit.two_phase.decision_log import read_log
 from holdfast.errors import ConflictError
-from holdfast.spark.options import parse_stream_options, parse_write_options
+from holdfast.options.parsing import parse_stream_options, parse_write_options
 from holdfast.spark.stream_writer import HoldfastStreamWriter
 from holdfast.spark.table_job import TableJob
 

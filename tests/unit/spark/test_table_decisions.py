@@ -16,9 +16,9 @@ from pyspark.sql.types import IntegerType, LongType, StringType, StructField, St
 
 from holdfast.commit import SaveMode, get_committer
 from holdfast.commit.layout import iter_visible
-from holdfast.commit.log import read_log
+from holdfast.commit.two_phase.decision_log import read_log
 from holdfast.errors import ConflictError, InvalidRequestError
-from holdfast.spark.options import parse_write_options
+from holdfast.options.parsing import parse_write_options
 from holdfast.spark.table_job import TableJob
 from holdfast.spark.types import arrow_schema
 

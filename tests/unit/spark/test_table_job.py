@@ -10,10 +10,10 @@ import pytest
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
 from holdfast.commit import TWO_PHASE, SaveMode
-from holdfast.commit.committers import COMMITTERS
-from holdfast.commit.log import read_log
+from holdfast.commit.registry import COMMITTERS
+from holdfast.commit.two_phase.decision_log import read_log
 from holdfast.errors import InvalidRequestError
-from holdfast.spark.options import parse_write_options
+from holdfast.options.parsing import parse_write_options
 from holdfast.spark.table_job import TableJob
 
 

@@ -11,11 +11,11 @@ pytest.importorskip("pyspark.sql")
 
 from pyspark.sql.types import ArrayType, LongType, MapType, StructField, StructType
 
-from holdfast.commit.log import read_log
-from holdfast.commit.write_ids import WRITE_ID
-from holdfast.commit.written import TOKEN
+from holdfast.commit.two_phase.decision_log import read_log
+from holdfast.commit.two_phase.write_ids import WRITE_ID
+from holdfast.commit.write_lookup import TOKEN
 from holdfast.errors import InvalidRequestError
-from holdfast.spark.options import parse_write_options
+from holdfast.options.parsing import parse_write_options
 from holdfast.spark.table_job import TableJob
 from holdfast.spark.types import without_foreign_metadata
 

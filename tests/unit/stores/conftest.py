@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from holdfast.stores.s3 import S3Store
-from tests.unit.stores.scripted_server import Answer, ScriptedServer
-from tests.unit.stores.scripted_store import Script, StillClock, scripted_options
+from holdfast.stores.s3.store import S3Store
+from tests.unit.stores.s3.scripted_server import Answer, ScriptedServer
+from tests.unit.stores.s3.scripted_store import Script, StillClock, scripted_options
 
 
 @pytest.fixture

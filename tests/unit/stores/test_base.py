@@ -21,7 +21,7 @@ from holdfast.stores.base import (
     multipart,
     rename,
 )
-from holdfast.stores.memory import MemoryStore
+from holdfast.stores.memory.store import MemoryStore
 
 
 class _PagesOfUploads(MemoryStore):

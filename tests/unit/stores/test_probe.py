@@ -9,25 +9,25 @@ from typing import TypeVar
 import pytest
 
 from holdfast.errors import AccessDeniedError, HoldfastError, InvalidRequestError, UnsupportedError
-from holdfast.seams.ids import SystemIds
+from holdfast.runtime.ids import SystemIds
 from holdfast.stores.base import (
     Capabilities,
     ObjectInfo,
     Overwrite,
     PutMode,
-    Trit,
+    Support,
     UploadPage,
     iter_objects,
     iter_uploads,
     iter_uploads_of,
 )
-from holdfast.stores.faulty import Fault, FaultMode, Faulty
-from holdfast.stores.intercept import InterceptedStore, Operation, StoreCall
-from holdfast.stores.memory import MemoryStore
+from holdfast.stores.interceptors.faulty import Fault, FaultMode, Faulty
+from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation, StoreCall
+from holdfast.stores.interceptors.recorded import Recorded
+from holdfast.stores.memory.store import MemoryStore
 from holdfast.stores.probe import UploadListing, find_upload_listing, heeds_conditions, upload_key
-from holdfast.stores.recorded import Recorded
-from holdfast.stores.s3 import S3Store
-from holdfast.stores.s3_options import S3Options
+from holdfast.stores.s3.options import S3Options
+from holdfast.stores.s3.store import S3Store
 from holdfast.testing.minio_like import MinioLike
 
 T = TypeVar("T")
@@ -43,7 +43,7 @@ class _Unknown(MemoryStore):
     def capabilities(self) -> Capabilities:
         known = super().capabilities
         return dataclasses.replace(
-            known, lists_uploads=Trit.UNKNOWN, conditional_put=Trit.UNKNOWN, server=type(self).server
+            known, lists_uploads=Support.UNKNOWN, conditional_put=Support.UNKNOWN, server=type(self).server
         )
 
 
@@ -173,22 +173,22 @@ def test_conditions_are_tried_at_a_key_that_does_not_stay(kind: type[_Unknown], 
 @pytest.mark.parametrize(
     ("options", "environment", "known"),
     [
-        (S3Options(), {}, Trit.YES),
-        (S3Options(endpoint_url="https://s3.eu-central-1.amazonaws.com"), {}, Trit.YES),
-        (S3Options(endpoint_url="https://s3.cn-north-1.amazonaws.com.cn"), {}, Trit.YES),
-        (S3Options(endpoint_url="https://amazonaws.com.example.org"), {}, Trit.UNKNOWN),
-        (S3Options(endpoint_url="http://127.0.0.1:9000"), {}, Trit.UNKNOWN),
-        (S3Options(), {"AWS_ENDPOINT_URL": "http://127.0.0.1:9000"}, Trit.UNKNOWN),
-        (S3Options(), {"AWS_ENDPOINT_URL_S3": "http://127.0.0.1:9000"}, Trit.UNKNOWN),
+        (S3Options(), {}, Support.YES),
+        (S3Options(endpoint_url="https://s3.eu-central-1.amazonaws.com"), {}, Support.YES),
+        (S3Options(endpoint_url="https://s3.cn-north-1.amazonaws.com.cn"), {}, Support.YES),
+        (S3Options(endpoint_url="https://amazonaws.com.example.org"), {}, Support.UNKNOWN),
+        (S3Options(endpoint_url="http://127.0.0.1:9000"), {}, Support.UNKNOWN),
+        (S3Options(), {"AWS_ENDPOINT_URL": "http://127.0.0.1:9000"}, Support.UNKNOWN),
+        (S3Options(), {"AWS_ENDPOINT_URL_S3": "http://127.0.0.1:9000"}, Support.UNKNOWN),
         (
             S3Options(),
             {"AWS_ENDPOINT_URL": "http://127.0.0.1:9000", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "true"},
-            Trit.YES,
+            Support.YES,
         ),
     ],
 )
 def test_aws_is_not_asked(
-    options: S3Options, environment: dict[str, str], known: Trit, monkeypatch: pytest.MonkeyPatch
+    options: S3Options, environment: dict[str, str], known: Support, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
@@ -209,9 +209,9 @@ def test_an_endpoint_of_the_profile_is_not_aws(
     config.write_text("[profile other]\nendpoint_url = http://127.0.0.1:9000\n")
     monkeypatch.setenv("AWS_CONFIG_FILE", str(config))
     monkeypatch.setenv("AWS_PROFILE", "other")
-    assert S3Store("bucket").capabilities.lists_uploads is Trit.UNKNOWN
+    assert S3Store("bucket").capabilities.lists_uploads is Support.UNKNOWN
     monkeypatch.setenv("AWS_PROFILE", "missing")
-    assert S3Store("bucket").capabilities.lists_uploads is Trit.YES  # the first request says what is wrong
+    assert S3Store("bucket").capabilities.lists_uploads is Support.YES  # the first request says what is wrong
 
 
 def test_a_crashed_probe_leaves_an_upload_where_it_was_told_to_work() -> None:

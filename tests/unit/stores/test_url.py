@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import InvalidRequestError
-from holdfast.stores.local import LocalStore
-from holdfast.stores.s3 import S3Store
+from holdfast.stores.local.store import LocalStore
+from holdfast.stores.s3.store import S3Store
 from holdfast.stores.url import absolute_url, memory_store, open_destination
 
 

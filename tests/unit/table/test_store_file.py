@@ -14,8 +14,8 @@ from holdfast.commit import open_context, read_snapshot
 from holdfast.errors import CorruptDataError, InvalidRequestError, NotFoundError, PreconditionError
 from holdfast.formats import get_format
 from holdfast.stores.base import iter_objects
-from holdfast.stores.local import LocalStore
-from holdfast.stores.memory import MemoryStore
+from holdfast.stores.local.store import LocalStore
+from holdfast.stores.memory.store import MemoryStore
 from holdfast.stores.url import memory_store
 from holdfast.table import DataFile, ReadSettings, StoreFile, plan_splits, read_schema, read_split
 from holdfast.table.inferred import opener

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.checker.kernel.world import Choice
-from holdfast.commit.checked import count_field, guarded, json_line, json_object, require, text_field
+from holdfast.commit.json_fields import count_field, guarded, json_line, json_object, require, text_field
 
 __all__ = ["Counterexample", "decode", "encode"]
 

@@ -25,8 +25,8 @@ from dataclasses import dataclass, field
 
 from holdfast.checker.kernel.calls import Fault
 from holdfast.checker.kernel.traces import Graph, dying
-from holdfast.checker.kernel.world import Choice, State, Step, World, Worldline
-from holdfast.seams import Clock, SystemClock
+from holdfast.checker.kernel.world import Choice, State, StateSpace, Step, World
+from holdfast.runtime import Clock, SystemClock
 
 __all__ = ["Budget", "Exploration", "Finding", "explore"]
 
@@ -99,7 +99,7 @@ class Exploration:
 
 class _Search:
     def __init__(self, world: World, reduce: bool) -> None:
-        self.line = Worldline(world)
+        self.line = StateSpace(world)
         self.reduce = reduce
         self.states: list[State] = []
         self.index: dict[State, int] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from holdfast.checker.kernel.world import Choice, State, Step, World, Worldline
+from holdfast.checker.kernel.world import Choice, State, StateSpace, Step, World
 from holdfast.errors import InvalidRequestError
 
 __all__ = ["Replay", "replay"]
@@ -22,7 +22,7 @@ class Replay:
             property, in words).
     """
 
-    line: Worldline
+    line: StateSpace
     states: list[State]
     steps: list[Step]
     broken: tuple[tuple[str, str], ...]
@@ -45,7 +45,7 @@ def replay(world: World, choices: Iterable[Choice], *, lenient: bool = False) ->
     Raises:
         InvalidRequestError: a choice cannot be taken: the history belongs to another world or to other code.
     """
-    line = Worldline(world)
+    line = StateSpace(world)
     actors = {actor.name: number for number, actor in enumerate(world.actors)}
     states, steps = [line.initial()], list[Step]()
     for choice in choices:
@@ -66,7 +66,7 @@ def replay(world: World, choices: Iterable[Choice], *, lenient: bool = False) ->
     return Replay(line, states, steps, _broken(line, states, steps))
 
 
-def _broken(line: Worldline, states: list[State], steps: list[Step]) -> tuple[tuple[str, str], ...]:
+def _broken(line: StateSpace, states: list[State], steps: list[Step]) -> tuple[tuple[str, str], ...]:
     broken = line.judge(states[-2], steps[-1]) if steps else ()
     if line.is_over(states[-1]):
         broken += line.judge_end(states[-1])

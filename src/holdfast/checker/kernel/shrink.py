@@ -19,7 +19,7 @@ from itertools import groupby
 from typing import TypeAlias
 
 from holdfast.checker.kernel.counterexample import Counterexample
-from holdfast.checker.kernel.world import DIES, Choice, State, Step, World, Worldline
+from holdfast.checker.kernel.world import DIES, Choice, State, StateSpace, Step, World
 from holdfast.errors import InvalidRequestError
 
 __all__ = ["shrink"]
@@ -38,7 +38,7 @@ class _History:
 
 class _Shrinker:
     def __init__(self, world: World, name: str, replays: int, until: Callable[[], bool]) -> None:
-        self._line = Worldline(world)
+        self._line = StateSpace(world)
         self._actors = {actor.name: number for number, actor in enumerate(world.actors)}
         self._property = name
         self._tried: set[_Choices] = set()

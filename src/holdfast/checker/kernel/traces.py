@@ -23,7 +23,7 @@ from array import array
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 
-from holdfast.checker.kernel.world import State, Worldline
+from holdfast.checker.kernel.world import State, StateSpace
 
 __all__ = ["Graph", "dying"]
 
@@ -52,7 +52,7 @@ class Graph:
         self._targets[number] = array("q", (target for _mover, target in steps))
         self._ends[number] = is_end
 
-    def count_histories(self, line: Worldline, states: Sequence[State]) -> int:
+    def count_histories(self, line: StateSpace, states: Sequence[State]) -> int:
         """How many traces lead from state 0 to an end."""
         incoming = array("q", bytes(8 * len(states)))
         for targets in self._targets:
@@ -75,7 +75,7 @@ class Graph:
         return total
 
     def _pass_on(
-        self, number: int, here: Mapping[int, int], ways: Sequence[dict[int, int]], line: Worldline, state: State
+        self, number: int, here: Mapping[int, int], ways: Sequence[dict[int, int]], line: StateSpace, state: State
     ) -> None:
         """Add the ways to a state to those of its targets. Calls and deaths of an actor sleep apart from each other."""
         actors = len(line.world.actors)
@@ -99,7 +99,7 @@ def dying(actor: int) -> int:
     return ~actor
 
 
-def _sleep_on(line: Worldline, state: State, mover: int) -> int:
+def _sleep_on(line: StateSpace, state: State, mover: int) -> int:
     """Who is not woken by a step, as bits: the calls of actors, then their deaths.
 
     The footprint of a death is that of the call that it comes before; but it may let others do more than that shows.

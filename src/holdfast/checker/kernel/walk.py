@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 from holdfast.checker.kernel.calls import Fault
 from holdfast.checker.kernel.counterexample import Counterexample
 from holdfast.checker.kernel.explore import Budget
-from holdfast.checker.kernel.world import Choice, State, Step, World, Worldline
-from holdfast.seams import Clock, SeededRandom, SystemClock
+from holdfast.checker.kernel.world import Choice, State, StateSpace, Step, World
+from holdfast.runtime import Clock, SeededRandom, SystemClock
 
 __all__ = ["Walks", "draw_history", "walk"]
 
@@ -91,7 +91,7 @@ class _Schedule:
 class _Walker:
     """One history while it is drawn. What was learned of the world in `line` makes it faster and changes nothing."""
 
-    def __init__(self, line: Worldline, seed: int) -> None:
+    def __init__(self, line: StateSpace, seed: int) -> None:
         self.line = line
         self.seed = seed
         self._chance = SeededRandom(seed)
@@ -146,7 +146,7 @@ class _Walker:
 
 class _Walk:
     def __init__(self, world: World, seed: int, first: int) -> None:
-        self.line = Worldline(world)
+        self.line = StateSpace(world)
         self.result = Walks(world=world.name, seed=seed, next=first)
         self._ends = set[int]()
 
@@ -154,7 +154,7 @@ class _Walk:
         """Go through the next history."""
         result = self.result
         if len(self.line.processes.places) > _PLACES_LIMIT:
-            self.line = Worldline(self.line.world)
+            self.line = StateSpace(self.line.world)
         walker = _Walker(self.line, SeededRandom.derive(result.seed, result.next))
         ended = False
         while not ended and (depth is None or len(walker.steps) < depth):
@@ -220,7 +220,7 @@ def walk(
 
 def draw_history(world: World, seed: int, *, depth: int | None = None) -> tuple[Choice, ...]:
     """The choices of the history that is drawn from `seed` alone: the one in `Counterexample.seed`."""
-    walker = _Walker(Worldline(world), seed)
+    walker = _Walker(StateSpace(world), seed)
     while (depth is None or len(walker.steps) < depth) and (walker.go_on() or walker.go_wrong()):
         continue
     return walker.choices

@@ -14,7 +14,7 @@ from holdfast.checker.kernel.calls import Alternative, Call, Fault, Resource
 from holdfast.checker.kernel.canonical import Numbered
 from holdfast.checker.kernel.process import Actor, Place, Processes, Remembers
 
-__all__ = ["DIES", "Choice", "Property", "State", "Step", "View", "World", "Worldline"]
+__all__ = ["DIES", "Choice", "Property", "State", "StateSpace", "Step", "View", "World"]
 
 State: TypeAlias = tuple[int, ...]
 
@@ -112,7 +112,7 @@ class _Outcome:
     reply: int
 
 
-class Worldline:
+class StateSpace:
     """All that is known of a world by now: states, places, steps. Grows while it is explored; forgets nothing."""
 
     def __init__(self, world: World) -> None:
@@ -146,7 +146,7 @@ class Worldline:
         return View({name: self._numbered[i].values[state[i]] for i, name in enumerate(self.names)})
 
     def resource_keys(self, state: State) -> tuple[Hashable, ...]:
-        """Equal for equal states of all resources, also between worldlines, whose numbers differ."""
+        """Equal for equal states of all resources, also between state spaces, whose numbers differ."""
         return tuple(self._resources[i].key(self._numbered[i].values[state[i]]) for i in range(len(self.names)))
 
     def place(self, state: State, actor: int) -> Place:

@@ -16,7 +16,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.commit import layout
-from holdfast.commit.checked import (
+from holdfast.commit.hadoop.statistics import decode_statistics, encode_statistics
+from holdfast.commit.hadoop.uri import encode_uri, path_below
+from holdfast.commit.json_fields import (
     count_field,
     guarded,
     json_line,
@@ -26,8 +28,6 @@ from holdfast.commit.checked import (
     text_field,
     texts_field,
 )
-from holdfast.commit.hadoop.statistics import decode_statistics, encode_statistics
-from holdfast.commit.hadoop.uri import encode_uri, path_below
 from holdfast.commit.statistics import NO_STATISTICS, Statistics
 
 __all__ = [

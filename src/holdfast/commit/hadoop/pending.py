@@ -21,7 +21,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.commit import layout
-from holdfast.commit.checked import (
+from holdfast.commit.hadoop.statistics import decode_statistics, encode_statistics
+from holdfast.commit.hadoop.uri import check_uri
+from holdfast.commit.json_fields import (
     count_field,
     guarded,
     json_line,
@@ -31,8 +33,6 @@ from holdfast.commit.checked import (
     text_field,
     texts_field,
 )
-from holdfast.commit.hadoop.statistics import decode_statistics, encode_statistics
-from holdfast.commit.hadoop.uri import check_uri
 from holdfast.commit.records import FileEntry
 from holdfast.commit.statistics import NO_STATISTICS, Statistics
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from urllib.parse import quote, unquote
 
-from holdfast.commit.checked import BadFieldError, require
+from holdfast.commit.json_fields import BadFieldError, require
 
 __all__ = ["check_uri", "encode_uri", "path_below"]
 

@@ -22,18 +22,18 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from holdfast.commit import layout
-from holdfast.commit.classic.file_layout import TEMPORARY
-from holdfast.commit.classic.jobs import delete_visible, succeed
-from holdfast.commit.classic.merges import merge_paths_v1
-from holdfast.commit.classic.moves import delete_dir
 from holdfast.commit.committer import Action, Leftover
 from holdfast.commit.context import CommitContext
+from holdfast.commit.file_output.layout import TEMPORARY
+from holdfast.commit.file_output.merging import merge_paths_v1
 from holdfast.commit.hadoop_jobs.marker import save_first_marker
-from holdfast.commit.hadoop_jobs.values import HadoopLeftover, Wish, ids_in
+from holdfast.commit.hadoop_jobs.values import HadoopLeftover, Resolution, ids_in
 from holdfast.commit.ids import JobId, is_job_id
+from holdfast.commit.job_ends import delete_visible, succeed
 from holdfast.commit.measure import Measure
+from holdfast.commit.moves import delete_dir
 from holdfast.commit.records import JobRecord, SaveMode, Totals
-from holdfast.commit.snapshot import read_instant
+from holdfast.commit.two_phase.snapshot import read_instant
 from holdfast.errors import ConflictError
 from holdfast.stores.base import ObjectInfo, is_marker, iter_objects, iter_uploads, multipart
 from holdfast.wording import counted
@@ -94,18 +94,18 @@ def file_job_of(path: str) -> str | None:
 
 
 # --- finding ----------------------------------------------------------------------------------------------------------
-def find_file_jobs(ctx: CommitContext, wish: Wish | None, *, insist: bool) -> Iterator[HadoopLeftover]:
+def find_file_jobs(ctx: CommitContext, resolution: Resolution | None, *, insist: bool) -> Iterator[HadoopLeftover]:
     """Jobs of FileOutputCommitter that have something below ``_temporary``, each with what may be done about it."""
     for job in sorted(_scan(ctx).values(), key=lambda one: one.job):
         visible = _count_visible(ctx, job)
-        action, reason = _decide(ctx, job, visible, wish, insist)
+        action, reason = _decide(ctx, job, visible, resolution, insist)
         leftover = Leftover(
             committer="hadoop-file",
             job=job.job,
             active_at_s=job.active_at_s,
             action=action,
             reason=reason,
-            finish=partial(_finish, ctx, job.job, wish, insist, action),
+            finish=partial(_finish, ctx, job.job, resolution, insist, action),
             files=visible,
             uploads=job.uploads,
         )
@@ -157,17 +157,23 @@ def _count_visible(ctx: CommitContext, job: _FileJob) -> int:
 
 
 # --- deciding ---------------------------------------------------------------------------------------------------------
-def _decide(ctx: CommitContext, job: _FileJob, visible: int, wish: Wish | None, insist: bool) -> tuple[Action, str]:
+def _decide(
+    ctx: CommitContext, job: _FileJob, visible: int, resolution: Resolution | None, insist: bool
+) -> tuple[Action, str]:
     shown = f"visible: {counted(visible, 'file')}" if job.write else "names do not tell which files of it are visible"
     state = f"its tasks have committed {counted(job.files, 'file')}, waiting in {TEMPORARY}; {shown}"
-    if wish is None:
+    if resolution is None:
         return Action.KEEP, state
     if not job.files:
-        stay = f"; they stay, delete those with {job.write} in their names" if visible and wish is Wish.ABORT else ""
+        stay = (
+            f"; they stay, delete those with {job.write} in their names"
+            if visible and resolution is Resolution.ABORT
+            else ""
+        )
         return Action.CLEAN, f"nothing that a task has committed waits, {shown}{stay}"
     if not job.write and not insist:
         return Action.KEEP, f"{state}: look at them, then insist with --accept-damage"
-    if wish is Wish.ABORT:
+    if resolution is Resolution.ABORT:
         return (Action.BACK if job.write else Action.CLEAN), state
     if len(job.starts) > 1:
         return Action.KEEP, f"{state}; its driver started {len(job.starts)} times, nobody knows which tasks count"
@@ -182,7 +188,7 @@ def _decide(ctx: CommitContext, job: _FileJob, visible: int, wish: Wish | None, 
 
 
 # --- acting -----------------------------------------------------------------------------------------------------------
-def _finish(ctx: CommitContext, name: str, wish: Wish | None, insist: bool, expected: Action) -> None:
+def _finish(ctx: CommitContext, name: str, resolution: Resolution | None, insist: bool, expected: Action) -> None:
     """Do what was decided, if it is still right.
 
     Raises:
@@ -194,7 +200,7 @@ def _finish(ctx: CommitContext, name: str, wish: Wish | None, insist: bool, expe
     job = next((one for one in _scan(ctx).values() if one.job == name), None)
     if job is None or expected is Action.KEEP:
         return
-    action, reason = _decide(ctx, job, _count_visible(ctx, job), wish, insist)
+    action, reason = _decide(ctx, job, _count_visible(ctx, job), resolution, insist)
     if action not in (expected, Action.CLEAN):
         raise ConflictError("the job has gone on, so it may be alive: look again", job=name, found=reason)
     if action is Action.FORWARD:

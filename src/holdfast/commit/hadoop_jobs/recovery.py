@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from holdfast.commit.classic.names import file_job
+from holdfast.commit.attempt_names import file_job
 from holdfast.commit.committer import Leftover
 from holdfast.commit.context import CommitContext
 from holdfast.commit.hadoop_jobs.file_jobs import file_job_of, find_file_jobs
 from holdfast.commit.hadoop_jobs.set_ending import judge_set_jobs
 from holdfast.commit.hadoop_jobs.set_jobs import find_set_jobs
 from holdfast.commit.hadoop_jobs.set_look import recorded_uploads
-from holdfast.commit.hadoop_jobs.values import Foreign, HadoopLeftover, Wish, ids_in
+from holdfast.commit.hadoop_jobs.values import Foreign, HadoopLeftover, Resolution, ids_in
 from holdfast.commit.layout import job_of
 from holdfast.commit.recovery_report import RecoveryReport, end_leftover, is_quiet
 from holdfast.stores.base import UploadInfo, iter_uploads, multipart
@@ -27,15 +27,17 @@ class Owner(NamedTuple):
     committer: str
 
 
-def find_hadoop_jobs(ctx: CommitContext, wish: Wish | None = None, *, insist: bool = False) -> Iterator[HadoopLeftover]:
+def find_hadoop_jobs(
+    ctx: CommitContext, resolution: Resolution | None = None, *, insist: bool = False
+) -> Iterator[HadoopLeftover]:
     """Jobs of Hadoop's committers on this destination, each with what may be done about it; live ones are among them.
 
     Args:
-        wish: what a person wants done; None: nothing.
+        resolution: what a person wants done; None: nothing.
         insist: commit jobs although nobody knows whether all of their tasks had committed.
     """
-    yield from judge_set_jobs(ctx, list(find_set_jobs(ctx)), wish, insist=insist)
-    yield from find_file_jobs(ctx, wish, insist=insist)
+    yield from judge_set_jobs(ctx, list(find_set_jobs(ctx)), resolution, insist=insist)
+    yield from find_file_jobs(ctx, resolution, insist=insist)
 
 
 def describe(left: Leftover) -> str:
@@ -55,9 +57,9 @@ def end_hadoop_jobs(
     that tells nobody's job may be of a live job's task: while there is a young one, no job counts as dead.
     """
     newest_stray_s: float | None = None
-    for found in find_hadoop_jobs(ctx, foreign.wish, insist=insist):
+    for found in find_hadoop_jobs(ctx, foreign.resolution, insist=insist):
         leftover = found.leftover
-        if foreign.wish is None and found.is_over:
+        if foreign.resolution is None and found.is_over:
             continue
         if newest_stray_s is None:
             newest_stray_s = _newest_stray(ctx)

@@ -17,20 +17,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from holdfast.commit.classic.jobs import succeed
-from holdfast.commit.classic.moves import delete_dir
-from holdfast.commit.classic.uploads import complete_all
 from holdfast.commit.committer import Action, Leftover
 from holdfast.commit.context import CommitContext
 from holdfast.commit.hadoop.pending import PendingSet
 from holdfast.commit.hadoop_jobs.marker import save_first_marker
 from holdfast.commit.hadoop_jobs.set_jobs import load_record
 from holdfast.commit.hadoop_jobs.set_look import Found, look_at_sets
-from holdfast.commit.hadoop_jobs.values import HadoopJob, HadoopLeftover, Wish, carries
+from holdfast.commit.hadoop_jobs.values import HadoopJob, HadoopLeftover, Resolution, carries
 from holdfast.commit.ids import JobId
+from holdfast.commit.job_ends import succeed
 from holdfast.commit.measure import Measure
+from holdfast.commit.moves import delete_dir
+from holdfast.commit.pending_sets.completion import complete_all
 from holdfast.commit.records import JobRecord, SaveMode
-from holdfast.commit.snapshot import read_instant
+from holdfast.commit.two_phase.snapshot import read_instant
 from holdfast.errors import ConflictError, UnavailableError
 from holdfast.stores.base import batched_keys, iter_uploads, multipart
 from holdfast.wording import counted
@@ -41,23 +41,23 @@ _ROUNDS = 3
 
 
 def judge_set_jobs(
-    ctx: CommitContext, jobs: Sequence[HadoopJob], wish: Wish | None, *, insist: bool
+    ctx: CommitContext, jobs: Sequence[HadoopJob], resolution: Resolution | None, *, insist: bool
 ) -> Iterator[HadoopLeftover]:
     """What each job has left, and what may be done about it.
 
     Args:
-        wish: None: nothing is done to it.
+        resolution: None: nothing is done to it.
         insist: commit it although nobody knows whether all of its tasks had committed.
     """
     for job, found in zip(jobs, look_at_sets(ctx, jobs), strict=True):
-        action, reason = _decide(ctx, job, found, wish, insist)
+        action, reason = _decide(ctx, job, found, resolution, insist)
         leftover = Leftover(
             committer=job.committer,
             job=job.job,
             active_at_s=found.active_at_s,
             action=action,
             reason=reason,
-            finish=partial(_finish, ctx, job, wish, insist, action),
+            finish=partial(_finish, ctx, job, resolution, insist, action),
             files=len(found.written) + len(found.strangers),
             uploads=len(found.uploads),
         )
@@ -65,24 +65,26 @@ def judge_set_jobs(
 
 
 # --- deciding ---------------------------------------------------------------------------------------------------------
-def _decide(ctx: CommitContext, job: HadoopJob, found: Found, wish: Wish | None, insist: bool) -> tuple[Action, str]:
+def _decide(
+    ctx: CommitContext, job: HadoopJob, found: Found, resolution: Resolution | None, insist: bool
+) -> tuple[Action, str]:
     if found.damaged:
-        return _decide_damaged(job, found, wish, insist=insist)
-    if wish is None:
+        return _decide_damaged(job, found, resolution, insist=insist)
+    if resolution is None:
         return Action.KEEP, _state(found)
     if found.succeeded:
         return Action.CLEAN, "it is committed, _SUCCESS says so; its records are left"
     if found.strangers and (found.waiting or found.missing):
         return Action.KEEP, "files of it are visible that its pending sets do not name: look at them"
     if found.commits and not found.waiting:
-        return _decide_over(found, wish)
-    return _decide_abort(job, found) if wish is Wish.ABORT else _decide_commit(ctx, job, found, insist)
+        return _decide_over(found, resolution)
+    return _decide_abort(job, found) if resolution is Resolution.ABORT else _decide_commit(ctx, job, found, insist)
 
 
-def _decide_damaged(job: HadoopJob, found: Found, wish: Wish | None, *, insist: bool) -> tuple[Action, str]:
+def _decide_damaged(job: HadoopJob, found: Found, resolution: Resolution | None, *, insist: bool) -> tuple[Action, str]:
     """Never committed. An abort has to be insisted on: it forgets what only the damaged record names."""
     state = f"a record cannot be read, {found.damaged}"
-    if wish is not Wish.ABORT or not insist:
+    if resolution is not Resolution.ABORT or not insist:
         return Action.KEEP, (
             f"{state}: repair it, or abort the job with --foreign abort --accept-damage; uploads that only this record "
             "names then go with holdfast uploads abort --all-tools"
@@ -105,12 +107,12 @@ def _state(found: Found) -> str:
     return state + (f", {len(found.missing)} are neither" if found.missing else "")
 
 
-def _decide_over(found: Found, wish: Wish) -> tuple[Action, str]:
+def _decide_over(found: Found, resolution: Resolution) -> tuple[Action, str]:
     if found.written and found.missing:
         return Action.KEEP, f"{_state(found)}: it was given up, or others have replaced files of it"
     if not found.written:
         return Action.CLEAN, "nothing of it is visible or waits"
-    if wish is Wish.COMMIT:
+    if resolution is Resolution.COMMIT:
         return Action.FORWARD, "all of its files are visible, what is left is to say so"
     return Action.CLEAN, "all of its files are visible: it is committed but for its _SUCCESS, and they stay"
 
@@ -146,7 +148,7 @@ def _decide_commit(ctx: CommitContext, job: HadoopJob, found: Found, insist: boo
 
 
 # --- acting -----------------------------------------------------------------------------------------------------------
-def _finish(ctx: CommitContext, job: HadoopJob, wish: Wish | None, insist: bool, expected: Action) -> None:
+def _finish(ctx: CommitContext, job: HadoopJob, resolution: Resolution | None, insist: bool, expected: Action) -> None:
     """Do what was decided, if it is still right.
 
     Raises:
@@ -158,7 +160,7 @@ def _finish(ctx: CommitContext, job: HadoopJob, wish: Wish | None, insist: bool,
     if expected is Action.KEEP:
         return
     (found,) = look_at_sets(ctx, [job])
-    action, reason = _decide(ctx, job, found, wish, insist)
+    action, reason = _decide(ctx, job, found, resolution, insist)
     if action not in (expected, Action.CLEAN):
         raise ConflictError("the job has gone on, so it may be alive: look again", job=job.job, found=reason)
     measure = Measure(ctx)

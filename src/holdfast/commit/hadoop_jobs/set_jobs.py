@@ -18,14 +18,14 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from holdfast.commit.classic.names import file_job
-from holdfast.commit.classic.uploads import bucket_name
+from holdfast.commit.attempt_names import file_job
 from holdfast.commit.context import CommitContext
 from holdfast.commit.hadoop.magic_path import MAGIC, MAGIC_JOB_PREFIX, is_pending, is_pendingset
 from holdfast.commit.hadoop.pending import MAX_PENDINGSET_BYTES, SinglePending, decode_pending, decode_pendingset
 from holdfast.commit.hadoop_jobs.values import HadoopJob
 from holdfast.commit.ids import is_job_id
 from holdfast.commit.layout import job_of
+from holdfast.commit.pending_sets.completion import bucket_name
 from holdfast.errors import CorruptDataError, NotFoundError
 from holdfast.stores.base import iter_objects
 

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from holdfast.commit import layout
-from holdfast.commit.classic.uploads import waits_unlisted
 from holdfast.commit.context import CommitContext
 from holdfast.commit.hadoop.pending import SinglePending
 from holdfast.commit.hadoop_jobs.set_jobs import load_record
 from holdfast.commit.hadoop_jobs.values import HadoopJob, carries, ids_in
-from holdfast.commit.success import SuccessReport, read_success
+from holdfast.commit.pending_sets.completion import waits_unlisted
+from holdfast.commit.success_file import SuccessReport, read_success
 from holdfast.errors import CorruptDataError, NotFoundError
 from holdfast.stores.base import ObjectInfo, iter_uploads, multipart
 

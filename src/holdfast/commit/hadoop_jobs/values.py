@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from holdfast.commit.committer import Leftover
 from holdfast.commit.context import CommitContext
 
-__all__ = ["QUIET_S", "Foreign", "HadoopJob", "HadoopLeftover", "Wish", "carries", "ids_in"]
+__all__ = ["QUIET_S", "Foreign", "HadoopJob", "HadoopLeftover", "Resolution", "carries", "ids_in"]
 
 QUIET_S = 86400.0
 """How long a job of Hadoop must have been quiet before it is taken for dead, unless somebody says otherwise: its tasks
@@ -21,7 +21,7 @@ _ID = re.compile(
 )
 
 
-class Wish(str, enum.Enum):
+class Resolution(str, enum.Enum):
     """What a person wants done with dead jobs of Hadoop."""
 
     ABORT = "abort"
@@ -33,11 +33,11 @@ class Foreign:
     """How recovery deals with jobs of Hadoop.
 
     Attributes:
-        wish: what becomes of dead ones; None: they are only reported (C7).
+        resolution: what becomes of dead ones; None: they are only reported (C7).
         older_than_s: leave those alone that wrote something more recently.
     """
 
-    wish: Wish | None = None
+    resolution: Resolution | None = None
     older_than_s: float = QUIET_S
 
 

@@ -18,7 +18,7 @@ __all__ = [
     "Overwrite",
     "Part",
     "PutMode",
-    "Trit",
+    "Support",
     "Update",
     "UploadInfo",
     "UploadPage",
@@ -51,7 +51,7 @@ PutMode: TypeAlias = Overwrite | Create | Update
 
 
 # --- what a store can do ----------------------------------------------------------------------------------------------
-class Trit(enum.Enum):
+class Support(enum.Enum):
     """A capability that is known, known to be missing, or has to be probed."""
 
     YES = "yes"
@@ -92,14 +92,14 @@ class Capabilities:
             out by the next in the same process; empty if there is no more than this handle.
     """
 
-    conditional_put: Trit = Trit.UNKNOWN
+    conditional_put: Support = Support.UNKNOWN
     multipart: MultipartLimits | None = None
     rename: bool = False
     metadata: bool = False
     copy: bool = False
     rename_dir: bool = False
     consistent_listing: bool = True
-    lists_uploads: Trit = Trit.UNKNOWN
+    lists_uploads: Support = Support.UNKNOWN
     server: str = field(default="", compare=False)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 
 from holdfast.errors import InvalidRequestError, NotFoundError, PreconditionError
-from holdfast.seams.runner import ThreadRunner
+from holdfast.runtime.runner import ThreadRunner
 from holdfast.stores.base import iter_uploads, rename
 from holdfast.stores.conformance.subject import Subject, equal, refused
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import cast
 
 from holdfast.errors import InvalidRequestError, NotFoundError, PreconditionError, UnsupportedError
-from holdfast.seams.runner import ThreadRunner
-from holdfast.stores.base import CopyStore, Create, Trit, rename
+from holdfast.runtime.runner import ThreadRunner
+from holdfast.stores.base import CopyStore, Create, Support, rename
 from holdfast.stores.conformance.subject import Subject, equal, refused
 
 __all__ = [
@@ -106,7 +106,7 @@ def _writes_to(subject: Subject, relative: str) -> dict[str, Callable[[], object
         "rename": lambda: subject.files.rename(subject.key("spare"), key),
         "check_targets": lambda: subject.files.check_targets([subject.key("free"), key]),
     }
-    if capabilities.conditional_put is not Trit.NO:
+    if capabilities.conditional_put is not Support.NO:
         calls["create"] = lambda: store.put(key, b"1", Create())
     if capabilities.multipart is not None:
         calls["create_upload"] = lambda: subject.uploads.create_upload(key)

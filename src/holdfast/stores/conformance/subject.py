@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from holdfast.errors import HoldfastError
-from holdfast.seams.runner import ThreadRunner
+from holdfast.runtime.runner import ThreadRunner
 from holdfast.stores.base import MultipartStore, ObjectStore, Part, RenameStore, iter_objects, multipart, rename
 
 __all__ = ["Check", "ConformanceError", "Subject", "equal", "expect", "refused"]

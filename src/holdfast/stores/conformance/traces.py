@@ -8,7 +8,7 @@ from functools import partial
 from typing import TypeVar
 
 from holdfast.errors import ConflictError, HoldfastError, InvalidRequestError, UnsupportedError
-from holdfast.seams.runner import Runner
+from holdfast.runtime.runner import Runner
 from holdfast.stores.base import (
     MultipartStore,
     ObjectStore,
@@ -19,7 +19,7 @@ from holdfast.stores.base import (
     iter_uploads_of,
     multipart,
 )
-from holdfast.stores.intercept import Operation, StoreCall
+from holdfast.stores.interceptors.intercepted import Operation, StoreCall
 
 __all__ = ["Traces"]
 

@@ -7,7 +7,7 @@ import dataclasses
 import functools
 
 from holdfast.errors import InvalidRequestError, NotFoundError
-from holdfast.seams.runner import ThreadRunner
+from holdfast.runtime.runner import ThreadRunner
 from holdfast.stores.base import MultipartStore, Part, iter_uploads, iter_uploads_of, multipart
 from holdfast.stores.conformance.subject import Subject, equal, refused
 

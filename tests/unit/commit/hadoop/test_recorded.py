@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from holdfast.commit.classic.magic_layout import pendingset_path
 from holdfast.commit.hadoop import Etags, decode_pending, decode_pendingset, encode_pending, encode_pendingset
 from holdfast.commit.ids import JobId
-from holdfast.commit.success import parse_success
+from holdfast.commit.magic.layout import pendingset_path
+from holdfast.commit.success_file import parse_success
 
 _RECORDED = Path(__file__).parent / "recorded"
 _RELEASES = {"3.5.0": Etags.OBJECTS, "3.4.1": Etags.TEXTS}

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.commit import CommitContext, Place
-from holdfast.commit.hadoop_jobs import Wish, find_hadoop_jobs
+from holdfast.commit.hadoop_jobs import Resolution, find_hadoop_jobs
 from holdfast.commit.layout import iter_visible
-from holdfast.seams import SerialRunner
+from holdfast.runtime import SerialRunner
 from holdfast.stores.base import MultipartStore, Part, iter_objects, iter_uploads, multipart
-from holdfast.stores.memory import MemoryStore
+from holdfast.stores.memory.store import MemoryStore
 from tests.simulation.world import CountingIds, SimulatedClock
 
 RECORDED = Path(__file__).parents[1] / "hadoop" / "recorded"
@@ -149,7 +149,7 @@ class HadoopTasks:
         }
 
 
-def only(ctx: CommitContext, wish: Wish | None = None, *, insist: bool = False) -> Any:
+def only(ctx: CommitContext, resolution: Resolution | None = None, *, insist: bool = False) -> Any:
     """The one job of Hadoop there is."""
-    (found,) = find_hadoop_jobs(ctx, wish, insist=insist)
+    (found,) = find_hadoop_jobs(ctx, resolution, insist=insist)
     return found.leftover

@@ -9,13 +9,13 @@ import pytest
 
 from holdfast.commit import TWO_PHASE, SaveMode
 from holdfast.commit.committer import Action
-from holdfast.commit.hadoop_jobs import Wish, find_hadoop_jobs, find_upload_owners
-from holdfast.commit.success import read_success
+from holdfast.commit.hadoop_jobs import Resolution, find_hadoop_jobs, find_upload_owners
+from holdfast.commit.success_file import read_success
 from holdfast.errors import ConflictError
 from holdfast.stores.base import MultipartStore, iter_uploads
-from holdfast.stores.faulty import Fault, FaultMode, Faulty, SimulatedCrash
-from holdfast.stores.intercept import InterceptedStore
-from holdfast.stores.memory import MemoryStore
+from holdfast.stores.interceptors.faulty import Fault, FaultMode, Faulty, SimulatedCrash
+from holdfast.stores.interceptors.intercepted import InterceptedStore
+from holdfast.stores.memory.store import MemoryStore
 from tests.unit.commit.hadoop_jobs.dead_jobs import Destination, name, only
 
 JOB = "202611221011120004321_0007"
@@ -54,7 +54,7 @@ def test_what_it_is_is_said_and_nothing_is_touched(kind: str) -> None:
 def test_commit_moves_the_rest(kind: str) -> None:
     at = destination(kind)
     dead_job(at, 1)
-    only(at.context(), Wish.COMMIT).finish()
+    only(at.context(), Resolution.COMMIT).finish()
     assert at.visible() == ALL and at.debris() == []
     report = read_success(at.context())
     assert report is not None and report["jobId"] == f"job_{JOB}"
@@ -66,25 +66,25 @@ def test_abort_leaves_nothing(kind: str, moved: int) -> None:
     at = destination(kind)
     at.store.put(f"{at.home}day=0/part-00000-{'0' * 8}-5a77-4c3d-9c55-0d5c8f7e1a2b-c000.txt", b"old")
     dead_job(at, moved)
-    only(at.context(), Wish.ABORT).finish()
+    only(at.context(), Resolution.ABORT).finish()
     assert list(at.visible().values()) == [b"old"] and at.debris() == []
 
 
 def test_a_job_that_had_not_begun_its_commit_is_committed_only_if_somebody_insists() -> None:
     at = destination()
     dead_job(at)
-    found = only(at.context(), Wish.COMMIT)
+    found = only(at.context(), Resolution.COMMIT)
     assert found.action is Action.KEEP and "nobody recorded how many tasks" in found.reason
-    only(at.context(), Wish.COMMIT, insist=True).finish()
+    only(at.context(), Resolution.COMMIT, insist=True).finish()
     assert at.visible() == ALL and at.debris() == []
 
 
 def test_where_nothing_waits_nothing_visible_goes() -> None:
     """v2 shows files at task commit; v1 that was through looks the same."""
-    for wish in Wish:
+    for resolution in Resolution:
         at = destination()
         dead_job(at, 4)
-        found = only(at.context(), wish)
+        found = only(at.context(), resolution)
         assert found.action is Action.CLEAN and "nothing that a task has committed waits" in found.reason
         found.finish()
         assert at.visible() == ALL and at.debris() == []
@@ -93,9 +93,9 @@ def test_where_nothing_waits_nothing_visible_goes() -> None:
 def test_names_that_do_not_tell_the_write() -> None:
     at = destination()
     dead_job(at, 1, {"part-r-00000": b"0", "part-r-00001": b"1"})
-    for wish in Wish:
-        assert only(at.context(), wish).action is Action.KEEP
-    only(at.context(), Wish.COMMIT, insist=True).finish()
+    for resolution in Resolution:
+        assert only(at.context(), resolution).action is Action.KEEP
+    only(at.context(), Resolution.COMMIT, insist=True).finish()
     assert at.visible() == {"part-r-00000": b"0", "part-r-00001": b"1"} and at.debris() == []
 
 
@@ -105,7 +105,7 @@ def test_a_table_of_holdfast_is_not_made_unreadable() -> None:
     assert job is not None
     TWO_PHASE.commit_job(replace(at.context(), contract=lambda *_: {"format": "parquet"}), job, [], 0)
     dead_job(at, 1)
-    found = only(at.context(), Wish.COMMIT, insist=True)
+    found = only(at.context(), Resolution.COMMIT, insist=True)
     assert found.action is Action.KEEP and "table" in found.reason
 
 
@@ -115,7 +115,7 @@ def test_hidden_files_of_a_task_are_neither_counted_nor_asked_for_a_name() -> No
     dead_job(at, 1)
     at.store.put(f"{at.home}_temporary/0/task_{JOB}_m_000000/day=1/.{name(0, 1).rpartition('/')[2]}.crc", b"sum")
     assert "committed 3 files" in only(at.context()).reason
-    only(at.context(), Wish.ABORT).finish()
+    only(at.context(), Resolution.ABORT).finish()
     assert at.visible() == {} and at.debris() == []
 
 
@@ -123,7 +123,7 @@ def test_tasks_of_a_driver_that_was_started_again() -> None:
     at = destination()
     dead_job(at, 1)
     at.store.put(f"{at.home}_temporary/1/task_{JOB}_m_000009/{name(9)}", b"again")
-    found = only(at.context(), Wish.COMMIT, insist=True)
+    found = only(at.context(), Resolution.COMMIT, insist=True)
     assert found.action is Action.KEEP and "started 2 times" in found.reason
 
 
@@ -144,7 +144,9 @@ def test_other_jobs_are_never_touched() -> None:
     for key in kept:
         at.store.put(key, b"kept")
     assert {one.leftover.job for one in find_hadoop_jobs(at.context())} == {f"job_{JOB}", f"job_{other}"}
-    (found,) = (one.leftover for one in find_hadoop_jobs(at.context(), Wish.ABORT) if one.leftover.job == f"job_{JOB}")
+    (found,) = (
+        one.leftover for one in find_hadoop_jobs(at.context(), Resolution.ABORT) if one.leftover.job == f"job_{JOB}"
+    )
     found.finish()
     assert set(at.debris()) == kept and at.visible() == {}
 
@@ -157,13 +159,13 @@ def test_an_upload_that_a_task_had_open_is_the_jobs() -> None:
     uploads = list(iter_uploads(at.store, ""))
     ((_, owner),) = find_upload_owners(at.context(), uploads).items()
     assert owner == (f"job_{JOB}", "hadoop-file") and only(at.context()).uploads == 1
-    only(at.context(), Wish.ABORT).finish()
+    only(at.context(), Resolution.ABORT).finish()
     assert at.debris() == []
 
 
 @each_store
-@pytest.mark.parametrize("wish", list(Wish))
-def test_ending_dies_at_every_call(kind: str, wish: Wish) -> None:
+@pytest.mark.parametrize("resolution", list(Resolution))
+def test_ending_dies_at_every_call(kind: str, resolution: Resolution) -> None:
     """C9, C10: run again, it ends as it would have."""
     for nth in range(1, 80):
         ended = []
@@ -171,12 +173,12 @@ def test_ending_dies_at_every_call(kind: str, wish: Wish) -> None:
             at = destination(kind)
             dead_job(at, 1)
             try:
-                only(at.context(store=_dying(at.store, nth, mode)), wish).finish()
+                only(at.context(store=_dying(at.store, nth, mode)), resolution).finish()
                 ended.append(mode)
             except SimulatedCrash:
-                for one in list(find_hadoop_jobs(at.context(), wish)):
+                for one in list(find_hadoop_jobs(at.context(), resolution)):
                     one.leftover.finish()
-            assert at.visible() == (ALL if wish is Wish.COMMIT else {}), (nth, mode)
+            assert at.visible() == (ALL if resolution is Resolution.COMMIT else {}), (nth, mode)
             assert at.debris() == [], (nth, mode)
         if len(ended) == 2:
             break
@@ -191,7 +193,7 @@ def _dying(store: MultipartStore, nth: int, mode: FaultMode) -> InterceptedStore
 def test_a_job_that_goes_on_is_not_ended() -> None:
     at = destination()
     dead_job(at)
-    found = only(at.context(), Wish.COMMIT, insist=True)
+    found = only(at.context(), Resolution.COMMIT, insist=True)
     at.store.put(f"{at.home}_temporary/1/task_{JOB}_m_000000/{name(0)}", b"again")
     with pytest.raises(ConflictError, match="gone on"):
         found.finish()

@@ -11,13 +11,13 @@ import pytest
 
 from holdfast.commit import COMMITTERS, TWO_PHASE, SaveMode, recover
 from holdfast.commit.committer import Action
-from holdfast.commit.hadoop_jobs import QUIET_S, Foreign, Wish, find_hadoop_jobs
-from holdfast.commit.success import read_success
+from holdfast.commit.hadoop_jobs import QUIET_S, Foreign, Resolution, find_hadoop_jobs
+from holdfast.commit.success_file import read_success
 from holdfast.errors import ConflictError, NotFoundError, UnavailableError
 from holdfast.stores.base import MultipartStore, iter_uploads
-from holdfast.stores.faulty import Fault, FaultMode, Faulty, SimulatedCrash
-from holdfast.stores.intercept import InterceptedStore, Operation, StoreCall
-from holdfast.stores.memory import MemoryStore
+from holdfast.stores.interceptors.faulty import Fault, FaultMode, Faulty, SimulatedCrash
+from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation, StoreCall
+from holdfast.stores.memory.store import MemoryStore
 from holdfast.testing.minio_like import MinioLike
 from tests.simulation.world import SimulatedClock
 from tests.unit.commit.hadoop_jobs.dead_jobs import RECORDED, UUID, Destination, HadoopTasks, name, only
@@ -73,12 +73,12 @@ def test_recovery_only_reports_it_and_a_person_is_needed() -> None:
 
 def test_a_young_one_is_left_alone_whatever_is_wished() -> None:
     """Hadoop has no fence: its job commit would fail, or take files back that we have shown."""
-    for wish in (None, *Wish):
+    for resolution in (None, *Resolution):
         at = Destination()
         dead_job(at, 1)
         before = at.debris()
         at.clock.sleep(QUIET_S - 1)
-        report = recover(at.context(), foreign=Foreign(wish=wish), accept_damage=True)
+        report = recover(at.context(), foreign=Foreign(resolution=resolution), accept_damage=True)
         assert report.left_alone == [UUID] and report.clean and at.debris() == before
 
 
@@ -88,9 +88,9 @@ def test_an_upload_that_may_be_its_tasks_keeps_it_alive() -> None:
     dead_job(at, 1)
     at.clock.sleep(QUIET_S + 1)
     upload = at.store.create_upload(f"{at.home}part-r-00007")
-    assert recover(at.context(), foreign=Foreign(wish=Wish.ABORT)).left_alone == [UUID]
+    assert recover(at.context(), foreign=Foreign(resolution=Resolution.ABORT)).left_alone == [UUID]
     at.store.abort_upload(f"{at.home}part-r-00007", upload)
-    assert recover(at.context(), foreign=Foreign(wish=Wish.ABORT)).rolled_back == [UUID]
+    assert recover(at.context(), foreign=Foreign(resolution=Resolution.ABORT)).rolled_back == [UUID]
 
 
 # --- ending -----------------------------------------------------------------------------------------------------------
@@ -99,7 +99,7 @@ def test_an_upload_that_may_be_its_tasks_keeps_it_alive() -> None:
 def test_commit_completes_a_job_commit_that_was_under_way(layout: str, release: str) -> None:
     at = Destination()
     dead_job(at, 1, layout=layout, release=release)
-    found = only(at.context(), Wish.COMMIT)
+    found = only(at.context(), Resolution.COMMIT)
     assert found.action is Action.FORWARD
     found.finish()
     assert at.visible() == ALL and at.debris() == []
@@ -112,7 +112,7 @@ def test_commit_completes_a_job_commit_that_was_under_way(layout: str, release: 
 def test_abort_leaves_nothing(layout: str, completed: int) -> None:
     at = Destination()
     dead_job(at, completed, layout=layout)
-    found = only(at.context(), Wish.ABORT)
+    found = only(at.context(), Resolution.ABORT)
     assert found.action is Action.BACK
     found.finish()
     assert at.visible() == {} and at.debris() == [] and read_success(at.context()) is None
@@ -122,18 +122,18 @@ def test_abort_leaves_nothing(layout: str, completed: int) -> None:
 def test_a_job_that_had_not_begun_its_commit_is_committed_only_if_somebody_insists(layout: str) -> None:
     at = Destination()
     dead_job(at, layout=layout)
-    found = only(at.context(), Wish.COMMIT)
+    found = only(at.context(), Resolution.COMMIT)
     assert found.action is Action.KEEP and "nobody recorded how many tasks" in found.reason
-    only(at.context(), Wish.COMMIT, insist=True).finish()
+    only(at.context(), Resolution.COMMIT, insist=True).finish()
     assert at.visible() == ALL and at.debris() == []
 
 
 def test_a_job_that_was_through_but_for_its_marker() -> None:
     """Whether it was is not provable: a job commit may be told not to write one. Nothing visible is deleted."""
-    for wish, marked in ((Wish.ABORT, False), (Wish.COMMIT, True)):
+    for resolution, marked in ((Resolution.ABORT, False), (Resolution.COMMIT, True)):
         at = Destination()
         dead_job(at, 4)
-        found = only(at.context(), wish)
+        found = only(at.context(), resolution)
         assert found.action is not Action.BACK
         found.finish()
         assert at.visible() == ALL and at.debris() == []
@@ -144,7 +144,7 @@ def test_a_marker_of_a_later_job_stays() -> None:
     at = Destination()
     dead_job(at, 1)
     at.store.put(f"{at.home}_SUCCESS", b"")
-    only(at.context(), Wish.COMMIT).finish()
+    only(at.context(), Resolution.COMMIT).finish()
     assert read_success(at.context()) == {} and at.visible() == ALL
 
 
@@ -152,9 +152,9 @@ def test_a_job_that_was_taking_files_back_is_never_committed() -> None:
     at = Destination()
     dead_job(at, 2)
     at.store.delete(at.home + name(0))
-    found = only(at.context(), Wish.COMMIT, insist=True)
+    found = only(at.context(), Resolution.COMMIT, insist=True)
     assert found.action is Action.KEEP and "1 are neither" in found.reason
-    only(at.context(), Wish.ABORT).finish()
+    only(at.context(), Resolution.ABORT).finish()
     assert at.visible() == {} and at.debris() == []
 
 
@@ -169,16 +169,16 @@ def test_a_job_that_is_over_has_its_directory_removed_and_no_more() -> None:
     at.clock.sleep(QUIET_S + 1)
     assert recover(at.context(), foreign=Foreign()).jobs == []
     at.store.delete(at.home + name(1))
-    assert only(at.context(), Wish.ABORT).action is Action.KEEP, "given up, or replaced: nobody can tell"
+    assert only(at.context(), Resolution.ABORT).action is Action.KEEP, "given up, or replaced: nobody can tell"
 
 
 def test_one_that_wrote_its_marker_and_died_cleaning_up() -> None:
     """Attempts' uploads may wait; what is visible stays, whatever is wished."""
-    for wish in Wish:
+    for resolution in Resolution:
         at = Destination()
         dead_job(at, 4)
         at.store.put(f"{at.home}_SUCCESS", (RECORDED / "3.5.0" / "_SUCCESS").read_bytes())
-        found = only(at.context(), wish)
+        found = only(at.context(), resolution)
         assert found.action is Action.CLEAN and "_SUCCESS says so" in found.reason
         found.finish()
         assert at.visible() == ALL and at.debris() == []
@@ -189,8 +189,8 @@ def test_visible_files_that_no_set_names_are_left_to_a_person() -> None:
     dead_job(at, 1)
     at.store.put(at.home + name(9), b"whose?")
     before = at.debris()
-    for wish in Wish:
-        found = only(at.context(), wish, insist=True)
+    for resolution in Resolution:
+        found = only(at.context(), resolution, insist=True)
         assert found.action is Action.KEEP and "do not name" in found.reason
     assert at.debris() == before
 
@@ -201,7 +201,7 @@ def test_a_file_with_the_jobs_name_and_another_size_is_not_its_own() -> None:
     at.store.abort_upload(at.home + name(0, 1), tasks.uploads[name(0, 1)][0])
     at.store.put(at.home + name(0, 1), b"cut")
     at.store.put(at.home + name(0, 1), b"somebody made it longer")
-    found = only(at.context(), Wish.COMMIT, insist=True)
+    found = only(at.context(), Resolution.COMMIT, insist=True)
     assert found.action is Action.KEEP and "1 are neither" in found.reason
 
 
@@ -211,7 +211,7 @@ def test_a_name_that_tells_the_job_needs_no_etag() -> None:
     tasks = dead_job(at)
     at.store.abort_upload(at.home + name(0), tasks.uploads[name(0)][0])
     at.store.put(at.home + name(0), b"0/0")
-    assert only(at.context(), Wish.COMMIT).action is Action.FORWARD
+    assert only(at.context(), Resolution.COMMIT).action is Action.FORWARD
 
 
 def test_a_set_of_staging_for_another_destination_is_none_of_ours() -> None:
@@ -220,7 +220,7 @@ def test_a_set_of_staging_for_another_destination_is_none_of_ours() -> None:
     elsewhere.shared = at.shared
     dead_job(elsewhere, 1, layout="staging")
     assert list(find_hadoop_jobs(at.context())) == []
-    assert only(elsewhere.context(), Wish.COMMIT).action is Action.FORWARD
+    assert only(elsewhere.context(), Resolution.COMMIT).action is Action.FORWARD
 
 
 def test_a_file_that_somebody_replaces_while_we_complete() -> None:
@@ -236,7 +236,7 @@ def test_a_file_that_somebody_replaces_while_we_complete() -> None:
             at.store.put(call.key, b"ONE")
         return proceed()
 
-    found = only(at.context(store=InterceptedStore(at.store, replace_it)), Wish.COMMIT)
+    found = only(at.context(store=InterceptedStore(at.store, replace_it)), Resolution.COMMIT)
     with pytest.raises(NotFoundError, match="aborted a pending upload"):
         found.finish()
     assert read_success(at.context()) is None
@@ -248,12 +248,12 @@ def test_names_that_do_not_tell_the_job() -> None:
     tasks = HadoopTasks(at, uuid="job_20261122101112_0007")
     tasks.commit_task(0, {"part-r-00000": b"zero", "part-r-00001": b"one"})
     tasks.complete("part-r-00000")
-    found = only(at.context(), Wish.ABORT)
+    found = only(at.context(), Resolution.ABORT)
     assert found.action is Action.KEEP and found.files == 1, "known by its etag, not by its name"
     at.store.put(f"{at.home}part-r-00000", b"ZERO")
-    found = only(at.context(), Wish.COMMIT)
+    found = only(at.context(), Resolution.COMMIT)
     assert found.action is Action.KEEP and found.files == 0, "an older file of the same size"
-    only(at.context(), Wish.ABORT).finish()
+    only(at.context(), Resolution.ABORT).finish()
     assert at.visible() == {"part-r-00000": b"ZERO"} and at.debris() == []
 
 
@@ -263,7 +263,7 @@ def test_an_older_file_is_replaced_by_what_waits() -> None:
     tasks = HadoopTasks(at, uuid="job_20261122101112_0007")
     tasks.commit_task(0, {"part-r-00000": b"zero", "part-r-00001": b"ONE"})
     tasks.complete("part-r-00000")
-    only(at.context(), Wish.COMMIT).finish()
+    only(at.context(), Resolution.COMMIT).finish()
     assert at.visible() == {"part-r-00000": b"zero", "part-r-00001": b"ONE"} and at.debris() == []
 
 
@@ -272,9 +272,9 @@ def test_tasks_of_a_driver_that_was_started_again() -> None:
     tasks = dead_job(at, 1)
     record = f"{tasks.directory}/task_20261122101112_0007_m_000000.pendingset"
     at.store.put(record.replace("/00/", "/01/"), at.store.get(record))
-    found = only(at.context(), Wish.COMMIT, insist=True)
+    found = only(at.context(), Resolution.COMMIT, insist=True)
     assert found.action is Action.KEEP and "started 2 times" in found.reason
-    only(at.context(), Wish.ABORT).finish()
+    only(at.context(), Resolution.ABORT).finish()
     assert at.visible() == {} and at.debris() == []
 
 
@@ -285,7 +285,7 @@ def test_a_table_of_holdfast_is_not_made_unreadable() -> None:
     assert job is not None
     TWO_PHASE.commit_job(replace(ctx, contract=lambda ctx, job, table: {"format": "parquet"}), job, [], 0)
     dead_job(at, 1)
-    found = only(at.context(), Wish.COMMIT, insist=True)
+    found = only(at.context(), Resolution.COMMIT, insist=True)
     assert found.action is Action.KEEP and "table" in found.reason
 
 
@@ -302,8 +302,8 @@ def test_a_record_that_cannot_be_read_keeps_the_job(layout: str) -> None:
     at = Destination()
     key = damage_a_record(dead_job(at, 1, layout=layout), 1)
     before = at.debris()
-    for wish, insist in ((None, True), (Wish.ABORT, False), (Wish.COMMIT, True)):
-        found = only(at.context(), wish, insist=insist)
+    for resolution, insist in ((None, True), (Resolution.ABORT, False), (Resolution.COMMIT, True)):
+        found = only(at.context(), resolution, insist=insist)
         assert found.action is Action.KEEP and "version" in found.reason
         assert key in found.reason and "--foreign abort --accept-damage" in found.reason
         found.finish()
@@ -315,7 +315,7 @@ def test_an_abort_that_is_insisted_on_goes_on_without_such_a_record(layout: str)
     """What it named goes too where its name holds the job's id."""
     at = Destination()
     damage_a_record(dead_job(at, 1, layout=layout), 1)
-    found = only(at.context(), Wish.ABORT, insist=True)
+    found = only(at.context(), Resolution.ABORT, insist=True)
     assert found.action is Action.BACK
     found.finish()
     assert at.visible() == {} and at.debris() == []
@@ -328,10 +328,10 @@ def test_what_only_such_a_record_named_is_left_to_a_person() -> None:
     tasks.commit_task(1, {"part-r-00001": b"1", name(1): b"1"})
     tasks.complete(name(1))
     damage_a_record(tasks, 1)
-    found = only(at.context(), Wish.ABORT, insist=True)
+    found = only(at.context(), Resolution.ABORT, insist=True)
     assert found.action is Action.KEEP and "delete those with" in found.reason
     at.store.delete(at.home + name(1))
-    only(at.context(), Wish.ABORT, insist=True).finish()
+    only(at.context(), Resolution.ABORT, insist=True).finish()
     assert [upload.key for upload in iter_uploads(at.store, "")] == [f"{at.home}part-r-00001"]
     assert list(find_hadoop_jobs(at.context())) == []
 
@@ -383,10 +383,10 @@ def test_neighbours_and_other_jobs_are_never_touched(layout: str) -> None:
         commits = [attempt.commit()]
     at.store.create_upload(f"{at.home}tool.bin")
     others = [key for key in at.debris() if UUID not in key]
-    (found,) = (one.leftover for one in find_hadoop_jobs(at.context(), Wish.ABORT) if one.leftover.job == UUID)
+    (found,) = (one.leftover for one in find_hadoop_jobs(at.context(), Resolution.ABORT) if one.leftover.job == UUID)
     found.finish()
     assert at.debris() == others and len(others) > 10
-    (found,) = (one.leftover for one in find_hadoop_jobs(at.context(), Wish.COMMIT) if one.leftover.job == OTHER)
+    (found,) = (one.leftover for one in find_hadoop_jobs(at.context(), Resolution.COMMIT) if one.leftover.job == OTHER)
     found.finish()
     assert {path for path in at.visible() if OTHER in path} == {*files_of(0, OTHER), *files_of(1, OTHER)}
     assert other.uuid == OTHER and len(neighbour.visible()) == 1
@@ -413,7 +413,7 @@ def test_a_forged_record_does_not_end_an_upload_of_ours() -> None:
     record = f"{tasks.directory}/task_20261122101112_0007_m_000000.pendingset"
     data = at.store.get(record).decode().replace(f"{at.home}stolen", upload.key)
     at.store.put(record, data.replace(tasks.uploads["stolen"][0], upload.upload_id).encode())
-    found = only(at.context(), Wish.ABORT)
+    found = only(at.context(), Resolution.ABORT)
     assert found.action is Action.KEEP and "a file of a job of Holdfast" in found.reason
     found.finish()
     assert TWO_PHASE.commit_job(at.context(), ours, commits, 1).committed and at.visible() == {path: b"ours"}
@@ -425,7 +425,9 @@ def test_an_id_that_is_a_part_of_anothers_owns_nothing_of_it() -> None:
     before = [key for key in at.debris() if "__magic" not in key]
     part = HadoopTasks(at, uuid=UUID[:18])
     part.commit_task(0, {"own": b"x"})
-    (found,) = (one.leftover for one in find_hadoop_jobs(at.context(), Wish.ABORT) if one.leftover.job == UUID[:18])
+    (found,) = (
+        one.leftover for one in find_hadoop_jobs(at.context(), Resolution.ABORT) if one.leftover.job == UUID[:18]
+    )
     assert (found.files, found.uploads) == (0, 1)
     found.finish()
     assert [key for key in at.debris() if "__magic" not in key] == before and other.uuid == UUID
@@ -437,7 +439,7 @@ def test_an_upload_of_its_own_that_is_young_keeps_it_alive() -> None:
     dead_job(at, 1)
     at.clock.sleep(QUIET_S + 1)
     at.store.create_upload(at.home + name(7))
-    assert recover(at.context(), foreign=Foreign(wish=Wish.ABORT)).left_alone == [UUID]
+    assert recover(at.context(), foreign=Foreign(resolution=Resolution.ABORT)).left_alone == [UUID]
 
 
 def test_a_clock_that_went_back_keeps_no_job_alive() -> None:
@@ -445,8 +447,8 @@ def test_a_clock_that_went_back_keeps_no_job_alive() -> None:
     at = Destination()
     dead_job(at)
     ctx = replace(at.context(), clock=SimulatedClock(at.clock.now_s() - 10 * QUIET_S))
-    assert recover(ctx, foreign=Foreign(wish=Wish.ABORT)).left_alone == [UUID]
-    assert recover(ctx, foreign=Foreign(wish=Wish.ABORT, older_than_s=0.0)).rolled_back == [UUID]
+    assert recover(ctx, foreign=Foreign(resolution=Resolution.ABORT)).left_alone == [UUID]
+    assert recover(ctx, foreign=Foreign(resolution=Resolution.ABORT, older_than_s=0.0)).rolled_back == [UUID]
     assert at.debris() == []
 
 
@@ -467,21 +469,21 @@ def test_many_jobs_cost_one_listing_of_the_destination() -> None:
 
 # --- crashes ----------------------------------------------------------------------------------------------------------
 @each_layout
-@pytest.mark.parametrize("wish", list(Wish))
-def test_ending_dies_at_every_call(layout: str, wish: Wish) -> None:
+@pytest.mark.parametrize("resolution", list(Resolution))
+def test_ending_dies_at_every_call(layout: str, resolution: Resolution) -> None:
     """C9, C10: run again, it ends as it would have."""
     for nth in range(1, 60):
         for mode in (FaultMode.CRASH_BEFORE, FaultMode.CRASH_AFTER):
             at = Destination()
             dead_job(at, 1, layout=layout)
             try:
-                only(at.context(store=_dying(at.store, nth, mode)), wish).finish()
+                only(at.context(store=_dying(at.store, nth, mode)), resolution).finish()
                 ended = True
             except SimulatedCrash:
                 ended = False
-            for one in list(find_hadoop_jobs(at.context(), wish)):
+            for one in list(find_hadoop_jobs(at.context(), resolution)):
                 one.leftover.finish()
-            assert at.visible() == (ALL if wish is Wish.COMMIT else {}), (nth, mode)
+            assert at.visible() == (ALL if resolution is Resolution.COMMIT else {}), (nth, mode)
             assert at.debris() == [], (nth, mode)
         if ended:
             break
@@ -496,14 +498,14 @@ def _dying(store: MultipartStore, nth: int, mode: FaultMode) -> InterceptedStore
 def test_a_job_that_goes_on_is_not_ended() -> None:
     at = Destination()
     tasks = dead_job(at)
-    found = only(at.context(), Wish.ABORT)
+    found = only(at.context(), Resolution.ABORT)
     for path in ALL:
         tasks.complete(path)
     found.finish()  # its job commit has come: nothing of it is taken away
     assert at.visible() == ALL
     at = Destination()
     tasks = dead_job(at, 1)
-    found = only(at.context(), Wish.COMMIT)
+    found = only(at.context(), Resolution.COMMIT)
     at.store.abort_upload(at.home + name(1), tasks.uploads[name(1)][0])
     with pytest.raises(ConflictError, match="gone on"):
         found.finish()
@@ -514,20 +516,20 @@ def test_uploads_that_do_not_go_away_are_told() -> None:
     dead_job(at, 1)
     store = InterceptedStore(at.store, Faulty(Fault(FaultMode.FAIL, Operation.ABORT_UPLOAD, nth=1, times=99)))
     with pytest.raises(UnavailableError):
-        only(at.context(store=store), Wish.ABORT).finish()
+        only(at.context(store=store), Resolution.ABORT).finish()
 
 
-@pytest.mark.parametrize("wish", list(Wish))
-def test_on_a_server_that_does_not_list_uploads_by_directory(wish: Wish) -> None:
+@pytest.mark.parametrize("resolution", list(Resolution))
+def test_on_a_server_that_does_not_list_uploads_by_directory(resolution: Resolution) -> None:
     """MinIO: the records tell what to ask for."""
     at = Destination()
     inner = at.store
     dead_job(at, 1)
     store = MinioLike(inner)
-    found = only(at.context(store=store), wish)
+    found = only(at.context(store=store), resolution)
     assert found.uploads == 4
     found.finish()
-    assert at.visible() == (ALL if wish is Wish.COMMIT else {}) and at.debris() == []
+    assert at.visible() == (ALL if resolution is Resolution.COMMIT else {}) and at.debris() == []
 
 
 def test_a_rename_store_has_none() -> None:

@@ -1,0 +1,235 @@
+"""The attributes of committers, as paper 000, Table V, has them, answered by exploration.
+
+What the paper leaves open, and how it is read here:
+
+- *Speculative tasks*: two attempts run side by side and nothing goes wrong. When both are over, the output is that of
+  one attempt. Stocator's loser deletes what it wrote, so it is judged then; what there is while it still writes is a
+  circumstance, as is that both commit, which Spark allows to sources in Python.
+- *Recoverable job*: a driver dies after some tasks have committed and while none is in its task commit; the next
+  attempt at the job takes over what there is (`Committer.recover_task` where a committer has one), runs the other
+  tasks, and knows the reports of these alone: Hadoop's job history tells which tasks committed, not what they said.
+- *Abortable task*: aborted before it is told to commit, as the paper requires of "an uncommitted task" (II.A). That an
+  upload waits until the job's end counts as a circumstance, since the S3A committers abort uploads then (VI).
+- *Abortable job*: True in the paper also for `direct` and EMR, whose aborts take nothing back. So it must mean that a
+  job can be undone: by its abort or by hand, by the names of the files. What the abort does by itself is told as a
+  circumstance.
+- *Uncommitted output*: what an attempt writes before it is told to commit. EMR's is False in the paper although its
+  task commit shows file after file, so that is a circumstance.
+- *Atomic task commit*: an attempt dies in its task commit. Then none or all of its files are visible; where none is,
+  the next attempt and the job commit make a right job of it. `direct` has shown all by then, so its task commit is
+  atomic, and that the next attempt's files lie beside them is told by the rows above.
+- *Atomic job commit*: to the readers that the committer is made for.
+- *Partitioned executors*: cut off at any point, also in its task commit; C1, C2 and C6 hold. That the late attempt's
+  output may count instead of the accepted one's the paper accepts (VIII.C, XIV.A): a circumstance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from holdfast.checker.committers.check_run import BROKEN_CODE
+from holdfast.checker.committers.experiments import EXPERIMENTS, build_experiment
+from holdfast.checker.kernel.counterexample import Counterexample
+from holdfast.checker.kernel.explore import Budget, Exploration, explore
+from holdfast.commit import Committer
+from holdfast.guarantees import (
+    BOTH_COMMIT,
+    DIES_UPLOADING,
+    IN_TASK_COMMIT,
+    OTHER_READERS,
+    PARTITIONED,
+    STILL_WRITING,
+    UNDONE_BY_HAND,
+)
+
+__all__ = ["ATTRIBUTES", "Attribute", "Explored", "Question", "answer", "explore_attributes"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A property that is looked at in some worlds.
+
+    Attributes:
+        worlds: names of experiments.
+        property: breaks if the answer is bad.
+        when: the circumstance that it is about; empty if none.
+    """
+
+    worlds: tuple[str, ...]
+    property: str
+    when: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attribute:
+    """A row of Table V.
+
+    Attributes:
+        asked: questions that the paper asks: one bad answer makes the attribute bad.
+        besides: questions about circumstances in which a good attribute turns bad.
+        bad: what the attribute is if a question has a bad answer; True for what nobody wants to be observable.
+    """
+
+    name: str
+    asked: tuple[Question, ...]
+    besides: tuple[Question, ...] = ()
+    bad: bool = False
+
+    @property
+    def worlds(self) -> tuple[str, ...]:
+        """Names of the experiments that it takes."""
+        return tuple(dict.fromkeys(world for one in (*self.asked, *self.besides) for world in one.worlds))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explored:
+    """What exploration answers.
+
+    Attributes:
+        holds: whether the committer has the attribute.
+        circumstances: those in which a question, the paper's or one besides, had a bad answer; "" if it was in none.
+        because: one sentence.
+        counterexample: None if nothing was found that speaks against the committer.
+        states, histories: of the worlds of its questions.
+        complete: whether that is all there is.
+    """
+
+    holds: bool
+    circumstances: tuple[str, ...]
+    because: str
+    counterexample: Counterexample | None
+    states: int
+    histories: int
+    complete: bool
+
+
+def _attribute(
+    name: str,
+    *worlds: str,
+    in_commit: str = "",
+    besides: Sequence[Question] = (),
+    bad: bool = False,
+) -> Attribute:
+    asked = [Question(worlds=worlds, property=name)]
+    if in_commit:
+        asked.append(Question(worlds=worlds, property=f"{name}-in-commit", when=in_commit))
+    return Attribute(name=name, asked=tuple(asked), besides=tuple(besides), bad=bad)
+
+
+def _question(when: str, name: str, *worlds: str) -> Question:
+    return Question(worlds=worlds, property=name, when=when)
+
+
+_ABORTS = ("aborts-itself", "is-aborted")
+
+ATTRIBUTES: Mapping[str, Attribute] = {
+    one.name: one
+    for one in (
+        _attribute(
+            "speculative-tasks",
+            "side-by-side",
+            besides=(
+                _question(BOTH_COMMIT, "speculative-tasks-two-commits", "two-commits"),
+                _question(STILL_WRITING, "speculative-tasks-early", "side-by-side"),
+            ),
+        ),
+        _attribute("recoverable-job", "new-driver"),
+        _attribute(
+            "abortable-task",
+            *_ABORTS,
+            besides=(
+                _question(IN_TASK_COMMIT, "abortable-task-in-commit", *_ABORTS),
+                _question(DIES_UPLOADING, "abortable-task-at-once", *_ABORTS),
+            ),
+        ),
+        _attribute(
+            "abortable-job",
+            "given-up",
+            besides=(_question(UNDONE_BY_HAND, "abortable-job-by-itself", "given-up"),),
+        ),
+        _attribute(
+            "uncommitted-output-observable",
+            "side-by-side",
+            besides=(_question(IN_TASK_COMMIT, "uncommitted-output-observable-in-commit", "side-by-side"),),
+            bad=True,
+        ),
+        _attribute("committed-output-observable", "side-by-side", bad=True),
+        _attribute(
+            "atomic-task-commit",
+            "dies-in-commit",
+            besides=(_question(BOTH_COMMIT, "atomic-task-commit-two-commits", "dies-beside"),),
+        ),
+        _attribute(
+            "atomic-job-commit",
+            "side-by-side",
+            besides=(_question(OTHER_READERS, "atomic-job-commit-listed", "side-by-side"),),
+        ),
+        _attribute(
+            "partitioned-executor",
+            "cut-off",
+            in_commit=PARTITIONED,
+            besides=(_question(PARTITIONED, "partitioned-executor-C3", "cut-off"),),
+        ),
+    )
+}
+"""By name, in the order of the table."""
+
+_JUDGED_AT_DEATHS = frozenset({"dies-in-commit", "dies-beside"})
+"""Worlds that ask what there is when an attempt dies. No footprint shows a death, so these are explored without the
+reduction; they are small."""
+
+
+def explore_attributes(
+    committer: Committer,
+    names: Sequence[str] = tuple(ATTRIBUTES),
+    *,
+    progress: Callable[[Exploration], None] = lambda found: None,
+    budget: Budget = Budget(),
+) -> dict[str, Explored]:
+    """Answer attributes of a committer; each world is gone through once.
+
+    Args:
+        names: of the attributes.
+        progress: told after each world.
+        budget: of each world. If it ends one, good answers that need it are not complete.
+    """
+    wanted = dict.fromkeys(world for name in names for world in ATTRIBUTES[name].worlds)
+    explored = {}
+    for world in wanted:
+        reduce = world not in _JUDGED_AT_DEATHS
+        explored[world] = explore(build_experiment(committer, EXPERIMENTS[world]), budget=budget, reduce=reduce)
+        progress(explored[world])
+    return {name: answer(ATTRIBUTES[name], explored) for name in names}
+
+
+def answer(attribute: Attribute, explored: Mapping[str, Exploration]) -> Explored:
+    """The answer, from the explorations of the attribute's worlds.
+
+    Args:
+        explored: by name of the experiment.
+    """
+    worlds = [explored[world] for world in attribute.worlds]
+    bad = [(one.when, found) for one in attribute.asked if (found := _found(one, explored)) is not None]
+    besides = [(one.when, found) for one in attribute.besides if (found := _found(one, explored)) is not None]
+    every = [*bad, *besides]
+    complete = all(one.complete for one in worlds)
+    states, histories = sum(one.states for one in worlds), sum(one.histories for one in worlds)
+    return Explored(
+        holds=attribute.bad if bad else not attribute.bad,
+        circumstances=tuple(dict.fromkeys(when for when, _found in every)),
+        because=every[0][1].broke if every else "nothing was found that speaks against it",
+        counterexample=every[0][1] if every else None,
+        states=states,
+        histories=histories,
+        complete=complete or bool(bad),
+    )
+
+
+def _found(question: Question, explored: Mapping[str, Exploration]) -> Counterexample | None:
+    for world in question.worlds:
+        findings = explored[world].findings
+        found = findings.get(question.property) or findings.get(BROKEN_CODE)
+        if found is not None:
+            return Counterexample(explored[world].world, found.property, found.broke, found.choices)
+    return None

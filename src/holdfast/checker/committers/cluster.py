@@ -1,0 +1,318 @@
+"""Spark's part of a world: which attempts run, whom the driver believes, and what callers were told.
+
+It promises what Spark does and no more. An attempt that the driver has lost goes on by itself: nobody stops it. Of the
+attempts at a task the driver accepts one. Attempts either ask before they commit (`Order.ASK_FIRST`, Hadoop's protocol,
+which the papers assume), or commit as soon as they have written and the driver takes the first that reports
+(`Order.REPORT`, what Spark does to data sources in Python: ``write`` runs to its end before anybody is asked).
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+from holdfast.checker.committers.ledger import Handed
+from holdfast.checker.kernel.calls import Access, Alternative, Call, Fault, Footprint, Reply
+from holdfast.checker.kernel.canonical import canonical
+from holdfast.commit.records import JobRecord, TaskCommit
+
+__all__ = ["CLUSTER", "Attempt", "Cluster", "ClusterState", "Order", "Phase", "Told", "attempt_actor"]
+
+CLUSTER = "cluster"
+
+
+class Order(enum.Enum):
+    """When an attempt commits."""
+
+    ASK_FIRST = "asks the driver, then commits"
+    REPORT = "commits, then reports"
+
+
+class Attempt(enum.Enum):
+    """What the driver thinks of an attempt."""
+
+    WAITING = "has not started"
+    RUNNING = "runs"
+    COMMITTING = "may commit"
+    ENDED = "has reported"
+    GONE = "is lost or has failed"
+
+
+class Phase(enum.Enum):
+    """How far the drivers have come: whichever is further."""
+
+    STARTING = "starts"
+    RUNNING = "waits for its tasks"
+    COMMITTING = "commits"
+    ENDING = "gives the job up"
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What somebody was told at its end: ``committed``, ``aborted`` or ``unknown``; `detail` is for properties."""
+
+    who: str
+    outcome: str
+    detail: object = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterState:
+    """All that drivers and tasks know of each other.
+
+    Attributes:
+        attempts: by task, then by attempt.
+        accepted: by task: the attempt whose report counts, and its report.
+        driver: ``alive``, ``dead``, or ``cut off``: it goes on, and others take it for dead.
+        second: the second driver: empty if it has not started, ``alive``, or ``dead``.
+        given_up: whether recovery has begun.
+        unnoticed: tasks of which an attempt has died that might commit, while others run side by side with it: one that
+            asks may come before the driver notices.
+        offers: what jobs other than the driver's have said that they commit; for properties.
+    """
+
+    attempts: tuple[tuple[Attempt, ...], ...]
+    accepted: tuple[tuple[int, TaskCommit] | None, ...]
+    job: JobRecord | None = None
+    phase: Phase = Phase.STARTING
+    driver: str = "alive"
+    second: str = ""
+    given_up: bool = False
+    cancelled: bool = False
+    told: tuple[Told, ...] = ()
+    unnoticed: tuple[int, ...] = ()
+    offers: tuple[Handed, ...] = ()
+
+    def outcome_of(self, who: str) -> str:
+        """What `who` was told, empty if it has not ended."""
+        return next((told.outcome for told in self.told if told.who == who), "")
+
+
+def attempt_actor(task: int, attempt: int) -> str:
+    """Name of the actor."""
+    return f"task {task} attempt {attempt}"
+
+
+class Cluster:
+    """Drivers, tasks and what they say to each other.
+
+    Args:
+        order: when attempts commit.
+        speculation: whether a second attempt may start while the first one runs.
+    """
+
+    def __init__(self, *, tasks: int, attempts: int, order: Order, speculation: bool) -> None:
+        self._tasks = tasks
+        self._attempts = attempts
+        self._order = order
+        self._speculation = speculation
+        self._actors = {attempt_actor(t, a): (t, a) for t in range(tasks) for a in range(attempts)}
+        self._calls: dict[str, Callable[[ClusterState, Call, str], Sequence[Alternative]]] = {
+            "post_job": self._post_job,
+            "await_tasks": self._await_tasks,
+            "begin": self._begin,
+            "may_commit": self._may_commit,
+            "report": self._report,
+            "fail": self._fail,
+            "lose": self._lose,
+            "cancel": self._cancel,
+            "take_over": self._take_over,
+            "take_for_dead": self._take_for_dead,
+            "await_end": self._await_end,
+            "offer": self._offer,
+            "turn": self._turn,
+            "tell": self._tell,
+        }
+
+    def initial(self) -> ClusterState:
+        return ClusterState(
+            attempts=((Attempt.WAITING,) * self._attempts,) * self._tasks, accepted=(None,) * self._tasks
+        )
+
+    def key(self, state: object) -> Hashable:
+        return canonical(state)
+
+    def alternatives(self, state: object, call: Call, actor: str) -> Sequence[Alternative]:
+        return self._calls[call.operation](cast("ClusterState", state), call, actor)
+
+    def footprint(self, call: Call) -> Footprint:
+        """By task, so that tasks do not wait for each other; what is told is looked at by properties alone."""
+
+        def access(key: str, *, writes: bool = False) -> Access:
+            return Access(CLUSTER, key, writes=writes)
+
+        tasks = [f"task {task}" for task in range(self._tasks)]
+        operation = call.operation
+        if operation in ("begin", "may_commit", "report", "fail"):
+            return frozenset({access(f"task {call.args[0]}", writes=True), access("job")})
+        if operation in ("post_job", "cancel"):
+            return frozenset({access("job", writes=True)})
+        if operation == "await_tasks":
+            return frozenset({access("job", writes=True), *(access(task) for task in tasks)})
+        if operation == "lose":
+            return frozenset(access(task, writes=True) for task in tasks)
+        if operation in ("take_over", "take_for_dead"):  # the one's second driver is in the way of the other
+            takes_over = operation == "take_over"  # and begins to commit
+            return frozenset(
+                {access("job", writes=takes_over), access("driver", writes=True), *(access(task) for task in tasks)}
+            )
+        if operation == "turn":  # between threads of one process: nobody else's business
+            return frozenset()
+        if operation == "await_end":
+            return frozenset({access("job"), access("driver"), access("told")})
+        if operation == "offer":
+            return frozenset({access(f"offer {cast('Handed', call.args[0]).job}", writes=True)})
+        return frozenset({access("told", writes=True)})
+
+    def waits_for(self, state: object, call: Call) -> tuple[str, frozenset[Fault]] | None:
+        now = cast("ClusterState", state)
+        if call.operation not in ("take_over", "take_for_dead") or now.job is None:
+            return None
+        if now.driver == "alive":
+            return "driver", frozenset({Fault.PARTITION, Fault.CLOCK})
+        return ("second driver", frozenset({Fault.CLOCK})) if now.second == "alive" else None
+
+    def bury(self, state: object, actor: str) -> object:
+        now = cast("ClusterState", state)
+        if actor == "driver":
+            return replace(now, driver="dead")
+        if actor == "second driver":
+            return replace(now, second="dead")
+        found = self._actors.get(actor)
+        if found is None or now.attempts[found[0]][found[1]] in (Attempt.ENDED, Attempt.GONE):
+            return now
+        # A death must not take from others what they might have been answered before it: see `Resource.bury`.
+        if self._speculation and now.attempts[found[0]][found[1]] is Attempt.COMMITTING:
+            now = replace(now, unnoticed=tuple(sorted({*now.unnoticed, found[0]})))
+        return _set(now, *found, Attempt.GONE)
+
+    # --- the driver ---------------------------------------------------------------------------------------------------
+    def _post_job(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
+        job = cast("JobRecord", call.args[0])
+        return [Alternative(state=replace(state, job=job, phase=Phase.RUNNING))]
+
+    def _await_tasks(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
+        """All reports, or None if the job cannot end well."""
+        if state.cancelled or any(
+            accepted is None and all(attempt is Attempt.GONE for attempt in attempts)
+            for attempts, accepted in zip(state.attempts, state.accepted, strict=True)
+        ):
+            begun = state.phase is Phase.COMMITTING  # by a second driver
+            return [Alternative(state=state if begun else replace(state, phase=Phase.ENDING))]
+        reports = [accepted[1] for accepted in state.accepted if accepted is not None]
+        if len(reports) < self._tasks:
+            return []
+        return [Alternative(state=replace(state, phase=Phase.COMMITTING), reply=Reply(tuple(reports)))]
+
+    def _tell(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
+        told = Told(actor, str(call.args[0]), call.args[1])
+        return [Alternative(state=replace(state, told=tuple(sorted((*state.told, told), key=lambda one: one.who))))]
+
+    # --- other jobs ---------------------------------------------------------------------------------------------------
+    def _offer(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
+        offer = cast("Handed", call.args[0])
+        offers = tuple(sorted((*state.offers, offer), key=lambda one: one.job))
+        return [Alternative(state=replace(state, offers=offers))]
+
+    def _turn(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
+        """Which of a process's threads goes on."""
+        return [
+            Alternative(state=state, reply=Reply(at), label=f"thread {number}") for at, number in enumerate(call.args)
+        ]
+
+    def _await_end(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
+        """Whoever comes later begins when the driver has ended, or is gone from the cluster."""
+        over = state.driver != "alive" or state.outcome_of("driver")
+        return [Alternative(state=state)] if over else []
+
+    # --- tasks --------------------------------------------------------------------------------------------------------
+    def _begin(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
+        """The job, as soon as the driver starts the attempt. None starts once the tasks are over."""
+        task, attempt = cast("tuple[int, int]", call.args)
+        if state.job is None or state.phase is not Phase.RUNNING or state.driver == "dead":
+            return []
+        if state.accepted[task] is not None or state.attempts[task][attempt] is not Attempt.WAITING:
+            return []
+        earlier = state.attempts[task][:attempt]
+        if not all(one is Attempt.GONE or (self._speculation and one is not Attempt.WAITING) for one in earlier):
+            return []
+        return [Alternative(state=_set(state, task, attempt, Attempt.RUNNING), reply=Reply(state.job))]
+
+    def _may_commit(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
+        """Whether the attempt may commit. One that is cut off gets no answer, and gives up."""
+        task, attempt = cast("tuple[int, int]", call.args)
+        attempts = state.attempts[task]
+        taken = Attempt.COMMITTING in attempts or state.accepted[task] is not None
+        open_ = state.phase is Phase.RUNNING and state.driver != "dead"
+        denied = Alternative(state=_set(state, task, attempt, Attempt.GONE), reply=Reply(value=False))
+        if attempts[attempt] is not Attempt.RUNNING or taken or not open_:
+            return [denied]
+        allowed = Alternative(state=_set(state, task, attempt, Attempt.COMMITTING), reply=Reply(value=True))
+        return [allowed, replace(denied, label="too early")] if task in state.unnoticed else [allowed]
+
+    def _report(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
+        """The first report about a task counts; others are dropped, as are those of attempts that are lost."""
+        task, attempt, commit = cast("tuple[int, int, TaskCommit]", call.args)
+        if state.attempts[task][attempt] is Attempt.GONE:
+            return [Alternative(state=state)]
+        after = _set(state, task, attempt, Attempt.ENDED)
+        if state.accepted[task] is None and state.phase is Phase.RUNNING:
+            accepted = (*state.accepted[:task], (attempt, commit), *state.accepted[task + 1 :])
+            after = replace(after, accepted=accepted)
+        return [Alternative(state=after)]
+
+    def _fail(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
+        task, attempt = cast("tuple[int, int]", call.args)
+        return [Alternative(state=_set(state, task, attempt, Attempt.GONE))]
+
+    # --- what comes from outside --------------------------------------------------------------------------------------
+    def _lose(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
+        """An executor is cut off from the driver. It goes on, and the driver takes it for dead."""
+        return [
+            Alternative(
+                state=_set(state, task, number, Attempt.GONE),
+                label=f"cuts off {attempt_actor(task, number)}",
+                fault=Fault.PARTITION,
+            )
+            for task, attempts in enumerate(state.attempts)
+            for number, attempt in enumerate(attempts)
+            if attempt in (Attempt.RUNNING, Attempt.COMMITTING)
+        ]
+
+    def _cancel(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
+        return [] if state.phase is not Phase.RUNNING else [Alternative(state=replace(state, cancelled=True))]
+
+    def _take_over(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
+        """A second driver for the same job: it has the reports if the first one had them all, or gives up."""
+        if state.job is None or state.given_up:
+            return []
+        reports = tuple(accepted[1] for accepted in state.accepted if accepted is not None)
+        fault = Fault.PARTITION if state.driver == "alive" else None
+        cut = replace(state, second="alive", driver="cut off" if fault else state.driver)
+        ways = [Alternative(state=cut, reply=Reply((state.job, None)), label="to abort", fault=fault)]
+        if len(reports) == self._tasks:
+            begun = replace(cut, phase=Phase.COMMITTING)
+            commits = Alternative(state=begun, reply=Reply((state.job, reports)), label="to commit", fault=fault)
+            ways.insert(0, commits)
+        return ways
+
+    def _take_for_dead(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
+        """Recovery starts when the drivers are dead, or when they were quiet for so long that they are taken for dead.
+
+        One that is cut off from the cluster is not known to live. No driver starts afterwards.
+        """
+        after = replace(state, given_up=True)
+        if state.driver != "alive" and state.second != "alive":
+            return [Alternative(state=after)]
+        if state.job is None:
+            return []
+        slow = "cut off" if state.driver == "alive" else state.driver
+        return [Alternative(state=replace(after, driver=slow), label="although it lives", fault=Fault.CLOCK)]
+
+
+def _set(state: ClusterState, task: int, attempt: int, now: Attempt) -> ClusterState:
+    attempts = state.attempts[task]
+    changed = (*attempts[:attempt], now, *attempts[attempt + 1 :])
+    return replace(state, attempts=(*state.attempts[:task], changed, *state.attempts[task + 1 :]))

@@ -1,0 +1,243 @@
+"""The worlds in which the questions of paper 000, Table V, are asked, one after the other from start to end.
+
+Attempts ask the driver before they commit, as the paper assumes. A committer's readers are those that it is made for:
+`two_phase` is read through Holdfast, `stocator` by the names in ``_SUCCESS``, the others by a listing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import cast
+
+from holdfast.checker.committers.actors import Setting, run_attempt, write_files
+from holdfast.checker.committers.cluster import CLUSTER, Cluster, Order, attempt_actor
+from holdfast.checker.committers.observed_cluster import WatchedCluster
+from holdfast.checker.committers.output import is_observed
+from holdfast.checker.committers.questions import ASKED, FIRST_ATTEMPT
+from holdfast.checker.committers.sandbox import Bench
+from holdfast.checker.committers.worlds import Scene, build_world, setting_of
+from holdfast.checker.kernel.calls import Call, Fault
+from holdfast.checker.kernel.process import Actor, Port
+from holdfast.checker.kernel.world import World
+from holdfast.checker.simulated_store import StoreResource
+from holdfast.commit import CommitContext, Committer, JobRecord, TaskCommit
+from holdfast.commit.ids import AttemptId, FileOwner
+from holdfast.errors import HoldfastError
+
+__all__ = ["EXPERIMENTS", "Experiment", "build_experiment"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experiment:
+    """A world for questions.
+
+    Attributes:
+        asked: names of the properties, which are those of `questions`.
+        actors: what becomes of the scene's actors, from the setting of the world.
+    """
+
+    scene: Scene
+    asked: tuple[str, ...]
+    actors: Callable[[Setting, tuple[Actor, ...]], tuple[Actor, ...]] = lambda setting, found: found
+
+    @property
+    def name(self) -> str:
+        """The part of a world's name behind the committer's."""
+        return self.scene.name
+
+
+def build_experiment(committer: Committer, experiment: Experiment) -> World:
+    """The world of an experiment with a committer."""
+    scene = experiment.scene
+    world = build_world(committer, replace(scene, properties=()))
+    stores = {name: one for name, one in world.resources.items() if isinstance(one, StoreResource)}
+    setting = setting_of(committer, scene, stores)
+    cluster = cast("Cluster", world.resources[CLUSTER])
+    bench = Bench(setting, stores)
+    return World(  # in worlds as small as these, everybody may remember everything
+        name=world.name,
+        summary=world.summary,
+        actors=experiment.actors(setting, world.actors),
+        resources={CLUSTER: WatchedCluster(cluster), **stores},
+        properties=tuple(ASKED[name](bench) for name in experiment.asked),
+        budgets=world.budgets,
+        observed=_is_observed,
+    )
+
+
+def _is_observed(call: Call) -> bool:
+    """Properties look at how attempts stand, too."""
+    return is_observed(call) or call.resource == CLUSTER
+
+
+# --- actors -----------------------------------------------------------------------------------------------------------
+def _abort_then_run(setting: Setting, found: tuple[Actor, ...]) -> tuple[Actor, ...]:
+    """The second attempt starts when the first one is lost, and aborts it before all else."""
+
+    def run(port: Port) -> None:
+        job = cast("JobRecord", port.call(Call(CLUSTER, "begin", (0, 1))))
+        owner = FileOwner(job.job, 0, AttemptId(f"{FIRST_ATTEMPT}{1:08x}"))
+        try:
+            setting.committer.abort_task(setting.context(port), job, owner)
+        except HoldfastError:
+            port.call(Call(CLUSTER, "fail", (0, 1)))
+        else:
+            run_attempt(setting, port, job, 0, 1)
+
+    second = attempt_actor(0, 1)
+    return tuple(replace(actor, program=run) if actor.name == second else actor for actor in found)
+
+
+def _restart(setting: Setting, found: tuple[Actor, ...]) -> tuple[Actor, ...]:
+    """One attempt at each task, and a second driver that goes on as the next attempt at the job: it takes over what had
+    committed, if the committer can, runs the other tasks by itself, and commits with the reports that it has."""
+
+    def run(port: Port) -> None:
+        job, committed = cast("tuple[JobRecord, tuple[int, ...]]", port.call(Call(CLUSTER, "restart", ())))
+        job = replace(job, job_attempt=job.job_attempt + 1)
+        committer, ctx = setting.committer, setting.context(port)
+        rerun = [task for task in range(setting.tasks) if task not in committed]
+        try:
+            for task in committed:
+                if committer.recover_task is not None:
+                    committer.recover_task(ctx, job, task)
+            reports = [_rerun(setting, ctx, job, task) for task in rerun]
+            outcome = committer.commit_job(ctx, job, reports, rerun)
+        except HoldfastError as error:
+            port.call(Call(CLUSTER, "tell", ("failed", error.message)))
+        else:
+            port.call(Call(CLUSTER, "tell", ("committed" if outcome.committed else "aborted", outcome.finished)))
+
+    kept = [actor for actor in found if not actor.name.endswith("attempt 1")]
+    return (*kept, Actor("second driver", run, mortal=False))
+
+
+def _one_task_repeated(setting: Setting, found: tuple[Actor, ...]) -> tuple[Actor, ...]:
+    """The other task has one attempt, so that worlds stay small: a job whose only task is lost would notice."""
+    return tuple(actor for actor in found if actor.name != attempt_actor(1, 1))
+
+
+def _rerun(setting: Setting, ctx: CommitContext, job: JobRecord, task: int) -> TaskCommit:
+    with setting.committer.start_task(ctx, job, task) as running:
+        write_files(setting, running, task, 1)
+        return running.commit()
+
+
+# --- worlds -----------------------------------------------------------------------------------------------------------
+_TASKS = ("task",)
+
+_ALL = (
+    Experiment(
+        scene=Scene(
+            name="side-by-side",
+            summary="two attempts at a task run side by side, the driver lets one commit, nothing goes wrong",
+            tasks=1,
+            order=Order.ASK_FIRST,
+        ),
+        asked=(
+            "speculative-tasks",
+            "speculative-tasks-early",
+            "uncommitted-output-observable",
+            "uncommitted-output-observable-in-commit",
+            "committed-output-observable",
+            "atomic-job-commit",
+            "atomic-job-commit-listed",
+        ),
+    ),
+    Experiment(
+        scene=Scene(
+            name="two-commits",
+            summary="two attempts at a task run side by side and commit without asking, nothing goes wrong",
+            tasks=1,
+            order=Order.REPORT,
+        ),
+        asked=("speculative-tasks-two-commits",),
+    ),
+    Experiment(
+        scene=Scene(
+            name="new-driver",
+            summary="the driver dies when tasks have committed, a new one goes on as the next attempt at the job",
+            order=Order.ASK_FIRST,
+            budgets={Fault.CRASH: 1},
+            mortal=("driver",),
+        ),
+        asked=("recoverable-job",),
+        actors=_restart,
+    ),
+    Experiment(
+        scene=Scene(
+            name="aborts-itself",
+            summary="a call fails, the attempt aborts itself, the next one runs",
+            tasks=1,
+            order=Order.ASK_FIRST,
+            speculation=False,
+            budgets={Fault.FAILURE: 1},
+        ),
+        asked=("abortable-task", "abortable-task-in-commit", "abortable-task-at-once"),
+        actors=_abort_then_run,
+    ),
+    Experiment(
+        scene=Scene(
+            name="is-aborted",
+            summary="an attempt dies, another process aborts it, the next one runs",
+            tasks=1,
+            order=Order.ASK_FIRST,
+            speculation=False,
+            budgets={Fault.CRASH: 1},
+            mortal=_TASKS,
+        ),
+        asked=("abortable-task", "abortable-task-in-commit", "abortable-task-at-once"),
+        actors=_abort_then_run,
+    ),
+    Experiment(
+        scene=Scene(
+            name="given-up",
+            summary="a person cancels the job when tasks have committed and others run, nothing else goes wrong",
+            attempts=1,
+            files=1,
+            order=Order.ASK_FIRST,
+            cancel=True,
+        ),
+        asked=("abortable-job", "abortable-job-by-itself"),
+    ),
+    Experiment(
+        scene=Scene(
+            name="dies-in-commit",
+            summary="an attempt dies in its task commit",
+            tasks=1,
+            order=Order.ASK_FIRST,
+            speculation=False,
+            budgets={Fault.CRASH: 1},
+            mortal=_TASKS,
+        ),
+        asked=("atomic-task-commit",),
+    ),
+    Experiment(
+        scene=Scene(
+            name="dies-beside",
+            summary="an attempt is cut off in its task commit, another takes over, and the first one dies in its own",
+            tasks=1,
+            order=Order.ASK_FIRST,
+            speculation=False,
+            budgets={Fault.PARTITION: 1, Fault.CRASH: 1},
+            mortal=_TASKS,
+        ),
+        asked=("atomic-task-commit-two-commits",),
+    ),
+    Experiment(
+        scene=Scene(
+            name="cut-off",
+            summary="an attempt is cut off from the driver, another takes over, and both go on",
+            tasks=2,
+            order=Order.ASK_FIRST,
+            speculation=False,
+            budgets={Fault.PARTITION: 1},
+        ),
+        asked=("partitioned-executor", "partitioned-executor-in-commit", "partitioned-executor-C3"),
+        actors=_one_task_repeated,
+    ),
+)
+
+EXPERIMENTS: Mapping[str, Experiment] = {one.name: one for one in _ALL}
+"""By name, which is the part of their worlds' names behind the committer's."""

@@ -1,0 +1,236 @@
+"""What histories have to reach: a scene in which nobody ever gets anywhere shows nothing, however large it is.
+
+A property says what must never be. A committer that gives every job up breaks none. So each scene names goals, and each
+goal has to be reached in some history of it; `Reaching` notes which are. A scene that was gone through and has not
+reached a goal is a finding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from holdfast.checker.committers.ledger import LOG_PREFIX, Decision, Ledger, ledger_in
+from holdfast.checker.committers.output import DESTINATION, of_job, visible
+from holdfast.checker.committers.property_support import just_told, told_finished, was_told
+from holdfast.checker.committers.sandbox import Bench, cluster_of
+from holdfast.checker.kernel.world import Property, View
+from holdfast.commit import Kind, SaveMode
+from holdfast.commit.codec import decode_entry
+from holdfast.stores.memory.store import MemoryImage
+
+__all__ = ["GOALS", "Goal", "Reaching"]
+
+_StepGoal = Callable[[Bench, View, View, str], bool]
+_EndGoal = Callable[[Bench, View], bool]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Goal:
+    """Something that some history has to reach.
+
+    Attributes:
+        meaning: what it is, in words.
+        step: whether a step reaches it, from the views before and after and the actor's name.
+        end: whether a history that ends so has reached it; nobody has run recovery for it.
+        log: whether only a committer that decides in a log can reach it.
+    """
+
+    meaning: str
+    step: _StepGoal | None = None
+    end: _EndGoal | None = None
+    log: bool = True
+
+
+class Reaching:
+    """Notes which goals of a scene are reached.
+
+    Args:
+        goals: names.
+    """
+
+    def __init__(self, goals: Iterable[str]) -> None:
+        self.wanted = tuple(goals)
+        self.reached: set[str] = set()
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Goals that no history has reached by now."""
+        return tuple(name for name in self.wanted if name not in self.reached)
+
+    def watching(self, bench: Bench) -> Property:
+        """A property that never breaks, and looks at every step and every end."""
+        if not bench.keeps_log:
+            self.wanted = tuple(name for name in self.wanted if not GOALS[name].log)
+
+        def step(before: View, after: View, actor: str) -> None:
+            for name in self.missing:
+                reaches = GOALS[name].step
+                if reaches is not None and reaches(bench, before, after, actor):
+                    self.reached.add(name)
+
+        def end(view: View) -> None:
+            for name in self.missing:
+                reaches = GOALS[name].end
+                if reaches is not None and reaches(bench, view):
+                    self.reached.add(name)
+
+        return Property(name="reached", title="", meaning="", step=step, end=end)
+
+
+# --- what is looked at ------------------------------------------------------------------------------------------------
+def _ledger(view: View) -> Ledger:
+    return ledger_in(view, DESTINATION)
+
+
+def _main(view: View) -> Decision | None:
+    """The decision about the driver's job."""
+    job = cluster_of(view).job
+    return next((one for one in _ledger(view).decisions if job is not None and one.job == job.job), None)
+
+
+def _committed(view: View) -> Decision | None:
+    found = _main(view)
+    return found if found is not None and found.commits else None
+
+
+def _told(outcome: str, *who: str) -> _StepGoal:
+    def step(bench: Bench, before: View, after: View, actor: str) -> bool:
+        return any(told.outcome == outcome and (not who or told.who in who) for told in just_told(before, after))
+
+    return step
+
+
+def _newly_done(before: View, after: View) -> set[int]:
+    return set(_ledger(after).done) - set(_ledger(before).done)
+
+
+# --- goals ------------------------------------------------------------------------------------------------------------
+def _commits(bench: Bench, before: View, after: View, actor: str) -> bool:
+    whole = bench.setting.tasks * bench.setting.files
+    return bool(told_finished(before, after)) and len(of_job(visible(after).values())) >= whole
+
+
+def _leaves_nothing(bench: Bench, view: View) -> bool:
+    job, found = cluster_of(view).job, _committed(view)
+    done = job is not None and found is not None and found.seq in _ledger(view).done
+    return done and bool(was_told(view, "committed")) and job is not None and not bench.copy(view).left(job.job)
+
+
+def _recovers(action: str) -> _StepGoal:
+    def step(bench: Bench, before: View, after: View, actor: str) -> bool:
+        job = cluster_of(after).job
+        recovered = [told for told in just_told(before, after) if told.outcome == "recovered"]
+        jobs = [one for told in recovered for one in cast("tuple[tuple[str, str], ...]", told.detail)]
+        return job is not None and (job.job, action) in jobs
+
+    return step
+
+
+def _helps(bench: Bench, before: View, after: View, actor: str) -> bool:
+    found = _committed(after)
+    return found is not None and found.seq in _newly_done(before, after) and actor in _others(bench)
+
+
+def _others(bench: Bench) -> Sequence[str]:
+    return [one.name for one in bench.setting.others]
+
+
+def _another_commits(bench: Bench, before: View, after: View, actor: str) -> bool:
+    mine = any(told.outcome == "committed" and told.who in _others(bench) for told in just_told(before, after))
+    return mine and _committed(after) is not None
+
+
+def _goes_on_after_death(bench: Bench, before: View, after: View, actor: str) -> bool:
+    told = any(told.outcome == "committed" and told.who in _others(bench) for told in just_told(before, after))
+    return told and cluster_of(after).driver == "dead"
+
+
+def _replaces(bench: Bench, before: View, after: View, actor: str) -> bool:
+    ledger = _ledger(after)
+    done = [one for one in ledger.decisions if one.seq in _newly_done(before, after) and one.commits]
+    was = _visible_at_start(bench)
+    return bool(done) and any(_mode(one) in _REPLACING and set(was) - set(visible(after)) for one in done)
+
+
+_REPLACING = (SaveMode.OVERWRITE, SaveMode.OVERWRITE_PARTITIONS)
+
+
+def _mode(one: Decision) -> SaveMode:
+    entry = decode_entry("", one.seq, one.data)
+    assert entry.kind is Kind.COMMIT
+    return entry.record.mode
+
+
+def _visible_at_start(bench: Bench) -> Sequence[str]:
+    """The paths of the files that were there before anybody acted."""
+    return list(visible(View({DESTINATION: bench.first(DESTINATION)})))
+
+
+def _is_overtaken(bench: Bench, before: View, after: View, actor: str) -> bool:
+    """Another job was decided between the start of the driver's and its decision."""
+    job, found = cluster_of(after).job, _committed(after)
+    return job is not None and found is not None and _committed(before) is None and found.seq > job.base_seq + 1
+
+
+def _is_trimmed(bench: Bench, before: View, after: View, actor: str) -> bool:
+    kept = cast("MemoryImage", after.states[DESTINATION]).objects
+    return any(f"{LOG_PREFIX}{one.seq:020d}.json" not in kept for one in _ledger(after).decisions)
+
+
+def _fences(bench: Bench, before: View, after: View, actor: str) -> bool:
+    found = _main(after)
+    return found is not None and not found.commits and _told("aborted", "driver")(bench, before, after, actor)
+
+
+def _is_late(bench: Bench, before: View, after: View, actor: str) -> bool:
+    """An attempt starts an upload or writes a file when its job is decided."""
+    if not actor.startswith("task ") or _main(before) is None:
+        return False
+    was, now = (cast("MemoryImage", view.states[DESTINATION]) for view in (before, after))
+    return len(now.uploads) > len(was.uploads) or len(now.objects) > len(was.objects)
+
+
+def _reads(*, new: bool) -> _StepGoal:
+    def step(bench: Bench, before: View, after: View, actor: str) -> bool:
+        job = cluster_of(after).job
+        read = [told for told in just_told(before, after) if told.outcome == "read"]
+        seen = [path for told in read for path in cast("tuple[int, int, tuple[str, ...]]", told.detail)[2]]
+        mine = job is not None and any(job.job in path for path in seen)
+        return bool(read) and (mine if new else not mine)
+
+    return step
+
+
+def _reads_before_the_mark(bench: Bench, before: View, after: View, actor: str) -> bool:
+    found = _committed(after)
+    read = any(told.outcome == "read" for told in just_told(before, after))
+    return read and found is not None and found.seq not in _ledger(after).visible
+
+
+GOALS: Mapping[str, Goal] = {
+    "committed": Goal(
+        meaning="the driver is told that its job is committed, and all of its files are there", step=_commits, log=False
+    ),
+    "aborted": Goal(meaning="a driver is told that the job is aborted", step=_told("aborted")),
+    "cleaned-up": Goal(
+        meaning="a job is committed, and nothing hidden of it is left when recovery has not run", end=_leaves_nothing
+    ),
+    "rolled-forward": Goal(meaning="recovery carries a decided job out", step=_recovers("roll forward")),
+    "rolled-back": Goal(meaning="recovery aborts an undecided job", step=_recovers("roll back")),
+    "helped": Goal(meaning="another job finishes a decision that its driver has left", step=_helps),
+    "second-job": Goal(meaning="another job is committed beside the driver's", step=_another_commits),
+    "after-a-death": Goal(meaning="another job is committed after the driver has died", step=_goes_on_after_death),
+    "overtaken": Goal(meaning="another job is decided while the driver's runs, and both count", step=_is_overtaken),
+    "replaced": Goal(meaning="an overwrite is done, and what was there is gone", step=_replaces),
+    "trimmed": Goal(meaning="the log forgets a decision", step=_is_trimmed),
+    "fenced": Goal(meaning="a driver is told that somebody has aborted its job", step=_fences),
+    "late-attempt": Goal(meaning="an attempt writes when its job is decided", step=_is_late),
+    "refused": Goal(meaning="a job is refused because there are data", step=_told("refused")),
+    "skipped": Goal(meaning="a job has nothing to do", step=_told("skipped")),
+    "read-without": Goal(meaning="a reader finds nothing of the job", step=_reads(new=False)),
+    "read-with": Goal(meaning="a reader finds the job", step=_reads(new=True)),
+    "read-between": Goal(meaning="a reader ends when the job is decided and not visible", step=_reads_before_the_mark),
+}
+"""By name."""

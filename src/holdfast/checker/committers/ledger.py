@@ -1,0 +1,163 @@
+"""What a world notes of a destination's decision log: all that was ever decided, also when the log forgets it.
+
+Properties judge a state by the decisions that led to it. The log itself is trimmed, and a mistake may write over it; so
+a world keeps these notes beside the store (`holdfast.checker.simulated_store.Notes`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import cast
+
+from holdfast.checker.committers.output import HOME
+from holdfast.checker.kernel.calls import Call
+from holdfast.checker.kernel.world import View
+from holdfast.checker.simulated_store import NotedImage
+from holdfast.commit import layout
+from holdfast.commit.codec import decode_entry
+from holdfast.commit.ids import AttemptId, JobId
+from holdfast.commit.records import Kind, SaveMode
+from holdfast.errors import CorruptDataError
+from holdfast.stores.base import Create
+from holdfast.stores.memory.store import MemoryImage
+
+__all__ = ["LOG_PREFIX", "Decision", "Handed", "Ledger", "LogNotes", "ledger_in", "read_ledger"]
+
+LOG_PREFIX = HOME + layout.LOG
+
+_RECORD = re.compile(rf"{re.escape(LOG_PREFIX)}(\d{{20}})\.(json|visible|done)")
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """An entry of the log.
+
+    Attributes:
+        batch: (stream, number) that the job wrote, if it was one of a stream.
+        data: the entry's bytes.
+    """
+
+    seq: int
+    job: str
+    commits: bool
+    batch: tuple[str, int] | None
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Handed:
+    """What a job other than the driver's is about to commit.
+
+    Attributes:
+        who: the actor.
+        attempt: at its only task.
+    """
+
+    who: str
+    job: JobId
+    attempt: AttemptId
+    mode: SaveMode
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """The log's whole past.
+
+    Attributes:
+        base: the newest decision when the history began. What earlier ones did is over.
+        decisions: those behind `base`, as they were made.
+        visible, done: decisions that were marked so, in the order of their marks; of a second mark nothing is noted.
+        handed: what jobs at a stroke have brought.
+        wrong: what was done to the log that nobody may do; empty if nothing was.
+    """
+
+    base: int = 0
+    decisions: tuple[Decision, ...] = ()
+    visible: tuple[int, ...] = ()
+    done: tuple[int, ...] = ()
+    handed: tuple[Handed, ...] = ()
+    wrong: str = ""
+
+    def with_record(self, seq: int, kind: str, data: bytes, *, created: bool = False) -> Ledger:
+        """The ledger after a record was put.
+
+        Args:
+            created: whether only because none was there. An entry whose number was used before then stands where one
+                was trimmed: it decides nothing, and must have no effect (docs/decisions, number 31).
+        """
+        if kind != "json":
+            known = self.visible if kind == "visible" else self.done
+            if seq in known or seq <= self.base:
+                return self
+            return replace(self, visible=(*known, seq)) if kind == "visible" else replace(self, done=(*known, seq))
+        before = next((one for one in self.decisions if one.seq == seq), None)
+        if created and (seq <= self.base or before is not None):
+            return self
+        if seq <= self.base or (before is not None and before.data != data):
+            return replace(self, wrong=f"decision {seq} is written again, and says something else")
+        if before is not None:
+            return self
+        newest = self.base + len(self.decisions)
+        if seq != newest + 1:
+            return replace(self, wrong=f"decision {seq} is made when the newest is {newest}")
+        return replace(self, decisions=(*self.decisions, _decided(seq, data)))
+
+
+@lru_cache(maxsize=4096)
+def _decided(seq: int, data: bytes) -> Decision:
+    try:
+        entry = decode_entry(layout.log_entry(seq), seq, data)
+    except CorruptDataError as error:
+        return Decision(seq, f"unreadable: {error}", commits=False, batch=None, data=data)
+    stream = entry.record.stream
+    batch = None if stream is None else (stream.stream, stream.batch)
+    return Decision(seq, entry.job, entry.kind is Kind.COMMIT, batch, data)
+
+
+class LogNotes:
+    """Keeps a `Ledger` beside the destination's store."""
+
+    def first(self, image: MemoryImage) -> Hashable:
+        return Ledger(base=max((seq for seq, kind, _ in _records(image) if kind == "json"), default=0))
+
+    def after(self, notes: Hashable, call: Call, image: MemoryImage) -> Hashable:
+        found = _RECORD.fullmatch(str(call.args[0])) if call.operation == "put" else None
+        if found is None:
+            return notes
+        created = len(call.args) > 2 and isinstance(call.args[2], Create)
+        return cast("Ledger", notes).with_record(int(found[1]), found[2], image.objects[found[0]].data, created=created)
+
+    def told(self, notes: Hashable, what: Hashable) -> Hashable:
+        ledger = cast("Ledger", notes)
+        return replace(ledger, handed=(*ledger.handed, cast("Handed", what)))
+
+    def shown(self, notes: Hashable) -> Hashable:
+        """How many decisions were marked visible by now."""
+        return len(cast("Ledger", notes).visible)
+
+
+def _records(image: MemoryImage) -> Iterable[tuple[int, str, bytes]]:
+    """The records of the log, decisions first."""
+    found = ((_RECORD.fullmatch(key), one.data) for key, one in image.objects.items() if key.startswith(LOG_PREFIX))
+    records = [(int(match[1]), match[2], data) for match, data in found if match is not None]
+    return sorted(records, key=lambda record: (record[1] != "json", record[0]))
+
+
+def ledger_in(view: View, name: str) -> Ledger:
+    """The notes on the store of that name."""
+    return cast("Ledger", cast("NotedImage", view.states[name]).notes)
+
+
+def read_ledger(before: Ledger, image: MemoryImage) -> Ledger:
+    """What is noted after somebody, whom nobody watched, has gone on from `before` to `image`."""
+    for seq, kind, data in _records(image):
+        while kind == "json" and seq > before.base + len(before.decisions) + 1:  # made and trimmed: done
+            missed = Decision(before.base + len(before.decisions) + 1, "", commits=False, batch=None, data=b"")
+            before = replace(before, decisions=(*before.decisions, missed), done=(*before.done, missed.seq))
+        before = before.with_record(seq, kind, data, created=True)
+    kept = {seq for seq, kind, _ in _records(image) if kind == "json"}
+    trimmed = [one.seq for one in before.decisions if one.seq not in kept and one.seq not in before.done]
+    return replace(before, done=(*before.done, *trimmed))  # only what is finished is trimmed

@@ -1,0 +1,97 @@
+"""A cluster that remembers how attempts were lost, and lets a new driver go on with the job of a dead one."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+from holdfast.checker.committers.cluster import Attempt, Cluster, ClusterState, Phase
+from holdfast.checker.committers.sandbox import cluster_of
+from holdfast.checker.kernel.calls import Alternative, Call, Fault, Footprint, Reply
+from holdfast.checker.kernel.world import View
+
+__all__ = ["WatchedCluster", "WatchedState", "watched"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchedState(ClusterState):
+    """What properties want to know beyond what drivers and tasks know.
+
+    Attributes:
+        lost: by task, then by attempt: what it was doing when it died, failed or was cut off; None if it was not, or if
+            the driver refused it before.
+        dead: actors that died.
+    """
+
+    lost: tuple[tuple[Attempt | None, ...], ...]
+    dead: tuple[str, ...] = ()
+
+
+def watched(view: View) -> WatchedState:
+    """What drivers and tasks know, and how attempts were lost."""
+    found = cluster_of(view)
+    assert isinstance(found, WatchedState)
+    return found
+
+
+class WatchedCluster:
+    """A `Cluster` in which losses are noted.
+
+    It knows one call more: ``restart``, the start of the next attempt at the job, as Hadoop starts one after its driver
+    died (paper 000, II.B.1). It gets the job and the numbers of the tasks that had committed. It comes after some had,
+    while none is in its task commit, and not when the first driver had begun to end the job.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def initial(self) -> WatchedState:
+        start = self._cluster.initial()
+        nobody = tuple((None,) * len(attempts) for attempts in start.attempts)
+        return WatchedState(attempts=start.attempts, accepted=start.accepted, lost=nobody)
+
+    def key(self, state: object) -> Hashable:
+        return self._cluster.key(state)
+
+    def alternatives(self, state: object, call: Call, actor: str) -> Sequence[Alternative]:
+        now = cast("WatchedState", state)
+        if call.operation == "restart":
+            return _restart(now)
+        ways = self._cluster.alternatives(state, call, actor)
+        if call.operation not in ("fail", "lose"):
+            return ways
+        return [replace(way, state=_noted(now, cast("WatchedState", way.state))) for way in ways]
+
+    def footprint(self, call: Call) -> Footprint:
+        return self._cluster.footprint(replace(call, operation="take_over") if call.operation == "restart" else call)
+
+    def waits_for(self, state: object, call: Call) -> tuple[str, frozenset[Fault]] | None:
+        if call.operation != "restart":
+            return self._cluster.waits_for(state, call)
+        return ("driver", frozenset()) if cast("WatchedState", state).driver == "alive" else None
+
+    def bury(self, state: object, actor: str) -> object:
+        now = cast("WatchedState", state)
+        after = _noted(now, cast("WatchedState", self._cluster.bury(state, actor)))
+        return replace(after, dead=tuple(sorted((*after.dead, actor))))
+
+
+def _restart(state: WatchedState) -> Sequence[Alternative]:
+    committed = tuple(task for task, accepted in enumerate(state.accepted) if accepted is not None)
+    busy = any(Attempt.COMMITTING in attempts for attempts in state.attempts)
+    if state.driver != "dead" or state.job is None or state.phase is not Phase.RUNNING or busy or not committed:
+        return []
+    return [Alternative(state=replace(state, second="alive"), reply=Reply((state.job, committed)))]
+
+
+def _noted(before: WatchedState, after: WatchedState) -> WatchedState:
+    """With what the attempts that are gone now were doing before."""
+    lost = tuple(
+        tuple(
+            was if now is Attempt.GONE and was in (Attempt.RUNNING, Attempt.COMMITTING) else known
+            for was, now, known in zip(*attempts, strict=True)
+        )
+        for attempts in zip(before.attempts, after.attempts, after.lost, strict=True)
+    )
+    return after if lost == after.lost else replace(after, lost=lost)

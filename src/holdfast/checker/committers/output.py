@@ -1,0 +1,146 @@
+"""What attempts write, so that whoever finds a file knows whose it is: its content says so.
+
+Attempts at a task write overlapping and differing files, as repetitions of real tasks do whose input came in another
+order: all write their first file into partition 0, attempt ``a`` its ``n``-th one into partition ``n + a``. So with
+names that do not tell the attempt, the first file replaces that of another attempt, and the others lie beside. Attempt
+1 writes all of its files into partition 0: its partitions are some of another attempt's.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from holdfast.checker.kernel.calls import Call
+from holdfast.checker.kernel.world import View
+from holdfast.commit.layout import LOG, SUCCESS, is_hidden
+from holdfast.stores.memory.store import MemoryImage
+
+__all__ = [
+    "DESTINATION",
+    "HOME",
+    "Origin",
+    "chosen_name",
+    "content",
+    "directory",
+    "files_of",
+    "is_observed",
+    "of_job",
+    "origin_of",
+    "visible",
+    "visible_in",
+    "without_measurements",
+]
+
+DESTINATION = "destination"
+"""Name of the resource."""
+
+HOME = "out put/dataset1/"
+"""Key prefix of the destination."""
+
+_CONTENT = re.compile(rb"job (\w+) task (\d+) attempt (\d+) file (\d+)")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Origin:
+    """Whose file it is. `damaged` if its bytes are not as they were written."""
+
+    job: str
+    task: int = 0
+    attempt: int = 0
+    number: int = 0
+    damaged: bool = False
+
+    def __str__(self) -> str:
+        text = f"file {self.number} of task {self.task} attempt {self.attempt}"
+        return text if self.job == "main" else f"{text} of the {self.job} job"
+
+
+def content(job: str, task: int, attempt: int, number: int) -> bytes:
+    """The bytes of a file."""
+    return f"job {job} task {task} attempt {attempt} file {number}".encode()
+
+
+def directory(attempt: int, number: int) -> str:
+    """The partition that a file goes into."""
+    return f"day={number + attempt if number and attempt != 1 else 0}"
+
+
+def chosen_name(task: int, number: int) -> str:
+    """A file's name where jobs choose it: the same in every attempt, and in every job."""
+    return f"chosen-{task}-{number}.txt"
+
+
+def files_of(job: str, task: int, attempt: int, files: int) -> frozenset[Origin]:
+    """What an attempt writes."""
+    return frozenset(Origin(job, task, attempt, number) for number in range(files))
+
+
+@lru_cache(maxsize=4096)
+def origin_of(data: bytes) -> Origin:
+    """Whose bytes these are."""
+    match = _CONTENT.fullmatch(data)
+    if match is None:
+        return Origin(job=data.decode(errors="replace"), damaged=True)
+    return Origin(match[1].decode(), int(match[2]), int(match[3]), int(match[4]))
+
+
+def visible(view: View, home: str = HOME) -> Mapping[str, Origin]:
+    """What a plain reader of the destination sees: path to origin."""
+    image = view.states[DESTINATION]
+    assert isinstance(image, MemoryImage)
+    return visible_in(image, home)
+
+
+def visible_in(image: MemoryImage, home: str = HOME) -> Mapping[str, Origin]:
+    """The same of an image."""
+    return {
+        key[len(home) :]: origin_of(found.data)
+        for key, found in image.objects.items()
+        if key.startswith(home) and not is_hidden(key[len(home) :])
+    }
+
+
+def without_measurements(key: str, data: bytes) -> bytes:
+    """A job's report without how often its driver called the store and on which machine: that depends on who else did
+    what in between, no step of any protocol reads it, and with it each history of a driver would end in other bytes.
+    """
+    if not key.endswith(f"/{SUCCESS}"):
+        return data
+    document = json.loads(data)
+    document.update(metrics={}, iostatistics={}, hostname="")
+    return json.dumps(document, indent=2, ensure_ascii=False).encode()
+
+
+def of_job(found: Iterable[Origin], job: str = "main") -> frozenset[Origin]:
+    """Those of one job."""
+    return frozenset(origin for origin in found if origin.job == job)
+
+
+def is_observed(call: Call) -> bool:
+    """Whether a call may change what properties look at: visible files, what drivers know and are told."""
+    if call.resource == DESTINATION:
+        return any(map(_is_seen, _written(call)))
+    return call.resource == "cluster" and call.operation in ("await_tasks", "tell", "post_job", "cancel", "take_over")
+
+
+def _is_seen(key: str) -> bool:
+    return (
+        not key.startswith(HOME)
+        or not is_hidden(key[len(HOME) :])
+        or key.startswith((f"{HOME}{SUCCESS}", f"{HOME}{LOG}"))
+    )
+
+
+def _written(call: Call) -> Iterable[str]:
+    args = call.args
+    if call.operation in ("put", "delete", "complete_upload", "finish_write"):
+        return (str(args[0]),)
+    if call.operation == "delete_many":
+        return args[0]  # type: ignore[return-value]  # a tuple of keys
+    if call.operation in ("rename", "rename_dir"):
+        return (str(args[0]), str(args[1]))
+    return (str(args[1]),) if call.operation == "copy" else ()

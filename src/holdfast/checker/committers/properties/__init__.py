@@ -1,0 +1,42 @@
+"""What has to hold of jobs: C1 to C10 of ARCHITECTURE.md, and what else a user relies on. One property a module."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from holdfast.checker.committers.properties.c1_complete import complete
+from holdfast.checker.committers.properties.c2_exclusive import exclusive
+from holdfast.checker.committers.properties.c3_one_attempt import one_attempt
+from holdfast.checker.committers.properties.c4_hidden import hidden
+from holdfast.checker.committers.properties.c5_abortable import abortable
+from holdfast.checker.committers.properties.c6_continuity import continuity
+from holdfast.checker.committers.properties.c7_isolated import isolated
+from holdfast.checker.committers.properties.c8_decided_once import decided_once
+from holdfast.checker.committers.properties.c9_recoverable import recoverable
+from holdfast.checker.committers.properties.c10_repeatable import repeatable
+from holdfast.checker.committers.properties.log_order import log_order
+from holdfast.checker.committers.properties.no_leftovers import no_leftovers
+from holdfast.checker.committers.properties.replaced_data import replaced_data
+from holdfast.checker.committers.properties.whole_reads import whole_reads
+from holdfast.checker.committers.sandbox import Bench
+from holdfast.checker.kernel.world import Property
+
+__all__ = ["PROPERTIES"]
+
+PROPERTIES: Mapping[str, Callable[[Bench], Property]] = {
+    "C1": complete,
+    "C2": exclusive,
+    "C3": one_attempt,
+    "C4": hidden,
+    "C5": abortable,
+    "C6": continuity,
+    "C7": isolated,
+    "C8": decided_once,
+    "C9": recoverable,
+    "C10": repeatable,
+    "no-leftovers": no_leftovers,
+    "whole-reads": whole_reads,
+    "replaced-data": replaced_data,
+    "log-order": log_order,
+}
+"""By name: what makes the property for a world."""

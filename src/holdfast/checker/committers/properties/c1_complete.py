@@ -1,0 +1,43 @@
+"""C1: after a successful job commit the destination holds every file of every committed task, byte for byte."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from holdfast.checker.committers.output import Origin, visible
+from holdfast.checker.committers.property_support import in_words, told_finished, was_told, winners
+from holdfast.checker.committers.sandbox import Bench, cluster_of
+from holdfast.checker.kernel.world import Property, View
+
+__all__ = ["complete"]
+
+
+def complete(bench: Bench) -> Property:
+    """Of each task there is one attempt all of whose files are there. Which attempt that is, is C3's business.
+
+    A job that is committed with its clean-up pending has to be complete after recovery.
+    """
+
+    def lacking(view: View, found: Mapping[str, Origin]) -> str:
+        missing = (winner.missing for winner in winners(cluster_of(view), found, bench.setting.files))
+        return next((in_words(one) for one in missing if one), "")
+
+    def step(before: View, after: View, actor: str) -> str | None:
+        told = told_finished(before, after)
+        lacks = lacking(after, visible(after)) if told else ""
+        return f"{told} was told that the job is committed, and the destination lacks {lacks}" if lacks else None
+
+    def end(view: View) -> str | None:
+        told = was_told(view, "committed")
+        lacks = lacking(view, bench.settled(view).visible()) if told else ""
+        if not lacks:
+            return None
+        return f"{told[0].who} was told that the job is committed, and after recovery the destination lacks {lacks}"
+
+    return Property(
+        name="C1",
+        title="complete",
+        meaning="after a job commit the destination holds every file of every committed task, byte for byte",
+        step=step,
+        end=end,
+    )

@@ -1,0 +1,33 @@
+"""C3: the attempt whose result the driver received is the one that counts."""
+
+from __future__ import annotations
+
+from holdfast.checker.committers.output import visible
+from holdfast.checker.committers.property_support import told_finished, winners
+from holdfast.checker.committers.sandbox import Bench, cluster_of
+from holdfast.checker.kernel.world import Property, View
+
+__all__ = ["one_attempt"]
+
+
+def one_attempt(bench: Bench) -> Property:
+    """When a driver is told that its job is committed, the files of each task are those of the accepted attempt."""
+
+    def step(before: View, after: View, actor: str) -> str | None:
+        told = told_finished(before, after)
+        if not told:
+            return None
+        for winner in winners(cluster_of(after), visible(after), bench.setting.files):
+            if winner.attempt not in (None, winner.accepted):
+                return (
+                    f"{told} accepted attempt {winner.accepted} of task {winner.task}, and the destination holds the "
+                    f"files of attempt {winner.attempt}"
+                )
+        return None
+
+    return Property(
+        name="C3",
+        title="one attempt per task",
+        meaning="of each task the files are those of the attempt whose result the driver received",
+        step=step,
+    )

@@ -1,0 +1,28 @@
+"""C4: nothing of a job is visible before its decision. That readers see all at one instant is `whole_reads`."""
+
+from __future__ import annotations
+
+from holdfast.checker.committers.cluster import Phase
+from holdfast.checker.committers.output import visible
+from holdfast.checker.committers.property_support import in_words, of_main
+from holdfast.checker.committers.sandbox import Bench, cluster_of
+from holdfast.checker.kernel.world import Property, View
+
+__all__ = ["hidden"]
+
+
+def hidden(bench: Bench) -> Property:
+    """As long as no driver has begun to commit the job, a plain listing of the destination shows none of its files."""
+
+    def step(before: View, after: View, actor: str) -> str | None:
+        if cluster_of(after).phase is Phase.COMMITTING:
+            return None
+        there = of_main(visible(after))
+        return f"no driver has begun to commit, and the destination shows {in_words(there.values())}" if there else None
+
+    return Property(
+        name="C4",
+        title="hidden",
+        meaning="nothing of a job is visible before its decision",
+        step=step,
+    )

@@ -1,0 +1,39 @@
+"""C6: after a job's decision no slow or partitioned attempt, nor driver, can change the destination."""
+
+from __future__ import annotations
+
+from holdfast.checker.committers.output import visible
+from holdfast.checker.committers.property_support import in_words, of_main, was_told
+from holdfast.checker.committers.sandbox import Bench
+from holdfast.checker.kernel.world import Property, View
+
+__all__ = ["continuity"]
+
+
+def continuity(bench: Bench) -> Property:
+    """Once a driver was told that the job is committed, its visible files stay as they are.
+
+    With its clean-up pending, files may still appear; none may go or change.
+    """
+
+    def step(before: View, after: View, actor: str) -> str | None:
+        told = was_told(before, "committed")
+        if not told:
+            return None
+        old, new = of_main(visible(before)), of_main(visible(after))
+        changed = {path: origin for path, origin in old.items() if new.get(path) != origin}
+        if changed:
+            return (
+                f"{told[0].who} was told that the job is committed, and {actor} takes {in_words(changed.values())} away"
+            )
+        added = [origin for path, origin in new.items() if path not in old]
+        if added and any(one.detail for one in told):
+            return f"{told[0].who} was told that the job is committed, and {actor} adds {in_words(added)}"
+        return None
+
+    return Property(
+        name="C6",
+        title="continuity",
+        meaning="after the decision no slow attempt or driver changes the destination",
+        step=step,
+    )

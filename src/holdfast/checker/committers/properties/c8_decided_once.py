@@ -1,0 +1,68 @@
+"""C8: a job is either committed or aborted, for ever, whoever decides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.checker.committers.cluster import Told
+from holdfast.checker.committers.ledger import ledger_in
+from holdfast.checker.committers.output import DESTINATION
+from holdfast.checker.committers.property_support import in_words, of_main, was_told, winners
+from holdfast.checker.committers.sandbox import Bench, cluster_of
+from holdfast.checker.kernel.world import Property, View
+from holdfast.commit.records import Kind
+
+__all__ = ["decided_once"]
+
+
+def decided_once(bench: Bench) -> Property:
+    """No two drivers are told different outcomes, and what one was told is what recovery ends with.
+
+    A committer that keeps a log has one decision about the job in it, and that is what drivers were told.
+    """
+    keeps_log = bench.setting.committer.leftovers is None
+
+    def step(before: View, after: View, actor: str) -> str | None:
+        committed, aborted = was_told(after, "committed"), was_told(after, "aborted")
+        if committed and aborted:
+            return f"{committed[0].who} was told that the job is committed, {aborted[0].who} that it is aborted"
+        return None
+
+    def end(view: View) -> str | None:
+        found = bench.settled(view).visible()
+        committed, aborted = was_told(view, "committed"), was_told(view, "aborted")
+        if aborted and of_main(found):
+            there = in_words(of_main(found).values())
+            return f"{aborted[0].who} was told that the job is aborted, and after recovery there is {there}"
+        lost = [one.missing for one in winners(cluster_of(view), found, bench.setting.files) if one.attempt is None]
+        if committed and lost:
+            who = committed[0].who
+            return f"{who} was told that the job is committed, and after recovery there is no {in_words(lost[0])}"
+        return _other_in_log(view, committed, aborted) if keeps_log else None
+
+    return Property(
+        name="C8",
+        title="decided once",
+        meaning="committed or aborted, for ever, whoever decides",
+        step=step,
+        end=end,
+    )
+
+
+def _other_in_log(view: View, committed: Sequence[Told], aborted: Sequence[Told]) -> str | None:
+    """What the log has said of the job, if it is not what drivers were told.
+
+    Whoever was told that the job is aborted may have found that nobody can commit it any more: that needs no decision.
+    """
+    job = cluster_of(view).job
+    if job is None:
+        return None
+    decisions = ledger_in(view, DESTINATION).decisions
+    kinds = [Kind.COMMIT if one.commits else Kind.ABORT for one in decisions if one.job == job.job]
+    if len(kinds) > 1:
+        return f"the log decides the job more than once: {', then '.join(kind.value for kind in kinds)}"
+    if committed and Kind.COMMIT not in kinds:
+        return f"{committed[0].who} was told that the job is committed, and the log does not say so"
+    if aborted and Kind.COMMIT in kinds:
+        return f"{aborted[0].who} was told that the job is aborted, and the log says that it is committed"
+    return None

@@ -1,0 +1,42 @@
+"""The destination is what the decisions of its log make of it, one after the other."""
+
+from __future__ import annotations
+
+from holdfast.checker.committers.log_judge import Judge
+from holdfast.checker.committers.output import DESTINATION
+from holdfast.checker.committers.property_support import just_told
+from holdfast.checker.committers.sandbox import Bench, cluster_of
+from holdfast.checker.kernel.world import Property, View
+
+__all__ = ["log_order"]
+
+
+def log_order(bench: Bench) -> Property:
+    """In every state of a destination with a log: what is listed and what is read is what the sequential model allows.
+
+    What jobs are told is what the log says; ``_SUCCESS`` is that of the newest published decision, and never goes back.
+    In the end recovery has carried every decision out, and the destination takes the next job.
+    """
+    judge = Judge(bench) if bench.keeps_log else None
+
+    def step(before: View, after: View, actor: str) -> str | None:
+        assert judge is not None
+        if before.states[DESTINATION] is not after.states[DESTINATION]:
+            words = judge.state(after) or judge.success_goes_back(before, after)
+            if words:
+                return words
+        if cluster_of(before).told is cluster_of(after).told:
+            return None
+        return next((words for told in just_told(before, after) if (words := judge.told(after, told))), None)
+
+    def end(view: View) -> str | None:
+        assert judge is not None
+        return judge.end(view) or None
+
+    return Property(
+        name="log-order",
+        title="log order",
+        meaning="the destination is what the decisions of its log make of it, one after the other",
+        step=step if judge else None,
+        end=end if judge else None,
+    )

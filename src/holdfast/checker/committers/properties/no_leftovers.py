@@ -1,0 +1,30 @@
+"""No pending upload of a job remains after recovery, nor anything hidden."""
+
+from __future__ import annotations
+
+from holdfast.checker.committers.sandbox import Bench, cluster_of
+from holdfast.checker.kernel.world import Property, View
+
+__all__ = ["no_leftovers"]
+
+
+def no_leftovers(bench: Bench) -> Property:
+    """When nobody acts any more and recovery has run, no store holds an upload or a hidden file with the job's id."""
+
+    def end(view: View) -> str | None:
+        job = cluster_of(view).job
+        if job is None:
+            return None
+        settled = bench.settled(view)
+        left = settled.left(job.job)
+        if not left:
+            return None
+        did = "; ".join(settled.recovered) or "it found nothing to do"
+        return f"after recovery {left[0]} is left (recovery: {did})"
+
+    return Property(
+        name="no-leftovers",
+        title="no leftovers",
+        meaning="no pending upload and no hidden file of a job remains after recovery",
+        end=end,
+    )

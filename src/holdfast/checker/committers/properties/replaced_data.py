@@ -1,0 +1,30 @@
+"""Data that an overwrite replaces are never lost before their replacement is complete (C9)."""
+
+from __future__ import annotations
+
+from holdfast.checker.committers.output import of_job, visible
+from holdfast.checker.committers.property_support import winners
+from holdfast.checker.committers.sandbox import Bench, cluster_of
+from holdfast.checker.kernel.world import Property, View
+
+__all__ = ["replaced_data"]
+
+
+def replaced_data(bench: Bench) -> Property:
+    """In every state of an overwrite, the old files are all there or each task's new ones are."""
+
+    def step(before: View, after: View, actor: str) -> str | None:
+        old, now = visible(before), visible(after)
+        gone = of_job(old.values(), "old") - of_job(now.values(), "old")
+        if not gone:
+            return None
+        if all(winner.attempt is not None for winner in winners(cluster_of(after), now, bench.setting.files)):
+            return None
+        return f"{actor} deletes data of an earlier job, and what replaces them is not complete"
+
+    return Property(
+        name="replaced-data",
+        title="replaced data survive",
+        meaning="data that an overwrite replaces are there until their replacement is complete",
+        step=step,
+    )

@@ -1,0 +1,32 @@
+"""A reader through Holdfast never sees a part of a job."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from holdfast.checker.committers.property_support import just_told
+from holdfast.checker.committers.sandbox import Bench, cluster_of
+from holdfast.checker.kernel.world import Property, View
+
+__all__ = ["whole_reads"]
+
+
+def whole_reads(bench: Bench) -> Property:
+    """What `read_snapshot` returned holds all files of the job or none."""
+    whole = bench.setting.tasks * bench.setting.files
+
+    def step(before: View, after: View, actor: str) -> str | None:
+        job = cluster_of(after).job
+        for told in just_told(before, after):
+            if told.outcome == "read" and job is not None:
+                seen = [path for path in cast("tuple[int, int, tuple[str, ...]]", told.detail)[2] if job.job in path]
+                if len(seen) not in (0, whole):
+                    return f"the reader sees {len(seen)} of the job's {whole} files"
+        return None
+
+    return Property(
+        name="whole-reads",
+        title="whole reads",
+        meaning="a reader through Holdfast sees all of a job or nothing",
+        step=step,
+    )

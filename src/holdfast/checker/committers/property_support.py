@@ -1,0 +1,83 @@
+"""What several properties need to know of a view: who was told what, which attempt a task's files are of."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from holdfast.checker.committers.cluster import ClusterState, Told
+from holdfast.checker.committers.output import Origin, directory, files_of
+from holdfast.checker.committers.sandbox import cluster_of
+from holdfast.checker.kernel.world import View
+
+__all__ = ["Winner", "in_words", "just_told", "of_main", "told_finished", "was_told", "winners"]
+
+
+@dataclass(frozen=True, slots=True)
+class Winner:
+    """The attempt whose files stand for a task.
+
+    Attributes:
+        attempt: None if no attempt is there with all its files.
+        missing: files of the accepted attempt that are not there, if no attempt is whole.
+        strange: visible files of the task that are of other attempts, damaged, there twice, or in another partition.
+    """
+
+    task: int
+    accepted: int | None
+    attempt: int | None
+    missing: frozenset[Origin]
+    strange: frozenset[Origin]
+
+
+def of_main(found: Mapping[str, Origin]) -> dict[str, Origin]:
+    """Files of the job that is watched, and those whose bytes are nobody's."""
+    return {path: origin for path, origin in found.items() if origin.job == "main" or origin.damaged}
+
+
+def winners(cluster: ClusterState, visible: Mapping[str, Origin], files: int) -> list[Winner]:
+    """By task: which attempt's output is there. The accepted one if it is whole, else any that is."""
+    files_there = of_main(visible)
+    there = files_there.values()
+    odd = {origin for origin, times in Counter(there).items() if times > 1}
+    odd |= {origin for path, origin in files_there.items() if not path.startswith(f"{_partition(origin)}/")}
+    found = []
+    for task, accepted in enumerate(cluster.accepted):
+        of_task = frozenset(origin for origin in there if origin.task == task)
+        first = -1 if accepted is None else accepted[0]
+        order = sorted(range(len(cluster.attempts[task])), key=first.__ne__)
+        whole = [attempt for attempt in order if files_of("main", task, attempt, files) <= of_task]
+        attempt = whole[0] if whole else None
+        mine = files_of("main", task, order[0] if attempt is None else attempt, files)
+        missing = mine - of_task
+        found.append(
+            Winner(task, None if accepted is None else first, attempt, missing, (of_task - mine) | (of_task & odd))
+        )
+    return found
+
+
+def _partition(origin: Origin) -> str:
+    return directory(origin.attempt, origin.number)
+
+
+def just_told(before: View, after: View) -> list[Told]:
+    """What was told in this step."""
+    old, now = cluster_of(before).told, cluster_of(after).told
+    return [] if old is now else list((Counter(now) - Counter(old)).elements())
+
+
+def told_finished(before: View, after: View) -> str:
+    """The driver that was told in this step that the job is committed and nothing is left to do; empty if none."""
+    told = (one for one in just_told(before, after) if "driver" in one.who)
+    return next((one.who for one in told if one.outcome == "committed" and one.detail), "")
+
+
+def was_told(view: View, outcome: str) -> list[Told]:
+    """Drivers that were told that outcome."""
+    return [told for told in cluster_of(view).told if told.outcome == outcome and "driver" in told.who]
+
+
+def in_words(origins: Iterable[Origin]) -> str:
+    """A list for a sentence."""
+    return ", ".join(map(str, sorted(origins))) or "nothing"

@@ -1,0 +1,79 @@
+"""What readers find whom committers are made for: those who list, those who go by _SUCCESS, those of Holdfast."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from holdfast.checker.committers.observed_cluster import watched
+from holdfast.checker.committers.output import DESTINATION, HOME, Origin, files_of, visible
+from holdfast.checker.committers.sandbox import Bench
+from holdfast.checker.kernel.world import View
+from holdfast.commit.layout import SUCCESS
+from holdfast.commit.two_phase.snapshot import read_snapshot
+from holdfast.stores.memory.store import MemoryImage
+
+__all__ = ["READERS", "Reading", "accepted", "listed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a reader finds.
+
+    Attributes:
+        files: those of accepted attempts.
+        over: whether the reader takes the job for committed.
+    """
+
+    files: frozenset[Origin]
+    over: bool
+
+
+def accepted(bench: Bench, view: View) -> frozenset[Origin]:
+    """Files of the attempts that the driver accepted."""
+    return frozenset(
+        origin
+        for task, one in enumerate(watched(view).accepted)
+        if one is not None
+        for origin in files_of("main", task, one[0], bench.setting.files)
+    )
+
+
+def _success_names(view: View, job: str) -> frozenset[str] | None:
+    """Paths that this job's _SUCCESS names; None if there is none."""
+    found = cast("MemoryImage", view.states[DESTINATION]).objects.get(f"{HOME}{SUCCESS}")
+    if found is None:
+        return None
+    document = json.loads(found.data)
+    if document["jobId"] != job:
+        return None
+    return frozenset(name.removeprefix(f"/{HOME}") for name in document["filenames"])
+
+
+def listed(bench: Bench, view: View) -> Reading:
+    """Somebody lists the destination, and looks whether there is a _SUCCESS of the job."""
+    job = watched(view).job
+    over = job is not None and _success_names(view, job.job) is not None
+    return Reading(frozenset(visible(view).values()) & accepted(bench, view), over)
+
+
+def _named(bench: Bench, view: View) -> Reading:
+    """Somebody takes the names from _SUCCESS."""
+    job = watched(view).job
+    names = _success_names(view, job.job) if job is not None else None
+    found = frozenset(origin for path, origin in visible(view).items() if path in (names or ()))
+    return Reading(found & accepted(bench, view), names is not None)
+
+
+def _whole(bench: Bench, view: View) -> Reading:
+    """Somebody reads through Holdfast."""
+    there = visible(view)
+    snapshot = read_snapshot(bench.copy(view).context())
+    found = frozenset(there[file.path] for file in snapshot.files if file.path in there) & accepted(bench, view)
+    return Reading(found, bool(found))
+
+
+READERS: Mapping[str, Callable[[Bench, View], Reading]] = {"two_phase": _whole, "stocator": _named}
+"""By committer; who is not here is read by listing."""

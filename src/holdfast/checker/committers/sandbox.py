@@ -1,0 +1,218 @@
+"""What properties run on a copy of a world's stores when its history is over: recovery, and steps run again.
+
+Everything here works on copies; the history that led there is not touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from holdfast.checker.committers.actors import FINALLY_S, QUIET_S, Setting, StillClock
+from holdfast.checker.committers.cluster import CLUSTER, ClusterState
+from holdfast.checker.committers.output import DESTINATION, HOME, Origin, content, visible_in
+from holdfast.checker.kernel.world import View
+from holdfast.checker.simulated_store import StoreResource
+from holdfast.commit import COMMITTERS, CommitContext, JobOutcome, JobRecord, Place, SaveMode, TaskCommit
+from holdfast.commit.recovery import recover
+from holdfast.commit.registry import TWO_PHASE
+from holdfast.errors import HoldfastError
+from holdfast.runtime import SerialRunner
+from holdfast.stores.base import iter_objects, iter_uploads
+from holdfast.stores.memory.store import MemoryStore
+
+__all__ = ["NEIGHBOUR", "Bench", "Bystander", "Copy", "cluster_of", "start_live_jobs"]
+
+NEIGHBOUR = "out put/dataset10/"
+"""A destination whose name begins like the job's (C7)."""
+
+_RECOVERIES = 3
+"""The first may leave what it has to wait for; the last has to find nothing to do."""
+
+
+@dataclass(slots=True)
+class _Ids:
+    number: int
+
+    def token(self) -> str:
+        self.number += 1
+        return f"{self.number:012x}"
+
+
+@dataclass(frozen=True, slots=True)
+class Bystander:
+    """A live job on a destination, one task of which has committed: nobody may touch it (C7)."""
+
+    home: str
+    job: JobRecord
+    commit: TaskCommit
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """The stores of a view, to run on with.
+
+    Attributes:
+        recovered: (job, action) of each recovery that had something to do, and the error of one that failed.
+        troubles: how recoveries failed, and what they could not make whole.
+    """
+
+    stores: Mapping[str, MemoryStore]
+    setting: Setting
+    ids: _Ids
+    recovered: list[str] = field(default_factory=list)
+    troubles: list[str] = field(default_factory=list)
+
+    def context(self, home: str = HOME) -> CommitContext:
+        """A process that comes later."""
+        places = {
+            name: Place(store=self.stores[name], prefix="later/" if name == "scratch" else "", url=f"memory://{name}")
+            for name in ("scratch", "shared")
+            if name in self.stores
+        }
+        return CommitContext(
+            store=self.stores[DESTINATION],
+            prefix=home,
+            url=f"memory://{DESTINATION}/{home}",
+            scratch=places.get("scratch"),
+            shared=places.get("shared"),
+            clock=StillClock(FINALLY_S),
+            ids=self.ids,
+            runner=SerialRunner(),
+            settings=self.setting.settings,
+        )
+
+    def key(self) -> Hashable:
+        """Equal for copies that hold the same."""
+        return tuple(store.image().key for store in self.stores.values())
+
+    def visible(self, home: str = HOME) -> Mapping[str, Origin]:
+        """What a plain reader sees."""
+        return visible_in(self.stores[DESTINATION].image(), home)
+
+    def left(self, job: str) -> list[str]:
+        """Pending uploads and hidden files of a job, by the id in their keys."""
+        found: list[str] = []
+        for name, store in self.stores.items():
+            if store.capabilities.multipart is not None:
+                found += [f"pending upload {one.key}" for one in iter_uploads(store, "") if job in one.key]
+            hidden = (one.key for one in iter_objects(store, "") if job in one.key)
+            found += [key for key in hidden if name != DESTINATION or "/_" in key.replace("/_holdfast/log/", "")]
+        return found
+
+    def recover(self) -> bool:
+        """`holdfast recover`, once; whether it changed anything.
+
+        It looks for what any committer left. For the jobs here that is the committer's own part and that of `emr`,
+        which finds uploads that no record names by the job in their names.
+        """
+        before = self.key()
+        committers = (self.setting.committer, COMMITTERS["emr"])
+        try:
+            report = recover(self.context(), older_than_s=QUIET_S, committers=committers)
+        except HoldfastError as error:
+            self.recovered.append(str(error))
+            self.troubles.append(str(error))
+        else:
+            self.recovered.extend(f"{job.action.value}: {job.reason}" for job in report.jobs if not job.is_alive)
+            troubles = [*report.damaged.values(), *report.pending.values()]
+            self.recovered.extend(troubles)
+            self.troubles.extend(troubles)
+        return self.key() != before
+
+    def end(self, job: JobRecord, reports: Sequence[TaskCommit] | None) -> JobOutcome | HoldfastError:
+        """The job's commit, or its abort if there are no reports, by a process that comes later."""
+        committer, ctx = self.setting.committer, self.context()
+        try:
+            if reports is None:
+                return committer.abort_job(ctx, job)
+            return committer.commit_job(ctx, job, reports, len(reports))
+        except HoldfastError as error:
+            return error
+
+    def append(self) -> str:
+        """Commit a job with one file more, as the next who comes; where its file is.
+
+        Raises:
+            HoldfastError: it does not get through.
+        """
+        job, commit, path = self._write(HOME, "next")
+        self.setting.committer.commit_job(self.context(), job, [commit], 1)
+        return path
+
+    def start_live_job(self, home: str) -> Bystander:
+        """Put a live job there."""
+        job, commit, _path = self._write(home, "bystander")
+        return Bystander(home, job, commit)
+
+    def _write(self, home: str, name: str) -> tuple[JobRecord, TaskCommit, str]:
+        committer, ctx = self.setting.committer, self.context(home)
+        mode = self.setting.mode
+        if SaveMode.APPEND in committer.modes and mode in (SaveMode.FAIL, SaveMode.IGNORE):
+            mode = SaveMode.APPEND
+        job = committer.start_job(ctx, mode if name == "bystander" else SaveMode.APPEND, {})
+        assert job is not None, "no such job ignores data"
+        with committer.start_task(ctx, job, 0) as running:
+            path = f"day=9/{running.file_name('.txt')}"
+            sink = running.open(path)
+            sink.write(content(name, 0, 0, 0))
+            sink.close()
+            return job, running.commit(), path
+
+
+class Bench:
+    """Makes copies, and remembers what recovery made of equal ones."""
+
+    def __init__(
+        self, setting: Setting, resources: Mapping[str, StoreResource], bystanders: Sequence[Bystander] = ()
+    ) -> None:
+        self.setting = setting
+        self.bystanders = tuple(bystanders)
+        self._resources = resources
+        self._settled: dict[Hashable, Copy] = {}
+
+    @property
+    def keeps_log(self) -> bool:
+        """Whether the committer decides in a log: then all of the destination's past is in it."""
+        return self.setting.committer.name == TWO_PHASE.name
+
+    def first(self, name: str) -> object:
+        """What a store holds when a history begins."""
+        return self._resources[name].initial()
+
+    def copy(self, view: View) -> Copy:
+        """The stores as a view shows them."""
+        return self.run_on({name: view.states[name] for name in self._resources})
+
+    def run_on(self, states: Mapping[str, object], first_token: int = 0xF000_0000_0000) -> Copy:
+        """Stores of their own that hold what these states show."""
+        clock, ids = StillClock(FINALLY_S), _Ids(first_token)
+        stores = {name: one.store(states[name], clock, ids) for name, one in self._resources.items()}
+        return Copy(stores, self.setting, ids)
+
+    def again(self, settled: Copy) -> Copy:
+        """A copy of a copy."""
+        return self.run_on({name: store.image() for name, store in settled.stores.items()}, settled.ids.number)
+
+    def settled(self, view: View) -> Copy:
+        """The stores after recovery has run until it found nothing to do. Not to be changed: see `again`."""
+        key = tuple(self._resources[name].key(view.states[name]) for name in self._resources)
+        found = self._settled.get(key)
+        if found is None:
+            found = self._settled[key] = self.copy(view)
+            for _ in range(_RECOVERIES):
+                if not found.recover():
+                    break
+        return found
+
+
+def cluster_of(view: View) -> ClusterState:
+    """What drivers and tasks know."""
+    found = view.states[CLUSTER]
+    assert isinstance(found, ClusterState)
+    return found
+
+
+def start_live_jobs(copy: Copy) -> list[Bystander]:
+    """Put a live job into the destination, and one into its neighbour."""
+    return [copy.start_live_job(home) for home in (HOME, NEIGHBOUR)]

@@ -1,0 +1,275 @@
+"""The scenes that `holdfast check` goes through, from the quickest to the largest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from holdfast.checker.committers.actors import OtherJob
+from holdfast.checker.committers.cluster import Order
+from holdfast.checker.committers.features import combine, features_of
+from holdfast.checker.committers.worlds import Scene
+from holdfast.checker.kernel.calls import Fault
+from holdfast.commit import SaveMode
+
+__all__ = ["ALL_ONCE", "ANY", "COMBINED", "LARGE", "SCENES", "SMALL", "STORES"]
+
+_COMMITTED, _ENDED = ("committed", "cleaned-up"), ("committed", "cleaned-up", "aborted")
+_RECOVERED = ("rolled-forward", "rolled-back")
+
+_ONE_TASK = (
+    Scene(
+        name="speculation",
+        reached=(*_COMMITTED, "late-attempt"),
+        summary="two attempts at a task run side by side, as Spark runs sources in Python: they commit, then report",
+        tasks=1,
+        bystanders=True,
+    ),
+    Scene(
+        name="asking",
+        reached=_COMMITTED,
+        summary="two attempts at a task run side by side and ask the driver before they commit, as in Hadoop",
+        tasks=1,
+        order=Order.ASK_FIRST,
+        bystanders=True,
+    ),
+    Scene(
+        name="partition",
+        reached=_ENDED,
+        summary="attempts ask before they commit, and one is cut off from the driver: another takes over, both go on",
+        tasks=1,
+        order=Order.ASK_FIRST,
+        budgets={Fault.PARTITION: 1},
+    ),
+    Scene(
+        name="crash",
+        reached=(*_COMMITTED, *_RECOVERED),
+        summary="a process dies between any two calls, and recovery follows",
+        tasks=1,
+        recovery=1,
+        bystanders=True,
+        budgets={Fault.CRASH: 1},
+    ),
+    Scene(
+        name="lost-reply",
+        reached=_ENDED,
+        summary="one call takes effect and its caller is not told",
+        tasks=1,
+        recovery=1,
+        budgets={Fault.LOST_REPLY: 1},
+    ),
+    Scene(
+        name="failure",
+        reached=_ENDED,
+        summary="one call fails and has no effect",
+        tasks=1,
+        recovery=1,
+        budgets={Fault.FAILURE: 1},
+    ),
+    Scene(
+        name="cancel",
+        reached=_ENDED,
+        summary="a person cancels the job while its tasks run",
+        tasks=1,
+        cancel=True,
+        bystanders=True,
+    ),
+    Scene(
+        name="second-driver",
+        reached=_ENDED,
+        summary="the driver is cut off or dies, and a second one commits or aborts the same job",
+        tasks=1,
+        attempts=1,
+        second_driver=True,
+        budgets={Fault.PARTITION: 1, Fault.CRASH: 1},
+    ),
+    Scene(
+        name="slow-driver",
+        reached=(*_ENDED, *_RECOVERED, "fenced"),
+        summary="the driver is slow, recovery takes it for dead, and it goes on",
+        tasks=1,
+        attempts=1,
+        recovery=1,
+        budgets={Fault.CLOCK: 1},
+    ),
+    Scene(
+        name="overwrite",
+        reached=(*_ENDED, *_RECOVERED, "replaced"),
+        summary="the job replaces data, and a process dies between any two calls",
+        tasks=1,
+        attempts=1,
+        mode=SaveMode.OVERWRITE,
+        old=("day=0", "day=1"),
+        recovery=1,
+        budgets={Fault.CRASH: 1},
+    ),
+    Scene(
+        name="other-job",
+        reached=(*_COMMITTED, "second-job", "overtaken", "helped"),
+        summary="another job runs on the same destination at the same time",
+        tasks=1,
+        attempts=1,
+        others=(OtherJob(),),
+    ),
+    Scene(
+        name="reader",
+        reached=(*_COMMITTED, "read-without", "read-with", "read-between"),
+        summary="somebody reads through Holdfast while the job runs",
+        tasks=1,
+        attempts=1,
+        reader=True,
+        budgets={Fault.CRASH: 1},
+    ),
+)
+
+_NAMES = """
+overwrite+appends+at-once
+overwrite+overwrites+at-once
+partitions+overwrites-partitions+at-once
+fail+appends+at-once
+ignore+appends+at-once
+fail+old
+ignore+old
+chosen+appends+at-once
+chosen+overwrite+overwrites+at-once
+overwrite+replay+at-once
+short-log+then-appends
+short-log+busy+at-once
+piecemeal+renames+overwrite+appends+at-once
+one-task+busy+at-once+piecemeal
+one-task+contention+overwrite
+replay+at-once+contention
+threads+overwrite+driver-dies+recovery
+overwrite+then-overwrites+driver-dies
+partitions+then-appends+driver-dies
+replay+at-once+driver-dies
+overwrite+crash+recovery
+overwrite+renames+crash+recovery
+overwrite+second-driver+driver-dies
+overwrite+lost-reply
+overwrite+failure
+parts+crash+recovery
+chosen+crash+recovery
+one-task+overwrite+reader
+one-task+appends
+one-task+replay
+overwrite+appends+at-once+driver-dies+recovery
+"""
+
+COMBINED: Mapping[str, Scene] = {
+    scene.name: replace(scene, forgetful=not scene.chosen)
+    for scene in (combine(features_of(name) or ()) for name in _NAMES.split())
+}
+"""Combinations of features that concern a committer with a log; together some 200,000 states. That processes may forget
+in these is tried out by going through them; in any other combination nobody forgets."""
+
+SCENES: Mapping[str, Scene] = {scene.name: scene for scene in _ONE_TASK}
+"""Small ones, each about one thing that may go wrong; seconds for any committer."""
+
+_STORES = (
+    Scene(
+        name="renaming-store",
+        reached=_ENDED,
+        summary="as second-driver, on a store that renames files: two_phase publishes by renaming there",
+        tasks=1,
+        attempts=1,
+        second_driver=True,
+        store={"rename": True},
+        budgets={Fault.PARTITION: 1, Fault.CRASH: 1},
+    ),
+    Scene(
+        name="stale-listing",
+        reached=("committed",),
+        summary="a listing does not show one thing that is there, which committers that go by listings cannot bear",
+        attempts=1,
+        recovery=1,
+        budgets={Fault.STALE_LISTING: 1},
+    ),
+)
+
+STORES: Mapping[str, Scene] = {scene.name: scene for scene in _STORES}
+"""Other stores than the committers are made for."""
+
+_TWO_TASKS = "two tasks, two attempts at each one after the other, two files; recovery"
+_ANYTHING_ONCE = {Fault.CRASH: 1, Fault.PARTITION: 1, Fault.LOST_REPLY: 1}
+
+_SMALL = (
+    Scene(
+        name="small-speculation",
+        reached=(*_COMMITTED, "late-attempt"),
+        summary="two tasks, two attempts at each side by side, two files; live jobs on the destination and beside it",
+        bystanders=True,
+        forgetful=True,
+    ),
+    Scene(
+        name="small-lost-partition",
+        reached=(*_ENDED, "late-attempt"),
+        summary=f"{_TWO_TASKS}; a lost reply and a partition, each once, anywhere",
+        speculation=False,
+        recovery=1,
+        forgetful=True,
+        budgets={Fault.LOST_REPLY: 1, Fault.PARTITION: 1},
+    ),
+    Scene(
+        name="small-lost-crash",
+        reached=(*_ENDED, *_RECOVERED),
+        summary=f"{_TWO_TASKS}; a lost reply and a crash, each once, anywhere",
+        speculation=False,
+        recovery=1,
+        forgetful=True,
+        budgets={Fault.LOST_REPLY: 1, Fault.CRASH: 1},
+    ),
+    Scene(
+        name="small-crash-partition",
+        reached=(*_ENDED, *_RECOVERED),
+        summary=f"{_TWO_TASKS}; a crash and a partition, each once, anywhere",
+        speculation=False,
+        recovery=1,
+        forgetful=True,
+        budgets={Fault.CRASH: 1, Fault.PARTITION: 1},
+    ),
+    Scene(
+        name="small-drivers",
+        reached=(*_ENDED, *_RECOVERED),
+        summary="one task, two attempts one after the other, two files; a second driver, recovery; a crash, a "
+        "partition and a lost reply, each once, anywhere",
+        tasks=1,
+        speculation=False,
+        second_driver=True,
+        recovery=1,
+        forgetful=True,
+        budgets=_ANYTHING_ONCE,
+    ),
+)
+
+SMALL: Mapping[str, Scene] = {scene.name: scene for scene in _SMALL}
+"""Larger ones, minutes each."""
+
+ALL_ONCE = Scene(
+    name="small-all",
+    reached=(*_ENDED, *_RECOVERED),
+    summary=f"{_TWO_TASKS}; a crash, a partition and a lost reply, each once, anywhere",
+    speculation=False,
+    recovery=1,
+    forgetful=True,
+    budgets=_ANYTHING_ONCE,
+)
+"""Some 10^7 states: a quarter of an hour or more, and 10 GB of memory. For who asks for it by its name."""
+
+LARGE = Scene(
+    name="large",
+    summary="three tasks, three attempts at each, three files, every actor, several faults of each kind",
+    tasks=3,
+    attempts=3,
+    files=3,
+    second_driver=True,
+    recovery=2,
+    reader=True,
+    cancel=True,
+    bystanders=True,
+    budgets={Fault.CRASH: 3, Fault.PARTITION: 2, Fault.LOST_REPLY: 2, Fault.FAILURE: 2, Fault.CLOCK: 1},
+)
+"""For random walks."""
+
+ANY = Scene(name="any", summary="combinations of features, drawn from the seed: another one after every few histories")
+"""For random walks of a committer with a log; no world by itself."""

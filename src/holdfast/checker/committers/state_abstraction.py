@@ -1,0 +1,91 @@
+"""What a process that ends a job can forget, so that fewer histories differ.
+
+A driver that publishes files is told of each of them how it got there: completed by this call, by somebody else before,
+or that the reply was lost. Once it goes on, that does not matter; the same is true of the marks, of the report, and of
+what it swept away. Without this, every mixture of such replies would be a process of its own to the end, times every
+mixture of the other driver's. That nothing of it matters is asserted on every run (see `kernel.process`), and compared
+with full exploration in the tests.
+
+For `two_phase` in worlds where this is what makes the difference (`Scene.forgetful`): the processes of a job and
+recovery, without jobs that read what others have announced.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Hashable, Sequence
+
+from holdfast.checker.committers.output import DESTINATION
+from holdfast.checker.kernel.calls import Call
+from holdfast.checker.kernel.process import Past
+from holdfast.commit.layout import HOME, JOBS, LOG, SUCCESS
+from holdfast.errors import OutcomeUnknownError, UnavailableError
+
+__all__ = ["remembers"]
+
+
+class _Stage(enum.IntEnum):
+    """How far a process that ends a job has come; what belongs to an earlier stage than the next call is over."""
+
+    OTHER = 0
+    PUBLISH = 1
+    MARK = 2
+    REPORT = 3
+    LOOK = 4
+    SWEEP = 5
+    EMPTY = 6
+    DONE = 7
+
+
+def _stage(call: Call) -> _Stage:
+    if call.resource != DESTINATION:
+        return _Stage.DONE if call.operation == "tell" else _Stage.OTHER
+    operation, key = call.operation, _key(call)
+    if operation in ("list_uploads_page", "abort_upload"):
+        return _Stage.SWEEP
+    if operation == "list_page":
+        return _Stage.LOOK if key.endswith(JOBS) else _Stage.OTHER
+    if operation == "delete_many":
+        return _Stage.EMPTY if JOBS in key else _Stage.OTHER
+    if key.endswith(f"/{SUCCESS}"):
+        return _Stage.REPORT
+    if LOG in key and operation in ("put", "get"):  # a look whether a mark is there leads somewhere
+        return _Stage.DONE if key.endswith(".done") else _Stage.MARK if key.endswith(".visible") else _Stage.OTHER
+    publishes = operation in ("complete_upload", "rename") or (operation == "head" and HOME not in key)
+    return _Stage.PUBLISH if publishes else _Stage.OTHER
+
+
+def _key(call: Call) -> str:
+    first = call.args[0]
+    return first if isinstance(first, str) else str(first[0]) if isinstance(first, tuple) else ""
+
+
+def remembers(call: Call, past: Sequence[Past]) -> Hashable | None:
+    """See `World.remembers`."""
+    now = _stage(call)
+    if now <= _Stage.PUBLISH or (now is _Stage.MARK and call.operation != "put"):
+        return None
+    if now is _Stage.DONE and call.operation not in ("put", "tell"):
+        return None
+    if now in (_Stage.SWEEP, _Stage.EMPTY):
+        return None
+    return tuple(found for one in past if (found := _kept(one, now)) is not None)
+
+
+def _kept(one: Past, now: _Stage) -> Hashable | None:
+    """What of an earlier call can still matter. Of a decision that is done, that it is."""
+    then = _stage(one.call)
+    if not _is_over(then, now) or _ends_the_step(one, then):
+        return one.mark
+    return _key(one.call) if then is _Stage.DONE else None
+
+
+def _ends_the_step(one: Past, then: _Stage) -> bool:
+    """Whether the decision is left at this call: then it was not finished, and recovery went on to other jobs."""
+    error = one.reply.error
+    retried = then in (_Stage.PUBLISH, _Stage.MARK)
+    return isinstance(error, UnavailableError) or (isinstance(error, OutcomeUnknownError) and not retried)
+
+
+def _is_over(then: _Stage, now: _Stage) -> bool:
+    return _Stage.OTHER < then < now

@@ -1,0 +1,246 @@
+"""Paper 000, Table V, and C1 to C10, as exploration finds them; compared with the paper and with what is declared.
+
+Worked composition::
+
+    table = build_table(progress=lambda now: print(now.world, now.states))
+    for row in table.rows:
+        print(row.title, [table.cell(row.name, name).holds for name in table.committers])
+    for cell in table.differences():
+        print(cell.committer, cell.row, cell.reason)
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from holdfast.checker.committers.attributes import ATTRIBUTES, Explored, explore_attributes
+from holdfast.checker.committers.invariants import explore_invariants, invariant_worlds
+from holdfast.checker.committers.names import find_committer
+from holdfast.checker.committers.reasons import REASONS, paper_answer
+from holdfast.checker.kernel.counterexample import Counterexample, encode
+from holdfast.checker.kernel.explore import Budget, Exploration
+from holdfast.commit import COMMITTERS
+from holdfast.errors import InvalidRequestError
+from holdfast.guarantees import GUARANTEES, Answer, Guarantee
+from holdfast.runtime import Clock, SystemClock
+
+__all__ = ["STATES", "Cell", "Progress", "Table", "build_table"]
+
+STATES = 10_000
+"""Of each world of C1 to C10, unless the budget says otherwise: about two minutes for all committers. `holdfast check`
+of one committer goes through all of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far `build_table` has come.
+
+    Attributes:
+        world: the one that was explored last; its name begins with the committer's.
+        done, total: worlds.
+        states: of all worlds by now.
+    """
+
+    world: str
+    done: int
+    total: int
+    states: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """One committer's answer to one row.
+
+    Attributes:
+        row: name of the guarantee.
+        wanted: the answer that a user wishes for.
+        holds: as found, where the question is the paper's.
+        unless: of a good answer, circumstances in which the opposite was found, in the words of
+            `holdfast.guarantees`.
+        only: of a bad answer, the circumstances that it takes; empty if it takes none.
+        because: what was found, one sentence.
+        paper: what papers 000 or 002 answer; None if they do not.
+        declared: what `holdfast committers` says.
+        states, histories: that were gone through for the answer.
+        complete: whether these were all, or a counterexample decides; if not, what was not found may still be there.
+        counterexample: the history that decides the answer, or that shows a circumstance; replays in the world of its
+            name.
+        reason: why the answer differs from the paper's or from the declared one; empty where it does not.
+    """
+
+    committer: str
+    row: str
+    wanted: bool
+    holds: bool
+    unless: tuple[str, ...]
+    only: tuple[str, ...]
+    because: str
+    paper: bool | None
+    declared: Answer
+    states: int
+    histories: int
+    complete: bool
+    counterexample: Counterexample | None
+    reason: str
+
+    @property
+    def agrees_with_paper(self) -> bool | None:
+        """None where the papers say nothing."""
+        return None if self.paper is None else self.holds == self.paper
+
+    @property
+    def agrees_with_declaration(self) -> bool:
+        """Whether what is declared is what was found.
+
+        "Yes, unless" is also right where the paper's question has a bad answer, if it takes that circumstance. Of
+        several circumstances of an attribute the worst is declared. One of C1 to C10 that is declared need not be
+        found: not every scene has it.
+        """
+        said, found = set(self.declared.circumstances), set(self.unless)
+        if self.declared.holds != self.wanted:
+            return self.holds == self.declared.holds
+        if self.holds != self.wanted:
+            return bool(self.only) and said == set(self.only)
+        if self.row in ATTRIBUTES:
+            return said <= found and bool(said) == bool(found)
+        return found <= said
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """All answers.
+
+    Attributes:
+        rows: of `GUARANTEES`, those that were asked for.
+        cells: by (name of the row, name of the committer).
+        states: that were gone through.
+    """
+
+    committers: tuple[str, ...]
+    rows: tuple[Guarantee, ...]
+    cells: Mapping[tuple[str, str], Cell]
+    states: int
+    seconds: float
+
+    def cell(self, row: str, committer: str) -> Cell:
+        """One answer."""
+        return self.cells[row, committer]
+
+    def differences(self) -> list[Cell]:
+        """Cells that differ from the paper or from the declaration, each with its reason, row by row."""
+        return [
+            cell for cell in self.cells.values() if cell.agrees_with_paper is False or not cell.agrees_with_declaration
+        ]
+
+    def document(self) -> dict[str, object]:
+        """The table for ``--json``. What it says of time differs from run to run; counterexamples replay."""
+        return {
+            "format": "holdfast-table/1",
+            "committers": list(self.committers),
+            "rows": [
+                {
+                    "name": row.name,
+                    "title": row.title,
+                    "meaning": row.meaning,
+                    "wanted": row.wanted,
+                    "cells": {name: _document(self.cells[row.name, name]) for name in self.committers},
+                }
+                for row in self.rows
+            ],
+            "states": self.states,
+            "seconds": round(self.seconds, 1),
+        }
+
+
+def _document(cell: Cell) -> dict[str, object]:
+    declared = cell.declared
+    return {
+        "holds": cell.holds,
+        "unless": list(cell.unless),
+        "only": list(cell.only),
+        "because": cell.because,
+        "paper": cell.paper,
+        "declared": {"holds": declared.holds, "unless": declared.unless or None, "why": declared.why},
+        "agrees_with_paper": cell.agrees_with_paper,
+        "agrees_with_declaration": cell.agrees_with_declaration,
+        "reason": cell.reason or None,
+        "states": cell.states,
+        "histories": cell.histories,
+        "complete": cell.complete,
+        "counterexample": None if cell.counterexample is None else json.loads(encode(cell.counterexample)),
+    }
+
+
+# --- making it --------------------------------------------------------------------------------------------------------
+def build_table(
+    committers: Sequence[str] = (),
+    rows: Sequence[str] = (),
+    *,
+    progress: Callable[[Progress], None] = lambda now: None,
+    budget: Budget = Budget(),
+    clock: Clock | None = None,
+) -> Table:
+    """Explore committers and compare.
+
+    Guarantee: the same code gives the same table, but for the time, and for the extent if the budget is one of seconds.
+
+    Args:
+        committers, rows: names; all if empty.
+        progress: told after each world.
+        budget: of each world of C1 to C10; `STATES` of each if it says nothing of states. The worlds of Table V are
+            gone through in full, as far as its seconds go.
+
+    Raises:
+        InvalidRequestError: no such committer or row.
+    """
+    clock = clock or SystemClock()
+    started_s = clock.elapsed_s()
+    chosen = [find_committer(name) for name in committers] or list(COMMITTERS.values())
+    wanted = tuple(row for row in GUARANTEES if not rows or row.name in rows)
+    if unknown := set(rows) - {row.name for row in wanted}:
+        raise InvalidRequestError("unknown row: see holdfast committers", row=min(unknown))
+    attributes = [row.name for row in wanted if row.name in ATTRIBUTES]
+    invariants = [row.name for row in wanted if row.name not in ATTRIBUTES]
+    worlds = len({world for name in attributes for world in ATTRIBUTES[name].worlds})
+    now = Progress(world="", done=0, total=len(chosen) * (worlds + invariant_worlds(invariants)), states=0)
+
+    def explored(one: Exploration) -> None:
+        nonlocal now
+        now = replace(now, world=one.world, done=now.done + 1, states=now.states + one.states)
+        progress(now)
+
+    answers: dict[str, dict[str, Explored]] = {}
+    small = replace(budget, states=budget.states or STATES)
+    for committer in chosen:
+        found = explore_attributes(committer, attributes, progress=explored, budget=Budget(seconds=budget.seconds))
+        found |= explore_invariants(committer, invariants, progress=explored, budget=small)
+        answers[committer.name] = found
+    names = tuple(committer.name for committer in chosen)
+    return Table(
+        committers=names,
+        rows=wanted,
+        cells={(row.name, name): _cell(row, name, answers[name][row.name]) for row in wanted for name in names},
+        states=now.states,
+        seconds=clock.elapsed_s() - started_s,
+    )
+
+
+def _cell(row: Guarantee, committer: str, found: Explored) -> Cell:
+    return Cell(
+        committer=committer,
+        row=row.name,
+        wanted=row.wanted,
+        holds=found.holds,
+        unless=found.circumstances if found.holds == row.wanted else (),
+        only=() if found.holds == row.wanted or "" in found.circumstances else found.circumstances,
+        because=found.because,
+        paper=paper_answer(committer, row.name),
+        declared=row.answers[committer],
+        states=found.states,
+        histories=found.histories,
+        complete=found.complete,
+        counterexample=found.counterexample,
+        reason=REASONS.get((committer, row.name), ""),
+    )

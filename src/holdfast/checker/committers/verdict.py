@@ -1,0 +1,100 @@
+"""The small verdict: whether `two_phase` holds in a few dozen small worlds, in seconds.
+
+For whoever changes the code and wants to know at once, and for mutation operators, which ask a thousand times. It is a
+part of what `holdfast check two_phase` goes through, chosen so that each part of the protocol is met by crashes, second
+drivers, other jobs and readers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from holdfast.checker.committers.features import combine, features_of
+from holdfast.checker.committers.goals import Reaching
+from holdfast.checker.committers.worlds import Scene, build_world
+from holdfast.checker.kernel.explore import Budget, explore
+from holdfast.commit import Committer
+from holdfast.commit.registry import TWO_PHASE
+
+__all__ = ["VERDICT", "Verdict", "small_verdict"]
+
+_NAMES = """
+one-task+two-files
+one-task+two-files+twins+live-jobs
+one-task+chosen+twins+live-jobs
+one-task+asks+twins+partition
+one-task+twins+cancel
+fail+old
+ignore+old
+one-task+two-files+lost-reply
+one-task+two-files+failure+recovery
+overwrite+lost-reply
+overwrite+failure
+overwrite+appends+at-once
+overwrite+overwrites+at-once
+partitions+overwrites-partitions+at-once
+fail+appends+at-once
+ignore+appends+at-once
+chosen+appends+at-once
+chosen+overwrite+overwrites+at-once
+overwrite+replay+at-once
+overwrite+then-overwrites+driver-dies
+partitions+then-appends+driver-dies
+overwrite+crash+recovery
+overwrite+renames+crash+recovery
+overwrite+second-driver+driver-dies
+one-task+overwrite+second-driver+driver-dies+renames
+one-task+two-files+parts+recovery+driver-dies
+one-task+chosen+recovery+driver-dies
+one-task+second-driver+partition
+one-task+slow+recovery
+one-task+contention+overwrite
+one-task+threads+two-files+overwrite+driver-dies+recovery
+piecemeal+renames+appends+at-once
+one-task+short-log+busy+at-once
+one-task+overwrite+reader
+one-task+busy+at-once+piecemeal
+"""
+
+VERDICT: Sequence[Scene] = tuple(combine(features_of(name) or ()) for name in _NAMES.split())
+"""Its scenes, the quickest first: together some 86,000 states."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What the small verdict has come to.
+
+    Attributes:
+        findings: by scene and property, what broke; by scene and ``reached``, what was never reached.
+    """
+
+    findings: dict[tuple[str, str], str]
+    states: int
+
+
+def small_verdict(
+    committer: Committer = TWO_PHASE, *, scenes: Sequence[Scene] = VERDICT, first: bool = True, states: int = 60_000
+) -> Verdict:
+    """Go through small worlds and say what is wrong.
+
+    Args:
+        first: whether to stop after the first scene in which something is.
+        states: of each scene; one that has more is a finding, too: the shipped code has not.
+    """
+    findings: dict[tuple[str, str], str] = {}
+    looked_at = 0
+    for scene in scenes:
+        reaching = Reaching(scene.reached)
+        world = build_world(committer, scene, reaching)
+        found = explore(world, budget=Budget(states=states), until=lambda now: first and bool(now.findings))
+        looked_at += found.states
+        findings.update({(scene.name, name): one.broke for name, one in found.findings.items()})
+        words = ", ".join(reaching.missing)
+        if found.complete and words:
+            findings[scene.name, "reached"] = f"no history reaches: {words}"
+        elif not found.complete and not found.findings:
+            findings[scene.name, "states"] = f"there are more than {states:,} states"
+        if first and findings:
+            break
+    return Verdict(findings=findings, states=looked_at)

@@ -1,0 +1,212 @@
+"""Worlds in which committers are checked: who acts, what may go wrong, on which kind of store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from holdfast.checker.committers import actors
+from holdfast.checker.committers.actors import OtherJob, Setting
+from holdfast.checker.committers.cluster import CLUSTER, Cluster, Order, attempt_actor
+from holdfast.checker.committers.goals import Reaching
+from holdfast.checker.committers.ledger import LogNotes
+from holdfast.checker.committers.other_jobs import other_job, stroke
+from holdfast.checker.committers.output import DESTINATION, HOME, chosen_name, content, is_observed
+from holdfast.checker.committers.properties import PROPERTIES
+from holdfast.checker.committers.sandbox import NEIGHBOUR, Bench, Bystander, start_live_jobs
+from holdfast.checker.committers.state_abstraction import remembers
+from holdfast.checker.kernel.calls import Fault
+from holdfast.checker.kernel.process import Actor
+from holdfast.checker.kernel.world import World
+from holdfast.checker.simulated_store import StoreResource
+from holdfast.commit import CommitSettings, Committer, SaveMode
+from holdfast.stores.base import MultipartLimits
+
+__all__ = ["Scene", "build_world", "setting_of", "store_options"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """A world in a few words; `build_world` makes it one.
+
+    Attributes:
+        store: options of `MemoryStore` for the destination, on top of what the committer is made for.
+        bystanders: whether live jobs of the same committer are there, on the destination and beside it.
+        old: directories in each of which there is a file from before.
+        foreign: whether there are files that no job may touch: a hidden one, and one beside the destination.
+        chosen: whether jobs name their files themselves, and all alike.
+        parts: how many parts each file of an upload has.
+        batch: which one of a stream the job writes; None if it is no stream's.
+        threads: how many calls a process makes side by side where it has work for so many.
+        piecemeal: whether listings are made bit by bit, as on a file system.
+        retention: decisions that the log keeps; None for the usual number.
+        forgetful: whether processes forget what cannot matter to them any more: see `forgetting`.
+        properties: names of those that are checked.
+        reached: names of goals, each of which some history has to reach: see `goals`.
+        order: when attempts commit.
+        speculation: whether a second attempt may start while the first one runs.
+        cancel, second_driver, recovery, reader: whether these actors are there, or how many of them.
+        others: other jobs on the destination.
+        mortal: who may crash, by the first word of the name; empty for everybody.
+    """
+
+    name: str
+    summary: str
+    tasks: int = 2
+    attempts: int = 2
+    files: int = 2
+    mode: SaveMode = SaveMode.APPEND
+    order: Order = Order.REPORT
+    speculation: bool = True
+    cancel: bool = False
+    second_driver: bool = False
+    recovery: int = 0
+    reader: bool = False
+    others: tuple[OtherJob, ...] = ()
+    mortal: tuple[str, ...] = ()
+    budgets: Mapping[Fault, int] = field(default_factory=dict)
+    store: Mapping[str, Any] = field(default_factory=dict)
+    bystanders: bool = False
+    old: tuple[str, ...] = ()
+    foreign: bool = False
+    chosen: bool = False
+    parts: int = 1
+    batch: int | None = None
+    retention: int | None = None
+    threads: int = 1
+    piecemeal: bool = False
+    forgetful: bool = False
+    properties: tuple[str, ...] = tuple(PROPERTIES)
+    reached: tuple[str, ...] = ()
+
+
+def store_options(committer: Committer) -> dict[str, Any]:
+    """A store of the kind that the committer is made for: one that renames only where it needs that."""
+    renames = any("rename" in need.what for need in committer.needs)
+    uploads = not renames or committer.name == "two_phase"
+    return {
+        "limits": MultipartLimits(min_part_size_bytes=1) if uploads else None,
+        "rename": renames and committer.name != "two_phase",
+    }
+
+
+def build_world(committer: Committer, scene: Scene, reaching: Reaching | None = None) -> World:
+    """The world of a scene with a committer.
+
+    Args:
+        reaching: notes what histories reach.
+    """
+    stores = {
+        name: StoreResource(name, time_of=actors.time_of, notes=LogNotes() if name == DESTINATION else None, **options)
+        for name, options in _stores(committer, scene).items()
+    }
+    setting = setting_of(committer, scene, stores)
+    for one in scene.others:
+        for number in range(one.times):
+            stores[DESTINATION].teach(f"{one.name} {number}", stroke(setting, one, number))
+    bystanders = _fill(setting, scene, stores)
+    bench = Bench(setting, stores, bystanders)
+    judged = [PROPERTIES[name](bench) for name in scene.properties]
+    cluster = Cluster(tasks=scene.tasks, attempts=scene.attempts, order=scene.order, speculation=scene.speculation)
+    return World(
+        name=f"{committer.name}/{scene.name}",
+        summary=scene.summary,
+        actors=tuple(replace(one, mortal=_is_mortal(one, scene)) for one in _actors(setting, scene)),
+        resources={CLUSTER: cluster, **stores},
+        properties=tuple(judged if reaching is None else [*judged, reaching.watching(bench)]),
+        budgets=scene.budgets,
+        observed=is_observed,
+        **({"remembers": remembers} if scene.forgetful else {}),
+    )
+
+
+def _mode(committer: Committer, scene: Scene) -> SaveMode:
+    """The scene's, or where a committer overwrites nothing but the partitions that it writes, that."""
+    overwrites = scene.mode is SaveMode.OVERWRITE and scene.mode not in committer.modes
+    return SaveMode.OVERWRITE_PARTITIONS if overwrites else scene.mode
+
+
+def setting_of(committer: Committer, scene: Scene, stores: Mapping[str, StoreResource]) -> Setting:
+    """What the actors of a scene know of their world."""
+    return Setting(
+        committer=committer,
+        capabilities={name: one.capabilities for name, one in stores.items()},
+        tasks=scene.tasks,
+        attempts=scene.attempts,
+        files=scene.files,
+        order=scene.order,
+        mode=_mode(committer, scene),
+        chosen=scene.chosen,
+        batch=scene.batch,
+        others=scene.others,
+        threads=scene.threads,
+        piecemeal=scene.piecemeal,
+        calm=_is_calm(scene),
+        settings=_settings(scene),
+    )
+
+
+def _is_calm(scene: Scene) -> bool:
+    refuses = scene.mode in (SaveMode.FAIL, SaveMode.IGNORE) or (scene.chosen and (scene.others or scene.old))
+    fences = scene.retention is not None  # who is slow
+    return not (scene.budgets or scene.cancel or refuses or fences or scene.batch is not None)
+
+
+def _settings(scene: Scene) -> CommitSettings:
+    found = actors.SETTINGS
+    if scene.parts > 1:
+        found = replace(found, part_size_bytes=-(-len(content("main", 0, 0, 0)) // scene.parts))
+    return found if scene.retention is None else replace(found, log_retention_entries=scene.retention)
+
+
+def _stores(committer: Committer, scene: Scene) -> dict[str, dict[str, Any]]:
+    """Options of the destination, and of the disks that `staging-*` wants beside it."""
+    found = {DESTINATION: {**store_options(committer), **scene.store}}
+    if committer.staging:
+        found.update({name: {"limits": None, "rename": True} for name in ("scratch", "shared")})
+    return found
+
+
+def _fill(setting: Setting, scene: Scene, stores: Mapping[str, StoreResource]) -> list[Bystander]:
+    """What is there when the history begins: live jobs, files of an earlier job."""
+    copy = Bench(setting, stores).run_on({name: one.initial() for name, one in stores.items()}, 0xE000_0000_0000)
+    filled = copy.stores
+    bystanders = start_live_jobs(copy) if scene.bystanders else []
+    for number, directory in enumerate(scene.old):
+        name = chosen_name(0, number) if scene.chosen else f"old-{number}.txt"
+        filled[DESTINATION].put(f"{HOME}{directory}/{name}", content("old", 0, 0, number))
+    for key in (f"{HOME}_notes.txt", f"{NEIGHBOUR}day=0/notes.txt") if scene.foreign else ():
+        filled[DESTINATION].put(key, content("foreign", 0, 0, 0))
+    for name, store in filled.items():
+        stores[name].fill(store.image())
+    return bystanders
+
+
+def _is_mortal(actor: Actor, scene: Scene) -> bool:
+    if not actor.mortal or actor.name in ("network", "user", "reader"):
+        return False
+    return not scene.mortal or actor.name.partition(" ")[0] in scene.mortal
+
+
+def _actors(setting: Setting, scene: Scene) -> list[Actor]:
+    found = [Actor("driver", actors.driver(setting))]
+    found += [
+        Actor(attempt_actor(task, attempt), actors.attempt_program(setting, task, attempt))
+        for task in range(scene.tasks)
+        for attempt in range(scene.attempts)
+    ]
+    if scene.second_driver:
+        found.append(Actor("second driver", actors.second_driver(setting)))
+    if scene.recovery:
+        found.append(Actor("recovery", actors.recovery(setting)))
+    if scene.recovery > 1:
+        found.append(Actor("second recovery", actors.recovery(setting)))
+    if scene.reader:
+        found.append(Actor("reader", actors.reader(setting)))
+    found += [Actor(one.name, other_job(setting, one), mortal=not one.at_once) for one in scene.others]
+    if scene.budgets.get(Fault.PARTITION):
+        found.append(Actor("network", actors.network))
+    if scene.cancel:
+        found.append(Actor("user", actors.cancel))
+    return found

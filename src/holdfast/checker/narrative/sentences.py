@@ -1,0 +1,165 @@
+"""From calls to sentences: which calls are told together, and how.
+
+Consecutive calls of one actor are one sentence that says what matters and counts the rest. Where that is not short
+enough, the least interesting neighbours are told together, but never the end: it is what a story is about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from holdfast.checker.kernel.replay import Replay
+from holdfast.checker.kernel.world import DIES
+from holdfast.checker.narrative.teller import Act, Event, Teller, Weight
+
+__all__ = ["SENTENCES", "Moment", "Passage", "actors_of", "passages", "tell_passage", "words_of"]
+
+SENTENCES = 15
+"""No story has more: what is longer is not read."""
+
+_END = 3
+"""So many sentences at the end are told by themselves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A call and its words."""
+
+    event: Event
+    act: Act
+
+    @property
+    def weight(self) -> Weight:
+        """How much it matters; a fault always does."""
+        return self.act.weight if self.event.fault is None else Weight.TURN
+
+
+Passage: TypeAlias = list[Moment]
+"""What one sentence tells."""
+
+
+def _moments(history: Replay, teller: Teller) -> list[Moment]:
+    actors = history.line.world.actors
+    views = [history.line.view(state) for state in history.states]
+    events = (
+        Event(
+            number=number,
+            actor=actors[step.actor].name,
+            call=step.call,
+            alternative=step.alternative,
+            before=views[number - 1],
+            after=views[number],
+        )
+        for number, step in enumerate(history.steps, start=1)
+    )
+    return [Moment(event, teller.act(event)) for event in events]
+
+
+def passages(history: Replay, teller: Teller) -> list[Passage]:
+    """What each sentence tells: one actor's calls up to another's or a fault; the last call alone if others matter.
+
+    Guarantee: every call once, in order; at most `SENTENCES` passages.
+    """
+    found: list[Passage] = []
+    for moment in _moments(history, teller):
+        last = found[-1][-1].event if found else None
+        if last is None or last.actor != moment.event.actor or last.fault is not None:
+            found.append([])
+        found[-1].append(moment)
+    if found and any(moment.weight >= Weight.WORK for moment in found[-1][:-1]):
+        found[-1:] = [found[-1][:-1], found[-1][-1:]]
+    while len(found) > SENTENCES:
+        first = min(range(len(found) - _END - 1), key=lambda at: _loss(found[at], found[at + 1]))
+        found[first : first + 2] = [found[first] + found[first + 1]]
+    return found
+
+
+def _loss(one: Passage, other: Passage) -> tuple[int, int, int]:
+    """How much is lost if both are told in one sentence."""
+    weights = (max(moment.weight for moment in passage) for passage in (one, other))
+    return sum(weights), len(actors_of(one + other)), len(one + other)
+
+
+def actors_of(passage: Passage) -> tuple[str, ...]:
+    """Who acts in it, in the order of their first calls."""
+    return tuple(dict.fromkeys(moment.event.actor for moment in passage))
+
+
+# --- words ------------------------------------------------------------------------------------------------------------
+def tell_passage(passage: Passage, teller: Teller) -> str:
+    """The sentence."""
+    parts: list[tuple[str, str]] = []
+    for part in _parts(passage):
+        parts.append((part[0].event.actor, _predicate(part, teller)))
+    actors = [actor for actor, _ in parts]
+    if len(set(actors)) == len(parts) > 1 and len({predicate for _, predicate in parts}) == 1:
+        return f"{actors[0]} {parts[0][1]}; so {'does' if len(parts) == 2 else 'do'} {_list(actors[1:])}."
+    return "; ".join(f"{actor} {predicate}" for actor, predicate in parts) + "."
+
+
+def _parts(passage: Passage) -> list[Passage]:
+    """By actor; in their order as soon as something turns in it."""
+    found: list[Passage] = []
+    ordered = any(moment.weight is Weight.TURN for moment in passage)
+    for moment in passage:
+        mine = [part for part in (found[-1:] if ordered else found) if part[0].event.actor == moment.event.actor]
+        if mine:
+            mine[0].append(moment)
+        else:
+            found.append([moment])
+    return found
+
+
+def _predicate(part: Passage, teller: Teller) -> str:
+    """What one actor does, each fault behind the call that it hits."""
+    clauses: list[str] = []
+    calm: Passage = []
+    for moment in part:
+        if moment.event.fault is None:
+            calm.append(moment)
+            continue
+        if calm:
+            clauses.append(_calm(calm))
+            calm = []
+        clauses.append(words_of(moment, teller))
+    if calm:
+        clauses.append(_calm(calm))
+    return "; it ".join(clauses)
+
+
+def words_of(moment: Moment, teller: Teller) -> str:
+    """One call in words, with what went wrong."""
+    event, words = moment.event, _act([moment.act])
+    if event.alternative is None:
+        return f"{DIES} before it {words}"
+    return words if event.fault is None else words + teller.fault(event)
+
+
+def _calm(part: Passage) -> str:
+    """What an actor does where nothing goes wrong: what matters, and how many calls there are besides."""
+    weight = min(Weight.WORK, max(moment.weight for moment in part))
+    if weight is Weight.READ:
+        return f"reads ({len(part)} call{'s' if len(part) > 1 else ''})"
+    alike: dict[tuple[str, str, str], list[Act]] = {}
+    told = [moment.act for moment in part if moment.weight >= weight]
+    for act in told:
+        alike.setdefault((act.verb, act.plural, act.tail), []).append(act)
+    text = _list([_act(acts) for acts in alike.values()])
+    rest = len(part) - len(told)
+    return f"{text} (and {rest} more call{'s' if rest > 1 else ''})" if rest else text
+
+
+def _act(acts: Sequence[Act]) -> str:
+    """Acts that differ in their things alone."""
+    first = acts[0]
+    things = [thing for act in acts for thing in act.things]
+    distinct = list(dict.fromkeys(things))
+    if first.plural and (len(distinct) > 2 or len(distinct) < len(things)):
+        distinct = [f"{len(things)} {first.plural}"]
+    return f"{first.verb}{' ' if distinct else ''}{_list(distinct)}{first.tail}"
+
+
+def _list(words: Sequence[str]) -> str:
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

@@ -1,0 +1,279 @@
+"""A counterexample as numbered sentences: who does what, what goes wrong, what there is then, and what broke.
+
+Knows no domain; a `Teller` has its words. A history of a hundred calls becomes fifteen sentences; as a document it is
+there in full.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from holdfast.checker.kernel.counterexample import Counterexample
+from holdfast.checker.kernel.replay import replay
+from holdfast.checker.kernel.world import World
+from holdfast.checker.narrative.sentences import Moment, Passage, actors_of, passages, tell_passage, words_of
+from holdfast.checker.narrative.teller import Teller, Thing
+from holdfast.errors import InvalidRequestError
+
+__all__ = ["Sentence", "Story", "ToldCall", "tell"]
+
+_TEXT = 100
+"""Characters of a file that a story shows."""
+
+_FORMAT = "holdfast-story/1"
+
+
+# --- stories ----------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToldCall:
+    """One call in full.
+
+    Attributes:
+        arguments, reply: as JSON has them; of bytes their number and a beginning.
+        words: the call in words.
+        things: what there is after it.
+    """
+
+    number: int
+    actor: str
+    resource: str
+    operation: str
+    arguments: Sequence[object]
+    reply: object
+    label: str
+    fault: str | None
+    words: str
+    things: tuple[Thing, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sentence:
+    """One sentence.
+
+    Attributes:
+        holds: what there is after it: title to text.
+        changes: the titles of what was different before.
+        faults: those that happen in it; more than one only where a story would be too long.
+    """
+
+    number: int
+    actors: tuple[str, ...]
+    text: str
+    calls: tuple[ToldCall, ...]
+    holds: Mapping[str, str]
+    changes: tuple[str, ...]
+    faults: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Story:
+    """A counterexample, told.
+
+    Attributes:
+        title: what breaks where.
+        summary: of the world.
+        property_name, property_title, meaning: which property, and what it asks.
+        actors: all of the world, in its order.
+        verdict: what broke.
+        start: what there is before the first call.
+    """
+
+    title: str
+    world: str
+    summary: str
+    property_name: str
+    property_title: str
+    meaning: str
+    actors: tuple[str, ...]
+    start: tuple[Thing, ...]
+    sentences: tuple[Sentence, ...]
+    verdict: str
+    seed: int | None = None
+
+    @property
+    def calls(self) -> list[ToldCall]:
+        """All calls, in order."""
+        return [call for sentence in self.sentences for call in sentence.calls]
+
+    def lines(self, *, details: bool = False, width: int = 110) -> list[str]:
+        """The story as plain text.
+
+        Args:
+            details: show every call in full, too.
+            width: characters of a line.
+        """
+        found = _wrap(self.title, "", width)
+        found += _wrap(f"World: {self.world}{f' - {self.summary}' if self.summary else ''}", "", width)
+        if self.meaning:
+            found += _wrap(f"{self.property_name}: {self.meaning}", "", width)
+        for sentence in self.sentences:
+            found += _wrap(sentence.text, f"{sentence.number:>3}. ", width)
+            for title in sentence.changes:
+                found += _wrap(f"{title}: {sentence.holds[title]}", "     -> ", width)
+            if details:
+                for call in sentence.calls:
+                    found += _wrap(_in_full(call), f"     {call.number:>4}  ", width)
+        found += _wrap(f"Broken: {_heading(self.property_name, self.property_title)} - {self.verdict}", "", width)
+        return found
+
+    def document(self) -> dict[str, object]:
+        """The story as JSON has it, with every call in full.
+
+        Guarantee: equal stories have equal documents, in the same order; of a file's bytes, at most 100 are shown.
+        """
+        numbers: dict[Thing, int] = {}
+
+        def refer(things: Sequence[Thing]) -> list[int]:
+            return [numbers.setdefault(thing, len(numbers)) for thing in things]
+
+        start = refer(self.start)
+        calls: list[dict[str, object]] = []
+        for sentence in self.sentences:
+            for call in sentence.calls:
+                fields = {field.name: getattr(call, field.name) for field in dataclasses.fields(call)}
+                calls.append({**fields, "sentence": sentence.number, "things": refer(call.things)})
+        return {
+            "format": _FORMAT,
+            "title": self.title,
+            "world": {"name": self.world, "summary": self.summary, "actors": list(self.actors)},
+            "property": {"name": self.property_name, "title": self.property_title, "meaning": self.meaning},
+            "seed": self.seed,
+            "sentences": [
+                {
+                    "number": sentence.number,
+                    "actors": list(sentence.actors),
+                    "text": sentence.text,
+                    "calls": [call.number for call in sentence.calls],
+                    "holds": dict(sentence.holds),
+                    "changes": list(sentence.changes),
+                    "faults": list(sentence.faults),
+                }
+                for sentence in self.sentences
+            ],
+            "verdict": self.verdict,
+            "calls": calls,
+            "start": start,
+            "things": [{"group": thing.group, "name": thing.name, "text": thing.text} for thing in numbers],
+        }
+
+
+def tell(world: World, counterexample: Counterexample, teller: Teller) -> Story:
+    """The story of a counterexample: at most `SENTENCES` sentences, the last of which breaks the property.
+
+    Raises:
+        InvalidRequestError: the counterexample does not fit the world, or nothing breaks in it.
+    """
+    history = replay(world, counterexample.choices)
+    verdict = dict(history.broken).get(counterexample.property)
+    if verdict is None:
+        raise InvalidRequestError(
+            "the property holds in this history: look for a new one", property=counterexample.property, world=world.name
+        )
+    start = history.line.view(history.states[0])
+    sentences: list[Sentence] = []
+    holds: Mapping[str, str] = teller.holds(start)
+    for number, passage in enumerate(passages(history, teller), start=1):
+        sentences.append(_sentence(number, passage, teller, holds))
+        holds = sentences[-1].holds
+    found = next((one for one in world.properties if one.name == counterexample.property), None)
+    title = "" if found is None else found.title
+    return Story(
+        title=f"{world.name} breaks {_heading(counterexample.property, title)}",
+        world=world.name,
+        summary=world.summary,
+        property_name=counterexample.property,
+        property_title=title,
+        meaning="" if found is None else found.meaning,
+        actors=tuple(actor.name for actor in world.actors),
+        start=tuple(teller.things(start)),
+        sentences=tuple(sentences),
+        verdict=verdict,
+        seed=counterexample.seed,
+    )
+
+
+# --- from calls to sentences ------------------------------------------------------------------------------------------
+def _sentence(number: int, passage: Passage, teller: Teller, before: Mapping[str, str]) -> Sentence:
+    holds = dict(teller.holds(passage[-1].event.after))
+    return Sentence(
+        number=number,
+        actors=actors_of(passage),
+        text=tell_passage(passage, teller),
+        calls=tuple(_told_call(moment, teller) for moment in passage),
+        holds=holds,
+        changes=tuple(title for title, text in holds.items() if before.get(title) != text),
+        faults=tuple(moment.event.fault.value for moment in passage if moment.event.fault is not None),
+    )
+
+
+# --- calls in full ----------------------------------------------------------------------------------------------------
+def _told_call(moment: Moment, teller: Teller) -> ToldCall:
+    event = moment.event
+    return ToldCall(
+        number=event.number,
+        actor=event.actor,
+        resource=event.call.resource,
+        operation=event.call.operation,
+        arguments=[_plain(each) for each in event.call.args],
+        reply=_plain(event.reply),
+        label=event.label,
+        fault=None if event.fault is None else event.fault.value,
+        words=words_of(moment, teller),
+        things=tuple(teller.things(event.after)),
+    )
+
+
+def _plain(value: object) -> object:
+    """A value as JSON has it."""
+    if value is None or isinstance(value, bool | int | float) or type(value) is str:
+        return value
+    if isinstance(value, enum.Enum):
+        return _plain(value.value)
+    if isinstance(value, bytes):
+        return {"bytes": len(value), "begin": value[:_TEXT].decode(errors="replace")}
+    if isinstance(value, BaseException):
+        return {"error": type(value).__name__, "message": str(value)}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, frozenset):
+        return sorted((_plain(each) for each in value), key=str)
+    if isinstance(value, tuple | list):
+        return [_plain(each) for each in value]
+    if dataclasses.is_dataclass(value):
+        fields = {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return fields or type(value).__name__
+    return str(value)
+
+
+def _in_full(call: ToldCall) -> str:
+    arguments = ", ".join(map(_brief, call.arguments))
+    way = f" [{call.label}]" if call.label else ""
+    return f"{call.actor}: {call.resource}.{call.operation}({arguments}) = {_brief(call.reply)}{way}"
+
+
+def _brief(value: object) -> str:
+    if isinstance(value, dict):
+        if "bytes" in value:
+            return f"{value['bytes']} bytes"
+        if "error" in value:
+            return f"{value['error']}: {value['message']}"
+        return "{" + ", ".join(f"{key}: {_brief(each)}" for key, each in value.items()) + "}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_brief, value))}]"
+    return repr(value)
+
+
+# --- text -------------------------------------------------------------------------------------------------------------
+def _heading(name: str, title: str) -> str:
+    return f"{name} {title}" if title and title.replace(" ", "-") != name else name
+
+
+def _wrap(text: str, indent: str, width: int) -> list[str]:
+    hanging = " " * len(indent)
+    return textwrap.wrap(
+        text, width, initial_indent=indent, subsequent_indent=hanging, break_long_words=False, break_on_hyphens=False
+    )

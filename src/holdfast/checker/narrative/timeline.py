@@ -1,0 +1,42 @@
+"""A story as one page to step through: a lane for each actor, time downwards, and what there is after each call.
+
+The page is a single file that asks nobody for anything: its script, its style and its data are in it, and a policy in
+it forbids the browser to load more. It works when it is opened from a disk.
+"""
+
+from __future__ import annotations
+
+import html
+import importlib.resources
+import json
+import re
+
+from holdfast.checker.narrative.story import Story
+
+__all__ = ["page"]
+
+_FIELD = re.compile(r"\{\{(\w+)\}\}")
+
+
+def page(story: Story) -> str:
+    """The page of a story.
+
+    Guarantee: equal stories have equal pages. Text of the story is never read as HTML or as a script, whatever it
+    holds.
+    """
+    fields = {
+        "title": html.escape(story.title),
+        "summary": html.escape(f"{story.world}: {story.summary}" if story.summary else story.world),
+        "meaning": html.escape(f"{story.property_name}: {story.meaning}" if story.meaning else ""),
+        "verdict": html.escape(story.verdict),
+        "sentences": "".join(f"<li>{html.escape(sentence.text)}</li>" for sentence in story.sentences),
+        "story": _embedded(story),
+    }
+    template = importlib.resources.files("holdfast.checker.narrative").joinpath("timeline.html").read_text(encoding="utf-8")
+    return _FIELD.sub(lambda found: fields[found[1]], template)
+
+
+def _embedded(story: Story) -> str:
+    """The document as JSON that no HTML parser sees an end of a script in."""
+    text = json.dumps(story.document(), separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -1,0 +1,1 @@
+"""The command `holdfast check`: options, run, report."""

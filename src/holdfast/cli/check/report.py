@@ -1,0 +1,266 @@
+"""What ``holdfast check`` shows: tables and a story for a person, one document for a program."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import textwrap
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from holdfast.checker.committers.check_run import BROKEN_CODE, SceneReport, Session, Violation, WalkReport
+from holdfast.checker.committers.goals import GOALS
+from holdfast.checker.committers.names import ALL_SCENES, CHECKED, find_world
+from holdfast.checker.committers.scenes import ANY, LARGE
+from holdfast.checker.kernel.counterexample import Counterexample, encode
+from holdfast.checker.narrative.story import Story
+from holdfast.cli.check.coverage import Ran, show_ran
+from holdfast.cli.check.files import StoryFiles
+from holdfast.cli.check.options import CheckOptions
+from holdfast.cli.output import Output, milliseconds
+from holdfast.commit import Committer
+from holdfast.wording import counted
+
+__all__ = ["Outcome", "show_list", "show_outcome", "show_replay"]
+
+_ASTRONOMIC = 10**12
+"""Counts from here on are rounded."""
+
+
+@dataclass(kw_only=True)
+class Outcome:
+    """What a run has come to.
+
+    Attributes:
+        told: what broke, the worst first.
+        story: of the worst.
+        ran: what of the code under test.
+    """
+
+    session: Session
+    options: CheckOptions
+    ran: Ran
+    scenes: list[SceneReport] = field(default_factory=list)
+    walks: WalkReport | None = None
+    told: Sequence[Violation] = ()
+    story: Story | None = None
+    interrupted: bool = False
+
+
+# --- after looking ----------------------------------------------------------------------------------------------------
+def show_outcome(outcome: Outcome, files: StoryFiles, out: Output) -> None:
+    """Show what was looked at and what broke; write the files that were asked for."""
+    committer = outcome.session.committer
+    saved = [files.save(found.counterexample) for found in outcome.told]
+    page = files.write_page(outcome.story) if outcome.story is not None else None
+    if out.json:
+        out.document(_document(outcome))
+    out.say(f"{committer.name}: {committer.summary}")
+    if outcome.scenes:
+        _show_scenes(outcome.scenes, outcome.ran, out)
+    if outcome.walks is not None:
+        _show_walks(outcome.walks, committer, outcome.options, out)
+    if outcome.scenes:
+        _show_reached(outcome.scenes, out)
+    out.say(_summary(outcome))
+    show_ran(outcome.ran, out, lines=outcome.options.coverage)
+    if outcome.told and outcome.story is not None:
+        out.say("")
+        for line in outcome.story.lines(details=outcome.options.details, width=out.width):
+            out.say(line)
+        for line in textwrap.wrap(_declared(outcome.told[0], committer), out.width):
+            out.say(line)
+    if len(outcome.told) > 1:
+        out.say("\nAlso broken; each is told by its command:")
+        for found in outcome.told[1:]:
+            short = "as declared" if found.is_declared else "NOT DECLARED" if found.answer else "nothing declared"
+            out.say(f"  {_heading(found)} ({short}): {_command(found, committer, outcome.walks)}")
+    for file in saved:
+        if file is not None:
+            out.note(f"saved: {file}")
+    if page is not None:
+        out.note(f"written: {page}")
+
+
+def _show_scenes(scenes: Sequence[SceneReport], ran: Ran, out: Output) -> None:
+    rows = [
+        (
+            report.scene.name,
+            _count(report.histories) if report.complete else "not all",
+            f"{report.states:,}",
+            f"{ran.scenes[report.scene.name]:,}",
+            milliseconds(round(report.seconds * 1000)),
+            f"{len(report.reached)} of {len(report.goals)}",
+            ", ".join(report.broken),
+        )
+        for report in scenes
+    ]
+    figures = ["histories", "states", "ran", "time", "reached"]
+    out.table(["scene", *figures, "broken"], rows, right=figures)
+
+
+def _show_walks(walks: WalkReport, committer: Committer, options: CheckOptions, out: Output) -> None:
+    rows = [
+        ("scene", f"{walks.scene.name}: {walks.scene.summary}"),
+        *([("combinations", f"{walks.scenes:,}")] if walks.scene is ANY else []),
+        ("seed", str(walks.seed)),
+        ("histories", f"{walks.histories:,}: numbers {walks.first:,} to {walks.next - 1:,}"),
+        ("steps", f"{walks.steps:,}, at most {walks.depth:,} in a history"),
+        ("different ends", f"{walks.ends:,}"),
+        ("time", milliseconds(round(walks.seconds * 1000))),
+        ("reached", ", ".join(walks.reached) or "nothing"),
+        ("broken", ", ".join(walks.broken) or "nothing"),
+        ("to go on", _walk_command(committer, walks, walks.next)),
+    ]
+    out.table(["random walk", ""], rows)
+
+
+def _summary(outcome: Outcome) -> str:
+    scenes, walks = outcome.scenes, outcome.walks
+    whole = bool(scenes) and all(report.complete for report in scenes) and not outcome.interrupted
+    if walks is not None:
+        extent = counted(walks.histories, "random history", "random histories")
+    else:
+        extent = f"{counted(len(scenes), 'scene')}, {sum(report.states for report in scenes):,} states"
+    if whole:
+        extent += f", {_count(sum(report.histories for report in scenes))} histories"
+    if outcome.told:
+        return f"{counted(len(outcome.told), 'property', 'properties')} broken in {extent}"
+    return f"nothing found in {extent}: {'those are' if whole else 'not'} all that there are"
+
+
+def _show_reached(scenes: Sequence[SceneReport], out: Output) -> None:
+    """What histories have reached, so that "nothing found" is not that of a committer that never gets anywhere."""
+    reached = Counter(name for report in scenes for name in report.reached)
+    if reached:
+        rows = [(name, str(number), GOALS[name].meaning) for name, number in reached.most_common()]
+        out.table(["goal", "scenes", "what some history of so many scenes has reached"], rows, right=["scenes"])
+    for report in scenes:
+        for name in report.missing:
+            what = GOALS[name].meaning if name in GOALS else f"something goes wrong of the kind: {name}"
+            out.say(f"NEVER REACHED in {report.scene.name}: {name} ({what})")
+
+
+def _heading(found: Violation) -> str:
+    return found.name if found.title.replace(" ", "-") == found.name else f"{found.name} {found.title}"
+
+
+def _declared(found: Violation, committer: Committer) -> str:
+    answer = found.answer
+    if answer is not None and not answer.holds:
+        return f"This is declared: {answer.why} (holdfast committers --why {committer.name})"
+    if answer is not None and answer.unless:
+        return f"This is declared to hold unless {answer.unless} (holdfast committers --why {committer.name})"
+    if answer is None:
+        return "Nothing is declared of this."
+    return f"This is NOT DECLARED: {committer.name} is said to hold it. It is a hole that nobody knew of."
+
+
+def _command(found: Violation, committer: Committer, walks: WalkReport | None) -> str:
+    judged = [] if found.name == BROKEN_CODE else ["--property", found.name]
+    if walks is not None and found.history is not None:
+        return f"{_walk_command(committer, walks, found.history)} --histories 1 {shlex.join(judged)}".rstrip()
+    return shlex.join(["holdfast", "check", committer.name, "--scene", found.scene.name, *judged])
+
+
+def _walk_command(committer: Committer, walks: WalkReport, first: int) -> str:
+    where = "" if walks.scene in (ANY, LARGE) else f" --scene {walks.scene.name}"
+    return f"holdfast check {committer.name} --walk{where} --seed {walks.seed} --first {first}"
+
+
+def _count(number: int) -> str:
+    return f"{number:,}" if number < _ASTRONOMIC else f"{number:.1e}"
+
+
+def _document(outcome: Outcome) -> dict[str, object]:
+    session, walks = outcome.session, outcome.walks
+    return {
+        "committer": session.committer.name,
+        "unsafe": session.committer.unsafe or None,
+        "interrupted": outcome.interrupted,
+        "coverage": outcome.ran.document(),
+        "scenes": [
+            {
+                "name": report.scene.name,
+                "summary": report.scene.summary,
+                "complete": report.complete,
+                "histories": report.histories if report.complete else None,
+                "states": report.states,
+                "seconds": round(report.seconds, 3),
+                "broken": list(report.broken),
+                "reached": list(report.reached),
+                "never_reached": list(report.missing),
+            }
+            for report in outcome.scenes
+        ],
+        "walk": None
+        if walks is None
+        else {
+            "scene": walks.scene.name,
+            "seed": walks.seed,
+            "first": walks.first,
+            "next": walks.next,
+            "histories": walks.histories,
+            "steps": walks.steps,
+            "ends": walks.ends,
+            "seconds": round(walks.seconds, 3),
+            "broken": list(walks.broken),
+        },
+        "broken": [
+            {
+                "property": found.name,
+                "title": found.title,
+                "meaning": found.meaning,
+                "declared": found.is_declared,
+                "why": None if found.answer is None else found.answer.why,
+                "unless": None if found.answer is None else found.answer.unless or None,
+                "scene": found.scene.name,
+                "history": found.history,
+                "counterexample": json.loads(encode(found.counterexample)),
+                "story": session.story(found).document(),
+            }
+            for found in outcome.told
+        ],
+    }
+
+
+# --- a saved history --------------------------------------------------------------------------------------------------
+def show_replay(
+    counterexample: Counterexample, story: Story | None, options: CheckOptions, files: StoryFiles, out: Output
+) -> None:
+    """Show whether a saved history still breaks its property."""
+    page = files.write_page(story) if story is not None else None
+    out.document(
+        {
+            "world": counterexample.world,
+            "property": counterexample.property,
+            "breaks": story is not None,
+            "story": None if story is None else story.document(),
+        }
+    )
+    if story is None:
+        out.say(
+            f"{counterexample.property} holds: {counterexample.world} goes through this history without breaking it"
+        )
+        return
+    for line in story.lines(details=options.details, width=out.width):
+        out.say(line)
+    if page is not None:
+        out.note(f"written: {page}")
+
+
+# --- what there is ----------------------------------------------------------------------------------------------------
+def show_list(out: Output) -> None:
+    """Show committers, scenes and properties."""
+    properties = find_world("two_phase/speculation").properties
+    out.document(
+        {
+            "committers": [{"name": one.name, "summary": one.summary} for one in CHECKED.values()],
+            "scenes": [{"name": scene.name, "summary": scene.summary} for scene in ALL_SCENES.values()],
+            "properties": [{"name": one.name, "title": one.title, "meaning": one.meaning} for one in properties],
+        }
+    )
+    out.table(["committer", "what it does"], [(one.name, one.summary) for one in CHECKED.values()])
+    out.table(["scene", "what happens"], [(scene.name, scene.summary) for scene in ALL_SCENES.values()])
+    out.table(["property", "", "what has to hold"], [(one.name, one.title, one.meaning) for one in properties])

@@ -1,0 +1,162 @@
+"""The work of ``holdfast check``: explore, walk or replay, with progress, until it is done or somebody interrupts."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import signal
+from collections.abc import Callable, Iterator
+from types import FrameType
+
+import click
+
+from holdfast.checker.committers.check_run import Progress, Session, replay_again
+from holdfast.checker.committers.names import find_committer, find_property, find_scene
+from holdfast.checker.committers.scenes import ANY, COMBINED, LARGE, SCENES, SMALL
+from holdfast.checker.committers.worlds import Scene
+from holdfast.checker.kernel.counterexample import Counterexample, decode
+from holdfast.checker.kernel.explore import Budget
+from holdfast.cli.check.coverage import nothing_ran, watching
+from holdfast.cli.check.files import StoryFiles
+from holdfast.cli.check.options import STATES, WALK_S, CheckOptions
+from holdfast.cli.check.report import Outcome, show_list, show_outcome, show_replay
+from holdfast.cli.output import Output
+from holdfast.commit import Committer
+from holdfast.commit.registry import TWO_PHASE
+from holdfast.errors import CorruptDataError, InvalidRequestError
+
+__all__ = ["run_check"]
+
+
+def run_check(options: CheckOptions, out: Output) -> bool:
+    """Do what was asked for and show it; whether nothing was found.
+
+    Raises:
+        Abort: interrupted; what was found by then is shown.
+    """
+    if options.listed:
+        show_list(out)
+        return True
+    files = StoryFiles(html=options.html, directory=options.save)
+    with _quiet(out.debug):
+        if options.replay is not None:
+            return _replay(options, files, out)
+        if options.every:
+            from holdfast.cli.check.table import show_all
+
+            return show_all(Budget(seconds=options.seconds, states=options.states), out)
+        assert options.name is not None
+        return _look(options, files, out)
+
+
+# --- looking for something --------------------------------------------------------------------------------------------
+def _look(options: CheckOptions, files: StoryFiles, out: Output) -> bool:
+    assert options.name is not None
+    committer = find_committer(options.name)
+    properties = tuple(dict.fromkeys(map(find_property, options.properties)))
+    scenes = _scenes(options, committer)
+    with _first_interrupt() as interrupted, out.waiting("building a world") as say:
+        session = Session(committer, properties, until=interrupted, progress=lambda now: say(_in_words(now)))
+        outcome = Outcome(session=session, options=options, ran=nothing_ran())
+        for scene in scenes:
+            if not session.is_over:
+                with watching(outcome.ran, scene.name):
+                    if options.walk:
+                        budget = Budget(seconds=_walk_s(options), histories=options.histories)
+                        outcome.walks = session.walk(scene, options.seed or 0, first=options.first or 0, budget=budget)
+                    else:
+                        outcome.scenes.append(session.explore(scene, _budget(options, scene)))
+        told = session.ranked()
+        for number, found in enumerate(told if options.save or out.json else told[:1]):
+            say(f"looking for an easier history that breaks {found.name}")
+            told[number] = session.ease(found)
+        outcome.told = told
+        outcome.story = session.story(told[0]) if told else None
+        outcome.interrupted = interrupted()
+    show_outcome(outcome, files, out)
+    if outcome.interrupted:
+        raise click.Abort
+    return not told and not any(report.missing for report in outcome.scenes)
+
+
+def _scenes(options: CheckOptions, committer: Committer) -> list[Scene]:
+    if options.small:
+        return list(SMALL.values())
+    if options.scenes:
+        return list({scene.name: scene for scene in map(find_scene, options.scenes)}.values())
+    if options.walk:
+        return [ANY if committer is TWO_PHASE else LARGE]
+    return [*SCENES.values(), *(COMBINED.values() if committer is TWO_PHASE else ())]
+
+
+def _budget(options: CheckOptions, scene: Scene) -> Budget:
+    limited = options.states is not None or options.seconds is not None or scene.name in SMALL
+    return Budget(seconds=options.seconds, states=options.states if limited else STATES)
+
+
+def _walk_s(options: CheckOptions) -> float | None:
+    return WALK_S if options.seconds is None and options.histories is None else options.seconds
+
+
+def _in_words(now: Progress) -> str:
+    found = f", broken by now: {', '.join(now.broken)}" if now.broken else ""
+    much = f"{now.histories:,} histories" if now.histories else f"{now.states:,} states"
+    return f"{now.scene}: {much}{found}"
+
+
+# --- a saved history --------------------------------------------------------------------------------------------------
+def _replay(options: CheckOptions, files: StoryFiles, out: Output) -> bool:
+    assert options.replay is not None
+    counterexample = _load(options)
+    with out.waiting("going through the history"):
+        story = replay_again(counterexample)
+    show_replay(counterexample, story, options, files, out)
+    return story is None
+
+
+def _load(options: CheckOptions) -> Counterexample:
+    assert options.replay is not None
+    try:
+        return decode(options.replay.read_bytes(), str(options.replay))
+    except OSError as error:
+        raise InvalidRequestError(
+            "the file cannot be read: name one that --save wrote", file=str(options.replay), reason=error.strerror
+        ) from error
+    except CorruptDataError as error:
+        reason = error.variables.get("reason")
+        raise InvalidRequestError(
+            "this is no counterexample, or a damaged one: name a file that --save wrote",
+            file=str(options.replay),
+            reason=reason,
+        ) from error
+
+
+# --- around it --------------------------------------------------------------------------------------------------------
+@contextlib.contextmanager
+def _first_interrupt() -> Iterator[Callable[[], bool]]:
+    """Let the first Ctrl-C only be noted, so that what was found is shown; the second one ends everything."""
+    asked = False
+
+    def note(number: int, frame: FrameType | None) -> None:
+        nonlocal asked
+        asked = True
+        signal.signal(signal.SIGINT, before)
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield lambda: asked
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextlib.contextmanager
+def _quiet(debug: bool) -> Iterator[None]:
+    """What the code under test has to warn of happens thousands of times here, and on purpose."""
+    logger = logging.getLogger("holdfast")
+    before = logger.level
+    if not debug:
+        logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)

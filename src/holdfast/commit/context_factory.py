@@ -1,0 +1,85 @@
+"""From what a person writes to what a step needs."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+
+from holdfast.commit.context import CommitContext, CommitSettings, Place, Progress, silent
+from holdfast.errors import AccessDeniedError, InvalidRequestError
+from holdfast.runtime import ThreadRunner
+from holdfast.stores.local.store import LocalStore
+from holdfast.stores.s3.options import S3Options
+from holdfast.stores.url import open_destination
+
+__all__ = ["open_context"]
+
+
+def open_context(
+    url: str,
+    *,
+    s3: S3Options | None = None,
+    settings: CommitSettings | None = None,
+    threads: int = 32,
+    progress: Progress = silent,
+    staging: bool = False,
+    leave_no_trace: bool = False,
+) -> CommitContext:
+    """A context for the destination at `url`. Opens no connection yet; the caller closes it.
+
+    Args:
+        s3: endpoint and credentials for ``s3://`` urls; None leaves both to boto3's own chain.
+        threads: calls to the store that run side by side during job commit.
+        staging: whether a scratch and a shared directory are wanted.
+        leave_no_trace: who only looks for what others staged makes no directory for it: without one there is nothing.
+
+    Raises:
+        InvalidRequestError: the url cannot be understood; says why. Or `scratch_dir` is no directory of this machine.
+        AccessDeniedError: the directory for staging belongs to somebody else.
+    """
+    settings = settings or CommitSettings()
+    destination = _place(url, s3)
+    return CommitContext(
+        store=destination.store,
+        prefix=destination.prefix,
+        url=destination.url,
+        scratch=_scratch(settings.scratch_dir or _own("scratch", leave_no_trace)) if staging else None,
+        shared=_place(settings.shared_dir or _own("shared", leave_no_trace), s3) if staging else None,
+        reports=_place(settings.report_dir, s3) if settings.report_dir else None,
+        runner=ThreadRunner(threads),
+        settings=settings,
+        progress=progress,
+    )
+
+
+def _place(url: str, s3: S3Options | None) -> Place:
+    found = open_destination(url, s3)
+    return Place(store=found.store, prefix=f"{found.prefix}/" if found.prefix else "", url=found.url)
+
+
+def _scratch(directory: str) -> Place:
+    scheme, found, _rest = directory.partition("://")
+    if found and scheme.lower() != "file":
+        raise InvalidRequestError(
+            "a task's files are staged on its own machine: name a directory with scratch_dir", scratch_dir=directory
+        )
+    url = open_destination(directory).url
+    # What is staged is uploaded before the task reports: power failing here is the task failing.
+    return Place(store=LocalStore(url.removeprefix("file://"), durable=False), prefix="", url=url)
+
+
+def _own(name: str, leave_no_trace: bool) -> str:
+    """`name` in a directory that no other user can look into or put anything into (paper 001, Security)."""
+    path = os.path.join(tempfile.gettempdir(), f"holdfast-{os.getuid()}")
+    if leave_no_trace and not os.path.lexists(path):
+        return os.path.join(path, name)
+    os.makedirs(path, mode=0o700, exist_ok=True)
+    found = os.lstat(path)
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
+        raise AccessDeniedError(
+            "the directory for staged files is not this user's alone: remove it, or name others with scratch_dir and "
+            "shared_dir",
+            path=path,
+        )
+    return os.path.join(path, name)

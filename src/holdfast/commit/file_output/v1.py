@@ -1,0 +1,181 @@
+"""``file-v1``: FileOutputCommitter's first algorithm. A task commits by renaming its directory, the job by merging.
+
+What does not hold, as in the paper:
+
+- C1: an attempt that dies, or hangs, while its commit takes the place of an earlier one's has deleted that one's
+  directory, or a part of it; a job that commits now lacks the task's output and does not notice.
+- C4: files appear while the job commits, one after the other; a job commit that dies leaves some of them.
+- C3: of two attempts that commit, the later one counts, whichever the driver knows; also while the job commits.
+- C5, C6: what a failed job commit has merged stays; an attempt that commits after its job leaves a directory that the
+  next job of the destination takes for its own.
+- C7: a job merges and then deletes everything below ``_temporary``, also what another job of the destination has there.
+- C9: a job that died before its commit can be taken over (`recover_v1_task`), one that died in it cannot be finished.
+
+On a store that moves a directory file by file, two attempts that commit at the same moment mix (C2).
+
+Sources: paper 000, III.B; paper 001, "Hadoop MR Commit algorithm 1".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+
+from holdfast.commit.attempt_names import file_name
+from holdfast.commit.committer import (
+    CONSISTENT_LISTING,
+    HIDDEN_WRITES,
+    RENAME_DIR,
+    RENAME_OR_COPY,
+    Committer,
+    Leftover,
+)
+from holdfast.commit.context import CommitContext
+from holdfast.commit.file_output.layout import (
+    TEMPORARY,
+    abort_attempt,
+    attempt_dir,
+    clean_up,
+    committed_dir,
+    job_attempt_dir,
+    open_attempt_file,
+    require_attempt,
+    start_file_job,
+)
+from holdfast.commit.file_output.merging import merge_paths_v1
+from holdfast.commit.file_output.recovery import find_file_jobs
+from holdfast.commit.ids import FileOwner
+from holdfast.commit.job_ends import report_task, reported_totals, succeed, succeeded
+from holdfast.commit.measure import Measure
+from holdfast.commit.moves import delete_dir, is_dir, list_children, list_files, move_dir
+from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, SaveMode, TaskCommit
+from holdfast.commit.success_file import FILENAME_LIMIT
+from holdfast.commit.task import TaskScope, TaskSteps
+from holdfast.commit.two_phase.manifests import check_messages
+from holdfast.errors import NotFoundError
+
+__all__ = [
+    "FILE_V1",
+    "commit_v1_attempt",
+    "list_v1_tasks",
+    "next_attempt",
+    "recover_v1_task",
+]
+
+
+# --- task -------------------------------------------------------------------------------------------------------------
+def commit_v1_attempt(ctx: CommitContext, job: JobRecord, owner: FileOwner, written: int) -> None:
+    """Rename the attempt's directory to the task's. An attempt without files has nothing to commit (scenario 3).
+
+    Guarantee: on a store that renames directories, the task's directory holds all files of one attempt, the last one to
+    commit (scenario 7).
+
+    Args:
+        written: how many files the attempt says that it wrote.
+
+    Raises:
+        NotFoundError: they are gone.
+        PreconditionError: another attempt committed in this very moment; the task counts as committed.
+
+    Crash: an attempt that committed before is gone, this one's files are where they were; or all is done.
+    """
+    if require_attempt(ctx, job, owner, written):
+        target = committed_dir(job, owner.task)
+        delete_dir(ctx, target)
+        move_dir(ctx, attempt_dir(job, owner), target)
+
+
+def _commit_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
+    commit_v1_attempt(scope.ctx, scope.job, scope.owner, len(files))
+    return report_task(scope.owner, files)
+
+
+# --- job --------------------------------------------------------------------------------------------------------------
+def list_v1_tasks(ctx: CommitContext, job: JobRecord) -> Iterator[str]:
+    """The directories that tasks have committed, in the order of their names: whatever is there but ``_temporary``."""
+    directory = job_attempt_dir(job.job_attempt)
+    for name, is_directory in list_children(ctx, directory):
+        if is_directory and name != TEMPORARY:
+            yield f"{directory}/{name}"
+
+
+def _commit_job(
+    measure: Measure, job: JobRecord, commits: Sequence[TaskCommit | None], tasks: int | Collection[int]
+) -> JobOutcome:
+    """Merge every committed directory, one after the other; then ``_SUCCESS``; then delete ``_temporary``.
+
+    Args:
+        commits: of the tasks that ran in this attempt at the job; those taken over from an earlier one report nothing.
+
+    Raises:
+        NotFoundError: tasks wrote files and nothing of them is there: the job ended before (scenario 8).
+
+    Crash: some files are visible. It cannot be repeated: `holdfast recover` takes them back.
+    """
+    ctx = measure.ctx
+    totals = reported_totals(check_messages(job, commits, tasks))
+    committed = list(list_v1_tasks(ctx, job))
+    if totals.files and not committed:
+        raise NotFoundError(
+            "nothing of the job is there, it was committed or aborted before: run it again", url=ctx.url, job=job.job
+        )
+    names: list[str] = []
+    with measure.stage("job_stage_rename_files"):
+        for done, directory in enumerate(committed, start=1):
+            if len(names) < FILENAME_LIMIT:
+                names += [path[len(directory) + 1 :] for path, _info in list_files(ctx, directory)]
+            merge_paths_v1(ctx, directory)
+            ctx.progress("tasks", done, len(committed))
+    return clean_up(measure, job, succeed(measure, job, totals=totals, tasks=len(committed), paths=names))
+
+
+def _abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
+    """Delete the job's directory and ``_temporary`` with it. What a failed job commit has merged stays (C5)."""
+    committed = succeeded(measure.ctx, job.job)
+    return clean_up(measure, job, JobOutcome(job=job.job, committed=committed))
+
+
+# --- recovery ---------------------------------------------------------------------------------------------------------
+def next_attempt(job: JobRecord) -> JobRecord:
+    """The same job, tried again after its driver died: tasks committed before need not run again."""
+    return replace(job, job_attempt=job.job_attempt + 1)
+
+
+def recover_v1_task(ctx: CommitContext, job: JobRecord, task: int) -> bool:
+    """Take over what the attempt before this one committed for a task; whether there was anything.
+
+    A task that was committed without output leaves nothing: it runs again.
+
+    Args:
+        job: from `next_attempt`.
+
+    Crash: the directory is at one of the two places; again is harmless.
+    """
+    target = committed_dir(job, task)
+    if job.job_attempt == 0:
+        return False
+    source = committed_dir(replace(job, job_attempt=job.job_attempt - 1), task)
+    if not is_dir(ctx, source):
+        return is_dir(ctx, target)  # taken over before
+    delete_dir(ctx, target)
+    move_dir(ctx, source, target)
+    return True
+
+
+def _leftovers(ctx: CommitContext) -> Iterator[Leftover]:
+    return find_file_jobs(ctx, committer="file-v1")
+
+
+FILE_V1 = Committer(
+    name="file-v1",
+    summary="directories renamed at task commit, merged one by one at job commit; one job at a time in a destination",
+    source="papers 000 (III.B) and 001 (algorithm 1)",
+    needs=(RENAME_DIR, CONSISTENT_LISTING, RENAME_OR_COPY, HIDDEN_WRITES),
+    modes=frozenset({SaveMode.APPEND, SaveMode.FAIL, SaveMode.IGNORE, SaveMode.OVERWRITE}),
+    start=start_file_job,
+    task=TaskSteps(name_file=file_name, open_file=open_attempt_file, commit=_commit_task, abort=abort_attempt),
+    commit=_commit_job,
+    abort=_abort_job,
+    leftovers=_leftovers,
+    recover_task=recover_v1_task,
+)

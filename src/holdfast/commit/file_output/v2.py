@@ -1,0 +1,85 @@
+"""``file-v2``: FileOutputCommitter's second algorithm. A task commits by moving its files to their places, one by one.
+
+What does not hold, as in the paper:
+
+- C4: the files of every committed task are visible while the job runs, and stay if it fails (C5).
+- C2, C3: a task commit that fails or hangs halfway leaves some files; the next attempt replaces only those that have
+  the same names, and an attempt that goes on late replaces some again.
+- C6: it may do so after the job has committed.
+- C7: a job deletes everything below ``_temporary``, also what another job of the destination has there.
+- C9: nobody can tell the files of a task that died in its commit from those that count.
+
+Sources: paper 000, III.C; paper 001, "v2 commit algorithm".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+from holdfast.commit.attempt_names import file_name
+from holdfast.commit.committer import CONSISTENT_LISTING, HIDDEN_WRITES, RENAME_OR_COPY, Committer, Leftover
+from holdfast.commit.context import CommitContext
+from holdfast.commit.file_output.layout import (
+    abort_attempt,
+    attempt_dir,
+    clean_up,
+    open_attempt_file,
+    require_attempt,
+    start_file_job,
+)
+from holdfast.commit.file_output.merging import merge_paths_v2
+from holdfast.commit.file_output.recovery import find_file_jobs
+from holdfast.commit.job_ends import report_task, reported_totals, succeed, succeeded
+from holdfast.commit.measure import Measure
+from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, SaveMode, TaskCommit
+from holdfast.commit.task import TaskScope, TaskSteps
+from holdfast.commit.two_phase.manifests import check_messages
+
+__all__ = ["FILE_V2"]
+
+
+def _commit_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
+    """Merge the attempt's files into the destination: they are visible from now on.
+
+    Crash: some of them are visible. Nobody takes those back.
+    """
+    if require_attempt(scope.ctx, scope.job, scope.owner, len(files)):
+        with scope.measure.stage("task_stage_rename_files"):
+            merge_paths_v2(scope.ctx, attempt_dir(scope.job, scope.owner))
+    return report_task(scope.owner, files)
+
+
+def _commit_job(
+    measure: Measure, job: JobRecord, commits: Sequence[TaskCommit | None], tasks: int | Collection[int]
+) -> JobOutcome:
+    """``_SUCCESS``, then delete ``_temporary``: the tasks have done the rest. Can be repeated (scenario 8).
+
+    ``_SUCCESS`` names no files: the driver does not know them.
+    """
+    present = check_messages(job, commits, tasks)
+    outcome = succeed(measure, job, totals=reported_totals(present), tasks=len(present), paths=())
+    return clean_up(measure, job, outcome)
+
+
+def _abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
+    """Delete ``_temporary``. The files of committed tasks stay where they are (C5 does not hold)."""
+    committed = succeeded(measure.ctx, job.job)
+    return clean_up(measure, job, JobOutcome(job=job.job, committed=committed))
+
+
+def _leftovers(ctx: CommitContext) -> Iterator[Leftover]:
+    return find_file_jobs(ctx, committer="file-v2")
+
+
+FILE_V2 = Committer(
+    name="file-v2",
+    summary="files renamed to their places at task commit, where readers see them before the job has committed",
+    source="papers 000 (III.C) and 001 (v2 commit algorithm)",
+    needs=(CONSISTENT_LISTING, RENAME_OR_COPY, HIDDEN_WRITES),
+    modes=frozenset({SaveMode.APPEND, SaveMode.FAIL, SaveMode.IGNORE, SaveMode.OVERWRITE}),
+    start=start_file_job,
+    task=TaskSteps(name_file=file_name, open_file=open_attempt_file, commit=_commit_task, abort=abort_attempt),
+    commit=_commit_job,
+    abort=_abort_job,
+    leftovers=_leftovers,
+)

@@ -1,0 +1,92 @@
+"""A file behind a magic path: a pending upload to its final place, and the two records that stand for it.
+
+Source: paper 000, VI.A ("When a magic output stream is closed …"); paper 001, "A new/modified output stream for delayed
+PUT commits"; HADOOP-17414.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from holdfast.commit import layout
+from holdfast.commit.context import CommitContext
+from holdfast.commit.hadoop.magic_path import MARKER_LENGTH, final_path, is_magic, is_pending, pending_path
+from holdfast.commit.hadoop.pending import SinglePending, decode_pending, encode_pending
+from holdfast.commit.hadoop.uri import encode_uri
+from holdfast.commit.ids import JobId
+from holdfast.commit.magic.layout import path_owner
+from holdfast.commit.measure import Measure
+from holdfast.commit.pending_sets.completion import bucket_name, etags_of, pending_of_entry
+from holdfast.commit.records import FileEntry
+from holdfast.commit.sinks import PartBudget, UploadSink
+from holdfast.commit.two_phase.publication import ATTEMPT_METADATA
+from holdfast.errors import InvalidRequestError
+from holdfast.runtime import BackgroundExecutor
+from holdfast.stores.base import iter_objects, multipart
+
+__all__ = ["iter_pending_paths", "load_pending", "open_magic_file"]
+
+
+def open_magic_file(measure: Measure, path: str, *, background: BackgroundExecutor, budget: PartBudget) -> UploadSink:
+    """A sink for the file that `path` stands for.
+
+    Guarantee: nothing is visible. When the sink is closed and its bytes are up, exactly two objects are put: an empty
+    marker at `path`, for programs that look for the file they have written, then the record of the upload beside it.
+    No request is made to look for anything (scenario 70).
+
+    Args:
+        path: magic, relative to the destination.
+
+    Raises:
+        InvalidRequestError: the path is not magic, or what it stands for is hidden or leaves the destination.
+
+    Crash: before the record is put, the upload waits unnamed; it goes with its job if the file's name carries the job,
+    else by ``holdfast uploads abort``.
+    """
+    final = final_path(path)
+    if not is_magic(path) or is_pending(path) or final == path or not layout.is_safe_path(final):
+        raise InvalidRequestError(
+            "a magic path stands for a file of the destination whose name does not start with '_' or '.': rename it",
+            path=path,
+        )
+    ctx, owner = measure.ctx, path_owner(path)
+
+    def save(file: FileEntry) -> None:
+        length = {MARKER_LENGTH: str(file.size_bytes)} if ctx.store.capabilities.metadata else None
+        ctx.store.put(ctx.key(path), b"", metadata=length)
+        measure.recorder.count("committer_magic_marker_put")
+        pending = pending_of_entry(ctx, file, owner, uri=encode_uri(ctx.url, path))
+        ctx.store.put(ctx.key(pending_path(path)), encode_pending(pending, etags_of(ctx)))
+        measure.recorder.count("committer_commits_created")
+
+    measure.recorder.count("committer_magic_files_created")
+    return UploadSink(
+        multipart(ctx.store),
+        ctx.key(final),
+        final,
+        background=background,
+        budget=budget,
+        base_part_bytes=ctx.settings.part_size_bytes,
+        metadata={} if owner is None else {ATTEMPT_METADATA: owner.attempt},
+        on_uploaded=save,
+    )
+
+
+def iter_pending_paths(ctx: CommitContext, directory: str) -> Iterator[str]:
+    """Paths of the upload records below `directory`, relative to the destination."""
+    for info in iter_objects(ctx.store, ctx.key(f"{directory}/")):
+        if is_pending(info.key):
+            yield info.key[len(ctx.prefix) :]
+
+
+def load_pending(measure: Measure, job: JobId, path: str) -> SinglePending:
+    """One upload record, checked: it can only make a file of this destination. One request, no look before it.
+
+    Raises:
+        CorruptDataError: it cannot be read, or is another job's.
+        NotFoundError: it is gone.
+    """
+    ctx = measure.ctx
+    with measure.recorder.timed("committer_load_single_pending_file"):
+        data = ctx.store.get(ctx.key(path))
+        return decode_pending(path, data, bucket=bucket_name(ctx.url), prefix=ctx.prefix, job_id=job)

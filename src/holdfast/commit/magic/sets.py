@@ -1,0 +1,122 @@
+"""The pending sets of a `magic` job, found by listing, and the clean-up that ends a job in every way.
+
+Source: paper 000, VI.A (job commit, abort, clean-up) and XIV.C; paper 001, "Job Commit".
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TypeAlias
+
+from holdfast.commit.attempt_names import file_job
+from holdfast.commit.context import CommitContext
+from holdfast.commit.hadoop.magic_path import is_pendingset, magic_dir
+from holdfast.commit.hadoop.pending import PendingSet, SinglePending, decode_pendingset
+from holdfast.commit.ids import JobId
+from holdfast.commit.magic.file import iter_pending_paths, load_pending
+from holdfast.commit.magic.layout import attempts_dir, pendingset_start
+from holdfast.commit.measure import Measure
+from holdfast.commit.moves import delete_dir
+from holdfast.commit.pending_sets.completion import bucket_name
+from holdfast.errors import CorruptDataError, HoldfastError, NotFoundError
+from holdfast.stores.base import Support, iter_objects, iter_uploads, multipart
+
+__all__ = ["clean_up", "find_pendingsets", "list_pendingsets", "load_pendingset"]
+
+_Upload: TypeAlias = "tuple[str, str]"  # key and upload id
+
+_ROUNDS = 3
+_log = logging.getLogger(__name__)
+
+
+def find_pendingsets(ctx: CommitContext, job: JobId) -> dict[str, str]:
+    """The job's pending sets in the order of tasks: etags by path relative to the destination."""
+    found = iter_objects(ctx.store, ctx.key(pendingset_start(job)))
+    return dict(sorted((info.key[len(ctx.prefix) :], info.etag) for info in found if is_pendingset(info.key)))
+
+
+def list_pendingsets(ctx: CommitContext, job: JobId) -> list[str]:
+    """Paths of the job's pending sets, relative to the destination, in the order of tasks."""
+    return list(find_pendingsets(ctx, job))
+
+
+def load_pendingset(measure: Measure, job: JobId, path: str, data: bytes | None = None) -> PendingSet:
+    """One pending set, checked.
+
+    Args:
+        data: its bytes, if the caller has them; else they are read.
+
+    Raises:
+        CorruptDataError: it cannot be read, or is another job's.
+        NotFoundError: it is gone.
+    """
+    ctx = measure.ctx
+    with measure.recorder.timed("op_load_manifest"):
+        if data is None:
+            data = ctx.store.get(ctx.key(path))
+        return decode_pendingset(path, data, bucket=bucket_name(ctx.url), prefix=ctx.prefix, job_id=job)
+
+
+def clean_up(measure: Measure, job: JobId, *, with_sets: bool) -> str:
+    """Abort what the job still has pending, then delete its magic directory. Again is harmless (C10).
+
+    The job's uploads are those that its records name and those whose file names carry it; with the setting
+    ``abort_pending_uploads`` all below the destination, as Hadoop does it by default, other jobs' too (XIV.C.1). An
+    upload under a name of the caller's choice whose record was never put is not found.
+
+    Args:
+        with_sets: whether what tasks have committed is aborted, too; after a job commit there is nothing to abort.
+
+    Returns:
+        Why something is left, in a sentence; empty if nothing is. Errors are not raised: abort must not hide the error
+        that led to it, and a job that is committed stays so (paper 000, XI).
+
+    Crash: some uploads are gone, or some records; run it again.
+    """
+    ctx = measure.ctx
+    try:
+        _abort_uploads(measure, job, with_sets)
+        delete_dir(ctx, magic_dir(job), unfinished=False)
+    except HoldfastError as error:
+        _log.warning("the clean-up of job %s in %s is incomplete (%s)", job, ctx.url, error)
+        return f"clean-up is incomplete, run holdfast recover: {error.message}"
+    return ""
+
+
+def _abort_uploads(measure: Measure, job: JobId, with_sets: bool) -> None:
+    """What records name is aborted although no listing shows it, where the server may not list by directory (MinIO)."""
+    ctx = measure.ctx
+    store = multipart(ctx.store)
+    lists = ctx.store.capabilities.lists_uploads is Support.YES
+    recorded: set[_Upload] | None = None
+    # A part that was on its way while its upload was aborted can leave the upload alive: look again, a few times.
+    for _ in range(_ROUNDS):
+        waiting = {(upload.key, upload.upload_id) for upload in iter_uploads(store, ctx.prefix)}
+        takes_all = ctx.settings.hadoop.abort_pending_uploads
+        own = waiting if takes_all else {upload for upload in waiting if file_job(upload[0]) == job}
+        if recorded is None:
+            recorded = _recorded_uploads(measure, job, with_sets) if waiting != own or not lists else set()
+            own = own | (recorded & waiting if lists else recorded)
+        else:
+            own = own | (recorded & waiting)
+        if not own:
+            return
+        for _done in ctx.runner.map(lambda upload: store.abort_upload(*upload), sorted(own)):
+            measure.recorder.count("committer_commits_aborted")
+
+
+def _recorded_uploads(measure: Measure, job: JobId, with_sets: bool) -> set[_Upload]:
+    """What records tell to be the job's; those that cannot be read are passed over (paper 001, "Malicious …")."""
+    ctx = measure.ctx
+
+    def load(path: str) -> tuple[SinglePending, ...]:
+        try:
+            if is_pendingset(path):
+                return load_pendingset(measure, job, path).commits
+            return (load_pending(measure, job, path),)
+        except (CorruptDataError, NotFoundError) as error:
+            _log.warning("uploads of job %s could not be read and are not aborted (%s)", job, error)
+            return ()
+
+    paths = [*iter_pending_paths(ctx, attempts_dir(job)), *(list_pendingsets(ctx, job) if with_sets else ())]
+    return {(one.key, one.upload_id) for found in ctx.runner.map(load, paths) for one in found}

@@ -1,0 +1,187 @@
+"""What the tasks of a job committed, found by listing and loaded in bounded memory.
+
+Hadoop spills the entries of all manifests into a local file between loading and renaming (MAPREDUCE-7435). Here each
+manifest is read once and what the renames need of it is kept packed: some ten bytes a file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from holdfast.commit.attempt_names import task_name
+from holdfast.commit.context import CommitContext
+from holdfast.commit.hadoop import (
+    MAX_MANIFEST_BYTES,
+    DirStatus,
+    IntermediateManifest,
+    ManifestFile,
+    decode_intermediate_manifest,
+)
+from holdfast.commit.manifest.layout import MANIFEST_SUFFIX, job_mark, manifests_dir
+from holdfast.commit.moves import file_info, list_files
+from holdfast.commit.records import JobRecord, TaskCommit, Totals
+from holdfast.commit.statistics import NO_STATISTICS, Statistics
+from holdfast.commit.success_file import FILENAME_LIMIT
+from holdfast.errors import CorruptDataError, InvalidRequestError, NotFoundError
+from holdfast.stores.base import ObjectInfo
+
+__all__ = ["LoadedJob", "check_reported", "load_manifests", "require_open"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedJob:
+    """A job's manifests, added up.
+
+    Attributes:
+        tasks: names of the committed tasks.
+        directories: what has to be a directory, and what the tasks found there.
+        partitions: directories that files go into (``""`` for the destination itself).
+        statistics: of all tasks.
+        names: the first hundred files.
+        packed: the files, a chunk a task.
+        marks: digests of the files' targets.
+    """
+
+    tasks: frozenset[str]
+    totals: Totals
+    directories: Mapping[str, DirStatus]
+    partitions: frozenset[str]
+    statistics: Statistics
+    names: tuple[str, ...]
+    packed: Sequence[bytes]
+    marks: Collection[bytes]
+
+    def files(self) -> Iterator[ManifestFile]:
+        """Every file, task by task; unpacked as they are drawn."""
+        for chunk in self.packed:
+            for source, dest, size_bytes, etag in json.loads(zlib.decompress(chunk)):
+                yield ManifestFile(source=source, dest=dest, size_bytes=size_bytes, etag=etag)
+
+    def is_target(self, path: str) -> bool:
+        """Whether a file of the job goes there."""
+        return _mark(path) in self.marks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Loaded:
+    """What is kept of one manifest."""
+
+    task: str
+    totals: Totals
+    directories: Mapping[str, DirStatus]
+    partitions: frozenset[str]
+    statistics: Statistics
+    names: tuple[str, ...]
+    packed: bytes
+    marks: Sequence[bytes]
+
+
+def _mark(path: str) -> bytes:
+    return hashlib.blake2b(path.encode(), digest_size=16).digest()  # a hundred thousand long paths would be heavy
+
+
+def require_open(ctx: CommitContext, job: JobRecord) -> None:
+    """Go on only if the job is not over.
+
+    Raises:
+        NotFoundError: it was committed or aborted before (scenarios 8, 10).
+    """
+    if file_info(ctx, job_mark(job)) is None:
+        raise NotFoundError(
+            "the job's directory is gone, it was committed or aborted before: run it again", job=job.job
+        )
+
+
+def check_reported(job: JobRecord, loaded: LoadedJob, commits: Sequence[TaskCommit]) -> None:
+    """Refuse to commit without the manifest of a task that has reported (C1); what reports say of it does not count.
+
+    Raises:
+        NotFoundError: somebody removed it.
+    """
+    missing = [commit.task for commit in commits if task_name(job.job, commit.task) not in loaded.tasks]
+    if missing:
+        raise NotFoundError(
+            "manifests of committed tasks are gone: run the job again", job=job.job, missing=missing[:5]
+        )
+
+
+def load_manifests(ctx: CommitContext, job: JobRecord) -> LoadedJob:
+    """Every manifest below the job's directory: a task counts if it has one there, whoever put it there.
+
+    Raises:
+        CorruptDataError: a manifest is not what a task of this job would write.
+        InvalidRequestError: two files have the same target (paper 002, "Benefits": the preflight check).
+    """
+    prefix = f"{manifests_dir(job)}/"
+    listed = [(path, info) for path, info in list_files(ctx, manifests_dir(job)) if path.endswith(MANIFEST_SUFFIX)]
+    listed = [entry for entry in listed if "/" not in entry[0][len(prefix) :]]  # Hadoop lists this one directory
+    tasks: set[str] = set()
+    packed: list[bytes] = []
+    directories: dict[str, DirStatus] = {}
+    partitions: set[str] = set()
+    marks: set[bytes] = set()
+    names: list[str] = []
+    statistics, totals = NO_STATISTICS, Totals()
+    for done, part in enumerate(ctx.runner.map(lambda entry: _load(ctx, job, *entry), listed), start=1):
+        for path, status in part.directories.items():
+            directories[path] = _merged(directories.get(path), status)
+        partitions |= part.partitions
+        before = len(marks)
+        marks.update(part.marks)
+        if len(marks) != before + len(part.marks):
+            raise InvalidRequestError("two files of the job have the same target", job=job.job, task=part.task)
+        names += part.names[: FILENAME_LIMIT - len(names)]
+        statistics += part.statistics
+        totals += part.totals
+        tasks.add(part.task)
+        packed.append(part.packed)
+        ctx.progress("manifests", done, len(listed))
+    return LoadedJob(
+        tasks=frozenset(tasks),
+        totals=totals,
+        directories=directories,
+        partitions=frozenset(partitions),
+        statistics=statistics,
+        names=tuple(names),
+        packed=packed,
+        marks=marks,
+    )
+
+
+def _merged(known: DirStatus | None, status: DirStatus) -> DirStatus:
+    """A file that any task met has to go; a directory that any task met was there."""
+    order = (DirStatus.FILE, DirStatus.DIR, DirStatus.CREATED_DIR, DirStatus.UNKNOWN, DirStatus.NOT_FOUND)
+    return status if known is None else min(known, status, key=order.index)
+
+
+def _load(ctx: CommitContext, job: JobRecord, path: str, info: ObjectInfo) -> _Loaded:
+    if info.size_bytes > MAX_MANIFEST_BYTES:
+        raise CorruptDataError("a manifest is too long for one task; its bytes are kept: report it", key=path)
+    data = ctx.store.get(ctx.key(path))
+    manifest = decode_intermediate_manifest(path, data, url=ctx.url, job_id=job.job)
+    if path != f"{manifests_dir(job)}/{manifest.task_id}{MANIFEST_SUFFIX}":
+        raise CorruptDataError("a manifest is another task's; its bytes are kept: report it", key=path)
+    return _packed(manifest)
+
+
+def _packed(manifest: IntermediateManifest) -> _Loaded:
+    files = manifest.files
+    rows = [(file.source, file.dest, file.size_bytes, file.etag) for file in files]
+    return _Loaded(
+        task=manifest.task_id,
+        totals=Totals(
+            files=len(files),
+            size_bytes=sum(file.size_bytes for file in files),
+            rows=sum(file.rows for file in files),
+        ),
+        directories={directory.path: directory.status for directory in manifest.directories},
+        partitions=frozenset(file.dest.rpartition("/")[0] for file in files),
+        statistics=manifest.statistics,
+        names=tuple(file.dest for file in files[:FILENAME_LIMIT]),
+        packed=zlib.compress(json.dumps(rows).encode(), level=1),
+        marks=[_mark(file.dest) for file in files],
+    )

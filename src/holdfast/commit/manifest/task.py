@@ -1,0 +1,174 @@
+"""The task's side of `manifest`: files in a directory of the attempt's own, then one record of what to rename.
+
+Source: paper 002, "Task Commit" and "The Intermediate Manifest"; Hadoop's TaskAttemptScanDirectoryStage and
+SaveTaskManifestStage for the order of calls and the tries.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from holdfast.commit.attempt_names import attempt_name, file_name, task_name
+from holdfast.commit.context import CommitContext
+from holdfast.commit.hadoop import (
+    DirStatus,
+    IntermediateManifest,
+    ManifestDir,
+    ManifestFile,
+    encode_intermediate_manifest,
+)
+from holdfast.commit.ids import FileOwner
+from holdfast.commit.manifest.layout import attempt_dir, attempt_manifest, job_mark, task_manifest
+from holdfast.commit.moves import delete_dir, file_info, is_dir, list_files
+from holdfast.commit.records import FileEntry, JobRecord, TaskCommit
+from holdfast.commit.sinks import RenameSink
+from holdfast.commit.task import TaskScope, TaskSteps, totals_of
+from holdfast.errors import ConflictError, InvalidRequestError, NotFoundError, OutcomeUnknownError, UnavailableError
+from holdfast.stores.base import rename
+
+__all__ = ["MANIFEST_TASK"]
+
+_PAUSE_S = 0.5  # Hadoop's, times the number of the try
+
+
+def _open_file(scope: TaskScope, path: str) -> RenameSink:
+    source = f"{attempt_dir(scope.job, scope.owner)}/{path}"
+    return RenameSink(rename(scope.ctx.store), scope.ctx.key(source), source, path, background=scope.background)
+
+
+# --- commit -----------------------------------------------------------------------------------------------------------
+def _commit(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
+    """Scan the attempt's directory, save what is to be renamed as the task's manifest.
+
+    Guarantee: the manifest appears whole, in one step, and replaces that of another attempt at the task: the last
+    attempt to commit is the task's result, and its files only (scenario 7). Nothing is visible.
+
+    C3 does not hold: a partitioned attempt may replace the manifest of the one that the driver was told of.
+
+    Raises:
+        NotFoundError: files of the attempt are gone, or its job's directory is: the job is over (scenarios 6, 10, 47).
+        ConflictError: somebody else writes in the attempt's directory (scenario 32).
+        UnavailableError, OutcomeUnknownError: the manifest could not be saved in `manifest_save_attempts` tries.
+
+    Crash: before the rename the task has not committed and its files go with the job; after it, it has.
+    """
+    ctx, job, owner = scope.ctx, scope.job, scope.owner
+    with scope.measure.stage("task_stage_scan_directory"):
+        found = _scan(ctx, job, owner, files)
+        directories = _probe_directories(ctx, [file.dest for file in found])
+    recorder, totals = scope.measure.recorder, totals_of(files)
+    recorder.count("committer_task_directory_count", len(directories))
+    recorder.count("committer_task_directory_depth", max((one.level for one in directories), default=0))
+    recorder.count("committer_task_file_size", totals.size_bytes)
+    manifest = IntermediateManifest(
+        job_id=job.job,
+        job_attempt=job.job_attempt,
+        task_id=task_name(job.job, owner.task),
+        task_attempt_id=attempt_name(owner),
+        task_attempt_dir=attempt_dir(job, owner),
+        files=found,
+        directories=directories,
+    )
+    _save(scope, manifest)
+    return TaskCommit(job=owner.job, task=owner.task, attempt=owner.attempt, totals=totals)
+
+
+def _scan(
+    ctx: CommitContext, job: JobRecord, owner: FileOwner, files: tuple[FileEntry, ...]
+) -> tuple[ManifestFile, ...]:
+    """What lies in the attempt's directory: exactly the files that the attempt wrote, with their etags.
+
+    An attempt that wrote nothing has no directory. It may commit all the same, unless its job is over: in Hadoop the
+    directory that set-up made would be missing then (scenarios 3, 47).
+    """
+    directory = attempt_dir(job, owner)
+    written = {file.source: file for file in files}
+    found = []
+    for source, info in list_files(ctx, directory):
+        file = written.pop(source, None)
+        if file is None or file.size_bytes != info.size_bytes:
+            raise ConflictError("somebody else writes in the attempt's directory: run the task again", path=source)
+        found.append(
+            ManifestFile(source=source, dest=file.path, size_bytes=info.size_bytes, etag=info.etag, rows=file.rows)
+        )
+    if written or (not found and file_info(ctx, job_mark(job)) is None):
+        raise NotFoundError(
+            "files of the task attempt are gone, most likely its job is over: run the job again",
+            directory=directory,
+            missing=sorted(written)[:3],
+        )
+    return tuple(found)
+
+
+def _probe_directories(ctx: CommitContext, dests: list[str]) -> tuple[ManifestDir, ...]:
+    """Every directory that the files need below the destination, and what is there now; those above first.
+
+    Below what is no directory there is nothing: only children of existing directories are looked up.
+    """
+    needed: dict[str, int] = {}
+    for dest in dests:
+        above = dest.rpartition("/")[0]
+        while above and above not in needed:
+            needed[above] = above.count("/") + 1
+            above = above.rpartition("/")[0]
+    status = {"": DirStatus.DIR}
+    for level in range(1, max(needed.values(), default=0) + 1):
+        paths = sorted(path for path, depth in needed.items() if depth == level)
+        known = [path for path in paths if status[path.rpartition("/")[0]] is DirStatus.DIR]
+        status.update(dict.fromkeys(paths, DirStatus.NOT_FOUND))
+        status.update(zip(known, ctx.runner.map(lambda path: _status(ctx, path), known), strict=True))
+    return tuple(ManifestDir(path=path, status=status[path], level=needed[path]) for path in status if path)
+
+
+def _status(ctx: CommitContext, path: str) -> DirStatus:
+    if is_dir(ctx, path):
+        return DirStatus.DIR
+    return DirStatus.NOT_FOUND if file_info(ctx, path) is None else DirStatus.FILE
+
+
+# --- saving -----------------------------------------------------------------------------------------------------------
+def _save(scope: TaskScope, manifest: IntermediateManifest) -> None:
+    """Save the manifest, again and again if the store has trouble (scenarios 48 to 52; MAPREDUCE-7474).
+
+    Each try starts over, so it does not matter how far the one before came. The saved manifest counts the failed ones.
+    """
+    ctx = scope.ctx
+    attempts = max(1, ctx.settings.hadoop.manifest_save_attempts)
+    for attempt in range(1, attempts + 1):
+        try:
+            with scope.measure.stage("task_stage_save_task_manifest"):
+                _save_once(scope, manifest)
+            return
+        except (UnavailableError, OutcomeUnknownError):
+            if attempt == attempts:
+                raise
+            ctx.clock.sleep(_PAUSE_S * attempt)
+
+
+def _save_once(scope: TaskScope, manifest: IntermediateManifest) -> None:
+    ctx = scope.ctx
+    draft, final = attempt_manifest(scope.job, scope.owner), task_manifest(scope.job, scope.owner.task)
+    data = encode_intermediate_manifest(replace(manifest, statistics=scope.measure.statistics()), ctx.url)
+    ctx.store.put(ctx.key(draft), data)
+    ctx.store.delete(ctx.key(final))
+    store = rename(ctx.store)
+    try:
+        store.rename(ctx.key(draft), ctx.key(final))
+    except NotFoundError:
+        # The store itself may have repeated a rename whose reply was lost.
+        if file_info(ctx, final) is None or ctx.store.get(ctx.key(final)) != data:
+            raise
+    except InvalidRequestError:
+        # A directory stands there. Nobody makes one in this place on purpose (scenario 52).
+        delete_dir(ctx, final)
+        store.rename(ctx.key(draft), ctx.key(final))
+
+
+# --- abort ------------------------------------------------------------------------------------------------------------
+def _abort(ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
+    """Remove the attempt's directory; the manifest of an attempt that committed stays (scenarios 10, 16, 22)."""
+    delete_dir(ctx, attempt_dir(job, owner))
+    ctx.store.delete(ctx.key(attempt_manifest(job, owner)))
+
+
+MANIFEST_TASK = TaskSteps(name_file=file_name, open_file=_open_file, commit=_commit, abort=_abort)

@@ -1,0 +1,1 @@
+"""Complete, abort and recover jobs that are recorded as pending sets: shared by `magic` and `staging`."""

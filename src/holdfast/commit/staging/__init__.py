@@ -1,0 +1,1 @@
+"""The `staging` committers (papers 000 and 001): files are staged on local disks, uploaded at task commit."""

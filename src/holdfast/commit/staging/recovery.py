@@ -1,0 +1,102 @@
+"""What dead `staging-*` jobs left, as far as the shared directory tells; `judge` says what may be done about each.
+
+Without the shared directory a job's uploads are all that is found, by their names (`emr` lists those). A job without
+its record is over: what an attempt has saved there since goes, with the uploads that it names.
+
+Source: paper 001, "Job Driver failure before Job Commit", "… during Job Commit".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+
+from holdfast.commit.committer import Action, Leftover
+from holdfast.commit.context import CommitContext
+from holdfast.commit.ids import JobId
+from holdfast.commit.measure import Measure
+from holdfast.commit.pending_sets.completion import abort_sets
+from holdfast.commit.pending_sets.recovery import SetStore, judge_job
+from holdfast.commit.records import JobRecord, SaveMode
+from holdfast.commit.staging.cleanup import clean_up
+from holdfast.commit.staging.layout import (
+    find_jobs,
+    list_ended_jobs,
+    list_pendingsets,
+    list_saved_pendingsets,
+    load_pendingset,
+)
+from holdfast.errors import CorruptDataError, NotFoundError, UnavailableError
+
+__all__ = ["directory_leftovers", "partitioned_leftovers"]
+
+_SETS = SetStore(
+    names=list_pendingsets,
+    load=lambda measure, job, name: load_pendingset(measure, job.job, name),
+    clean_up=clean_up,
+)
+
+
+def directory_leftovers(ctx: CommitContext) -> Iterator[Leftover]:
+    """One for each job of ``staging-directory`` in the shared directory; live jobs are among them."""
+    return _leftovers(ctx, "staging-directory")
+
+
+def partitioned_leftovers(ctx: CommitContext) -> Iterator[Leftover]:
+    """One for each job of ``staging-partitioned`` in the shared directory; live jobs are among them."""
+    return _leftovers(ctx, "staging-partitioned")
+
+
+def _leftovers(ctx: CommitContext, committer: str) -> Iterator[Leftover]:
+    if ctx.scratch is None or ctx.store.capabilities.multipart is None:
+        return
+    for destination, job, active_at_s in find_jobs(ctx):
+        if job.committer != committer:
+            continue
+        found = judge_job(destination, job, active_at_s, _SETS)
+        replaces = job.mode in (SaveMode.OVERWRITE, SaveMode.OVERWRITE_PARTITIONS)
+        if replaces and found.action is Action.BACK:
+            # Paper 001: nothing tells how far the deletions before the first completion came.
+            found = replace(found, reason=f"{found.reason}; what it was to replace may be gone")
+        yield found
+    for ended, active_at_s in list_ended_jobs(ctx):
+        uploads = _late_uploads(ctx, ended)
+        if uploads is not None:
+            yield Leftover(
+                committer=committer,
+                job=ended,
+                active_at_s=active_at_s,
+                action=Action.CLEAN,
+                reason="the job is over, attempts of it wrote on",
+                finish=partial(_clean_up_ended, ctx, ended, committer),
+                uploads=uploads,
+            )
+
+
+def _late_uploads(ctx: CommitContext, job: JobId) -> int | None:
+    """How many uploads the job's pending sets name; None if it has none for this destination."""
+    measure = Measure(ctx)
+    count = None
+    for path in list_saved_pendingsets(ctx, job):
+        try:
+            count = (count or 0) + len(load_pendingset(measure, job, path).commits)
+        except (CorruptDataError, NotFoundError):
+            continue  # another destination's, or nobody can say whose
+    return count
+
+
+def _clean_up_ended(ctx: CommitContext, job: JobId, committer: str) -> None:
+    """Again is harmless (C10).
+
+    Raises:
+        UnavailableError: something is left; run it again.
+    """
+    measure = Measure(ctx)
+    abort_sets(measure, list_saved_pendingsets(ctx, job), lambda path: load_pendingset(measure, job, path))
+    record = JobRecord(
+        job=job, committer=committer, publication="", mode=SaveMode.APPEND, base_seq=0, started_at_s=0.0
+    )  # what it would say: all modes end alike
+    left = clean_up(measure, record)
+    if left:
+        raise UnavailableError("clean-up is incomplete: run holdfast recover again", job=job, left=left)

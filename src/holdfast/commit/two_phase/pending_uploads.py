@@ -1,0 +1,181 @@
+"""Pending uploads: those that jobs have reported and announced come first, the server's listing second.
+
+Some servers list uploads by whole keys only, or not at all (MinIO: minio/minio#20989), and a listing may lag. So a job
+knows its uploads from its own records: manifests name those of attempts that have reported; where the server cannot
+list, every attempt also announces what it is about to start (`holdfast.commit.intents`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from holdfast.commit import layout
+from holdfast.commit.codec import decode_job, decode_left_manifest
+from holdfast.commit.context import CommitContext
+from holdfast.commit.intents import announced_keys, is_intents
+from holdfast.commit.records import FileEntry, JobRecord, TaskManifest
+from holdfast.errors import AccessDeniedError, CorruptDataError, NotFoundError, UnsupportedError
+from holdfast.stores.base import ObjectInfo, Support, UploadInfo, iter_uploads, iter_uploads_of, multipart
+from holdfast.stores.probe import UploadListing, find_upload_listing, upload_key
+
+__all__ = [
+    "NOTES",
+    "FolderRecords",
+    "FoundUploads",
+    "find_listing",
+    "find_uploads",
+    "is_manifest",
+    "list_keys",
+    "missing_uploads",
+    "probe_key",
+    "reported_uploads",
+]
+
+_log = logging.getLogger(__name__)
+_MANIFEST = re.compile(r"[^/]+/attempts/[^/]+\.jsonl")
+
+NOTES: Mapping[UploadListing, str] = {
+    UploadListing.BY_DIRECTORY: "",
+    UploadListing.BY_KEY: "this server does not list pending uploads: only those are known that jobs of this "
+    "destination have reported or announced, and it may forget idle ones (MinIO: after 24 hours)",
+    UploadListing.NOT_AT_ALL: "this server lists no pending uploads, or the policy does not allow it: only those are "
+    "known that jobs of this destination have reported, whether or not they still wait",
+}
+
+
+def find_listing(ctx: CommitContext) -> UploadListing:
+    """How the destination's server lists pending uploads; tried once a process. A policy that forbids it counts as no.
+
+    Crash: a pending upload without parts below ``_holdfast/``.
+    """
+    try:
+        return find_upload_listing(ctx.store, ctx.key(layout.HOME))
+    except AccessDeniedError:
+        return UploadListing.NOT_AT_ALL
+
+
+def probe_key(ctx: CommitContext) -> str:
+    """Where `find_listing` tries it."""
+    return upload_key(ctx.key(layout.HOME))
+
+
+def is_manifest(key: str) -> bool:
+    """Whether `key` is that of an attempt's manifest."""
+    return _MANIFEST.fullmatch(key.rpartition(layout.JOBS)[2]) is not None and not is_intents(key)
+
+
+@dataclass(slots=True)
+class FolderRecords:
+    """What the folders of jobs hold that leads to their uploads: when each was written, by key."""
+
+    manifests: dict[str, float] = field(default_factory=dict)
+    intents: dict[str, float] = field(default_factory=dict)
+
+    def note(self, info: ObjectInfo) -> None:
+        """Take in an object of a folder, if it is such a record."""
+        if is_intents(info.key):
+            self.intents[info.key] = info.modified_at_s
+        elif is_manifest(info.key):
+            self.manifests[info.key] = info.modified_at_s
+
+
+def reported_uploads(ctx: CommitContext, manifests: Mapping[str, float]) -> Iterator[UploadInfo]:
+    """The uploads that manifests name, whether or not they still wait.
+
+    Args:
+        manifests: when each was written, by key. One that cannot be read is logged, and its uploads are left to the
+            server's listing.
+    """
+
+    def read(key: str) -> list[UploadInfo]:
+        try:
+            manifest = decode_left_manifest(key, ctx.store.get(key))
+        except NotFoundError:
+            return []  # its job is over, and somebody else has swept for it
+        except CorruptDataError as error:
+            _log.warning("the uploads of an attempt are left to the server's listing: %s", error)
+            return []
+        home = key[: key.rindex(layout.JOBS)]
+        at_s = manifests[key]
+        return [UploadInfo(home + file.path, file.upload_id, at_s) for file in manifest.files if file.upload_id]
+
+    return (upload for found in ctx.runner.map(read, manifests) for upload in found)
+
+
+def missing_uploads(ctx: CommitContext, job: JobRecord, manifests: Iterable[TaskManifest]) -> list[str]:
+    """The paths of a job's files whose uploads the server does not list any more; none where it lists no uploads.
+
+    Memory: the ids of all uploads below the destination.
+    """
+    if job.announced and find_listing(ctx) is not UploadListing.BY_KEY:
+        return []
+    # A listing of everything may lag: what it lacks is asked for by its key.
+    listed = () if job.announced else iter_uploads(multipart(ctx.store), ctx.prefix)
+    waiting = {upload.upload_id for upload in listed}
+    unseen = (file for manifest in manifests for file in manifest.files if file.upload_id not in waiting)
+
+    def missing(file: FileEntry) -> str:
+        found = _list_key(ctx, ctx.key(file.path))
+        return "" if any(upload.upload_id == file.upload_id for upload in found) else file.path
+
+    return [path for path in ctx.runner.map(missing, unseen) if path]
+
+
+def list_keys(ctx: CommitContext, keys: Iterable[str]) -> Iterator[UploadInfo]:
+    """The pending uploads of each key; nothing where the server does not list them even so."""
+    return (upload for found in ctx.runner.map(lambda key: _list_key(ctx, key), keys) for upload in found)
+
+
+def _list_key(ctx: CommitContext, key: str) -> list[UploadInfo]:
+    try:
+        return list(iter_uploads_of(multipart(ctx.store), key))
+    except (UnsupportedError, AccessDeniedError):
+        return []
+
+
+@dataclass(frozen=True, slots=True)
+class FoundUploads:
+    """Pending uploads, and how they were found."""
+
+    uploads: list[UploadInfo]
+    listing: UploadListing
+
+    @property
+    def note(self) -> str:
+        """One sentence on what may be missing; empty if nothing is."""
+        return NOTES[self.listing]
+
+
+def find_uploads(ctx: CommitContext) -> FoundUploads:
+    """All pending uploads below the destination, as far as the server or the destination's records tell of them.
+
+    Guarantee: reads only. A server that shows nothing is asked for each key that jobs have reported or announced.
+    """
+    listed = list(iter_uploads(multipart(ctx.store), ctx.prefix))
+    if listed or ctx.store.capabilities.lists_uploads is Support.YES:
+        return FoundUploads(listed, UploadListing.BY_DIRECTORY)
+    records, announced = _look_at_jobs(ctx)
+    reported = list(reported_uploads(ctx, records.manifests))
+    keys = {upload.key for upload in reported} | announced_keys(ctx, records.intents)
+    found = list(list_keys(ctx, sorted(keys)))
+    if found:
+        return FoundUploads(found, UploadListing.BY_KEY)
+    if announced:
+        return FoundUploads(reported, UploadListing.NOT_AT_ALL if reported else UploadListing.BY_KEY)
+    return FoundUploads([], UploadListing.BY_DIRECTORY)
+
+
+def _look_at_jobs(ctx: CommitContext) -> tuple[FolderRecords, bool]:
+    """The records of all jobs, and whether any of the jobs has announced its uploads."""
+    records, announced = FolderRecords(), False
+    for job, objects in layout.iter_job_folders(ctx.store, ctx.prefix):
+        for info in objects:
+            records.note(info)
+        path = layout.job_record(job)
+        with contextlib.suppress(NotFoundError, CorruptDataError):
+            announced = announced or decode_job(path, ctx.store.get(ctx.key(path))).announced
+    return records, announced

@@ -1,0 +1,190 @@
+"""Recovery of what keeps a decision log: finish what is decided, abort what is not (C9).
+
+A live job that recovery takes for dead is fenced by the abort entry and fails cleanly; it can never half commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from holdfast.commit import layout
+from holdfast.commit.codec import decode_job
+from holdfast.commit.committer import Action
+from holdfast.commit.context import CommitContext
+from holdfast.commit.ids import JobId, is_job_id
+from holdfast.commit.measure import Measure
+from holdfast.commit.records import JobRecord, Kind
+from holdfast.commit.recovery_report import RecoveredJob, RecoveryReport, is_quiet
+from holdfast.commit.two_phase.cleanup import clean_up
+from holdfast.commit.two_phase.decision_log import job_exists, read_entry, read_log
+from holdfast.commit.two_phase.job import abort_job
+from holdfast.commit.two_phase.live_jobs import OverJobs
+from holdfast.commit.two_phase.pending_uploads import NOTES, find_listing, is_manifest, list_keys, probe_key
+from holdfast.commit.two_phase.publication import RENAMES, UPLOADS
+from holdfast.commit.two_phase.roll_forward import check_decision, finish_decision
+from holdfast.errors import CorruptDataError, HoldfastError, NotFoundError
+from holdfast.stores.base import Support, iter_objects, iter_uploads, multipart
+
+__all__ = ["OpenJob", "open_jobs", "recover_log"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenJob:
+    """A job that has announced itself and is not over.
+
+    Attributes:
+        record: None if its ``job.json`` cannot be read.
+        active_at_s: when the store last saw the job write, seconds since the epoch.
+        manifests: task attempts that have reported.
+    """
+
+    job: JobId
+    record: JobRecord | None
+    active_at_s: float
+    manifests: int
+
+
+def open_jobs(ctx: CommitContext) -> Iterator[OpenJob]:
+    """Jobs with a ``job.json``, oldest first. Those that are decided are among them until they are finished."""
+    prefix = ctx.key(layout.JOBS)
+    jobs: dict[JobId, tuple[float, int, bool]] = {}
+    for info in iter_objects(ctx.store, prefix):
+        name, _, rest = info.key[len(prefix) :].partition("/")
+        if is_job_id(name):
+            active, manifests, announced = jobs.get(JobId(name), (0.0, 0, False))
+            jobs[JobId(name)] = (
+                max(active, info.modified_at_s),
+                manifests + is_manifest(info.key),
+                announced or rest == "job.json",
+            )
+    for job, (active, manifests, announced) in sorted(jobs.items()):
+        if announced:
+            path = layout.job_record(job)
+            try:
+                record = decode_job(path, ctx.store.get(ctx.key(path)))
+            except NotFoundError:
+                continue
+            except CorruptDataError:
+                record = None
+            yield OpenJob(job=job, record=record, active_at_s=active, manifests=manifests)
+
+
+def recover_log(
+    ctx: CommitContext, report: RecoveryReport, *, older_than_s: float, dry_run: bool, accept_damage: bool
+) -> None:
+    """Bring every job that the log or a job record names to its end, and put it down in `report`.
+
+    Args: as of `recover`.
+
+    Crash: anywhere; run it again.
+    """
+    _finish_decided(ctx, report, dry_run, accept_damage)
+    seen = {job.job for job in report.jobs} | report.damaged.keys() | report.pending.keys()
+    now_s = ctx.clock.now_s()
+    for found in open_jobs(ctx):
+        if found.job in seen:
+            continue
+        if found.record is None:
+            report.damaged[found.job] = (
+                f"its record cannot be read, its bytes are kept: restore {layout.job_record(found.job)}, or remove it "
+                "to have what the job left swept"
+            )
+            continue
+        quiet = is_quiet(found.active_at_s, now_s, older_than_s)
+        if quiet and not dry_run:
+            _end_open_job(ctx, found.record, report)
+        else:
+            report.jobs.append(_ended(found.record, Action.BACK, _UNDECIDED, is_alive=not quiet))
+    if not dry_run:
+        everywhere = RENAMES if ctx.store.capabilities.multipart is None else UPLOADS
+        listing = find_listing(ctx)
+        if everywhere is UPLOADS and NOTES[listing]:
+            report.notes.append(NOTES[listing])
+        try:
+            report.uploads_aborted, report.folders_removed = clean_up(
+                ctx, OverJobs(ctx), everywhere, listing, quiet_s=older_than_s
+            )
+            report.uploads_aborted += _drop_unfinished(ctx, older_than_s)
+        except HoldfastError as error:
+            report.damaged["clean-up"] = f"it failed, run it again: {error}"
+
+
+def _drop_unfinished(ctx: CommitContext, older_than_s: float) -> int:
+    """Drop what a process was doing outside of any job when it was killed; returns how much.
+
+    That is: records of ours that it was writing to a file system (elsewhere a put is there or it is not), and an upload
+    by which it tried how the server lists uploads. Only their age tells that nobody waits for them.
+    """
+    if ctx.store.capabilities.multipart is None:
+        return 0
+    store, now_s = multipart(ctx.store), ctx.clock.now_s()
+    found = [] if ctx.store.capabilities.lists_uploads is Support.YES else list(list_keys(ctx, [probe_key(ctx)]))
+    if ctx.store.capabilities.rename:
+        found += [
+            upload for upload in iter_uploads(store, ctx.prefix) if layout.is_record(upload.key[len(ctx.prefix) :])
+        ]
+    dead = [upload for upload in found if is_quiet(upload.initiated_at_s, now_s, older_than_s)]
+    for upload in dead:
+        store.abort_upload(upload.key, upload.upload_id)
+    return len(dead)
+
+
+def _finish_decided(ctx: CommitContext, report: RecoveryReport, dry_run: bool, accept_damage: bool) -> None:
+    view = read_log(ctx)
+    for done, seq in enumerate(view.unfinished, start=1):
+        try:
+            entry = read_entry(ctx, seq)
+        except CorruptDataError as error:
+            report.damaged[layout.log_entry(seq)] = str(error)
+            continue
+        except NotFoundError:
+            continue  # others have finished it, and the log has dropped it since
+        done_report = None
+        try:
+            if dry_run:
+                if entry.kind is Kind.COMMIT and seq not in view.visible:
+                    check_decision(ctx, entry)
+            else:
+                done_report = finish_decision(
+                    Measure(ctx), entry, visible=seq in view.visible, accept_damage=accept_damage
+                )
+        except CorruptDataError as error:
+            report.damaged[entry.job] = str(error)
+            continue
+        except HoldfastError as error:
+            report.pending[entry.job] = str(error)
+            continue
+        if entry.kind is Kind.COMMIT:
+            lost = done_report.metrics.get("files_lost", 0) if done_report is not None else 0
+            ended = replace(_ended(entry.record, Action.FORWARD, _COMMITTED, files=entry.totals.files), lost=lost)
+        else:
+            ended = _ended(entry.record, Action.BACK, "its abort is in the log")
+        report.jobs.append(ended)
+        ctx.progress("decisions", done, len(view.unfinished))
+
+
+def _end_open_job(ctx: CommitContext, record: JobRecord, report: RecoveryReport) -> None:
+    try:
+        outcome = abort_job(Measure(ctx), record)
+    except HoldfastError as error:
+        report.damaged[record.job] = str(error)
+        return
+    if not outcome.finished:
+        report.pending[record.job] = outcome.pending_reason
+    elif job_exists(ctx, record.job):
+        report.pending[record.job] = "it is over, and the store refuses to have its records removed: look at its policy"
+    elif outcome.committed:
+        report.jobs.append(_ended(record, Action.FORWARD, _COMMITTED, files=outcome.totals.files))
+    else:
+        report.jobs.append(_ended(record, Action.BACK, _UNDECIDED))
+
+
+_COMMITTED = "its decision to commit is in the log"
+_UNDECIDED = "nobody had decided it"
+
+
+def _ended(record: JobRecord, action: Action, reason: str, *, files: int = 0, is_alive: bool = False) -> RecoveredJob:
+    return RecoveredJob(
+        committer=record.committer, job=record.job, action=action, reason=reason, files=files, is_alive=is_alive
+    )

@@ -1,0 +1,236 @@
+"""What a job replaces: worked out inside the decision loop, written down before the decision, deleted after it.
+
+Because the list is made after all earlier jobs are finished and is void when another job comes first, jobs on one
+destination give the result of running one after the other in log order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from holdfast.commit import layout
+from holdfast.commit.codec import decode_replaced, digest, encode_replaced
+from holdfast.commit.context import CommitContext
+from holdfast.commit.ids import JobId, file_owner
+from holdfast.commit.nesting import refuse_inner
+from holdfast.commit.records import JobRecord, ListRef, LogEntry, Replaced, SaveMode, Totals
+from holdfast.commit.two_phase.manifests import Prepared
+from holdfast.errors import CorruptDataError, DestinationExistsError, InvalidRequestError, NotFoundError
+from holdfast.stores.base import batched_keys, rename
+
+__all__ = [
+    "ReplacementPlan",
+    "delete_replaced",
+    "has_output",
+    "is_to_be_skipped",
+    "load_replaced",
+    "plan_replaced",
+    "refuse_file",
+    "refuse_taken",
+    "written_by",
+]
+
+
+def has_output(ctx: CommitContext) -> bool:
+    """Whether a plain reader sees anything at the destination."""
+    return next(layout.iter_visible(ctx.store, ctx.prefix), None) is not None
+
+
+def written_by(ctx: CommitContext, job: JobId) -> Totals:
+    """The files at the destination whose names say that they are the job's; nobody counted their rows."""
+    totals = Totals()
+    for path, info in layout.iter_visible(ctx.store, ctx.prefix):
+        owner = file_owner(path)
+        if owner is not None and owner.job == job:
+            totals += Totals(files=1, size_bytes=info.size_bytes)
+    return totals
+
+
+def refuse_file(ctx: CommitContext) -> None:
+    """A destination is a directory.
+
+    Raises:
+        InvalidRequestError: it is a file.
+    """
+    if not ctx.prefix:
+        return
+    try:
+        ctx.store.head(ctx.prefix.rstrip("/"))
+    except NotFoundError:
+        return
+    raise InvalidRequestError("the destination is a file: name a directory", url=ctx.url)
+
+
+def refuse_taken(ctx: CommitContext, paths: Sequence[str] = (layout.SUCCESS,)) -> None:
+    """What every job puts into its destination: what stands in the way is known before any task runs.
+
+    Raises:
+        HoldfastError: no file can appear there, for instance because a directory has that name.
+    """
+    if ctx.store.capabilities.rename:
+        rename(ctx.store).check_targets([ctx.key(path) for path in paths])
+
+
+def is_to_be_skipped(ctx: CommitContext, mode: SaveMode) -> bool:
+    """Whether mode ``ignore`` meets data.
+
+    Raises:
+        DestinationExistsError: mode ``fail`` does.
+    """
+    if mode not in (SaveMode.FAIL, SaveMode.IGNORE) or not has_output(ctx):
+        return False
+    if mode is SaveMode.FAIL:
+        raise DestinationExistsError(
+            "the destination holds data already: choose mode append or overwrite, or another destination", url=ctx.url
+        )
+    return True
+
+
+def _scope(ctx: CommitContext, job: JobRecord, prepared: Prepared) -> Callable[[str], bool]:
+    if job.mode is SaveMode.OVERWRITE:
+        return lambda path: True
+    if job.mode is SaveMode.OVERWRITE_PARTITIONS:
+        return lambda path: ctx.partition(path.rpartition("/")[0]) in prepared.partitions
+    return lambda path: False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplacementPlan:
+    """What a job replaces if it is decided now.
+
+    Attributes:
+        stored: the list; None if nothing is replaced.
+        by_job: files and bytes by the job that wrote them (partition overwrites).
+        places: one of the files in each directory.
+    """
+
+    stored: ListRef | None = None
+    by_job: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    places: Sequence[str] = ()
+
+
+def plan_replaced(
+    ctx: CommitContext, job: JobRecord, prepared: Prepared, token: str, counted: Collection[str] = ()
+) -> ReplacementPlan:
+    """List what `job` replaces if it is decided now, and store the list.
+
+    A file of the job that has the name of one that is replaced takes its place by being published: it is not listed.
+
+    Args:
+        counted: paths of files that an earlier decision has replaced and not deleted yet: they are counted there.
+
+    Raises:
+        DestinationExistsError: the job adds a file under a name that is taken.
+        InvalidRequestError: a name would be a file and a directory at once, or another destination lies inside.
+    """
+    if job.mode not in (SaveMode.OVERWRITE, SaveMode.OVERWRITE_PARTITIONS) and not prepared.chosen:
+        return ReplacementPlan()
+    in_scope = _scope(ctx, job, prepared)
+    directories = _directories(prepared)
+    by_job: dict[str, tuple[int, int]] = {}
+    places: dict[str, str] = {}
+
+    def replaced() -> Iterator[Replaced]:
+        for path, info in layout.iter_visible(ctx.store, ctx.prefix, partial(refuse_inner, ctx)):
+            owner = file_owner(path)
+            _refuse_clash(path, prepared, directories)
+            if path in prepared.chosen:
+                if not in_scope(path):
+                    raise DestinationExistsError(
+                        "a file of this name is there already: write under another name, or use mode overwrite",
+                        url=ctx.url,
+                        path=path,
+                    )
+                continue
+            if not in_scope(path) or (owner is not None and owner.job == job.job):
+                continue
+            places.setdefault(path.rpartition("/")[0], path)
+            if owner is not None and job.mode is SaveMode.OVERWRITE_PARTITIONS and path not in counted:
+                count, size = by_job.get(owner.job, (0, 0))
+                by_job[owner.job] = (count + 1, size + info.size_bytes)
+            yield Replaced(path=path, size_bytes=info.size_bytes, etag="" if owner else info.etag)
+
+    data, count = encode_replaced(replaced())
+    if not count:
+        return ReplacementPlan()
+    path = layout.replaced_list(job.job, token)
+    ctx.store.put(ctx.key(path), data)
+    ref = ListRef(key=path, sha256=digest(data), count=count)
+    return ReplacementPlan(stored=ref, by_job=by_job, places=list(places.values()))
+
+
+def _above(path: str) -> Iterator[str]:
+    """The directories above a file, nearest first."""
+    while path := path.rpartition("/")[0]:
+        yield path
+
+
+def _directories(prepared: Prepared) -> frozenset[str]:
+    """Directories that the job needs, if the caller chose names in it; our own names are never a directory's.
+
+    Raises:
+        InvalidRequestError: a file of the job has the name of one. A file system would refuse it after the decision.
+    """
+    if not prepared.chosen:
+        return frozenset()
+    found = {above for directory in prepared.partitions for above in (directory, *_above(directory)) if above}
+    for path in found & prepared.chosen.keys():
+        raise InvalidRequestError("a file of the job is named like a directory of it: rename the file", path=path)
+    return frozenset(found)
+
+
+def _refuse_clash(path: str, prepared: Prepared, directories: frozenset[str]) -> None:
+    """What is replaced goes only after the job's files are there: so a name must not change its kind.
+
+    Raises:
+        InvalidRequestError: the file at `path` is a directory of the job, or below a file of the job.
+    """
+    if prepared.chosen and (path in directories or any(above in prepared.chosen for above in _above(path))):
+        raise InvalidRequestError("a name would be a file and a directory at once: rename the file", path=path)
+
+
+def load_replaced(ctx: CommitContext, entry: LogEntry) -> Iterator[Replaced]:
+    """What a decision replaces. Nothing if the list is gone: it goes only after everything on it has gone."""
+    if entry.replaced is None:
+        return iter(())
+    try:
+        data = ctx.store.get(ctx.key(entry.replaced.key))
+    except NotFoundError:
+        return iter(())
+    return decode_replaced(entry.replaced, data)
+
+
+def delete_replaced(ctx: CommitContext, entry: LogEntry) -> int:
+    """Delete what a visible decision replaces; returns how many files.
+
+    Requires: the decision is visible, so the replacement is complete (C9). Again is harmless: names of ours are used
+    once, and a foreign file goes only while its etag is the one that was seen.
+    """
+
+    def keys() -> Iterator[str]:
+        for file in load_replaced(ctx, entry):
+            # C2: a record from the store never makes us delete what this very job wrote.
+            owner = file_owner(file.path)
+            if owner is not None and owner.job == entry.job:
+                raise CorruptDataError("a decision replaces its own output", key=entry.replaced and entry.replaced.key)
+            if owner is not None or _unchanged(ctx, file):
+                yield ctx.key(file.path)
+
+    def delete(batch: list[str]) -> int:
+        ctx.store.delete_many(batch)
+        return len(batch)
+
+    deleted = 0
+    for count in ctx.runner.map(delete, batched_keys(keys())):
+        deleted += count
+        ctx.progress("replaced", deleted, entry.replaced.count if entry.replaced else 0)
+    return deleted
+
+
+def _unchanged(ctx: CommitContext, file: Replaced) -> bool:
+    try:
+        return ctx.store.head(ctx.key(file.path)).etag == file.etag
+    except NotFoundError:
+        return False

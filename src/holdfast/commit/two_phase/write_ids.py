@@ -1,0 +1,107 @@
+"""A write's own name, given by its caller: however often the write is repeated under it, one job is committed (C8).
+
+The decision holds the name; before the decision is done, a record of its own holds it too. So a name is found by one
+read, whatever has been trimmed from the log since: a decision without that record is not done, and the decisions that
+are not done are few.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from holdfast.commit import layout
+from holdfast.commit.context import CommitContext, create_record
+from holdfast.commit.ids import is_job_id
+from holdfast.commit.json_fields import count_field, guarded, json_line, json_object, require, text_field
+from holdfast.commit.records import JobRecord, Kind, LogEntry, Totals, Written
+from holdfast.commit.two_phase.decision_log import LogView, read_entry
+from holdfast.errors import NotFoundError
+from holdfast.stores.base import batched_keys, iter_objects
+
+__all__ = ["KEPT_S", "WRITE_ID", "find_write", "forget_writes", "is_written", "remember_write", "write_id_of"]
+
+WRITE_ID = "write_id"
+"""Under this name a job's details hold it."""
+
+KEPT_S = 90 * 24 * 3600.0
+"""How long a name is remembered, in seconds."""
+
+_FORMAT = "holdfast-write/1"
+
+
+def write_id_of(job: JobRecord) -> str:
+    """The name that the job's caller gave its write; empty for none."""
+    found = job.details.get(WRITE_ID)
+    return found if isinstance(found, str) else ""
+
+
+def find_write(ctx: CommitContext, view: LogView, write_id: str) -> Written | None:
+    """The committed job of that name, None if there is none or it was committed more than `KEPT_S` ago.
+
+    Args:
+        view: the log as it was read just before.
+    """
+    for seq in view.unfinished:
+        try:
+            entry = read_entry(ctx, seq)
+        except NotFoundError:
+            continue  # done and trimmed meanwhile: then its record stands
+        if entry.kind is Kind.COMMIT and write_id_of(entry.record) == write_id:
+            return Written(job=entry.job, totals=entry.totals, finished=False)
+    return _read(ctx, write_id)
+
+
+def is_written(ctx: CommitContext, job: JobRecord, view: LogView) -> bool:
+    """Whether another job with the write id of `job` is committed, as the log of `view` or a record tells."""
+    write_id = write_id_of(job)
+    return bool(write_id) and find_write(ctx, view, write_id) is not None
+
+
+def remember_write(ctx: CommitContext, entry: LogEntry) -> None:
+    """Note that the decision's write is committed. Again does nothing. Comes before the decision is marked done."""
+    write_id = write_id_of(entry.record)
+    if not write_id or entry.kind is not Kind.COMMIT:
+        return
+    totals = entry.totals
+    record = {
+        "format": _FORMAT,
+        "write_id": write_id,
+        "job": entry.job,
+        "files": totals.files,
+        "bytes": totals.size_bytes,
+        "rows": totals.rows,
+    }
+    create_record(ctx, _place(write_id), json_line(record))
+
+
+def forget_writes(ctx: CommitContext) -> None:
+    """Remove the records of writes that were committed more than `KEPT_S` ago. Again does nothing."""
+    oldest_s = ctx.clock.now_s() - KEPT_S
+    records = iter_objects(ctx.store, ctx.key(layout.WRITES))
+    for batch in batched_keys(info.key for info in records if info.modified_at_s < oldest_s):
+        ctx.store.delete_many(batch)
+
+
+def _place(write_id: str) -> str:
+    return layout.write_record(hashlib.sha256(write_id.encode()).hexdigest())
+
+
+def _read(ctx: CommitContext, write_id: str) -> Written | None:
+    place = _place(write_id)
+    try:
+        data = ctx.store.get(ctx.key(place))
+    except NotFoundError:
+        return None
+
+    def decode() -> Written:
+        value = json_object(data)
+        require(value["format"] == _FORMAT, "format is unknown")
+        require(value["write_id"] == write_id, "the record is another write's")
+        job = text_field(value, "job")
+        require(is_job_id(job), "job is not a job id")
+        totals = Totals(
+            files=count_field(value, "files"), size_bytes=count_field(value, "bytes"), rows=count_field(value, "rows")
+        )
+        return Written(job=job, totals=totals)
+
+    return guarded(place, decode)

@@ -1,0 +1,1 @@
+"""Committers that show output before the job commits: `direct`, `stocator`, `emr`. Here for comparison."""

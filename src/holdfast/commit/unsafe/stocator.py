@@ -1,0 +1,152 @@
+"""`stocator`: tasks write to the final place under names that hold the attempt; ``_SUCCESS`` says which count.
+
+Stocator hides below the classic committer and takes its renames for the news which attempts have committed; here the
+messages of the tasks are that news. By the names of ARCHITECTURE.md it gives up:
+
+- C2: files of attempts that do not count are listed until the job commit deletes those that it finds.
+- C4: everything is visible as soon as it is written; readers that go by ``_SUCCESS`` wait for it.
+- C5, C6: an attempt that goes on after its abort, or after the job's end, adds files that nobody looks for any more.
+- C8, C9: nothing records a decision, and mode ``overwrite`` deletes before the first task runs; what a dead job has
+  written stays visible.
+
+Source: paper 000, XII.B and Table V.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
+
+from holdfast.commit import layout
+from holdfast.commit.committer import CONSISTENT_LISTING, MULTIPART, Committer
+from holdfast.commit.context import CommitContext
+from holdfast.commit.ids import AttemptId, FileOwner, JobId
+from holdfast.commit.job_ends import delete_visible, report_task, reported_totals, start_over, succeed, succeeded
+from holdfast.commit.measure import Measure
+from holdfast.commit.moves import open_uploaded_file
+from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, SaveMode, TaskCommit
+from holdfast.commit.sinks import UploadSink
+from holdfast.commit.task import TaskScope, TaskSteps
+from holdfast.commit.two_phase.manifests import check_messages
+from holdfast.errors import HoldfastError
+from holdfast.stores.base import iter_uploads, multipart
+
+__all__ = ["STOCATOR"]
+
+_MARK = re.compile(r"(\d{17}-[0-9a-f]{12})-attempt-([0-9a-f]{12})")
+
+
+# --- names ------------------------------------------------------------------------------------------------------------
+def _mark(owner: FileOwner) -> str:
+    return f"{owner.job}-attempt-{owner.attempt}"
+
+
+def _file_name(owner: FileOwner, number: int, extension: str) -> str:
+    return f"part-{owner.task:05d}-{_mark(owner)}-c{number:03d}{extension}"
+
+
+def _marked(path: str, owner: FileOwner) -> str:
+    """`path` with the attempt in its last name, before the first dot, unless it is there."""
+    directory, slash, name = path.rpartition("/")
+    if _written_by(path) == (owner.job, owner.attempt):
+        return path
+    stem, dot, extension = name.partition(".")
+    return f"{directory}{slash}{stem}-{_mark(owner)}{dot}{extension}"
+
+
+def _written_by(path: str) -> tuple[JobId, AttemptId] | None:
+    """The job and the attempt in a file's name; the last ones, as `_marked` puts them behind what the caller chose."""
+    found = _MARK.findall(path.rpartition("/")[2])
+    return (JobId(found[-1][0]), AttemptId(found[-1][1])) if found else None
+
+
+def _is_of_job(job: JobId) -> Callable[[str], bool]:
+    return lambda path: (_written_by(path) or ("", ""))[0] == job
+
+
+# --- tasks ------------------------------------------------------------------------------------------------------------
+def _open_file(scope: TaskScope, path: str) -> UploadSink:
+    target = _marked(path, scope.owner)
+    return open_uploaded_file(scope, target, target)
+
+
+def _commit_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
+    """Nothing but the message."""
+    return report_task(scope.owner, files)
+
+
+def _abort_task(ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
+    """Delete the attempt's files. If it goes on writing, the rest stays."""
+    _remove(ctx, lambda path: _written_by(path) == (owner.job, owner.attempt))
+
+
+def _remove(ctx: CommitContext, in_scope: Callable[[str], bool]) -> None:
+    """Give up pending uploads, then delete visible files."""
+    store = multipart(ctx.store)
+    for upload in list(iter_uploads(store, ctx.prefix)):
+        if in_scope(upload.key):
+            store.abort_upload(upload.key, upload.upload_id)
+    delete_visible(ctx, in_scope)
+
+
+# --- the driver -------------------------------------------------------------------------------------------------------
+def _commit_job(
+    measure: Measure, job: JobRecord, commits: Sequence[TaskCommit | None], tasks: int | Collection[int]
+) -> JobOutcome:
+    """List the job's files, write ``_SUCCESS`` with the names of all that count, delete the others.
+
+    Guarantee: readers that take the names from ``_SUCCESS`` see all of the job at one instant. Can be repeated.
+
+    Crash: files of attempts that do not count stay listed.
+    """
+    ctx = measure.ctx
+    present = check_messages(job, commits, tasks)
+    winners = {commit.attempt for commit in present}
+    with measure.stage("job_stage_list_files"):
+        paths = sorted(path for path, attempt in _list_job(ctx, job.job) if attempt in winners)
+
+    def save(ctx: CommitContext, data: bytes) -> None:
+        names = ["/" + ctx.key(path).lstrip("/") for path in paths]  # all of them, not just the first hundred
+        ctx.store.put(ctx.key(layout.SUCCESS), json.dumps({**json.loads(data), "filenames": names}).encode())
+
+    totals = reported_totals(present)
+    outcome = succeed(measure, job, totals=totals, tasks=len(present), paths=paths, save=save)
+    of_job = _is_of_job(job.job)
+    try:
+        with measure.stage("job_stage_cleanup"):
+            _remove(ctx, lambda path: of_job(path) and (_written_by(path) or ("", ""))[1] not in winners)
+    except HoldfastError as error:
+        left = f"files of attempts that do not count may be left: delete what _SUCCESS does not name ({error.message})"
+        return replace(outcome, finished=False, pending_reason=left)
+    return outcome
+
+
+def _list_job(ctx: CommitContext, job: JobId) -> Iterator[tuple[str, AttemptId]]:
+    for path, _info in layout.iter_visible(ctx.store, ctx.prefix):
+        owner = _written_by(path)
+        if owner is not None and owner[0] == job:
+            yield path, owner[1]
+
+
+def _abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
+    """Delete the job's files, unless ``_SUCCESS`` is its own. Attempts that go on writing leave some (C5)."""
+    committed = succeeded(measure.ctx, job.job)
+    if not committed:
+        _remove(measure.ctx, _is_of_job(job.job))
+    return JobOutcome(job=job.job, committed=committed)
+
+
+STOCATOR = Committer(
+    name="stocator",
+    summary="tasks write to the final place under names of their attempt; _SUCCESS names the files that count",
+    source="paper 000 (XII.B, Table V)",
+    needs=(MULTIPART, CONSISTENT_LISTING),
+    modes=frozenset({SaveMode.APPEND, SaveMode.FAIL, SaveMode.IGNORE, SaveMode.OVERWRITE}),
+    start=start_over,
+    task=TaskSteps(name_file=_file_name, open_file=_open_file, commit=_commit_task, abort=_abort_task),
+    commit=_commit_job,
+    abort=_abort_job,
+    unsafe="what tasks write is visible at once, and an executor that is cut off adds files after the job's end",
+)

@@ -1,0 +1,125 @@
+"""What became of one call of a write: found by a token that the call was given, whichever committer it had."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from holdfast.commit import layout
+from holdfast.commit.context import CommitContext
+from holdfast.commit.ids import is_job_id
+from holdfast.commit.records import Kind, Totals, Written
+from holdfast.commit.success_file import read_success
+from holdfast.commit.two_phase.decision_log import read_entry, read_log
+from holdfast.commit.two_phase.recovery import open_jobs
+from holdfast.commit.two_phase.write_ids import write_id_of
+from holdfast.errors import ConflictError, CorruptDataError, NotFoundError
+from holdfast.runtime import Ids
+
+__all__ = ["QUIET_S", "TOKEN", "JobIds", "find_files", "find_written", "is_job_of", "refuse_running"]
+
+TOKEN = "token"
+"""Under this name a job's details hold the token of the call that the job belongs to."""
+
+QUIET_S = 300.0
+"""A job that the store has not seen write for so long, in seconds, may be dead."""
+
+_TOKEN = re.compile(r"[0-9a-f]{12}")
+
+
+class JobIds:
+    """Ids for the process that starts the job of a write: the job's id ends in the write's token.
+
+    Committers that keep no record of their jobs can be asked by it for what a write has left.
+
+    Args:
+        token: of the write; one that is no twelve hexadecimal digits is left out.
+        ids: where all other tokens come from.
+    """
+
+    def __init__(self, token: str, ids: Ids) -> None:
+        self._first = [token] if _TOKEN.fullmatch(token) else []
+        self._ids = ids
+
+    def token(self) -> str:
+        """The write's token, once; then others."""
+        return self._first.pop() if self._first else self._ids.token()
+
+
+def is_job_of(job: str, token: str) -> bool:
+    """Whether the job's id was made for the write: where no record holds the token, the id does."""
+    return is_job_id(job) and job.endswith(f"-{token}")
+
+
+def find_written(ctx: CommitContext, token: str) -> Written | None:
+    """The committed job of a write: from the log, else from ``_SUCCESS``; None if neither tells of one.
+
+    Args:
+        token: what the job's details hold under `TOKEN`.
+    """
+    view = read_log(ctx)
+    for seq in range(view.head, view.oldest - 1, -1):
+        try:
+            entry = read_entry(ctx, seq)
+        except NotFoundError:
+            break  # trimmed meanwhile, and all before it
+        if entry.kind is Kind.COMMIT and entry.record.details.get(TOKEN) == token:
+            return Written(job=entry.job, totals=entry.totals, finished=seq in view.done)
+    return _in_report(ctx, token)
+
+
+def refuse_running(ctx: CommitContext, write_id: str) -> None:
+    """Refuse to start a write under a name that another job is being written under.
+
+    A job that has been quiet for `QUIET_S` does not count: its driver may be dead. If it lives after all, only one of
+    the two is committed, since the decision looks again.
+
+    Raises:
+        ConflictError: such a job is running.
+    """
+    for job in open_jobs(ctx):
+        quiet_s = ctx.clock.now_s() - job.active_at_s
+        if job.record is not None and write_id_of(job.record) == write_id and quiet_s < QUIET_S:
+            raise ConflictError(
+                "a write with this write id is running: wait for it; if its driver is dead, run holdfast recover "
+                "--older-than 0s",
+                url=ctx.url,
+                write_id=write_id,
+                job=job.job,
+            )
+
+
+def _in_report(ctx: CommitContext, token: str) -> Written | None:
+    try:
+        report = read_success(ctx) or {}
+    except CorruptDataError:
+        return None  # somebody else's
+    if _mapping(report, "diagnostics").get(f"holdfast.{TOKEN}") != token or report.get("success") is not True:
+        return None
+    metrics = _mapping(report, "metrics")
+    files, size_bytes, rows = (_count(metrics.get(name)) for name in ("files", "bytes", "rows"))
+    return Written(job=str(report.get("jobId")), totals=Totals(files=files, size_bytes=size_bytes, rows=rows))
+
+
+def find_files(ctx: CommitContext, token: str) -> Written | None:
+    """The visible files of a write, by the job in their names: for a job that left neither log entry nor ``_SUCCESS``.
+
+    Guarantee: of another write only if it was given the same token.
+    """
+    name = re.compile(rf"\d{{17}}-{re.escape(token)}(?![0-9a-f])")
+    totals, job = Totals(), ""
+    for path, info in layout.iter_visible(ctx.store, ctx.prefix):
+        found = name.search(path.rpartition("/")[2])
+        if found is not None:
+            job, totals = found[0], totals + Totals(files=1, size_bytes=info.size_bytes)
+    return Written(job=job, totals=totals) if job else None
+
+
+def _mapping(report: Mapping[str, object], name: str) -> Mapping[str, Any]:
+    found = report.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def _count(value: object) -> int:
+    return value if type(value) is int and value >= 0 else 0

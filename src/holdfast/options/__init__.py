@@ -1,0 +1,1 @@
+"""Options as people and Spark write them, parsed once into frozen values. Imports no PySpark."""

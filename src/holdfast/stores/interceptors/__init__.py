@@ -1,0 +1,1 @@
+"""Wrappers that hold a store and see every call to it: faults, recordings, throttling."""

@@ -1,0 +1,1 @@
+"""The local filesystem as an object store with atomic renames."""

@@ -1,0 +1,358 @@
+"""A store in a directory of a local (or mounted POSIX) file system: with atomic rename, and multipart by hidden files.
+
+Worked composition::
+
+    store = LocalStore("/data")
+    file = store.open_write("t/_attempt/a")
+    file.write(b"rows")
+    file.close()                                # durable, at its key, only if that was free
+    store.rename("t/_attempt/a", "t/a")         # durable again when this returns
+
+Files and directories are ordinary ones: what is published is read by anything that reads files. What is not finished
+has a name that starts with ``.holdfast-`` and is listed by `LocalStore.list_uploads_page`, also after the writer died.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+import shutil
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+
+from holdfast.errors import InvalidRequestError, NotFoundError
+from holdfast.runtime.ids import Ids, SystemIds
+from holdfast.stores.base import (
+    Capabilities,
+    Create,
+    MultipartLimits,
+    ObjectInfo,
+    ObjectPage,
+    Overwrite,
+    Part,
+    PutMode,
+    Support,
+    UploadPage,
+    check_move,
+    replaced,
+)
+from holdfast.stores.local.links import append
+from holdfast.stores.local.tree import LocalTree, etag_of, is_same_file, os_errors
+from holdfast.stores.local.walk import Listings, walk_pending
+
+__all__ = ["LocalStore"]
+
+_UPLOAD_ID = re.compile(r"(?:file|upload)-[0-9a-z]+")
+_WHOLE = "whole"
+_LIMITS = MultipartLimits(min_part_size_bytes=1, max_parts=100_000)
+_WRITE_BUFFER_BYTES = 1024 * 1024
+_WRITEBACK_BYTES = 16 * 1024 * 1024
+_CAN_ADVISE = hasattr(os, "posix_fadvise")  # Linux; elsewhere the sync at the end does it all
+
+
+class LocalStore:
+    """A `MultipartStore`, `RenameStore` and `CopyStore` over a directory.
+
+    Guarantee: what a call has published is whole, and (if `durable`) still there after a power cut. Create-only and
+    update writes are exclusive among all processes of this machine. Metadata is not kept.
+
+    Args:
+        root: the directory; made by the first write.
+        keep: key of a directory that is never removed when it becomes empty, nor any above it (the root never is).
+        durable: False leaves writing back to the operating system: safe when processes die, not when power fails.
+        ids: names hidden files and uploads.
+    """
+
+    def __init__(self, root: str, *, keep: str = "", durable: bool = True, ids: Ids | None = None) -> None:
+        self._tree = LocalTree(os.path.abspath(root), keep.strip("/"), durable)
+        self._listings = Listings(self._tree.root)
+        self._ids = ids or SystemIds()
+
+    def __repr__(self) -> str:
+        return f"LocalStore({self._tree.root!r})"
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(
+            conditional_put=Support.YES,
+            multipart=_LIMITS,
+            rename=True,
+            copy=True,
+            rename_dir=True,
+            lists_uploads=Support.YES,
+        )
+
+    @property
+    def retries(self) -> int:
+        return 0  # nothing between us and the data can fail for a moment
+
+    # --- objects ------------------------------------------------------------------------------------------------------
+    def put(
+        self, key: str, data: bytes, mode: PutMode = Overwrite(), metadata: Mapping[str, str] | None = None
+    ) -> ObjectInfo:
+        file = _LocalFile(self._tree, key, self._ids, mode)
+        try:
+            file.write(data)
+            file.close()
+        except BaseException:
+            file.discard()
+            raise
+        return _info(key, file.published)
+
+    def get(self, key: str, start: int = 0, length: int | None = None, etag: str = "") -> bytes:
+        with _reading(key), open(self._tree.path(key), "rb") as file:
+            if etag and not is_same_file(etag, os.fstat(file.fileno())):
+                raise replaced(key)
+            file.seek(start)
+            return file.read() if length is None else file.read(length)
+
+    def head(self, key: str) -> ObjectInfo:
+        with _reading(key):
+            status = os.stat(self._tree.path(key))
+        if not stat.S_ISREG(status.st_mode):
+            raise NotFoundError("no such file: check the key", key=key)
+        return _info(key, status)
+
+    def list_page(
+        self, prefix: str, start_after: str = "", max_keys: int = 1000, token: str | None = None
+    ) -> ObjectPage:
+        with os_errors(prefix):
+            return self._listings.page(prefix, start_after, max_keys, token)
+
+    def delete(self, key: str) -> None:
+        with os_errors(key):
+            self._tree.remove(key)
+
+    def delete_many(self, keys: Sequence[str]) -> None:
+        if len(keys) > 1000:
+            raise InvalidRequestError("at most 1000 keys in one call: use batched_keys", keys=len(keys))
+        for key in keys:
+            self.delete(key)
+
+    def copy(self, source: ObjectInfo, target: str) -> None:
+        file = _LocalFile(self._tree, target, self._ids, Overwrite())
+        try:
+            with _reading(source.key), open(self._tree.path(source.key), "rb") as content:
+                file.append(content.fileno())
+            file.close()
+        except BaseException:
+            file.discard()
+            raise
+
+    def close(self) -> None:
+        self._listings.close()
+
+    # --- rename -------------------------------------------------------------------------------------------------------
+    def open_write(self, key: str) -> _LocalFile:
+        return _LocalFile(self._tree, key, self._ids, Create())
+
+    def rename(self, source: str, target: str) -> None:
+        with os_errors(target):
+            self._tree.move(source, target)
+            self._tree.prune(os.path.dirname(self._tree.path(source)))
+
+    def check_targets(self, targets: Sequence[str]) -> None:
+        for target in targets:
+            with os_errors(target):
+                self._tree.refuse_target(target)
+                self._tree.refuse_back(target)
+
+    def rename_dir(self, source: str, target: str) -> None:
+        check_move(source, target)
+        with os_errors(target):
+            self._tree.move_directory(source, target)
+            self._tree.prune(os.path.dirname(self._tree.directory_path(source)))
+
+    # --- uploads ------------------------------------------------------------------------------------------------------
+    # An upload is a hidden directory. Its states: parts only; then 'whole' made from them and part 1 gone; then 'whole'
+    # renamed to the key and the directory removed. Part 1 and 'whole' both missing means that it was published before,
+    # so a second completion, by whoever and after whatever crash, can never publish again.
+    def create_upload(self, key: str, metadata: Mapping[str, str] | None = None) -> str:
+        upload_id = f"upload-{self._ids.token()}"
+        with os_errors(key):
+            self._tree.refuse_directory(key)
+            self._tree.make_hidden_directory(key, upload_id)
+        return upload_id
+
+    def _upload_path(self, key: str, upload_id: str) -> str:
+        if not _UPLOAD_ID.fullmatch(upload_id):
+            raise NotFoundError("no such upload: this is not an id of this store", key=key, upload_id=upload_id)
+        return self._tree.hidden_path(key, upload_id)
+
+    def upload_part(self, key: str, upload_id: str, number: int, data: bytes) -> Part:
+        if not 1 <= number <= _LIMITS.max_parts:
+            raise InvalidRequestError("a part number is out of range", key=key, number=number)
+        directory = self._upload_path(key, upload_id)
+        hidden = os.path.join(directory, f"{number}.{self._ids.token()}")
+        with os_errors(key):
+            try:
+                descriptor = os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+            except (FileNotFoundError, NotADirectoryError) as error:
+                raise _no_upload(key, upload_id) from error
+            try:
+                with open(descriptor, "wb") as file:
+                    file.write(data)
+                    file.flush()
+                    self._tree.sync(file.fileno())
+                    status = os.fstat(file.fileno())
+                os.replace(hidden, os.path.join(directory, str(number)))
+            except FileNotFoundError as error:
+                raise _no_upload(key, upload_id) from error  # aborted meanwhile
+            except OSError:
+                with contextlib.suppress(OSError):
+                    os.unlink(hidden)  # a full disk needs the room
+                raise
+        return Part(number, etag_of(status), status.st_size)
+
+    def complete_upload(self, key: str, upload_id: str, parts: Sequence[Part]) -> ObjectInfo:
+        directory = self._upload_path(key, upload_id)
+        if not parts or [part.number for part in parts] != list(range(1, len(parts) + 1)):
+            raise InvalidRequestError("parts have to be numbered from 1 without a gap", key=key)
+        with os_errors(key):
+            try:
+                with self._tree.locked_upload(directory) as held:
+                    if os.path.exists(os.path.join(directory, "1")):
+                        self._make_whole(key, directory, parts)
+                        self._tree.sync(held)
+                    status = self._tree.publish(os.path.join(directory, _WHOLE), key, Overwrite())
+                    shutil.rmtree(directory, ignore_errors=True)
+            except (FileNotFoundError, NotADirectoryError) as error:
+                raise _no_upload(key, upload_id) from error
+        return _info(key, status)
+
+    def _make_whole(self, key: str, directory: str, parts: Sequence[Part]) -> None:
+        paths = [os.path.join(directory, str(part.number)) for part in parts]
+        for part, path in zip(parts, paths, strict=True):
+            if not os.path.exists(path) or etag_of(os.stat(path)) != part.etag:
+                raise InvalidRequestError("a part is missing or has another etag", key=key, number=part.number)
+        whole = os.path.join(directory, _WHOLE)
+        if len(parts) == 1:
+            os.rename(paths[0], whole)
+            return
+        joined = os.path.join(directory, f"{_WHOLE}.{self._ids.token()}")
+        try:
+            with open(joined, "xb", buffering=0) as target:
+                for path in paths:
+                    with open(path, "rb", buffering=0) as part_file:
+                        append(part_file.fileno(), target.fileno())
+                self._tree.sync(target.fileno())
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.unlink(joined)  # a full disk needs the room
+            raise
+        os.replace(joined, whole)
+        os.unlink(paths[0])
+
+    def abort_upload(self, key: str, upload_id: str) -> None:
+        path = self._upload_path(key, upload_id)
+        with os_errors(key):
+            try:
+                if upload_id.startswith("file-"):
+                    os.unlink(path)
+                else:
+                    with self._tree.locked_upload(path):
+                        _remove_upload(path)
+            except (FileNotFoundError, NotADirectoryError):
+                return
+            self._tree.prune(os.path.dirname(path))
+
+    def list_uploads_page(self, prefix: str, marker: tuple[str, str] | None = None) -> UploadPage:
+        """All pending uploads, and the unfinished files of `put` and `open_write`, whose writer may be alive or dead.
+
+        An unfinished file is dropped by `abort_upload` like an upload; it cannot be completed by another process.
+        """
+        with os_errors(prefix):
+            return UploadPage(list(walk_pending(self._tree.root, prefix)), None)
+
+
+class _LocalFile:
+    """A `WritableFile` in a hidden file that gets its name when it is closed."""
+
+    def __init__(self, tree: LocalTree, key: str, ids: Ids, mode: PutMode) -> None:
+        self._tree = tree
+        self._key = key
+        self._mode = mode
+        self._written = self._handed_over = 0
+        with os_errors(key):
+            tree.refuse_directory(key)
+            descriptor, self._hidden = tree.open_hidden(key, f"file-{ids.token()}")
+        self._file = open(descriptor, "wb", buffering=_WRITE_BUFFER_BYTES)  # noqa: SIM115  # close and discard close it
+        self.published: os.stat_result = os.fstat(descriptor)
+
+    def write(self, data: bytes | memoryview, /) -> int:
+        if self._file.closed:
+            raise InvalidRequestError("the file is closed: open another", key=self._key)
+        with os_errors(self._key):
+            written = self._file.write(data)
+            self._start_writeback(written)
+        return written
+
+    def _start_writeback(self, written: int) -> None:
+        """Let the disk begin with what is there, so that the sync at the end has little left to wait for."""
+        self._written += written
+        if self._tree.durable and self._written - self._handed_over >= _WRITEBACK_BYTES and _CAN_ADVISE:
+            self._file.flush()
+            length = self._written - self._handed_over
+            os.posix_fadvise(self._file.fileno(), self._handed_over, length, os.POSIX_FADV_DONTNEED)
+            self._handed_over = self._written
+
+    def append(self, source: int) -> None:
+        """Append all of an open file."""
+        with os_errors(self._key):
+            append(source, self._file.fileno())
+
+    def close(self) -> ObjectInfo:
+        if self._file.closed:
+            return _info(self._key, self.published)
+        try:
+            with os_errors(self._key):
+                self._file.flush()
+                self._tree.sync(self._file.fileno())
+                self._file.close()
+                self.published = self._tree.publish(self._hidden, self._key, self._mode)
+        except BaseException:
+            self.discard()
+            raise
+        return _info(self._key, self.published)
+
+    def discard(self) -> None:
+        with contextlib.suppress(OSError):
+            self._file.close()  # flushing into a full disk fails again; the bytes are dropped anyway
+        with os_errors(self._key):
+            try:
+                os.unlink(self._hidden)
+            except FileNotFoundError:
+                return  # it has its name, or was dropped before
+            self._tree.prune(os.path.dirname(self._hidden))
+
+
+def _info(key: str, status: os.stat_result) -> ObjectInfo:
+    return ObjectInfo(key, status.st_size, etag_of(status), status.st_mtime)
+
+
+def _no_upload(key: str, upload_id: str) -> NotFoundError:
+    return NotFoundError("no such upload: completed, aborted or never there", key=key, upload_id=upload_id)
+
+
+@contextlib.contextmanager
+def _reading(key: str) -> Iterator[None]:
+    """For reads, a directory, or a file where a directory would have to be, is just an object that is not there."""
+    with os_errors(key):
+        try:
+            yield
+        except (NotADirectoryError, IsADirectoryError) as error:
+            raise NotFoundError("no such file: check the key", key=key) from error
+
+
+def _remove_upload(directory: str) -> None:
+    """Remove an upload although parts may be arriving: each try takes what is there."""
+    while True:
+        try:
+            shutil.rmtree(directory)
+        except OSError as error:
+            if error.errno != errno.ENOTEMPTY:
+                raise
+        else:
+            return

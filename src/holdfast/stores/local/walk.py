@@ -1,0 +1,174 @@
+"""Walks below a local tree: objects in key order, and what is pending."""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import os
+import stat
+import threading
+from collections.abc import Iterator, Set
+
+from holdfast.stores.base import ObjectInfo, ObjectPage, UploadInfo
+from holdfast.stores.local.links import is_behind_link, leads_back
+from holdfast.stores.local.tree import HIDDEN_PREFIX, etag_of, parse_hidden
+
+__all__ = ["Listings", "walk_pending"]
+
+_WAITING = 16
+_PEEK = 1000  # who asks for fewer keys first wants to know whether there are any, and seldom goes on
+# Deleted since; or a link to nowhere, to what would be below a file, or to itself.
+_NOTHING_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+
+
+class Listings:
+    """Listings in pages. The last few wait for their next page: to begin again reads and sorts whole directories.
+
+    Args:
+        root: the tree's directory.
+    """
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self._waiting: dict[str, tuple[ObjectInfo, Iterator[ObjectInfo]]] = {}
+        self._numbers = itertools.count()
+        self._lock = threading.Lock()
+
+    def page(self, prefix: str, start_after: str, max_keys: int, token: str | None) -> ObjectPage:
+        """Files whose key starts with `prefix` and is greater than `start_after`, in UTF-8 byte order of keys.
+
+        Only directories that can hold such a key are read. Symbolic links to directories are followed, unless they lead
+        back to a directory above. Links to nowhere, pipes, sockets and devices are left out, as are names that are not
+        UTF-8, which are no keys. A token that waits no longer begins anew behind its key.
+        """
+        waiting = None
+        goes_on = token is not None or max_keys >= _PEEK
+        if token is not None:
+            with self._lock:
+                waiting = self._waiting.pop(token, None)
+            start_after = token.partition("/")[2]
+        if waiting is None:
+            walk = _walk(self._root, prefix.rpartition("/")[0], prefix, start_after)
+            found = list(itertools.islice(walk, max_keys))
+        else:
+            first, walk = waiting
+            found = [first, *itertools.islice(walk, max_keys - 1)]
+        following = next(walk, None)
+        if following is None:
+            return ObjectPage(found, None)
+        # The number keeps a listing apart from an older one that has come to the same key: that one knows less.
+        token = f"{next(self._numbers)}/{found[-1].key}"
+        if not goes_on:
+            return ObjectPage(found, token)
+        with self._lock:
+            self._waiting[token] = following, walk
+            if len(self._waiting) > _WAITING:
+                del self._waiting[next(iter(self._waiting))]
+        return ObjectPage(found, token)
+
+    def close(self) -> None:
+        """Let go of what waits."""
+        with self._lock:
+            self._waiting.clear()
+
+
+def _walk(root: str, directory: str, prefix: str, start_after: str) -> Iterator[ObjectInfo]:
+    below = [_opened(root, f"{directory}/" if directory else "", linked=False)]
+    while below:
+        base, linked, links, names = below[-1]
+        for name in names:
+            key = base + name  # a directory's name ends in '/', which puts 'a-b' before 'a/b' as key order wants it
+            if not name.endswith("/"):
+                if key > start_after and key.startswith(prefix) and (info := _described(root, key)) is not None:
+                    yield info
+            elif (key.startswith(prefix) or prefix.startswith(key)) and (
+                key > start_after or start_after.startswith(key)
+            ):
+                # Behind a link any directory may be one of those above, not only one that is a link itself.
+                behind_link = linked or name in links
+                if not (behind_link and leads_back(os.path.join(root, key[:-1]))):
+                    below.append(_opened(root, key, linked=behind_link))
+                    break
+        else:
+            below.pop()
+
+
+def _opened(root: str, base: str, *, linked: bool) -> tuple[str, bool, Set[str], Iterator[str]]:
+    """A directory of a walk: its key, whether it lies behind a link, which names are links, and the names in order."""
+    names, links = _entries(os.path.join(root, base.rstrip("/")))
+    return base, linked, links, iter(names)
+
+
+def _entries(path: str) -> tuple[list[str], Set[str]]:
+    """The names in a directory, in order, and those of links to directories; none if it is gone or a file.
+
+    Names of directories end in ``/``. Nothing else is kept of an entry: a directory may have a million.
+    """
+    try:
+        scan = os.scandir(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return [], frozenset()
+    names: list[str] = []
+    links: set[str] = set()
+    with scan as entries:
+        for entry in entries:
+            if entry.name.startswith(HIDDEN_PREFIX) or not _is_utf8(entry.name):
+                continue
+            if not _is_directory(entry):
+                names.append(entry.name)
+                continue
+            names.append(f"{entry.name}/")
+            if entry.is_symlink():
+                links.add(names[-1])
+    names.sort()
+    return names, links
+
+
+def _is_directory(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError as error:
+        if error.errno in _NOTHING_THERE:
+            return False
+        raise
+
+
+def _is_utf8(name: str) -> bool:
+    return name.isascii() or not any("\udc80" <= character <= "\udcff" for character in name)
+
+
+def _described(root: str, key: str) -> ObjectInfo | None:
+    try:
+        status = os.stat(os.path.join(root, key))
+    except OSError as error:
+        if error.errno in _NOTHING_THERE:
+            return None
+        raise  # a file that cannot be looked at is one all the same: without it a listing would be wrong
+    if not stat.S_ISREG(status.st_mode):
+        return None
+    return ObjectInfo(key, status.st_size, etag_of(status), status.st_mtime)
+
+
+def walk_pending(root: str, prefix: str) -> Iterator[UploadInfo]:
+    """Uploads and unfinished files below `prefix`, those that dead processes left included. In no order."""
+    directory = prefix.rpartition("/")[0]
+    for path, directories, files in os.walk(os.path.join(root, directory), followlinks=True):
+        base = os.path.relpath(path, root)
+        base = "" if base == "." else f"{base}/"
+        for entry in (*directories, *files):
+            hidden = parse_hidden(entry)
+            if hidden is not None and (base + hidden[1]).startswith(prefix):
+                try:
+                    status = os.lstat(os.path.join(path, entry))
+                except FileNotFoundError:
+                    continue  # finished since
+                yield UploadInfo(base + hidden[1], hidden[0], status.st_mtime)
+        directories[:] = [
+            name
+            for name in directories
+            if not name.startswith(HIDDEN_PREFIX) and not _leads_back_by_link(os.path.join(path, name))
+        ]
+
+
+def _leads_back_by_link(path: str) -> bool:
+    return (os.path.islink(path) or is_behind_link(path)) and leads_back(path)

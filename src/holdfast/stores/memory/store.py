@@ -1,0 +1,454 @@
+"""A store in memory: the reference for what the protocols mean, with the rules of S3.
+
+Worked composition::
+
+    store = MemoryStore(limits=MultipartLimits(min_part_size_bytes=1))     # tiny parts in a test
+    upload_id = store.create_upload("t/a")
+    parts = [store.upload_part("t/a", upload_id, n, b"x") for n in (1, 2)]
+    store.complete_upload("t/a", upload_id, parts)
+    assert store.get("t/a") == b"xx"
+"""
+
+from __future__ import annotations
+
+import bisect
+import hashlib
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from holdfast.errors import InvalidRequestError, NotFoundError, PreconditionError, UnsupportedError
+from holdfast.runtime.clock import Clock, SystemClock
+from holdfast.runtime.ids import Ids, SystemIds
+from holdfast.stores.base import (
+    Capabilities,
+    Create,
+    MultipartLimits,
+    ObjectInfo,
+    ObjectPage,
+    Overwrite,
+    Part,
+    PutMode,
+    Support,
+    Update,
+    UploadInfo,
+    UploadPage,
+    check_key,
+    check_move,
+    replaced,
+)
+
+__all__ = ["MemoryFile", "MemoryImage", "MemoryStore"]
+
+_UPLOADS_PER_PAGE = 1000
+"""As S3 does it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Object:
+    data: bytes
+    info: ObjectInfo
+
+    def at(self, key: str) -> _Object:
+        """The same object under another key: a rename changes neither its etag nor its time."""
+        return _Object(self.data, replace(self.info, key=key))
+
+
+@dataclass(slots=True)
+class _Upload:
+    info: UploadInfo
+    metadata: Mapping[str, str]
+    parts: dict[int, tuple[Part, bytes]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryImage:
+    """All that a `MemoryStore` holds at one instant: to go back to, and to tell states apart by `key`.
+
+    Attributes:
+        key: equal for images of stores that nobody can tell apart.
+    """
+
+    objects: Mapping[str, _Object]
+    uploads: Mapping[str, _Upload]
+    renamed_directories: tuple[str, ...]
+    key: tuple[object, ...] = field(repr=False)
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.md5(data, usedforsecurity=False).hexdigest()
+
+
+class MemoryStore:
+    """A `MultipartStore` and, if asked, `CopyStore` and `RenameStore` in this process's memory.
+
+    With `rename` it has the rule of file systems that a key is a file or a directory, never both; else keys are flat.
+
+    Guarantee: every call is atomic and threads may share a store. The same calls with the same `ids` and `clock`
+    give the same state. Etags are made of the content, as on S3: equal bytes have equal etags.
+
+    Args:
+        limits: limits of multipart uploads; None for a store without them.
+        rename: whether the store is a `RenameStore` too.
+        rename_dir: whether it renames directories in one step; None for the same as `rename`. False with `rename` is
+            a world such as GCS, where a directory would be renamed file by file.
+        copy: whether the store is a `CopyStore` too.
+        consistent_listing: what the capability says; listings always show everything.
+        clock: dates objects and uploads.
+        ids: names uploads.
+    """
+
+    def __init__(
+        self,
+        *,
+        limits: MultipartLimits | None = MultipartLimits(),
+        rename: bool = False,
+        rename_dir: bool | None = None,
+        copy: bool = True,
+        consistent_listing: bool = True,
+        clock: Clock | None = None,
+        ids: Ids | None = None,
+    ) -> None:
+        if rename_dir and not rename:
+            raise InvalidRequestError("a store that renames directories renames files: ask for both")
+        self._limits = limits or MultipartLimits()
+        self._capabilities = Capabilities(
+            conditional_put=Support.YES,
+            multipart=limits,
+            rename=rename,
+            metadata=True,
+            copy=copy,
+            rename_dir=rename if rename_dir is None else rename_dir,
+            consistent_listing=consistent_listing,
+            lists_uploads=Support.YES,
+        )
+        self._clock = clock or SystemClock()
+        self._ids = ids or SystemIds()
+        self._lock = threading.Lock()
+        self._objects: dict[str, _Object] = {}
+        self._keys: list[str] = []  # sorted: code-point order of str is UTF-8 byte order
+        self._uploads: dict[str, _Upload] = {}
+        self._upload_order: list[tuple[str, str]] = []  # sorted (key, upload id)
+        self._renamed_directories: list[str] = []  # in the order of their renames
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return self._capabilities
+
+    @property
+    def retries(self) -> int:
+        return 0  # nothing between us and the data can fail for a moment
+
+    # --- objects ------------------------------------------------------------------------------------------------------
+    def put(
+        self, key: str, data: bytes, mode: PutMode = Overwrite(), metadata: Mapping[str, str] | None = None
+    ) -> ObjectInfo:
+        check_key(key)
+        with self._lock:
+            return self._put(key, bytes(data), mode, metadata or {})
+
+    def _put(self, key: str, data: bytes, mode: PutMode, metadata: Mapping[str, str]) -> ObjectInfo:
+        self._refuse_clash(key)
+        current = self._objects.get(key)
+        if isinstance(mode, Create) and current is not None:
+            raise PreconditionError("the object exists: read it, then decide", key=key)
+        if isinstance(mode, Update) and (current is None or current.info.etag != mode.etag):
+            raise PreconditionError("the object is not the expected one: read it, then decide", key=key)
+        return self._publish(key, data, _digest(data), metadata)
+
+    def _publish(self, key: str, data: bytes, etag: str, metadata: Mapping[str, str]) -> ObjectInfo:
+        info = ObjectInfo(key, len(data), etag, self._clock.now_s(), dict(metadata))
+        self._place(_Object(data, info))
+        return info
+
+    def _place(self, placed: _Object) -> None:
+        key = placed.info.key
+        if key not in self._objects:
+            bisect.insort(self._keys, key)
+        self._objects[key] = placed
+
+    def _existing(self, key: str) -> _Object:
+        found = self._objects.get(key)
+        if found is None:
+            raise NotFoundError("no such object: check the key", key=key)
+        return found
+
+    def get(self, key: str, start: int = 0, length: int | None = None, etag: str = "") -> bytes:
+        with self._lock:
+            found = self._existing(key)
+        if etag and found.info.etag != etag:
+            raise replaced(key)
+        data = found.data
+        return data[start:] if length is None else data[start : start + length]
+
+    def head(self, key: str) -> ObjectInfo:
+        with self._lock:
+            return self._existing(key).info
+
+    def list_page(
+        self, prefix: str, start_after: str = "", max_keys: int = 1000, token: str | None = None
+    ) -> ObjectPage:
+        start_after = start_after if token is None else token
+        with self._lock:
+            first = bisect.bisect_left(self._keys, prefix)
+            if start_after >= prefix:
+                first = max(first, bisect.bisect_right(self._keys, start_after))
+            found: list[ObjectInfo] = []
+            for key in self._keys[first : first + max_keys + 1]:
+                if not key.startswith(prefix):
+                    break
+                found.append(self._objects[key].info)
+        page = found[:max_keys]
+        return ObjectPage(page, page[-1].key if len(found) > max_keys else None)
+
+    def delete(self, key: str) -> None:
+        with self._lock:
+            self._remove(key)
+
+    def _remove(self, key: str) -> None:
+        if self._objects.pop(key, None) is not None:
+            del self._keys[bisect.bisect_left(self._keys, key)]
+
+    def delete_many(self, keys: Sequence[str]) -> None:
+        if len(keys) > 1000:
+            raise InvalidRequestError("at most 1000 keys in one call: use batched_keys", keys=len(keys))
+        with self._lock:
+            for key in keys:
+                self._remove(key)
+
+    def copy(self, source: ObjectInfo, target: str) -> None:
+        check_key(target)
+        with self._lock:
+            found = self._existing(source.key)
+            self._refuse_clash(target)
+            self._publish(target, found.data, found.info.etag, found.info.metadata)
+
+    def close(self) -> None:
+        """Nothing to release; the content stays."""
+
+    # --- images -------------------------------------------------------------------------------------------------------
+    def image(self) -> MemoryImage:
+        """What the store holds now; later calls do not change it."""
+        with self._lock:
+            objects = tuple(
+                (key, found.info.etag, found.info.size_bytes, found.info.modified_at_s, *found.info.metadata.items())
+                for key, found in ((key, self._objects[key]) for key in self._keys)
+            )
+            uploads = tuple(
+                (
+                    key,
+                    name,
+                    found.info.initiated_at_s,
+                    *found.metadata.items(),
+                    *((number, part.etag) for number, (part, _data) in found.parts.items()),
+                )
+                for key, name, found in ((key, name, self._uploads[name]) for key, name in self._upload_order)
+            )
+            renamed = tuple(self._renamed_directories)
+            return MemoryImage(
+                dict(self._objects),
+                {name: replace(found, parts=dict(found.parts)) for name, found in self._uploads.items()},
+                renamed,
+                (objects, uploads, renamed),
+            )
+
+    def restore(self, image: MemoryImage) -> None:
+        """Hold what `image` shows, and nothing else."""
+        with self._lock:
+            self._objects = dict(image.objects)
+            self._keys = sorted(image.objects)
+            self._uploads = {name: replace(found, parts=dict(found.parts)) for name, found in image.uploads.items()}
+            self._upload_order = sorted((found.info.key, name) for name, found in image.uploads.items())
+            self._renamed_directories = list(image.renamed_directories)
+
+    # --- uploads ------------------------------------------------------------------------------------------------------
+    def create_upload(self, key: str, metadata: Mapping[str, str] | None = None) -> str:
+        check_key(key)
+        with self._lock:
+            self._refuse_clash(key)
+            upload_id = self._ids.token()
+            if upload_id in self._uploads:
+                raise InvalidRequestError("the ids repeat: give the store its own source of ids", upload_id=upload_id)
+            info = UploadInfo(key, upload_id, self._clock.now_s())
+            self._uploads[upload_id] = _Upload(info, dict(metadata or {}))
+            bisect.insort(self._upload_order, (key, upload_id))
+            return upload_id
+
+    def _pending(self, key: str, upload_id: str) -> _Upload:
+        upload = self._uploads.get(upload_id)
+        if upload is None or upload.info.key != key:
+            raise NotFoundError("no such upload: completed, aborted or never there", key=key, upload_id=upload_id)
+        return upload
+
+    def upload_part(self, key: str, upload_id: str, number: int, data: bytes) -> Part:
+        if not 1 <= number <= self._limits.max_parts:
+            raise InvalidRequestError(
+                "a part number is out of range", key=key, number=number, max_parts=self._limits.max_parts
+            )
+        part = Part(number, _digest(data), len(data))
+        with self._lock:
+            self._pending(key, upload_id).parts[number] = (part, bytes(data))
+        return part
+
+    def complete_upload(self, key: str, upload_id: str, parts: Sequence[Part]) -> ObjectInfo:
+        with self._lock:
+            upload = self._pending(key, upload_id)
+            data = b"".join(self._checked_parts(upload, parts))
+            digests = b"".join(bytes.fromhex(part.etag) for part in parts)
+            self._refuse_clash(key)
+            del self._uploads[upload_id]
+            del self._upload_order[bisect.bisect_left(self._upload_order, (key, upload_id))]
+            return self._publish(key, data, f"{_digest(digests)}-{len(parts)}", upload.metadata)
+
+    def _checked_parts(self, upload: _Upload, parts: Sequence[Part]) -> list[bytes]:
+        key = upload.info.key
+        if not parts or [part.number for part in parts] != list(range(1, len(parts) + 1)):
+            raise InvalidRequestError("parts have to be numbered from 1 without a gap", key=key)
+        bodies: list[bytes] = []
+        for part in parts:
+            stored, data = upload.parts.get(part.number, (None, b""))
+            if stored is None or stored.etag != part.etag:
+                raise InvalidRequestError("a part is missing or has another etag", key=key, number=part.number)
+            if part.number < len(parts) and len(data) < self._limits.min_part_size_bytes:
+                raise InvalidRequestError(
+                    "a part that is not the last is too small", key=key, number=part.number, bytes=len(data)
+                )
+            bodies.append(data)
+        return bodies
+
+    def abort_upload(self, key: str, upload_id: str) -> None:
+        with self._lock:
+            upload = self._uploads.get(upload_id)
+            if upload is not None and upload.info.key == key:
+                del self._uploads[upload_id]
+                del self._upload_order[bisect.bisect_left(self._upload_order, (key, upload_id))]
+
+    def list_uploads_page(self, prefix: str, marker: tuple[str, str] | None = None) -> UploadPage:
+        with self._lock:
+            first = bisect.bisect_left(self._upload_order, (prefix, ""))
+            if marker is not None:
+                first = max(first, bisect.bisect_right(self._upload_order, marker))
+            found: list[UploadInfo] = []
+            for key, upload_id in self._upload_order[first : first + _UPLOADS_PER_PAGE + 1]:
+                if not key.startswith(prefix):
+                    break
+                found.append(self._uploads[upload_id].info)
+        page = found[:_UPLOADS_PER_PAGE]
+        more = len(found) > _UPLOADS_PER_PAGE
+        return UploadPage(page, (page[-1].key, page[-1].upload_id) if more else None)
+
+    # --- rename -------------------------------------------------------------------------------------------------------
+    def open_write(self, key: str) -> MemoryFile:
+        opened_after = self.begin_write(key)
+        return MemoryFile(key, lambda data: self.finish_write(key, data, opened_after))
+
+    def begin_write(self, key: str) -> int:
+        """The first half of `open_write`, for whoever keeps the bytes: how many directories were renamed by now."""
+        check_key(key)
+        with self._lock:
+            self._refuse_clash(key)
+            return len(self._renamed_directories)
+
+    def finish_write(self, key: str, data: bytes, opened_after: int) -> ObjectInfo:
+        """The second half: publish the bytes. `opened_after` is what `begin_write` returned."""
+        with self._lock:
+            if any(key.startswith(f"{source}/") for source in self._renamed_directories[opened_after:]):
+                raise NotFoundError("the file's directory was renamed while it was open: write it again", key=key)
+            return self._put(key, data, Create(), {})
+
+    def rename(self, source: str, target: str) -> None:
+        check_key(target)
+        with self._lock:
+            found = self._existing(source)
+            self._refuse_clash(target)
+            self._remove(source)
+            self._place(found.at(target))
+
+    def check_targets(self, targets: Sequence[str]) -> None:
+        with self._lock:
+            for target in targets:
+                check_key(target)
+                self._refuse_clash(target)
+
+    def rename_dir(self, source: str, target: str) -> None:
+        check_move(source, target)
+        if not self._capabilities.rename_dir:
+            raise UnsupportedError("the store renames no directory in one step: rename file by file", source=source)
+        with self._lock:
+            keys, uploads = self._below(source)
+            if not keys and not uploads:
+                raise NotFoundError("nothing is there: it may have been renamed before", key=source)
+            self._refuse_file_above(target)
+            if target in self._objects or any(self._below(target)):
+                raise PreconditionError("the target exists: look at it, then decide", key=target)
+            moved = [self._objects[key].at(target + key[len(source) :]) for key in keys]
+            for key in keys:
+                self._remove(key)
+            for each in moved:
+                self._place(each)
+            for key, upload_id in uploads:
+                self._move_upload(upload_id, target + key[len(source) :])
+            self._renamed_directories.append(source)
+
+    def _move_upload(self, upload_id: str, key: str) -> None:
+        upload = self._uploads[upload_id]
+        del self._upload_order[bisect.bisect_left(self._upload_order, (upload.info.key, upload_id))]
+        upload.info = replace(upload.info, key=key)
+        bisect.insort(self._upload_order, (key, upload_id))
+
+    # --- directories --------------------------------------------------------------------------------------------------
+    def _below(self, directory: str) -> tuple[list[str], list[tuple[str, str]]]:
+        """The keys, and the keys and ids of the pending uploads, that lie below a directory."""
+        first, last = f"{directory}/", f"{directory}0"  # '0' is the character behind '/'
+        keys, uploads = self._keys, self._upload_order
+        return (
+            keys[bisect.bisect_left(keys, first) : bisect.bisect_left(keys, last)],
+            uploads[bisect.bisect_left(uploads, (first, "")) : bisect.bisect_left(uploads, (last, ""))],
+        )
+
+    def _refuse_clash(self, key: str) -> None:
+        """With rename, refuse a file where a directory is, or below a file, as file systems do."""
+        if self._capabilities.rename:
+            self._refuse_file_above(key)
+            if any(self._below(key)):
+                raise InvalidRequestError(
+                    "a directory stands where a file is needed: remove it, or write elsewhere", key=key
+                )
+
+    def _refuse_file_above(self, key: str) -> None:
+        above = key.rpartition("/")[0]
+        while above:
+            if above in self._objects:
+                raise InvalidRequestError(
+                    "a file stands where a directory is needed: remove it, or write elsewhere", key=key
+                )
+            above = above.rpartition("/")[0]
+
+
+class MemoryFile:
+    """A `WritableFile` that publishes its bytes when it is closed."""
+
+    def __init__(self, key: str, publish: Callable[[bytes], ObjectInfo]) -> None:
+        self._key = key
+        self._publish = publish
+        self._published: ObjectInfo | None = None
+        self._buffer = bytearray()
+        self._open = True
+
+    def write(self, data: bytes | memoryview, /) -> int:
+        if not self._open:
+            raise InvalidRequestError("the file is closed: open another", key=self._key)
+        self._buffer += data
+        return len(data)
+
+    def close(self) -> ObjectInfo:
+        if self._open:
+            self._published = self._publish(bytes(self._buffer))
+            self.discard()
+        if self._published is None:
+            raise InvalidRequestError("the file was discarded: open another", key=self._key)
+        return self._published
+
+    def discard(self) -> None:
+        self._open = False
+        self._buffer.clear()

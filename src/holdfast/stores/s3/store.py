@@ -1,0 +1,414 @@
+"""S3 and the servers that speak it.
+
+Worked composition::
+
+    store = S3Store("bucket", S3Options(endpoint_url="http://127.0.0.1:9000", access_key="…", secret_key="…"))
+    upload_id = store.create_upload("t/a")                               # in one process
+    part = store.upload_part("t/a", upload_id, 1, rows)
+    S3Store("bucket", options).complete_upload("t/a", upload_id, [part])  # in another
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any, cast
+
+from botocore.exceptions import BotoCoreError, ClientError, ResponseStreamingError
+from urllib3.exceptions import HTTPError
+
+from holdfast.errors import (
+    AccessDeniedError,
+    CorruptDataError,
+    HoldfastError,
+    InvalidRequestError,
+    NotFoundError,
+    PreconditionError,
+    UnavailableError,
+)
+from holdfast.runtime.clock import Clock, SystemClock
+from holdfast.runtime.ids import Ids, SystemIds
+from holdfast.stores.base import (
+    Capabilities,
+    Create,
+    MultipartLimits,
+    ObjectInfo,
+    ObjectPage,
+    Overwrite,
+    Part,
+    PutMode,
+    Support,
+    Update,
+    UploadPage,
+    check_key,
+    replaced,
+)
+from holdfast.stores.s3.client import AWS, Client, S3Connection, is_aws
+from holdfast.stores.s3.errors import BULK_DELETE_REFUSED, Effect, code_of, status_of
+from holdfast.stores.s3.listings import (
+    decoded,
+    etag_in,
+    is_exact,
+    is_marker_refused,
+    is_xml,
+    least_expiry_days,
+    modified_in,
+    object_page,
+    upload_page,
+)
+from holdfast.stores.s3.options import S3Options
+from holdfast.stores.s3.uploads import complete_upload, create_upload, upload_part
+
+__all__ = ["S3Store"]
+
+
+class S3Store:
+    """A `MultipartStore` and `CopyStore` in one bucket.
+
+    Guarantee: threads may share a store. Every process has a client of its own, made at its first request, also after
+    a fork; pickling carries the bucket and the options, never a client. No credential shows in an error or a `repr`.
+
+    Args:
+        bucket: its name; it has to exist.
+        options: how to reach it.
+        clock: waits between tries.
+        ids: spreads those waits, so that many clients do not return all at once.
+    """
+
+    def __init__(
+        self, bucket: str, options: S3Options | None = None, clock: Clock | None = None, ids: Ids | None = None
+    ) -> None:
+        self.bucket = bucket
+        self._connection = S3Connection(bucket, options or S3Options(), clock or SystemClock(), ids or SystemIds())
+        self._bulk_delete_refused = False
+        self._quotes: Support = Support.UNKNOWN  # whether the server takes the etag of an update in quotes, as S3 does
+
+    def __repr__(self) -> str:
+        return f"S3Store({self.bucket!r}, {self._connection.options!r})"
+
+    @cached_property
+    def capabilities(self) -> Capabilities:  # once: it may read the profile
+        endpoint = self._connection.endpoint()
+        return Capabilities(
+            conditional_put=Support.UNKNOWN,
+            multipart=MultipartLimits(),
+            metadata=True,
+            copy=True,
+            lists_uploads=Support.YES if is_aws(endpoint) else Support.UNKNOWN,
+            server=f"{endpoint or AWS} {self.bucket}",
+        )
+
+    @property
+    def retries(self) -> int:
+        return self._connection.retries
+
+    # --- objects ------------------------------------------------------------------------------------------------------
+    def put(
+        self, key: str, data: bytes, mode: PutMode = Overwrite(), metadata: Mapping[str, str] | None = None
+    ) -> ObjectInfo:
+        check_key(key)
+        arguments: dict[str, object] = {"Bucket": self.bucket, "Key": key, "Body": data, "Metadata": metadata or {}}
+        if isinstance(mode, Create):
+            arguments["IfNoneMatch"] = "*"
+        elif isinstance(mode, Update):
+            return self._update(key, mode.etag, arguments, metadata or {})
+
+        def send(client: Client) -> ObjectInfo:
+            return ObjectInfo(key, len(data), etag_in(client.put_object(**arguments)), metadata=dict(metadata or {}))
+
+        repeatable = isinstance(mode, Overwrite)
+        return self._connection.request("PutObject", key, Effect.VISIBLE, send, repeatable=repeatable)
+
+    def _update(self, key: str, etag: str, arguments: Mapping[str, object], metadata: Mapping[str, str]) -> ObjectInfo:
+        def send(client: Client, if_match: str) -> ObjectInfo:
+            try:
+                done = client.put_object(**arguments, IfMatch=if_match)
+            except ClientError as error:
+                if code_of(error) != "NoSuchBucket" and status_of(error) == 404:
+                    raise PreconditionError("the object is gone: start over", bucket=self.bucket, key=key) from error
+                raise
+            return ObjectInfo(key, len(cast("bytes", arguments["Body"])), etag_in(done), metadata=dict(metadata))
+
+        def request(if_match: str) -> ObjectInfo:
+            return self._connection.request(
+                "PutObject", key, Effect.VISIBLE, lambda client: send(client, if_match), repeatable=False
+            )
+
+        if self._quotes is Support.NO:
+            return request(etag)
+        try:
+            done = request(f'"{etag}"')
+        except PreconditionError:
+            # radosgw 16 compares the quotes, too, and so refuses what is right: found out by the first refusal.
+            if self._quotes is Support.YES or not self._is_there(key, etag):
+                raise
+            done = request(etag)
+            self._quotes = Support.NO
+            return done
+        self._quotes = Support.YES
+        return done
+
+    def _is_there(self, key: str, etag: str) -> bool:
+        try:
+            return self.head(key).etag == etag
+        except HoldfastError:
+            return False  # the refusal stands
+
+    def get(self, key: str, start: int = 0, length: int | None = None, etag: str = "") -> bytes:
+        if length == 0:
+            self._refuse_replaced(key, etag, self.head(key).etag)
+            return b""
+        arguments = {"Bucket": self.bucket, "Key": key}
+        if start or length is not None:
+            arguments["Range"] = f"bytes={start}-{'' if length is None else start + length - 1}"
+
+        def send(client: Client) -> bytes:
+            try:
+                answer = client.get_object(**arguments)
+                with contextlib.closing(answer["Body"]) as body:
+                    # Not by If-Match: the answer says the same, and no server can misunderstand it.
+                    self._refuse_replaced(key, etag, etag_in(answer))
+                    return _whole(body)
+            except ClientError as error:
+                if status_of(error) != 416:
+                    raise
+            # The range starts at or behind the end, of whichever object.
+            if etag:
+                self._refuse_replaced(key, etag, etag_in(client.head_object(Bucket=self.bucket, Key=key)))
+            return b""
+
+        return self._connection.request("GetObject", key, Effect.NONE, send)
+
+    @staticmethod
+    def _refuse_replaced(key: str, wanted: str, found: str) -> None:
+        if wanted and found and wanted != found:
+            raise replaced(key)
+
+    def head(self, key: str) -> ObjectInfo:
+        found = self._connection.request(
+            "HeadObject", key, Effect.NONE, lambda client: client.head_object(Bucket=self.bucket, Key=key)
+        )
+        if "ContentLength" not in found:
+            raise CorruptDataError("an answer tells no length; report it to the store's maker", key=key)
+        return ObjectInfo(
+            key,
+            int(found["ContentLength"]),
+            etag_in(found),
+            modified_in(found),
+            {name.lower(): value for name, value in found.get("Metadata", {}).items()},
+        )
+
+    def list_page(
+        self, prefix: str, start_after: str = "", max_keys: int = 1000, token: str | None = None
+    ) -> ObjectPage:
+        arguments: dict[str, object] = {"Bucket": self.bucket, "Prefix": prefix, "MaxKeys": max_keys}
+        if start_after:
+            arguments["StartAfter"] = start_after
+        if token is not None:
+            arguments["ContinuationToken"] = token
+        page = self._connection.request(
+            "ListObjectsV2", prefix, Effect.NONE, lambda client: client.list_objects_v2(**arguments)
+        )
+        return object_page(page, prefix)
+
+    def delete(self, key: str) -> None:
+        def send(client: Client) -> None:
+            try:
+                client.delete_object(Bucket=self.bucket, Key=key)
+            except ClientError as error:
+                if code_of(error) == "NoSuchBucket" or status_of(error) != 404:
+                    raise
+
+        self._connection.request("DeleteObject", key, Effect.VISIBLE, send)
+
+    def delete_many(self, keys: Sequence[str]) -> None:
+        if len(keys) > 1000:
+            raise InvalidRequestError("at most 1000 keys in one call: use batched_keys", keys=len(keys))
+        if not keys:
+            return
+        in_bulk = [key for key in keys if is_xml(key)]  # the request's document can hold no other
+        if not in_bulk or self._bulk_delete_refused or not self._bulk_delete(in_bulk):
+            in_bulk = []
+        deleted = set(in_bulk)
+        for key in keys:
+            if key not in deleted:
+                self.delete(key)
+
+    def _bulk_delete(self, keys: Sequence[str]) -> bool:
+        """Delete in one request; False if the server has none such (remembered, so that it is asked once)."""
+        entries = {"Objects": [{"Key": key} for key in keys], "Quiet": True}
+
+        def send(client: Client) -> list[dict[str, str]] | None:
+            try:
+                answer = client.delete_objects(Bucket=self.bucket, Delete=entries)
+            except ClientError as error:
+                if code_of(error) in BULK_DELETE_REFUSED:
+                    return None
+                raise
+            return [entry for entry in answer.get("Errors", ()) if entry.get("Code") != "NoSuchKey"]
+
+        errors = self._connection.request("DeleteObjects", keys[0], Effect.VISIBLE, send)
+        if errors is None:
+            self._bulk_delete_refused = True
+            return False
+        if errors:
+            first, code = errors[0].get("Key", ""), errors[0].get("Code", "")
+            if code == "AccessDenied":
+                raise AccessDeniedError("the policy forbids deleting: allow it", bucket=self.bucket, key=first)
+            raise UnavailableError(
+                "some objects were not deleted: repeat the whole call",
+                bucket=self.bucket,
+                key=first,
+                errors=len(errors),
+            )
+        return True
+
+    def copy(self, source: ObjectInfo, target: str) -> None:
+        check_key(target)
+        arguments = {"Bucket": self.bucket, "Key": target, "CopySource": {"Bucket": self.bucket, "Key": source.key}}
+        self._connection.request("CopyObject", target, Effect.VISIBLE, lambda client: client.copy_object(**arguments))
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def upload_expiry_days(self, prefix: str) -> float | None:
+        """After how many days the bucket's own rules abort a pending upload below `prefix`; None if no rule does.
+
+        A server may have a limit of its own beside the rules, and tell nobody (MinIO: 24 hours).
+
+        Raises:
+            AccessDeniedError: the policy forbids to look (``s3:GetLifecycleConfiguration``).
+            UnsupportedError: the server has no such rules.
+        """
+
+        def send(client: Client) -> Sequence[Mapping[str, Any]]:
+            try:
+                return cast(
+                    "Sequence[Mapping[str, Any]]",
+                    client.get_bucket_lifecycle_configuration(Bucket=self.bucket).get("Rules", ()),
+                )
+            except ClientError as error:
+                if code_of(error) == "NoSuchLifecycleConfiguration":
+                    return ()
+                raise
+
+        rules = self._connection.request("GetBucketLifecycleConfiguration", prefix, Effect.NONE, send)
+        return least_expiry_days(rules, prefix)
+
+    # --- uploads ------------------------------------------------------------------------------------------------------
+    def create_upload(self, key: str, metadata: Mapping[str, str] | None = None) -> str:
+        check_key(key)
+        return self._connection.request(
+            "CreateMultipartUpload",
+            key,
+            Effect.NONE,
+            lambda client: create_upload(client, self.bucket, key, metadata or {}),
+        )
+
+    def upload_part(self, key: str, upload_id: str, number: int, data: bytes) -> Part:
+        def send(client: Client) -> Part:
+            try:
+                return Part(number, upload_part(client, self.bucket, key, upload_id, number, data), len(data))
+            except ClientError as error:
+                if _server_failed(error):
+                    self._settle(client, key, upload_id, error)
+                raise
+
+        return self._connection.request("UploadPart", key, Effect.NONE, send)
+
+    def complete_upload(self, key: str, upload_id: str, parts: Sequence[Part]) -> ObjectInfo:
+        if not parts or [part.number for part in parts] != list(range(1, len(parts) + 1)):
+            raise InvalidRequestError("parts have to be numbered from 1 without a gap", key=key)
+
+        def send(client: Client) -> ObjectInfo:
+            try:
+                etag = complete_upload(client, self.bucket, key, upload_id, parts)
+            except ClientError as error:
+                if _server_failed(error) and self._settle(client, key, upload_id, error):
+                    raise UnavailableError("the store failed, the upload is pending: repeat", key=key) from error
+                raise
+            return ObjectInfo(key, sum(part.size_bytes for part in parts), etag)
+
+        return self._connection.request("CompleteMultipartUpload", key, Effect.VISIBLE, send, repeatable=False)
+
+    def _settle(self, client: Client, key: str, upload_id: str, cause: ClientError) -> bool:
+        """After an answer 5xx: True if the upload is still there, so nothing happened; False if that stays unknown.
+
+        Some servers answer 500 for an upload that is gone (radosgw 16.2, moto): repeating would never end.
+
+        Raises:
+            NotFoundError: it is gone.
+        """
+        try:
+            client.list_parts(Bucket=self.bucket, Key=key, UploadId=upload_id, MaxParts=1)
+        except (BotoCoreError, ClientError) as error:
+            if code_of(error) == "NoSuchUpload" or status_of(error) == 404:
+                raise NotFoundError(
+                    "no such upload: completed, aborted or never there", bucket=self.bucket, key=key
+                ) from cause
+            return False
+        return True
+
+    def abort_upload(self, key: str, upload_id: str) -> None:
+        def send(client: Client) -> None:
+            try:
+                client.abort_multipart_upload(Bucket=self.bucket, Key=key, UploadId=upload_id)
+            except ClientError as error:
+                if code_of(error) == "NoSuchBucket" or status_of(error) != 404:
+                    raise
+
+        self._connection.request("AbortMultipartUpload", key, Effect.NONE, send)
+
+    def list_uploads_page(self, prefix: str, marker: tuple[str, str] | None = None) -> UploadPage:
+        if marker is None:
+            first = self._uploads(prefix)
+            assert first is not None, "nothing to refuse was sent"
+            return first
+        page = self._uploads(prefix, KeyMarker=marker[0], UploadIdMarker=marker[1])
+        return self._uploads_from(prefix, marker[0]) if page is None else page
+
+    def _uploads_from(self, prefix: str, key: str) -> UploadPage:
+        """All uploads of a key, of which `iter_uploads` leaves out what it has shown, and those behind it."""
+        of_key, rest = self._uploads(key), self._uploads(prefix, KeyMarker=key)
+        assert of_key is not None, "nothing to refuse was sent"
+        assert rest is not None, "nothing to refuse was sent"
+        if of_key.next_marker is not None and of_key.next_marker[0] == key:
+            raise CorruptDataError(
+                "more uploads of one key are pending than the server can list: abort some of them", key=key
+            )
+        return UploadPage([*(one for one in of_key.uploads if one.key == key), *rest.uploads], rest.next_marker)
+
+    def _uploads(self, prefix: str, **marker: str) -> UploadPage | None:
+        """One page; None if the server refuses the marker, which is its own."""
+
+        # No MaxUploads: SeaweedFS loses uploads between small pages. Its default page holds what there is.
+        arguments = {"Bucket": self.bucket, "Prefix": prefix, **marker}
+
+        def send(client: Client) -> UploadPage | None:
+            page: Mapping[str, Any] | None
+            try:
+                page = client.list_multipart_uploads(**arguments)
+            except ClientError as error:
+                if "UploadIdMarker" in marker and is_marker_refused(error):
+                    return None
+                if code_of(error) != "500":
+                    raise
+                page = None  # also botocore's word for a page that is no XML
+            if page is None or not is_exact(page):
+                page = decoded(client.list_multipart_uploads(**arguments, EncodingType="url"), page)
+            return upload_page(page, prefix)
+
+        return self._connection.request("ListMultipartUploads", prefix, Effect.NONE, send)
+
+
+def _server_failed(error: ClientError) -> bool:
+    return code_of(error) == "InternalError" or (status_of(error) >= 500 and status_of(error) != 503)
+
+
+def _whole(body: Any) -> bytes:
+    """All of an answer's body. What breaks on the way is one of botocore's errors; it lets others through."""
+    try:
+        return bytes(body.read())
+    except HTTPError as error:
+        raise ResponseStreamingError(error=error) from error

@@ -1,0 +1,105 @@
+"""What the papers say of the committers of today: the checker finds it, and tells it in at most 15 sentences.
+
+Sources: paper 000, Table V; paper 002, "Why the V2 committer is incorrect".
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from holdfast.checker.committers.check_run import Session
+from holdfast.checker.committers.cluster import Order
+from holdfast.checker.committers.narrator import job_teller
+from holdfast.checker.committers.scenes import SCENES
+from holdfast.checker.committers.worlds import Scene, build_world
+from holdfast.checker.kernel.calls import Fault
+from holdfast.checker.kernel.counterexample import Counterexample
+from holdfast.checker.kernel.explore import Budget, explore
+from holdfast.checker.kernel.shrink import shrink
+from holdfast.checker.narrative.story import tell
+from holdfast.commit import COMMITTERS
+
+_STATES = 20_000
+"""Seconds of exploration, where a minute is allowed."""
+
+_SENTENCES = 15
+
+_PARTITION = SCENES["partition"]
+_ONE_BY_ONE = Scene(
+    name="one-by-one",
+    summary="an attempt is cut off from the driver while it commits, another one takes over, and both go on",
+    tasks=1,
+    speculation=False,
+    order=Order.ASK_FIRST,
+    budgets={Fault.PARTITION: 1},
+)
+_MOVES_FILE_BY_FILE = replace(_ONE_BY_ONE, name="no-directory-rename", store={"rename_dir": False})
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    """What goes wrong is logged by the code under test, in every history anew."""
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+@pytest.mark.parametrize(
+    ("committer", "scene", "name", "says"),
+    [
+        pytest.param("file-v2", _PARTITION, "C4", "no driver has begun to commit", id="file-v2-early-output"),
+        pytest.param("file-v2", _PARTITION, "C2", "beside the files of the attempt", id="file-v2-mixed-attempts"),
+        pytest.param("file-v1", _MOVES_FILE_BY_FILE, "C2", "beside the files", id="file-v1-no-directory-rename"),
+        pytest.param("magic", _PARTITION, "C3", "driver accepted attempt 1", id="magic-late-pendingset"),
+        pytest.param("direct", SCENES["asking"], "C4", "no driver has begun to commit", id="direct-early-output"),
+        pytest.param("direct", SCENES["asking"], "C2", "beside the files", id="direct-speculation"),
+        pytest.param("direct", _PARTITION, "C5", "is aborted, and the destination shows", id="direct-no-abort"),
+        pytest.param("direct", _PARTITION, "C6", "task 0 attempt", id="direct-partition"),
+        pytest.param("stocator", SCENES["asking"], "C4", "no driver has begun", id="stocator-early-output"),
+        pytest.param("stocator", _PARTITION, "C6", "task 0 attempt", id="stocator-partition"),
+        pytest.param("emr", SCENES["asking"], "C4", "no driver has begun", id="emr-committed-output"),
+        pytest.param("emr", _PARTITION, "C2", "beside the files", id="emr-partition"),
+    ],
+)
+def test_it_is_found_shrunk_and_told(committer: str, scene: Scene, name: str, says: str) -> None:
+    world = build_world(COMMITTERS[committer], scene)
+    found = explore(world, budget=Budget(states=_STATES), until=lambda now: name in now.findings)
+    assert name in found.findings, f"{found.states} states, {found.findings}"
+    finding = found.findings[name]
+    first = Counterexample(world.name, name, finding.broke, finding.choices)
+    easy = shrink(world, first)
+    assert len(easy.choices) <= len(first.choices)
+    assert says in easy.broke
+    story = tell(world, easy, job_teller(world))
+    assert 0 < len(story.sentences) <= _SENTENCES
+    assert story.verdict == easy.broke
+    assert f"Broken: {name} " in "\n".join(story.lines())
+
+
+@pytest.mark.parametrize(
+    ("scene", "while_merging"),
+    [pytest.param(_ONE_BY_ONE, True, id="renamed"), pytest.param(_MOVES_FILE_BY_FILE, False, id="file-by-file")],
+)
+def test_when_file_v1_mixes_attempts(scene: Scene, while_merging: bool) -> None:
+    """The other half of the finding: where directories are renamed, no task commit mixes; the merge of the job may."""
+    world = build_world(COMMITTERS["file-v1"], replace(scene, properties=("C2",)))
+    found = explore(world, budget=Budget(states=_STATES), until=lambda one: bool(one.findings)).findings["C2"]
+    story = tell(world, shrink(world, Counterexample(world.name, "C2", found.broke, found.choices)), job_teller(world))
+    merge = next(one.number for one in story.sentences if "driver has its tasks' reports" in one.text)
+    last = max(one.number for one in story.sentences if one.text.startswith("task") and "renames" in one.text)
+    assert (last > merge) == while_merging, "\n".join(story.lines())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("committer", sorted({one.name for one in COMMITTERS.values()} - {"two_phase"}))
+def test_what_breaks_is_declared(committer: str) -> None:
+    """In every scene, as far as `holdfast check` goes: C1 of `manifest` breaks after 94,000 states of slow-driver,
+    where the table of all committers does not come to."""
+    session = Session(COMMITTERS[committer])
+    for scene in SCENES.values():
+        session.explore(scene, Budget(states=100_000))
+    assert {name: one.scene.name for name, one in session.found.items() if one.answer and not one.is_declared} == {}

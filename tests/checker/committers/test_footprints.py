@@ -1,0 +1,145 @@
+"""Reduction leaves out nothing in worlds of cluster and store whose calls meet in rare ways."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from holdfast.checker.committers.cluster import CLUSTER, Cluster, Order
+from holdfast.checker.kernel.calls import Call, Fault
+from holdfast.checker.kernel.explore import explore
+from holdfast.checker.kernel.process import Actor, Port
+from holdfast.checker.kernel.world import World
+from holdfast.checker.simulated_store import SimulatedStore, StoreResource
+from holdfast.errors import HoldfastError
+from holdfast.runtime import SystemClock, SystemIds
+from holdfast.stores.base import MultipartLimits
+from tests.checker.kernel.toys import with_ends
+
+Program = Callable[[Port, SimulatedStore], object]
+JOB: Any = "job"  # what the cluster hands on, and does not look into
+REPORT: Any = "report"
+
+
+def _world(programs: Mapping[str, Program], budgets: Mapping[Fault, int], **options: Any) -> World:
+    store = StoreResource("store", time_of=lambda actor: 0.0, limits=MultipartLimits(min_part_size_bytes=1), **options)
+
+    def program(run: Program) -> Callable[[Port], object]:
+        return lambda port: run(port, SimulatedStore(port, "store", store.capabilities))
+
+    filled = store.store(store.initial(), SystemClock(), SystemIds())
+    filled.put("k", b"x")
+    store.fill(filled.image())
+    return World(
+        name="rare",
+        summary="calls that meet in rare ways",
+        actors=tuple(Actor(name, program(run)) for name, run in programs.items()),
+        resources={CLUSTER: Cluster(tasks=1, attempts=2, order=Order.ASK_FIRST, speculation=True), "store": store},
+        properties=(),
+        budgets=budgets,
+        observed=lambda call: False,
+    )
+
+
+def _ends(world: World, *, reduce: bool) -> set[Any]:
+    watched, seen = with_ends(world)
+    assert explore(watched, reduce=reduce).complete
+    return seen
+
+
+def _ask(port: Port, operation: str, *args: object) -> object:
+    return port.call(Call(CLUSTER, operation, args))
+
+
+def _attempt(number: int, *keys: str) -> Program:
+    def run(port: Port, store: SimulatedStore) -> None:
+        _ask(port, "begin", 0, number)
+        if _ask(port, "may_commit", 0, number):
+            for key in keys:
+                store.put(key, b"x")
+            _ask(port, "report", 0, number, REPORT)
+
+    return run
+
+
+def _start(port: Port, store: SimulatedStore) -> None:
+    _ask(port, "post_job", JOB)
+    _ask(port, "await_tasks")
+
+
+def _tells_what_it_is_told(name: str, key: str) -> Program:
+    def run(port: Port, store: SimulatedStore) -> None:
+        try:
+            store.delete(key)
+        except HoldfastError:
+            store.put(name, b"does not know")
+
+    return run
+
+
+def _upload_then_abort(port: Port, store: SimulatedStore) -> None:
+    store.abort_upload("a/b", store.create_upload("a/b"))
+
+
+def _put_above(port: Port, store: SimulatedStore) -> None:
+    try:
+        store.put("a", b"x")
+    except HoldfastError:
+        store.put("refused", b"x")
+
+
+def _commit(port: Port, store: SimulatedStore) -> None:
+    _start(port, store)
+    if store.list_page("marks/").objects:
+        store.put("driver saw", b"x")
+
+
+def _write(port: Port, store: SimulatedStore) -> None:
+    _ask(port, "begin", 0, 0)
+    _ask(port, "report", 0, 0, REPORT)
+    store.put("seen by recovery", b"x")
+    store.put("marks/0", b"x")
+
+
+def _recover(port: Port, store: SimulatedStore) -> None:
+    _ask(port, "take_for_dead")
+    try:
+        store.get("seen by recovery")
+    except HoldfastError:
+        store.put("recovery came first", b"x")
+
+
+FIRST, SECOND = "task 0 attempt 0", "task 0 attempt 1"
+
+WORLDS = {
+    "who may commit dies and another has asked": _world(
+        {"driver": _start, FIRST: _attempt(0, "x", "y"), SECOND: _attempt(1, "z")}, {Fault.CRASH: 1}
+    ),
+    "two delete the same and one is not told": _world(
+        {"a": _tells_what_it_is_told("a", "k"), "b": _tells_what_it_is_told("b", "k")},
+        {Fault.LOST_REPLY: 1},
+    ),
+    "a file where an upload makes a directory": _world({"a": _upload_then_abort, "b": _put_above}, {}, rename=True),
+    "recovery waits for a driver that is in nobody's way": _world(
+        {"driver": _commit, FIRST: _write, "recovery": _recover}, {Fault.CRASH: 1}
+    ),
+}
+
+
+def test_every_way_of_a_stale_listing_has_a_label_of_its_own() -> None:
+    """Two uploads of one key: a history replays by its labels."""
+    store = StoreResource("store", time_of=lambda actor: 0.0)
+    state = store.initial()
+    for token in ("one", "two"):
+        state = store.alternatives(state, Call("store", "create_upload", ("a", None, token)), "")[0].state  # type: ignore[assignment]  # an image
+    ways = store.alternatives(state, Call("store", "list_uploads_page", ("", None)), "")
+    labels = [way.label for way in ways if way.fault is Fault.STALE_LISTING]
+    assert labels == ["does not show a", "does not show a, upload 1"]
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_reduction_leaves_out_nothing(name: str) -> None:
+    world = WORLDS[name]
+    assert _ends(world, reduce=True) == _ends(world, reduce=False)

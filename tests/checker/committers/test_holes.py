@@ -1,0 +1,229 @@
+"""docs/holes.md is true: each hole is found and told as it says there, and the variants close what they claim to close.
+
+The stories and the table of the document are generated: run this file with ``HOLDFAST_WRITE_DOCS=1`` to write them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import textwrap
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.checker.committers.names import CHECKED
+from holdfast.checker.committers.narrator import job_teller
+from holdfast.checker.committers.properties import PROPERTIES
+from holdfast.checker.committers.scenes import SCENES
+from holdfast.checker.committers.variants import VARIANTS
+from holdfast.checker.committers.worlds import Scene, build_world
+from holdfast.checker.kernel.counterexample import Counterexample
+from holdfast.checker.kernel.explore import Budget, Exploration, explore
+from holdfast.checker.kernel.shrink import shrink
+from holdfast.checker.narrative.story import Story, tell
+from holdfast.commit import COMMITTERS, Committer
+
+DOCUMENT = Path(__file__).parents[3] / "docs" / "holes.md"
+WRITE = "HOLDFAST_WRITE_DOCS"
+STATES = 150_000
+ALL = ("magic", "staging-directory", "staging-partitioned", "manifest", "file-v1")
+STAGING = ("staging-directory", "staging-partitioned")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hole:
+    """A way in which the recipe of a paper breaks a property.
+
+    Attributes:
+        committers: those that have it; the first one's story is in the document.
+        scene, property_name: where it is found.
+        variant: what closes it, as in ``magic+messages``; empty if no small change does.
+        narrow: what else of the scene differs where the variant is tried: other holes are kept out.
+    """
+
+    name: str
+    committers: tuple[str, ...]
+    scene: str
+    property_name: str
+    variant: str = ""
+    narrow: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def command(self) -> str:
+        return f"holdfast check {self.committers[0]} --scene {self.scene} --property {self.property_name}"
+
+
+HOLES = (
+    Hole(name="last set wins", committers=ALL, scene="partition", property_name="C3", variant="messages"),
+    Hole(
+        name="displaced directory",
+        committers=(*STAGING, "file-v1"),
+        scene="speculation",
+        property_name="C1",
+        variant="messages",
+    ),
+    Hole(name="mixed merge", committers=("file-v1",), scene="partition", property_name="C2", variant="messages"),
+    Hole(name="half-shown job", committers=ALL, scene="reader", property_name="whole-reads"),
+    Hole(
+        name="abort leaves a half",
+        committers=("manifest", "file-v1"),
+        scene="failure",
+        property_name="C9",
+        variant="takes-back",
+        narrow={"attempts": 1},
+    ),
+    Hole(
+        name="unsaid success",
+        committers=ALL,
+        scene="failure",
+        property_name="C5",
+        variant="takes-back",
+        narrow={"attempts": 1},
+    ),
+    Hole(name="two drivers", committers=ALL, scene="second-driver", property_name="C8", variant="claim"),
+    Hole(name="recovered alive", committers=("file-v1", "manifest"), scene="slow-driver", property_name="C6"),
+    Hole(name="commit forgets", committers=ALL, scene="asking", property_name="C10", variant="remembers"),
+    Hole(
+        name="shared _temporary",
+        committers=("file-v1",),
+        scene="asking",
+        property_name="C7",
+        variant="own-directory",
+    ),
+    Hole(
+        name="overwrite empties first",
+        committers=ALL,
+        scene="overwrite",
+        property_name="replaced-data",
+        variant="replaces-last",
+    ),
+    Hole(name="scratch left behind", committers=STAGING, scene="second-driver", property_name="no-leftovers"),
+)
+
+
+def _cases(hole: Hole, suffix: str) -> list[Any]:
+    """The hole's committers, with a suffix; all but the first are for the long run."""
+    return [
+        pytest.param(hole, f"{name}{suffix}", id=f"{hole.name}-{name}{suffix}", marks=[pytest.mark.slow] if at else [])
+        for at, name in enumerate(hole.committers)
+    ]
+
+
+PLACES = [case for hole in HOLES for case in _cases(hole, "")]
+CLOSED = [case for hole in HOLES if hole.variant for case in _cases(hole, f"+{hole.variant}")]
+
+
+def look(committer: Committer, hole: Hole, scene: Scene, *, whole: bool = False) -> Exploration:
+    """Explore a scene for the hole's property alone: to the end, or until it breaks."""
+    world = build_world(committer, replace(scene, properties=(hole.property_name,)))
+    until = (lambda found: False) if whole else (lambda found: bool(found.findings))
+    return explore(world, budget=Budget(states=STATES), until=until)
+
+
+@cache
+def found_in(name: str, committer: str) -> Exploration:
+    """What the scene of the hole of that name shows of a committer."""
+    hole = next(hole for hole in HOLES if hole.name == name)
+    return look(COMMITTERS[committer], hole, SCENES[hole.scene])
+
+
+def told(hole: Hole) -> Story:
+    """The story of a hole, as `holdfast check` tells it."""
+    committer, scene = COMMITTERS[hole.committers[0]], SCENES[hole.scene]
+    found = found_in(hole.name, committer.name).findings[hole.property_name]
+    world = build_world(committer, replace(scene, properties=(hole.property_name,)))
+    counterexample = Counterexample(world.name, found.property, found.broke, found.choices)
+    return tell(world, shrink(world, counterexample), job_teller(world))
+
+
+# --- the holes --------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("hole", "name"), PLACES)
+def test_it_is_found(hole: Hole, name: str) -> None:
+    found = found_in(hole.name, name)
+    assert set(found.findings) == {hole.property_name}
+
+
+@pytest.mark.parametrize(("hole", "name"), CLOSED)
+def test_the_variant_closes_it(hole: Hole, name: str) -> None:
+    """Every history of the scene, in which the committer itself breaks the property."""
+    scene = replace(SCENES[hole.scene], **hole.narrow)
+    assert look(COMMITTERS[name.partition("+")[0]], hole, scene).findings
+    closed = look(VARIANTS[name], hole, scene, whole=True)
+    assert closed.complete and not closed.findings, closed.findings
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("hole", "name"), CLOSED)
+def test_the_variant_opens_no_other(hole: Hole, name: str) -> None:
+    """In the same scene it breaks no property that its committer holds; a claim stays, as the document says."""
+    scene = replace(SCENES[hole.scene], **hole.narrow)
+    base, variant = (explore(build_world(CHECKED[one], scene)) for one in (name.partition("+")[0], name))
+    assert base.complete and variant.complete
+    costs = {"no-leftovers"} if hole.variant == "claim" else set()
+    assert variant.findings.keys() - costs <= base.findings.keys() - {hole.property_name}
+
+
+def test_every_variant_closes_something() -> None:
+    assert {f"{name}+{hole.variant}" for hole in HOLES for name in hole.committers if hole.variant} == set(VARIANTS)
+
+
+# --- the document -----------------------------------------------------------------------------------------------------
+def table() -> str:
+    """What has which hole."""
+    lines = ["| hole | breaks | committers | closed by |", "|---|---|---|---|"]
+    for hole in HOLES:
+        anchor = hole.name.replace(" ", "-")
+        names = ", ".join(f"`{name}`" for name in hole.committers)
+        closed = f"`+{hole.variant}`" if hole.variant else "no small change"
+        lines.append(f"| [{hole.name}](#{anchor}) | {hole.property_name} | {names} | {closed} |")
+    return "\n".join(lines)
+
+
+def example(hole: Hole) -> str:
+    """A command and what it tells."""
+    story = told(hole)
+    lines = [f"$ {hole.command}"]
+    for sentence in story.sentences:
+        lines += textwrap.wrap(sentence.text, 116, initial_indent=f"{sentence.number:>2}. ", subsequent_indent="    ")
+    lines += textwrap.wrap(f"Broken: {story.verdict}", 116, subsequent_indent="    ")
+    return "\n".join(["```text", *lines, "```"])
+
+
+def written(text: str) -> str:
+    """The document with what is generated in it."""
+    parts = {"table": table(), **{hole.name: example(hole) for hole in HOLES}}
+    for name, part in parts.items():
+        start, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
+        assert text.count(start) == text.count(end) == 1, f"docs/holes.md has no place for {name}"
+        before, _, rest = text.partition(start)
+        text = f"{before}{start}{part}\n{end}{rest.partition(end)[2]}"
+    return text
+
+
+def test_the_document_tells_what_the_checker_tells() -> None:
+    text = DOCUMENT.read_text(encoding="utf-8")
+    found = written(text)
+    if os.environ.get(WRITE):
+        DOCUMENT.write_text(found, encoding="utf-8")
+    assert text == found, f"run this test with {WRITE}=1, look at what it wrote, and commit it"
+
+
+def test_the_document_names_every_hole_and_no_other() -> None:
+    text = DOCUMENT.read_text(encoding="utf-8")
+    assert re.findall(r"^## (.+)$", text, re.MULTILINE)[1:] == [hole.name for hole in HOLES]
+    assert set(re.findall(r"^<!-- end of (.+) -->$", text, re.MULTILINE)) == {"table", *(hole.name for hole in HOLES)}
+
+
+def test_the_document_names_every_variant_and_no_other() -> None:
+    text = DOCUMENT.read_text(encoding="utf-8")
+    assert set(re.findall(r"`\+([a-z-]+)`", text)) == {hole.variant for hole in HOLES if hole.variant}
+
+
+def test_the_words_are_known() -> None:
+    for hole in HOLES:
+        assert hole.scene in SCENES and hole.property_name in PROPERTIES and set(hole.committers) <= set(ALL)

@@ -1,0 +1,85 @@
+"""What properties see in a destination that no committer of ours leaves: they have to be able to fail."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from holdfast.checker.committers.actors import Setting
+from holdfast.checker.committers.cluster import CLUSTER, Cluster, ClusterState, Order, Phase, Told
+from holdfast.checker.committers.cluster import Attempt as Doing
+from holdfast.checker.committers.output import DESTINATION, HOME, Origin, content
+from holdfast.checker.committers.properties.c4_hidden import hidden
+from holdfast.checker.committers.properties.c7_isolated import isolated
+from holdfast.checker.committers.property_support import Winner, winners
+from holdfast.checker.committers.sandbox import Bench, Copy
+from holdfast.checker.kernel.calls import Call
+from holdfast.checker.kernel.world import View
+from holdfast.checker.simulated_store import StoreResource
+from holdfast.commit import COMMITTERS, SaveMode
+
+MINE = Origin("main", 0, 0, 0)
+ENDED = ClusterState(attempts=((Doing.ENDED,),), accepted=(None,))
+
+
+def _winner(*paths: str) -> Winner:
+    return winners(ENDED, dict.fromkeys(paths, MINE), 1)[0]
+
+
+def test_a_file_in_its_partition_is_not_strange() -> None:
+    assert _winner("day=0/a.txt").strange == frozenset()
+    assert _winner("day=0/a.txt").attempt == 0
+
+
+@pytest.mark.parametrize("paths", [("day=0/a.txt", "day=0/b.txt"), ("day=1/a.txt",), ("a.txt",)])
+def test_a_file_that_is_there_twice_or_elsewhere_is_strange(paths: Sequence[str]) -> None:
+    assert _winner(*paths).strange == {MINE}
+
+
+@pytest.mark.parametrize("phase", Phase)
+def test_a_job_that_nobody_has_begun_to_commit_shows_nothing(phase: Phase) -> None:
+    bench, copy = _empty(SaveMode.APPEND)
+    step = hidden(bench).step
+    assert step is not None
+    copy.stores[DESTINATION].put(f"{HOME}day=0/main.txt", content("main", 0, 0, 0))
+    view = View({CLUSTER: replace(ENDED, phase=phase), DESTINATION: copy.stores[DESTINATION].image()})
+    assert bool(step(view, view, "")) is (phase is not Phase.COMMITTING)
+
+
+def test_a_driver_that_gives_up_does_not_hide_that_another_commits() -> None:
+    cluster = Cluster(tasks=1, attempts=1, order=Order.REPORT, speculation=False)
+    commits = replace(ENDED, phase=Phase.COMMITTING, cancelled=True)
+    (way,) = cluster.alternatives(commits, Call(CLUSTER, "await_tasks"), "driver")
+    assert way.state == commits
+    assert way.reply.value is None
+
+
+def _empty(mode: SaveMode) -> tuple[Bench, Copy]:
+    store = StoreResource(DESTINATION, time_of=lambda actor: 0.0)
+    setting = Setting(
+        committer=COMMITTERS["two_phase"],
+        capabilities={DESTINATION: store.capabilities},
+        tasks=1,
+        attempts=1,
+        files=1,
+        order=Order.REPORT,
+        mode=mode,
+    )
+    bench = Bench(setting, {DESTINATION: store})
+    return bench, bench.run_on({DESTINATION: store.initial()})
+
+
+@pytest.mark.parametrize(
+    ("stays", "mode", "broken"),
+    [(True, SaveMode.APPEND, False), (False, SaveMode.APPEND, True), (False, SaveMode.OVERWRITE, False)],
+)
+def test_what_another_job_has_committed_stays(stays: bool, mode: SaveMode, broken: bool) -> None:
+    bench, copy = _empty(mode)
+    if stays:
+        copy.stores[DESTINATION].put(f"{HOME}day=0/other.txt", content("other", 0, 0, 0))
+    told = replace(ENDED, told=(Told("other job", "committed", True),))
+    end = isolated(bench).end
+    assert end is not None
+    assert bool(end(View({CLUSTER: told, DESTINATION: copy.stores[DESTINATION].image()}))) is broken

@@ -1,0 +1,86 @@
+"""`two_phase` holds: in every scene, on other stores, in the small worlds, on random walks."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from holdfast.checker.committers.check_run import Session
+from holdfast.checker.committers.names import find_scene
+from holdfast.checker.committers.scenes import COMBINED, LARGE, SCENES, SMALL, STORES
+from holdfast.checker.committers.verdict import VERDICT, small_verdict
+from holdfast.checker.committers.worlds import Scene, build_world
+from holdfast.checker.kernel.calls import Fault
+from holdfast.checker.kernel.explore import Budget, explore
+from holdfast.checker.kernel.walk import walk
+from holdfast.commit import COMMITTERS
+
+_QUICK = ("speculation", "asking", "partition", "lost-reply", "failure", "overwrite")
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    """What goes wrong is logged by the code under test, in every history anew."""
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+def _scenes() -> list[object]:
+    slow = [pytest.mark.slow]
+    every = {**SCENES, **STORES}
+    return [pytest.param(every[name], id=name, marks=[] if name in (*_QUICK, *STORES) else slow) for name in every]
+
+
+@pytest.mark.parametrize("scene", _scenes())
+def test_nothing_is_found(scene: Scene) -> None:
+    found = explore(build_world(COMMITTERS["two_phase"], scene))
+    assert found.complete
+    assert found.histories > 1
+    assert found.findings == {}
+    assert found.faults.keys() == scene.budgets.keys(), "each kind of fault that may happen did happen"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scene", [pytest.param(one, id=one.name) for one in COMBINED.values()])
+def test_nothing_is_found_in_combinations_and_everything_is_reached(scene: Scene) -> None:
+    found = Session(COMMITTERS["two_phase"]).explore(scene)
+    assert found.complete
+    assert found.broken == ()
+    assert found.missing == ()
+
+
+def test_nothing_is_found_in_the_quickest_combinations() -> None:
+    found = small_verdict(scenes=VERDICT[:12], first=False)
+    assert found.findings == {}
+    assert found.states > 3_000
+
+
+def test_no_decision_is_made_in_the_trimmed_past() -> None:
+    scene = find_scene("one-task+short-log+busy+at-once")
+    assert small_verdict(scenes=[scene]).findings == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scene", [pytest.param(one, id=one.name) for one in SMALL.values()])
+def test_nothing_is_found_in_the_small_worlds_as_far_as_a_minute_goes(scene: Scene) -> None:
+    """`holdfast check two_phase --small` goes through the whole of them."""
+    found = explore(build_world(COMMITTERS["two_phase"], scene), budget=Budget(seconds=60))
+    assert found.findings == {}
+    assert found.states > 10_000 or found.complete
+
+
+@pytest.mark.slow
+def test_nothing_is_found_on_random_walks() -> None:
+    found = walk(build_world(COMMITTERS["two_phase"], LARGE), seed=1, budget=Budget(seconds=60))
+    assert found.findings == {}
+    assert found.faults.keys() >= {Fault.CRASH, Fault.LOST_REPLY, Fault.FAILURE}
+
+
+@pytest.mark.parametrize("committer", ["magic", "staging-directory", "file-v1"])
+def test_who_goes_by_listings_loses_files_where_they_lag(committer: str) -> None:
+    """Why `magic`, `staging-*` and `file-v1` ask for a store whose listings show everything at once."""
+    world = build_world(COMMITTERS[committer], STORES["stale-listing"])
+    assert "C1" in explore(world, until=lambda now: "C1" in now.findings).findings

@@ -1,0 +1,23 @@
+"""Effects of units in words."""
+
+from __future__ import annotations
+
+from holdfast.checker.histories.exactly_once import Effect, what_is_missing, what_is_repeated, what_strays
+
+
+def test_each_unit_once() -> None:
+    effects = [Effect("a", "one"), Effect("b", "two")]
+    assert what_is_repeated(effects) == what_is_missing("ab", effects) == what_strays({"a", "b"}, effects) == []
+
+
+def test_what_is_wrong_is_said() -> None:
+    effects = [Effect("a", "one"), Effect("z", "one"), Effect("a", "two")]
+    assert what_is_repeated(effects) == ["unit 'a' has taken effect 2 times: by one, then two"]
+    assert what_is_missing("ab", effects) == [
+        "unit 'b' has not taken effect",
+        "there is no unit 'z', and one committed one",
+    ]
+    assert what_strays({"a", "b"}, effects) == [
+        "progress says that unit 'b' is done, and it has not taken effect",
+        "unit 'z' has taken effect, and progress does not know it",
+    ]

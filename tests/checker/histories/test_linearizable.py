@@ -1,0 +1,286 @@
+"""Linearizability against brute force over all orders, and in worlds with registers that are right and wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from itertools import combinations, permutations
+from typing import cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.checker.histories.history import History, Operation, Outcome, Recorder, record
+from holdfast.checker.histories.linearizable import Answer, Model, Verdict, judge_linearizable, linearizable_property
+from holdfast.checker.histories.registers import as_register, reachable
+from holdfast.checker.kernel.calls import Access, Alternative, Call, Fault, Footprint, Reply
+from holdfast.checker.kernel.explore import Exploration, explore
+from holdfast.checker.kernel.process import Actor, Port
+from holdfast.checker.kernel.world import World
+from holdfast.errors import OutcomeUnknownError
+
+
+def _apply(state: Hashable, operation: Operation) -> tuple[Hashable, object]:
+    number = cast("int", state)
+    if operation.name == "read":
+        return number, number
+    if operation.name == "add":
+        return number + 1, number
+    return operation.args[0], None
+
+
+REGISTER = Model(initial=0, apply=_apply)
+
+
+# --- against brute force ----------------------------------------------------------------------------------------------
+@st.composite
+def _histories(draw: st.DrawFn, unique: bool = False) -> tuple[Operation, ...]:
+    """Three actors on a register, five operations at most; or each write has a value of its own."""
+    history = History()
+    open_: dict[str, str] = {}
+    count = 0
+    for _ in range(draw(st.integers(1, 12))):
+        who = draw(st.sampled_from("abc"))
+        if who in open_:
+            outcome = draw(st.sampled_from([Outcome.OK, Outcome.OK, Outcome.OK, Outcome.FAILED, Outcome.UNKNOWN]))
+            if outcome is not Outcome.UNKNOWN:
+                value = None if open_[who] == "write" else draw(st.integers(0, 5 if unique else 2))
+                history = history.end(who, outcome, value if outcome is Outcome.OK else None)
+            del open_[who]
+        elif count < 5:
+            count += 1
+            open_[who] = draw(st.sampled_from(["read", "read", "write"] if unique else ["read", "write", "add"]))
+            value = count if unique else draw(st.integers(0, 2))
+            history = history.invoke(who, open_[who], (value,) if open_[who] == "write" else ())
+    return history.operations
+
+
+def _orders(operations: Sequence[Operation]) -> Iterator[tuple[Operation, ...]]:
+    """All orders within real time, with any of those whose outcome is unknown."""
+    sure = [one for one in operations if one.outcome is Outcome.OK]
+    maybe = [one for one in operations if one.outcome is Outcome.UNKNOWN]
+    for count in range(len(maybe) + 1):
+        for some in combinations(maybe, count):
+            for order in permutations((*sure, *some)):
+                if not any(later.precedes(one) for n, one in enumerate(order) for later in order[n + 1 :]):
+                    yield order
+
+
+def _explains(order: Sequence[Operation], free: Operation | None = None) -> bool:
+    state: Hashable = 0
+    for one in order:
+        state, answer = _apply(state, one)
+        if one.outcome is Outcome.OK and one is not free and answer != one.value:
+            return False
+    return True
+
+
+@settings(max_examples=300, deadline=None)
+@given(_histories())
+def test_as_brute_force(operations: tuple[Operation, ...]) -> None:
+    answer = judge_linearizable(operations, REGISTER).answer
+    assert (answer is Answer.YES) is any(map(_explains, _orders(operations)))
+
+
+@settings(max_examples=300, deadline=None)
+@given(_histories(unique=True))
+def test_a_register_as_brute_force(operations: tuple[Operation, ...]) -> None:
+    """Every value is written once: another way to the answer, that of clusters."""
+    there = [one for one in operations if one.outcome is not Outcome.FAILED]
+    states = reachable(0, there, _apply)
+    assert states is not None
+    found = as_register(0, there, _apply, states)
+    answer = any(map(_explains, _orders(operations)))
+    assert (judge_linearizable(operations, REGISTER).answer is Answer.YES) is answer
+    if found is not None and (core := found.contradiction()) is not None:
+        assert not answer
+        assert len(core) <= 6
+        assert not any(map(_explains, _orders(core))), "what is shown has no order by itself"
+    else:
+        assert answer or found is None
+
+
+def test_what_could_have_been_answered() -> None:
+    history = History().invoke("ann", "write", (1,)).invoke("bob", "write", (2,))
+    history = history.end("ann", Outcome.OK).invoke("cy", "read").end("cy", Outcome.OK, 0)
+    assert judge_linearizable(history.operations, REGISTER) == Verdict(
+        Answer.NO,
+        "cy: read() -> 0 cannot have been: after what had ended before, it could have answered 1 or 2 "
+        "(it has no place beside these: ann: write(1) -> None)",
+    )
+
+
+def test_what_could_have_been_answered_by_what_is_no_register() -> None:
+    history = History().invoke("ann", "add").end("ann", Outcome.OK, 0).invoke("bob", "add")
+    history = history.invoke("cy", "read").end("cy", Outcome.OK, 0)
+    assert judge_linearizable(history.operations, REGISTER) == Verdict(
+        Answer.NO,
+        "cy: read() -> 0 cannot have been: after what had ended before, it could have answered 1 or 2 "
+        "(explained: ann: add() -> 0)",
+    )
+
+
+def test_the_first_that_cannot_be_placed_is_named() -> None:
+    """What comes after it may be wrong, too; what was open then may still end."""
+    history = History().invoke("ann", "add").invoke("bob", "read").end("bob", Outcome.OK, 1)
+    history = history.invoke("bob", "read").end("bob", Outcome.OK, 0)
+    history = history.invoke("bob", "read").end("bob", Outcome.OK, 7).end("ann", Outcome.OK, 0)
+    words = judge_linearizable(history.operations, REGISTER).words
+    assert words.startswith("bob: read() -> 0 cannot have been: after what had ended before, it could have answered 1 ")
+
+
+def test_twenty_clients_on_one_key_and_a_false_read() -> None:
+    """All at once, again and again: any order of so many would have to be tried."""
+    history = History()
+    for number in range(10):
+        for client in range(20):
+            history = history.invoke(f"client {client:02}", "write", (100 * number + client + 1,))
+        for client in range(20):
+            history = history.end(f"client {client:02}", Outcome.OK)
+        value = 100 * number + 7
+        history = history.invoke("reader", "read").end("reader", Outcome.OK, value)
+    assert judge_linearizable(history.operations, REGISTER).answer is Answer.YES
+    history = history.invoke("reader", "read").end("reader", Outcome.OK, 3)
+    verdict = judge_linearizable(history.operations, REGISTER)
+    assert verdict.answer is Answer.NO
+    assert verdict.words.startswith("reader: read() -> 3 cannot have been: after what had ended before, it could have")
+    assert verdict.words.count(" -> ") <= 6, "a handful of operations is a proof"
+
+
+def test_twenty_clients_that_write_the_same_few_values() -> None:
+    """No register of which each value is written once: reads are taken as they fit, and dead ends are seen early."""
+    history = History()
+    for number in range(1):
+        for client in range(20):
+            history = history.invoke(
+                f"client {client:02}", "write" if client % 2 else "read", (client % 5,) * (client % 2)
+            )
+        for client in range(20):
+            history = history.end(f"client {client:02}", Outcome.OK, None if client % 2 else (client + number) % 5)
+    history = history.invoke("reader", "read").end("reader", Outcome.OK, 3)
+    assert judge_linearizable(history.operations, REGISTER).answer is Answer.YES
+    false = history.invoke("reader", "read").end("reader", Outcome.OK, 4)
+    words = judge_linearizable(false.operations, REGISTER).words
+    assert words.startswith(
+        "reader: read() -> 4 cannot have been: after what had ended before, it could have answered 3 "
+    )
+
+
+def test_a_value_that_nobody_has_begun_to_write() -> None:
+    history = History().invoke("ann", "read").end("ann", Outcome.OK, 5).invoke("bob", "write", (5,))
+    words = judge_linearizable(history.operations, REGISTER).words
+    assert words.endswith("it could have answered 0 (nobody had begun to write that)")
+
+
+def test_nobody_knows_where_it_would_take_too_long() -> None:
+    """Ten that write and ten that add one at once, and a read that only eleven of these would explain."""
+    history = History()
+    for client in range(20):
+        asked = (100 * client,) if client % 2 else ()
+        history = history.invoke(f"client {client:02}", "write" if asked else "add", asked)
+    history = history.invoke("reader", "read").end("reader", Outcome.OK, 311)
+    verdict = judge_linearizable(history.operations, REGISTER, limit=2_000)
+    assert verdict.answer is Answer.UNKNOWN
+    assert verdict.words == ("nobody knows whether 21 operations have an order: so many overlap that it takes too long")
+    assert linearizable_property(model=REGISTER, history_of=lambda view: history.operations, limit=2_000)
+
+
+def test_keys_are_judged_one_by_one() -> None:
+    """What is wrong with one key is told although nobody knows of another."""
+
+    def of(key: str, value: int) -> tuple[Operation, ...]:
+        history = History()
+        for number in range(12):
+            history = history.invoke(f"{key}{number}", "add")
+        return history.invoke(key, "read").end(key, Outcome.OK, value).operations
+
+    by_key = Model(initial=0, apply=_apply, key_of=lambda operation: operation.who[0])
+    unknown = judge_linearizable(of("x", 13), by_key, limit=50)
+    assert unknown.answer is Answer.UNKNOWN
+    wrong = (Operation(who="y", name="read", invoked=0, ended=1, outcome=Outcome.OK, value=3),)
+    assert judge_linearizable((*of("x", 13), *wrong), by_key, limit=50).answer is Answer.NO
+    assert judge_linearizable((*of("x", 3), *of("z", 12)), by_key).answer is Answer.YES
+
+
+# --- worlds -----------------------------------------------------------------------------------------------------------
+class _Register:
+    """A register with a copy of it: reads go to the register or, if `stale`, to the copy."""
+
+    def __init__(self, stale: bool) -> None:
+        self._stale = stale
+
+    def initial(self) -> tuple[int, int]:
+        return 0, 0
+
+    def key(self, state: object) -> Hashable:
+        return cast("tuple[int, int]", state)
+
+    def waits_for(self, state: object, call: Call) -> None:
+        return None
+
+    def bury(self, state: object, actor: str) -> object:
+        return state
+
+    def footprint(self, call: Call) -> Footprint:
+        return frozenset({Access("register", "", writes=call.operation != "read")})
+
+    def alternatives(self, state: object, call: Call, actor: str) -> Sequence[Alternative]:
+        value, copy = cast("tuple[int, int]", state)
+        if call.operation == "copy":
+            return [Alternative(state=(value, value))]
+        if call.operation == "read":
+            return [Alternative(state=state, reply=Reply(copy if self._stale else value))]
+        after = (cast("int", call.args[0]), copy)
+        lost = Reply(error=OutcomeUnknownError("the reply is lost: read before repeating"))
+        return [
+            Alternative(state=after),
+            Alternative(state=after, reply=lost, label="reply lost", fault=Fault.LOST_REPLY),
+        ]
+
+
+def _write(value: int) -> Actor:
+    def run(port: Port) -> None:
+        try:
+            record(port, "write", (value,), lambda: port.call(Call("register", "write", (value,))))
+        except OutcomeUnknownError:
+            return
+
+    return Actor(f"writer {value}", run)
+
+
+def _read(port: Port) -> None:
+    for _ in range(2):
+        record(port, "read", (), lambda: port.call(Call("register", "read")))
+
+
+def _copy(port: Port) -> None:
+    port.call(Call("register", "copy"))
+
+
+def _explore(stale: bool, reduce: bool = True) -> Exploration:
+    world = World(
+        name="register",
+        summary="",
+        actors=(_write(1), _write(2), Actor("reader", _read), Actor("copier", _copy)),
+        resources={"register": _Register(stale), "history": Recorder()},
+        properties=(linearizable_property(model=REGISTER),),
+        budgets={Fault.CRASH: 1, Fault.LOST_REPLY: 1},
+        observed=lambda call: False,
+    )
+    return explore(world, reduce=reduce)
+
+
+@pytest.mark.parametrize("reduce", [True, False])
+def test_a_register(reduce: bool) -> None:
+    found = _explore(stale=False, reduce=reduce)
+    assert found.complete
+    assert not found.findings
+
+
+@pytest.mark.parametrize("reduce", [True, False])
+def test_a_register_with_stale_reads(reduce: bool) -> None:
+    found = _explore(stale=True, reduce=reduce)
+    assert found.findings["N4"].broke == (
+        "reader: read() -> 0 cannot have been: after what had ended before, it could have answered 1 "
+        "(it has no place beside these: writer 1: write(1) -> None)"
+    )

@@ -1,0 +1,76 @@
+"""Counterexamples that were found on small worlds of real committers, told."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+from holdfast.checker.committers.actors import OtherJob
+from holdfast.checker.committers.cluster import Order
+from holdfast.checker.committers.narrator import job_teller
+from holdfast.checker.committers.worlds import Scene, build_world
+from holdfast.checker.kernel.calls import Fault
+from holdfast.checker.kernel.counterexample import Counterexample
+from holdfast.checker.kernel.explore import explore
+from holdfast.checker.kernel.replay import Replay, replay
+from holdfast.checker.kernel.world import Choice, Property, StateSpace, World
+from holdfast.checker.narrative.story import Story, tell
+from holdfast.commit import COMMITTERS
+
+__all__ = ["Found", "find", "wander"]
+
+
+class Found:
+    """A counterexample, its history, and its story."""
+
+    def __init__(self, world: World, counterexample: Counterexample) -> None:
+        self.world = world
+        self.counterexample = counterexample
+        self.history: Replay = replay(world, counterexample.choices)
+        self.story: Story = tell(world, counterexample, job_teller(world))
+
+
+def find(committer: str) -> dict[str, Found]:
+    """All that breaks with one task, two attempts, two files, a crash and a partition; by property."""
+    scene = Scene(
+        name="small",
+        summary="One task with two attempts; a crash and a partition.",
+        tasks=1,
+        order=Order.ASK_FIRST,
+        budgets={Fault.PARTITION: 1, Fault.CRASH: 1},
+    )
+    world = build_world(COMMITTERS[committer], scene)
+    findings = explore(world).findings.values()
+    return {
+        one.property: Found(world, Counterexample(world.name, one.property, one.broke, one.choices)) for one in findings
+    }
+
+
+def wander(committer: str, seed: int) -> Found:
+    """A long history with everybody and every fault in it, as if something were broken at its end."""
+    draw = random.Random(seed)
+    scene = Scene(
+        name="large",
+        summary="Everybody.",
+        tasks=2,
+        order=draw.choice(list(Order)),
+        recovery=1,
+        second_driver=True,
+        reader=True,
+        others=(OtherJob(),),
+        cancel=draw.random() < 0.3,
+        bystanders=True,
+        old=("day=0",),
+        properties=(),
+        budgets=dict.fromkeys(Fault, 2),
+    )
+    end = Property(name="end", title="never over", meaning="it goes on for ever", end=lambda view: "it is over")
+    world = replace(build_world(COMMITTERS[committer], scene), properties=(end,))
+    line = StateSpace(world)
+    state, choices = line.initial(), list[Choice]()
+    while steps := list(line.steps(state)):
+        calm = [step for step in steps if step.alternative is not None and step.alternative.fault is None]
+        step = draw.choice(calm if calm and draw.random() < 0.93 else steps)
+        choices.append(Choice(world.actors[step.actor].name, step.label))
+        state = step.target
+    return Found(world, Counterexample(world.name, "end", "it is over", tuple(choices), seed))

@@ -1,0 +1,249 @@
+"""`check`: what it says and with which exit code, on scenes that take a moment."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from holdfast.checker.committers.names import ALL_SCENES, CHECKED
+from holdfast.checker.committers.properties import PROPERTIES
+from holdfast.commit import COMMITTERS
+from holdfast.guarantees import GUARANTEES, Answer
+from tests.unit.cli.destinations import run
+
+_BROKEN = ("file-v2", "--scene", "asking")
+"""Breaks C4 and nothing else."""
+
+
+# --- what it says -----------------------------------------------------------------------------------------------------
+def test_a_committer_that_breaks_is_told_as_a_story_with_exit_code_1() -> None:
+    result = run("check", *_BROKEN)
+    assert result.exit_code == 1
+    assert "file-v2/asking breaks C4 hidden" in result.stdout
+    assert re.search(r"^asking +not all|^asking +\d+", result.stdout, re.MULTILINE)
+    assert "1. driver starts job" in result.stdout
+    assert "Broken: C4 hidden" in result.stdout
+    assert "This is declared: files appear with each task commit" in result.stdout
+    assert "1 property broken in 1 scene" in result.stdout
+
+
+def test_a_committer_that_holds_says_how_much_was_looked_at_with_exit_code_0() -> None:
+    result = run("check", "two_phase", "--scene", "speculation", "--scene", "asking")
+    assert result.exit_code == 0
+    found = re.search(r"nothing found in 2 scenes, ([\d,]+) states, ([\d,]+) histories: those are all", result.stdout)
+    assert found is not None
+    assert all(int(number.replace(",", "")) > 100 for number in found.groups())
+
+
+def test_what_of_commit_ran_is_said_with_the_verdict() -> None:
+    """Abort runs where a job is cancelled, and in no history where nothing goes wrong."""
+    scenes = ("two_phase", "--scene", "asking", "--property", "C1")
+    result = run("check", *scenes)
+    assert re.search(
+        r"^commit/: [\d,]+ of [\d,]+ statements ran \(\d+%\) in \d+ modules, nothing in", result.stdout, re.M
+    )
+    found = json.loads(run("check", *scenes, "--json").stdout)["coverage"]
+    assert 0 < found["ran"] < found["statements"]
+    assert found["ran"] == found["statements"] - sum(len(one["lines"]) for one in found["missed"])
+    assert "holdfast.commit.file_output.v2" in found["not_entered"]
+    missed = {one["function"] for one in found["missed"] if one["module"] == "holdfast.commit.two_phase.job"}
+    assert "_drop_fenced" in missed
+    assert "start_job" not in missed
+    listed = run("check", *scenes, "--coverage").stdout
+    assert re.search(r"^two_phase/job +_drop_fenced +\d+-\d+", listed, re.M)
+    more = json.loads(run("check", *scenes, "--scene", "cancel", "--json").stdout)["coverage"]
+    assert more["ran"] > found["ran"], "what any scene has run counts"
+
+
+def test_the_worst_is_told_and_each_other_one_has_a_command_that_tells_it() -> None:
+    result = run("check", "file-v2", "--scene", "speculation")
+    assert "file-v2/speculation breaks C1 complete" in result.stdout
+    others = re.findall(
+        r"^  (.+) \((?:as declared|NOT DECLARED|nothing declared)\): holdfast (check .*)$", result.stdout, re.MULTILINE
+    )
+    assert {"C4 hidden", "C6 continuity"} <= {heading for heading, _command in others}
+    for heading, command in others:
+        again = run(*command.split())
+        assert again.exit_code == 1
+        assert f"breaks {heading}\n" in again.stdout
+        assert "1 property broken" in again.stdout
+
+
+def test_what_is_declared_to_hold_is_called_a_hole(monkeypatch: pytest.MonkeyPatch) -> None:
+    c4 = next(row for row in GUARANTEES if row.name == "C4")
+    held = replace(c4, answers={"file-v2": Answer(holds=True, why="")})
+    monkeypatch.setattr("holdfast.checker.committers.check_run.GUARANTEES", (held,))
+    assert "This is NOT DECLARED" in run("check", *_BROKEN).stdout
+    monkeypatch.setattr("holdfast.checker.committers.check_run.GUARANTEES", ())
+    assert "Nothing is declared of this" in run("check", *_BROKEN).stdout
+
+
+def test_what_was_cut_off_is_not_said_to_be_all() -> None:
+    result = run("check", "two_phase", "--scene", "crash", "--states", "600")
+    assert result.exit_code == 0
+    assert "not all that there are" in result.stdout
+    assert re.search(r"crash +not all +[\d,]+", result.stdout)
+    result = run("check", "two_phase", "--scene", "crash", "--seconds", "0.001")
+    assert "not all that there are" in result.stdout
+
+
+@pytest.mark.parametrize("name", ["FILE-V2", "file_v2", " file-v2 "])
+def test_names_are_taken_as_they_come(name: str) -> None:
+    result = run("check", name, "--scene", "ASKING", "--property", "c4")
+    assert "file-v2/asking breaks C4" in result.stdout
+
+
+def test_details_show_every_call() -> None:
+    short, full = run("check", *_BROKEN).stdout, run("check", *_BROKEN, "--details").stdout
+    assert "destination.rename(" in full
+    assert "destination.rename(" not in short
+
+
+def test_an_error_of_the_code_itself_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*args: object) -> None:
+        raise ZeroDivisionError("a mistake")
+
+    monkeypatch.setattr("holdfast.checker.committers.actors.end_job", fail)
+    result = run("check", "two_phase", "--scene", "other-job")
+    assert result.exit_code == 1
+    assert "ended with an error that is none of ours: ZeroDivisionError: a mistake" in " ".join(result.stdout.split())
+
+
+def test_the_list_names_everything() -> None:
+    result = run("check", "--list")
+    assert result.exit_code == 0
+    document = json.loads(run("check", "--list", "--json").stdout)
+    assert [scene["name"] for scene in document["scenes"]] == list(ALL_SCENES)
+    assert [one["name"] for one in document["properties"]] == list(PROPERTIES)
+    assert [one["name"] for one in document["committers"]] == list(CHECKED)
+    for name in (*ALL_SCENES, *PROPERTIES, *CHECKED):
+        assert f"\n{name} " in result.stdout
+
+
+def test_what_the_code_under_test_warns_of_is_not_shown(caplog: pytest.LogCaptureFixture) -> None:
+    before = logging.getLogger("holdfast").level
+    run("check", "magic", "--scene", "second-driver", "--states", "3000")
+    assert caplog.records == []
+    assert logging.getLogger("holdfast").level == before
+
+
+# --- for programs -----------------------------------------------------------------------------------------------------
+def test_as_json() -> None:
+    result = run("check", "file-v2", "--scene", "speculation", "--json")
+    assert result.exit_code == 1
+    document = json.loads(result.stdout)
+    assert document["committer"] == "file-v2"
+    assert document["interrupted"] is False
+    (scene,) = document["scenes"]
+    assert scene["name"] == "speculation"
+    assert scene["complete"] is True
+    assert {one["property"] for one in document["broken"]} == set(scene["broken"])
+    first = document["broken"][0]
+    assert first["property"] == "C1"
+    assert first["declared"] is True
+    assert first["counterexample"]["world"] == "file-v2/speculation"
+    assert first["story"]["verdict"] == first["counterexample"]["broke"]
+
+
+def test_the_same_command_says_the_same() -> None:
+    one, other = (json.loads(run("check", *_BROKEN, "--json").stdout) for _ in range(2))
+    for document in (one, other):
+        del document["scenes"][0]["seconds"]
+    assert one == other
+
+
+# --- random walks -----------------------------------------------------------------------------------------------------
+def test_a_walk_says_how_to_go_on_and_each_half_sees_its_part() -> None:
+    walk = ("check", "file-v2", "--walk", "--scene", "speculation", "--seed", "5", "--json")
+    whole = json.loads(run(*walk, "--histories", "10").stdout)
+    assert (whole["walk"]["first"], whole["walk"]["next"]) == (0, 10)
+    halves = [json.loads(run(*walk, "--histories", "5", "--first", first).stdout)["walk"] for first in ("0", "5")]
+    assert [half["next"] for half in halves] == [5, 10]
+    assert sum(half["steps"] for half in halves) == whole["walk"]["steps"]
+    assert set(whole["walk"]["broken"]) == {name for half in halves for name in half["broken"]}
+    shown = run(*walk[:-1], "--histories", "10")
+    assert shown.exit_code == 1
+    assert "holdfast check file-v2 --walk --scene speculation --seed 5 --first 10" in " ".join(shown.stdout.split())
+
+
+def test_what_a_walk_found_is_told_again_by_its_command() -> None:
+    shown = run("check", "direct", "--walk", "--seed", "3", "--histories", "4").stdout
+    commands = re.findall(r"\): holdfast (check direct --walk .*)$", shown, re.MULTILINE)
+    assert commands
+    again = run(*commands[-1].split())
+    assert again.exit_code == 1
+    assert "in 1 random history\n" in again.stdout
+
+
+def test_a_walk_that_finds_nothing() -> None:
+    """Two recoveries act in it, which are one program: their histories must not be taken for one."""
+    result = run("check", "two_phase", "--walk", "--histories", "3")
+    assert result.exit_code == 0
+    assert "nothing found in 3 random histories: not all that there are" in result.stdout
+    assert "--seed 0 --first 3" in result.stdout
+
+
+# --- wrong usage ------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("two_fase", "did you mean 'two_phase'"),
+        ("magic --scene spekulation", "did you mean 'speculation'"),
+        ("magic --property D4", "did you mean 'C4'"),
+        ("", "give one of: the NAME"),
+        ("magic --list", "give one of: the NAME"),
+        ("--all --list", "give one of: the NAME"),
+        ("--replay x magic", "give one of: the NAME"),
+        ("--list --walk", "want the NAME"),
+        ("--list --coverage", "want the NAME"),
+        ("--all --html x.html", "about one story"),
+        ("--replay x --states 3", "for exploring"),
+        ("magic --seed 3", "for --walk"),
+        ("magic --walk --states 3", "--walk takes no"),
+        ("magic --small --scene crash", "--small has scenes of its own"),
+        ("magic --seconds 0", "--seconds"),
+        ("magic --states nine", "--states"),
+    ],
+)
+def test_wrong_usage_is_one_sentence_and_exit_code_2(arguments: str, said: str) -> None:
+    result = run("check", *arguments.split())
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert said in result.stderr
+    assert result.stderr.startswith("error: ")
+
+
+def test_help_documents_the_exit_codes() -> None:
+    shown = run("check", "--help").stdout
+    for words in ("Exit codes:", "something was found", "130  interrupted"):
+        assert words in shown
+
+
+# --- nothing is needed ------------------------------------------------------------------------------------------------
+def test_no_handle_of_the_world_leaves_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No network, no disk: the only stores are simulated."""
+    opened: list[object] = []
+
+    def refuse(name: str) -> Callable[..., object]:
+        def call(*args: object, **kwargs: object) -> object:
+            opened.append((name, args))
+            raise AssertionError(name)
+
+        return call
+
+    monkeypatch.setattr("socket.socket.connect", refuse("connect"))
+    monkeypatch.setattr("subprocess.Popen.__init__", refuse("process"))
+    assert run("check", "two_phase", "--scene", "asking").exit_code == 0
+    assert opened == []
+
+
+def test_every_committer_has_worlds() -> None:
+    for name in COMMITTERS:
+        result = run("check", name, "--scene", "overwrite", "--states", "1")
+        assert result.exit_code in (0, 1), (name, result.stderr)
+        assert f"{name}: " in result.stdout

@@ -1,0 +1,66 @@
+"""Attempts of the classic committers as their tests need them: with files of chosen names, and without a commit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TypeVar
+
+from holdfast.commit import CommitContext, JobRecord, TaskAttempt, TaskCommit
+from holdfast.stores.interceptors.faulty import Fault, Faulty
+from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation, StoreCall
+from holdfast.stores.local.store import LocalStore
+from tests.unit.commit.committer_jobs import Bucket
+
+__all__ = ["HOME", "Before", "bucket_on_disk", "faulty_context", "open_attempt", "run_attempt"]
+
+T = TypeVar("T")
+
+HOME = "out put/dataset1/"
+
+
+class Before:
+    """An interceptor that lets something else happen just before the first call of one kind."""
+
+    def __init__(self, operation: Operation, action: Callable[[], object]) -> None:
+        self._operation = operation
+        self._action = action
+        self.fired = False
+
+    def __call__(self, call: StoreCall, proceed: Callable[[], T]) -> T:
+        if call.operation is self._operation and not self.fired:
+            self.fired = True
+            self._action()
+        return proceed()
+
+
+def bucket_on_disk(committer: str, root: Path) -> Bucket:
+    """A bucket whose destination is a directory of this machine."""
+    bucket = Bucket(committer)
+    bucket.store = LocalStore(str(root), ids=bucket.ids)
+    return bucket
+
+
+def open_attempt(
+    bucket: Bucket, ctx: CommitContext, job: JobRecord, task: int, files: Mapping[str, bytes]
+) -> TaskAttempt:
+    """An attempt that has written and closed `files` (path to content) and has not committed."""
+    attempt = bucket.value.start_task(ctx, job, task)
+    for path, content in files.items():
+        sink = attempt.open(path)
+        sink.write(content)
+        sink.close()
+    return attempt
+
+
+def run_attempt(
+    bucket: Bucket, ctx: CommitContext, job: JobRecord, task: int, files: Mapping[str, bytes]
+) -> TaskCommit:
+    """An attempt that writes `files` and commits."""
+    with open_attempt(bucket, ctx, job, task, files) as attempt:
+        return attempt.commit()
+
+
+def faulty_context(bucket: Bucket, *faults: Fault) -> CommitContext:
+    """A process whose calls to the destination meet `faults`."""
+    return bucket.context(store=InterceptedStore(bucket.store, Faulty(*faults)))

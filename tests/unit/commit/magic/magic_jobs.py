@@ -1,0 +1,61 @@
+"""What the tests of `magic` share: its objects by kind, files that are written with it, leftovers by job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from holdfast.commit import COMMITTERS, JobRecord, TaskAttempt, TaskCommit
+from holdfast.commit.committer import Leftover
+from holdfast.commit.context import CommitContext
+from holdfast.stores.base import Capabilities, iter_objects, iter_uploads
+from holdfast.stores.memory.store import MemoryStore
+from tests.unit.commit.attempts import HOME, open_attempt
+from tests.unit.commit.committer_jobs import Bucket
+
+__all__ = ["MAGIC", "WithoutMetadata", "hidden", "leftovers", "run_tasks", "uploads", "write_attempt"]
+
+MAGIC = COMMITTERS["magic"]
+
+
+class WithoutMetadata(MemoryStore):
+    """Says that it keeps no metadata."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return replace(super().capabilities, metadata=False)
+
+
+def hidden(bucket: Bucket, ending: str = "", home: str = HOME) -> list[str]:
+    """Paths of all objects in magic directories of the destination, or of those with an ending."""
+    keys = (info.key[len(home) :] for info in iter_objects(bucket.store, home))
+    return [path for path in keys if path.startswith("__magic") and path.endswith(ending)]
+
+
+def uploads(bucket: Bucket) -> list[str]:
+    """Keys of all pending uploads in the bucket."""
+    return [upload.key for upload in iter_uploads(bucket.store, "")]
+
+
+def write_attempt(bucket: Bucket, ctx: CommitContext, job: JobRecord, task: int, name: str) -> TaskAttempt:
+    """An attempt that has written and not committed: a file named by Holdfast and one of the caller's choice."""
+    number = f"day=0/part-{task:05d}-{job.job}-c000.txt"
+    return open_attempt(
+        bucket, ctx, job, task, {number: f"{name}/{task}/0".encode(), f"blobs/{task}.tar": f"{name}/{task}/1".encode()}
+    )
+
+
+def run_tasks(bucket: Bucket, ctx: CommitContext, job: JobRecord, name: str, tasks: int = 2) -> list[TaskCommit]:
+    """Tasks that each write the two files of `write_attempt` and commit."""
+    commits = []
+    for task in range(tasks):
+        with write_attempt(bucket, ctx, job, task, name) as attempt:
+            commits.append(attempt.commit())
+    return commits
+
+
+def leftovers(ctx: CommitContext, committer: str = "magic") -> Mapping[str, Leftover]:
+    """What the committer finds of dead jobs, by job."""
+    find = COMMITTERS[committer].leftovers
+    assert find is not None
+    return {left.job: left for left in find(ctx)}

@@ -1,0 +1,306 @@
+"""``magic``: calls to the store that fail, in tasks and in the driver."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.commit import CommitContext, CommitSettings, JobRecord
+from holdfast.commit.committer import Action
+from holdfast.commit.hadoop.magic_path import magic_dir
+from holdfast.commit.magic.layout import attempt_dir, magic_work_path, pendingset_path
+from holdfast.commit.success_file import read_success
+from holdfast.errors import (
+    CorruptDataError,
+    HoldfastError,
+    InvalidRequestError,
+    NotFoundError,
+    OutcomeUnknownError,
+    UnavailableError,
+)
+from holdfast.stores.interceptors.faulty import FOR_EVER, Fault, FaultMode, Faulty
+from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
+from tests.unit.commit.attempts import HOME, Before, faulty_context, open_attempt, run_attempt
+from tests.unit.commit.committer_jobs import Bucket
+from tests.unit.commit.magic.magic_jobs import MAGIC, hidden, leftovers, run_tasks, uploads, write_attempt
+
+
+# --- tasks ------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(Fault(FaultMode.FAIL, Operation.CREATE_UPLOAD), id="scenario 12"),
+        pytest.param(Fault(FaultMode.FAIL, Operation.UPLOAD_PART), id="scenario 13"),
+        pytest.param(Fault(FaultMode.FAIL, Operation.UPLOAD_PART, key="*/two"), id="scenario 14"),
+        pytest.param(Fault(FaultMode.FAIL, Operation.PUT, key="*/__base/two"), id="marker"),
+        pytest.param(Fault(FaultMode.FAIL, Operation.PUT, key="*/__base/two.pending"), id="record"),
+        pytest.param(Fault(FaultMode.LOST_REPLY, Operation.UPLOAD_PART, key="*/two"), id="lost reply of a part"),
+        pytest.param(Fault(FaultMode.LOST_REPLY, Operation.PUT, key="*.pending"), id="lost reply of a record"),
+        pytest.param(Fault(FaultMode.FAIL, Operation.LIST), id="listing of records"),
+        pytest.param(Fault(FaultMode.FAIL, Operation.GET, key="*two.pending"), id="load of a record"),
+        pytest.param(Fault(FaultMode.FAIL, Operation.PUT, key="*.pendingset"), id="save of the set"),
+    ],
+)
+def test_a_task_that_fails(fault: Fault) -> None:
+    """Scenarios 12, 13 and 14: the error comes out, every upload is aborted, the attempt's directory is gone."""
+    bucket = Bucket("magic")
+    job = bucket.start(bucket.context())
+    with pytest.raises((UnavailableError, OutcomeUnknownError)):
+        write_and_commit(faulty_context(bucket, fault), job)
+    assert uploads(bucket) == [] and hidden(bucket) == []
+    commits = [run_attempt(bucket, bucket.context(), job, 0, {"one": b"again"})]
+    bucket.commit(bucket.context(), job, commits)
+    assert bucket.visible() == {"one": b"again"} and bucket.debris() == []
+
+
+def write_and_commit(ctx: CommitContext, job: JobRecord) -> None:
+    with MAGIC.start_task(ctx, job, 0) as attempt:
+        for path, content in (("one", b"12345678"), ("two", b"123")):
+            sink = attempt.open(path)
+            sink.write(content)
+            sink.close()
+        attempt.commit()
+
+
+def test_a_task_whose_abort_fails_too() -> None:
+    """Scenario 15: the first error is the one that is raised; the next clean-up finds what was left."""
+    bucket = Bucket("magic")
+    job = bucket.start(bucket.context())
+    ctx = faulty_context(
+        bucket,
+        Fault(FaultMode.FAIL, Operation.PUT, key="*.pendingset", error=CorruptDataError("the first error")),
+        Fault(FaultMode.FAIL, Operation.ABORT_UPLOAD, times=FOR_EVER),
+        Fault(FaultMode.FAIL, Operation.DELETE_MANY, times=FOR_EVER),
+    )
+    with pytest.raises(CorruptDataError, match="the first error"):
+        run_attempt(bucket, ctx, job, 0, {"one": b"12345678"})
+    assert uploads(bucket) == [f"{HOME}one"]
+    MAGIC.abort_job(bucket.context(), job)
+    assert bucket.debris() == []
+
+
+def test_a_set_whose_put_was_not_confirmed() -> None:
+    """Paper 001, "Task commit": the uploads are aborted. If the set was written, another attempt has to replace it."""
+    bucket = Bucket("magic")
+    ctx = bucket.context()
+    job = bucket.start(ctx)
+    lost = faulty_context(bucket, Fault(FaultMode.LOST_REPLY, Operation.PUT, key="*.pendingset"))
+    with pytest.raises(OutcomeUnknownError):
+        run_attempt(bucket, lost, job, 0, {"one": b"first"})
+    assert hidden(bucket) == [pendingset_path(job.job, 0)] and uploads(bucket) == []
+    bucket.commit(ctx, job, [run_attempt(bucket, ctx, job, 0, {"one": b"again"})])
+    assert bucket.visible() == {"one": b"again"}
+
+
+def test_a_damaged_record_fails_the_task() -> None:
+    """Paper 001, "Task commit": what could be loaded is aborted, then the failure is reported."""
+    bucket = Bucket("magic")
+    ctx = bucket.context()
+    job = bucket.start(ctx)
+    attempt = open_attempt(bucket, ctx, job, 0, {"one": b"1", "two": b"2"})
+    bucket.store.put(f"{HOME}{magic_work_path(attempt.owner)}/two.pending", b"{}")
+    with pytest.raises(CorruptDataError, match=r"two\.pending"), attempt:
+        attempt.commit()
+    assert uploads(bucket) == [] and hidden(bucket) == []
+
+
+def test_a_record_of_another_destination_fails_the_task() -> None:
+    """C7: what comes from a store is data; it cannot make us write elsewhere."""
+    bucket = Bucket("magic")
+    ctx = bucket.context()
+    job = bucket.start(ctx)
+    attempt = open_attempt(bucket, ctx, job, 0, {"one": b"1"})
+    record = f"{HOME}{magic_work_path(attempt.owner)}/one.pending"
+    bucket.store.put(record, bucket.store.get(record).replace(b"dataset1/one", b"dataset10/one"))
+    with pytest.raises(CorruptDataError, match="leaves the destination"), attempt:
+        attempt.commit()
+    assert bucket.debris() == []
+
+
+def test_two_files_with_one_target_fail_the_task() -> None:
+    bucket = Bucket("magic")
+    ctx = bucket.context()
+    job = bucket.start(ctx)
+    attempt = open_attempt(bucket, ctx, job, 0, {"one": b"1"})
+    work = HOME + magic_work_path(attempt.owner)
+    bucket.store.put(f"{work}/sub/__base/one.pending", bucket.store.get(f"{work}/one.pending"))
+    with pytest.raises(InvalidRequestError, match="same target"), attempt:
+        attempt.commit()
+    assert bucket.debris() == []
+
+
+def test_a_directory_that_cannot_be_deleted_does_not_fail_the_task() -> None:
+    bucket = Bucket("magic")
+    job = bucket.start(bucket.context())
+    ctx = faulty_context(bucket, Fault(FaultMode.FAIL, Operation.DELETE_MANY))
+    commits = [run_attempt(bucket, ctx, job, 0, {"one": b"1"})]
+    assert len(hidden(bucket)) == 3, "the set, a marker and a record"
+    bucket.commit(bucket.context(), job, commits)
+    assert bucket.visible() == {"one": b"1"} and bucket.debris() == []
+
+
+# --- late attempts ----------------------------------------------------------------------------------------------------
+def test_an_attempt_that_goes_on_after_the_job_shows_nothing() -> None:
+    """Paper 000, Table V and VIII.A: a dead attempt stays dead. It leaves records, which can be told from the job's."""
+    bucket = Bucket("magic")
+    ctx = bucket.context()
+    job = bucket.start(ctx)
+    late = MAGIC.start_task(ctx, job, 0)
+    commits = run_tasks(bucket, ctx, job, "new")
+    bucket.commit(ctx, job, commits)
+    sink = late.open(f"day=0/part-00000-{job.job}-c000.txt")
+    sink.write(b"late")
+    sink.close()
+    with late:
+        late.commit()
+    assert sorted(bucket.visible().values()) == bucket.expected("new")
+    bucket.run_job(ctx, "next")  # its _SUCCESS takes the place of the one that told
+    left = leftovers(ctx)[job.job]
+    assert (left.action, left.files, left.uploads) == (Action.KEEP, 2, 1)
+    left.finish()
+    assert sorted(bucket.visible().values()) == sorted(bucket.expected("new") + bucket.expected("next"))
+
+
+def test_an_attempt_that_commits_during_the_job_commit() -> None:
+    """Paper 000, VIII.C: the set of a partitioned attempt takes the accepted one's place just before the listing."""
+    bucket = Bucket("magic")
+    ctx = bucket.context()
+    job = bucket.start(ctx)
+    late = open_attempt(bucket, ctx, job, 0, {"late": b"late"})
+    commits = [run_attempt(bucket, ctx, job, 0, {"accepted": b"accepted"})]
+    race = Before(Operation.LIST, late.commit)
+    bucket.commit(bucket.context(store=InterceptedStore(bucket.store, race)), job, commits)
+    assert race.fired and bucket.visible() == {"late": b"late"}, "C3 does not hold"
+    assert uploads(bucket) == [f"{HOME}accepted"], "nobody knows the accepted one's upload any more"
+
+
+# --- the driver -------------------------------------------------------------------------------------------------------
+def test_a_job_commit_that_fails_halfway_takes_its_files_back() -> None:
+    """Scenario 11, and an abort after it, as Spark does it: nothing is left."""
+    for nth in range(1, 5):
+        bucket = Bucket("magic")
+        ctx = bucket.context()
+        bucket.run_job(ctx, "old")
+        job = bucket.start(ctx)
+        commits = run_tasks(bucket, ctx, job, "new")
+        faulty = faulty_context(bucket, Fault(FaultMode.FAIL, Operation.COMPLETE_UPLOAD, nth=nth))
+        with pytest.raises(UnavailableError):
+            bucket.commit(faulty, job, commits)
+        assert sorted(bucket.visible().values()) == bucket.expected("old") and uploads(bucket) == []
+        MAGIC.abort_job(ctx, job)
+        assert bucket.debris() == []
+
+
+def test_a_set_that_cannot_be_read_fails_the_job() -> None:
+    """Paper 001, "Job Commit": the uploads of the others are aborted, the error says which record it was."""
+    bucket = Bucket("magic")
+    ctx = bucket.context()
+    job = bucket.start(ctx)
+    commits = run_tasks(bucket, ctx, job, "new", tasks=3)
+    bucket.store.put(HOME + pendingset_path(job.job, 1), b'{"version": 1}')
+    with pytest.raises(CorruptDataError, match=r"task_.*_000001\.pendingset"):
+        bucket.commit(ctx, job, commits)
+    assert bucket.visible() == {} and len(uploads(bucket)) == 2
+    MAGIC.abort_job(ctx, job)
+    assert uploads(bucket) == [f"{HOME}blobs/1.tar"] and hidden(bucket) == []
+
+
+def test_a_clean_up_that_fails_is_reported_and_not_raised() -> None:
+    """The job is committed, and says so; what is left can be told from a job that is not."""
+    bucket = Bucket("magic")
+    ctx = bucket.context()
+    job = bucket.start(ctx)
+    commits = run_tasks(bucket, ctx, job, "new")
+    outcome = bucket.commit(faulty_context(bucket, Fault(FaultMode.FAIL, Operation.LIST_UPLOADS)), job, commits)
+    assert outcome.committed and not outcome.finished and "holdfast recover" in outcome.pending_reason
+    left = leftovers(ctx)[job.job]
+    assert left.action is Action.CLEAN and "_SUCCESS" in left.reason
+    left.finish()
+    left.finish()
+    assert sorted(bucket.visible().values()) == bucket.expected("new") and bucket.debris() == []
+
+
+def test_a_success_report_that_cannot_be_written() -> None:
+    """C4, C5: the error comes after the files are visible, and an abort does not take them back."""
+    bucket = Bucket("magic")
+    ctx = bucket.context()
+    job = bucket.start(ctx)
+    commits = run_tasks(bucket, ctx, job, "new")
+    with pytest.raises(UnavailableError):
+        bucket.commit(faulty_context(bucket, Fault(FaultMode.FAIL, Operation.PUT, key="*/_SUCCESS")), job, commits)
+    assert not MAGIC.abort_job(ctx, job).committed
+    assert sorted(bucket.visible().values()) == bucket.expected("new") and read_success(ctx) is None
+    assert bucket.debris() == []
+
+
+def test_the_order_of_the_job_commit() -> None:
+    """Paper 000, VI.A: list, load, complete, ``_SUCCESS``, and only then the clean-up."""
+    bucket = Bucket("magic")
+    ctx = bucket.context(settings=CommitSettings(part_size_bytes=4, inline_manifest_bytes=0))
+    job = bucket.start(ctx)
+    commits = run_tasks(bucket, ctx, job, "new", tasks=1)
+    seen: list[str] = []
+
+    def note(call, proceed):  # type: ignore[no-untyped-def]  # an interceptor
+        seen.append(call.operation.value)
+        return proceed()
+
+    bucket.commit(bucket.context(store=InterceptedStore(bucket.store, note)), job, commits)
+    assert seen == [
+        "list_page",
+        "get",
+        "complete_upload",
+        "complete_upload",
+        "put",
+        "list_uploads_page",
+        "list_page",
+        "delete_many",
+    ]
+
+
+def test_a_job_does_not_recover_tasks() -> None:
+    """Scenario 24: asked to, nobody can; an abort then leaves no upload."""
+    assert MAGIC.recover_task is None
+    bucket = Bucket("magic")
+    ctx = bucket.context()
+    job = bucket.start(ctx)
+    run_tasks(bucket, ctx, job, "new")
+    MAGIC.abort_job(ctx, job)
+    assert bucket.debris() == []
+
+
+@pytest.mark.parametrize("mode", [FaultMode.FAIL, FaultMode.LOST_REPLY])
+def test_each_call_of_a_job_commit_fails_once(mode: FaultMode) -> None:
+    """Before it is done, or after it: an error of ours or none, and all or nothing after an abort."""
+    for nth in range(1, 40):
+        bucket = Bucket("magic")
+        ctx = bucket.context()
+        job = bucket.start(ctx)
+        commits = run_tasks(bucket, ctx, job, "new")
+        faulty = Faulty(Fault(mode, nth=nth))
+        try:
+            outcome = bucket.commit(bucket.context(store=InterceptedStore(bucket.store, faulty)), job, commits)
+        except HoldfastError:
+            whole = faulty.fired[0].key.endswith("_SUCCESS")
+            assert MAGIC.abort_job(ctx, job).committed == (whole and mode is FaultMode.LOST_REPLY)
+        else:
+            assert outcome.committed
+            whole = True
+        assert sorted(bucket.visible().values()) == (bucket.expected("new") if whole else [])
+        MAGIC.abort_job(ctx, job)
+        assert bucket.debris() == []
+        if not faulty.fired:
+            return
+    pytest.fail("the job commit makes more calls than it should")
+
+
+def test_a_lost_directory_is_not_another_jobs() -> None:
+    """NotFoundError names the job, so that a person finds it."""
+    bucket = Bucket("magic")
+    ctx = bucket.context()
+    job = bucket.start(ctx)
+    attempt = write_attempt(bucket, ctx, job, 0, "new")
+    for path in hidden(bucket):
+        assert path.startswith((magic_dir(job.job), attempt_dir(attempt.owner)))
+        bucket.store.delete(HOME + path)
+    with pytest.raises(NotFoundError, match=job.job), attempt:
+        attempt.commit()

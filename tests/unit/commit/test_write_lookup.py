@@ -1,0 +1,65 @@
+"""What became of a write is found by its name: in the log, in ``_SUCCESS``, in the names of files."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from holdfast.commit import COMMITTERS, CommitContext, CommitSettings, HadoopSettings, SaveMode
+from holdfast.commit.records import Totals
+from holdfast.commit.write_lookup import JobIds, find_files, find_written, is_job_of
+from tests.unit.commit.committer_jobs import Bucket
+
+TOKEN = "00000000abcd"
+
+
+def run(bucket: Bucket, ctx: CommitContext, write_id: str = TOKEN) -> str:
+    named = replace(ctx, ids=JobIds(write_id, ctx.ids))
+    job = bucket.value.start_job(named, SaveMode.APPEND, {"token": write_id})
+    assert job is not None
+    bucket.commit(ctx, job, [bucket.run_task(ctx, job, 0, [b"12345", b"678"])])
+    return job.job
+
+
+@pytest.mark.parametrize("committer", COMMITTERS)
+def test_a_write_is_found_by_its_name(committer: str) -> None:
+    bucket = Bucket(committer)
+    ctx = bucket.context()
+    job = run(bucket, ctx)
+    found = find_written(ctx, TOKEN)
+    assert found is not None
+    assert (found.job, found.finished) == (job, True)
+    assert found.totals == Totals(files=2, size_bytes=8, rows=2)
+    assert find_written(ctx, "00000000ef01") is None
+
+
+@pytest.mark.parametrize("committer", [name for name in COMMITTERS if name != "two_phase"])
+def test_files_are_found_without_a_report(committer: str) -> None:
+    bucket = Bucket(committer)
+    quiet = CommitSettings(part_size_bytes=4, allow_unsafe=True, hadoop=HadoopSettings(mark_successful_jobs=False))
+    ctx = bucket.context(settings=quiet)
+    job = run(bucket, ctx)
+    run(bucket, ctx, "00000000ef01")
+    assert find_written(ctx, TOKEN) is None
+    found = find_files(ctx, TOKEN)
+    assert found is not None
+    assert (found.job, found.totals) == (job, Totals(files=2, size_bytes=8))
+    assert find_files(ctx, "000000001234") is None
+
+
+@pytest.mark.parametrize("report", [b"", b"{}", b"not json", b'{"name": "org.apache.hadoop.fs.s3a.commit.files.X/1"}'])
+def test_a_report_of_somebody_else_says_nothing(report: bytes) -> None:
+    ctx = Bucket("magic").context()
+    ctx.store.put(ctx.key("_SUCCESS"), report)
+    assert find_written(ctx, TOKEN) is None
+
+
+def test_only_a_token_becomes_part_of_a_job_id() -> None:
+    bucket = Bucket("magic")
+    assert is_job_of(run(bucket, bucket.context()), TOKEN)
+    other = run(bucket, bucket.context(), "nightly load")
+    assert not is_job_of(other, "nightly load")
+    found = find_written(bucket.context(), "nightly load")
+    assert found is not None
+    assert found.job == other

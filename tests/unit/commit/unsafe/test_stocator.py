@@ -1,0 +1,138 @@
+"""`stocator`: names that hold the attempt, a ``_SUCCESS`` that says which count, and what late attempts still add."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.commit import COMMITTERS, CommitSettings, SaveMode
+from holdfast.commit.success_file import read_success
+from holdfast.errors import OutcomeUnknownError, UnsupportedError
+from holdfast.stores.base import iter_uploads
+from holdfast.stores.interceptors.faulty import FOR_EVER, Fault, FaultMode
+from holdfast.stores.interceptors.intercepted import Operation
+from tests.unit.commit.attempts import HOME, faulty_context, open_attempt, run_attempt
+from tests.unit.commit.committer_jobs import Bucket
+
+STOCATOR = COMMITTERS["stocator"]
+
+
+def success_names(bucket: Bucket) -> list[str]:
+    report = read_success(bucket.context())
+    assert report is not None
+    names = report["filenames"]
+    assert isinstance(names, list)
+    return names
+
+
+def test_refused_without_allow_unsafe() -> None:
+    with pytest.raises(UnsupportedError, match="stocator runs only with allow_unsafe"):
+        STOCATOR.start_job(Bucket("stocator").context(settings=CommitSettings()), SaveMode.APPEND)
+
+
+def test_life_of_a_job() -> None:
+    """C4 does not hold: files are there when they are closed. Paper 000, XII.B: every name holds job and attempt."""
+    bucket = Bucket("stocator")
+    ctx = bucket.context()
+    job = bucket.start(ctx)
+    attempt = STOCATOR.start_task(ctx, job, 3)
+    mark = f"{job.job}-attempt-{attempt.owner.attempt}"
+    paths = [f"day=1/{attempt.file_name('.csv')}", "images/1.tar.gz", "a b/plain"]
+    for path in paths:
+        sink = attempt.open(path)
+        sink.write(b"0123456789")
+        sink.close()
+    names = [f"a b/plain-{mark}", f"day=1/part-00003-{mark}-c000.csv", f"images/1-{mark}.tar.gz"]
+    assert sorted(bucket.visible()) == names
+    outcome = bucket.value.commit_job(ctx, job, [attempt.commit()], [3])
+    assert outcome.committed and outcome.totals.files == 3
+    assert success_names(bucket) == [f"/{HOME}{name}" for name in names] and bucket.debris() == []
+
+
+def test_success_names_every_file() -> None:
+    """Readers go by it: it is not cut off at a hundred names, as other reports are."""
+    bucket = Bucket("stocator")
+    ctx = bucket.context()
+    job = bucket.start(ctx)
+    commit = run_attempt(bucket, ctx, job, 0, {f"{number:03d}": b"" for number in range(120)})
+    outcome = bucket.commit(ctx, job, [commit])
+    assert len(success_names(bucket)) == 120
+    assert outcome.report is not None and len(outcome.report.filenames) == 100
+
+
+def test_only_files_of_attempts_that_count_stay() -> None:
+    """The messages say which attempts those are; what the job commit finds of others goes, other jobs' files stay."""
+    bucket = Bucket("stocator")
+    ctx = bucket.context()
+    bucket.run_job(ctx, "old")
+    job, other = bucket.start(ctx), bucket.start(ctx)
+    open_attempt(bucket, ctx, job, 0, {"a": b"dead", "only-dead": b"dead"})
+    open_attempt(bucket, ctx, other, 0, {"a": b"another job's"})
+    commit = run_attempt(bucket, ctx, job, 0, {"a": b"right"})
+    run_attempt(bucket, ctx, job, 0, {"a": b"a twin that the driver did not accept"})
+    bucket.store.create_upload(f"{HOME}x-{job.job}-attempt-000000000000")  # of an attempt that died while it wrote
+    bucket.commit(ctx, job, [commit])
+    assert sorted(bucket.visible().values()) == sorted([*bucket.expected("old"), b"another job's", b"right"])
+    assert len(success_names(bucket)) == 1 and list(iter_uploads(bucket.store, "")) == []
+
+
+def test_a_late_attempt_adds_files_to_a_committed_job() -> None:
+    """C6 does not hold: plain readers see them for ever; readers that go by ``_SUCCESS`` do not."""
+    bucket = Bucket("stocator")
+    ctx = bucket.context()
+    job = bucket.start(ctx)
+    bucket.commit(ctx, job, [run_attempt(bucket, ctx, job, 0, {"a": b"right"})])
+    run_attempt(bucket, ctx, job, 0, {"a": b"zombie"})
+    assert sorted(bucket.visible().values()) == [b"right", b"zombie"]
+    assert len(success_names(bucket)) == 1
+
+
+def test_a_name_that_holds_another_attempt() -> None:
+    """The last mark in a name is its own: a copied name does not give a file away."""
+    bucket = Bucket("stocator")
+    ctx = bucket.context()
+    job = bucket.start(ctx)
+    copied = f"x-{job.job}-attempt-000000000000.txt"
+    commit = run_attempt(bucket, ctx, job, 0, {copied: b"right"})
+    bucket.commit(ctx, job, [commit])
+    assert bucket.visible() == {f"x-{job.job}-attempt-000000000000-{job.job}-attempt-{commit.attempt}.txt": b"right"}
+
+
+def test_aborts() -> None:
+    """Scenarios 16 to 22: an attempt's files go, then the job's; twice is harmless."""
+    bucket = Bucket("stocator")
+    ctx = bucket.context()
+    bucket.run_job(ctx, "old")
+    job = bucket.start(ctx)
+    STOCATOR.start_task(ctx, job, 0).abort()
+    aborted = open_attempt(bucket, ctx, job, 0, {"a": b"0", "b": b"0"})
+    aborted.open("c").write(b"0123456789")
+    run_attempt(bucket, ctx, job, 1, {"d": b"1"})
+    STOCATOR.abort_task(bucket.context(), job, aborted.owner)
+    assert sorted(bucket.visible().values()) == sorted([*bucket.expected("old"), b"1"]) and bucket.debris() == []
+    for _ in range(2):
+        assert not STOCATOR.abort_job(bucket.context(), job).committed
+    assert sorted(bucket.visible().values()) == bucket.expected("old")
+
+
+def test_an_abort_after_the_commit_takes_nothing_back() -> None:
+    """``_SUCCESS`` stands although its reply was lost: the job is committed (paper 000, XII.B: the put is atomic)."""
+    bucket = Bucket("stocator")
+    job = bucket.start(bucket.context())
+    commits = [bucket.run_task(bucket.context(), job, 0, bucket.contents("new", 0))]
+    with pytest.raises(OutcomeUnknownError):
+        bucket.commit(faulty_context(bucket, Fault(FaultMode.LOST_REPLY, Operation.PUT)), job, commits)
+    assert STOCATOR.abort_job(bucket.context(), job).committed
+    assert sorted(bucket.visible().values()) == bucket.expected("new", 1)
+
+
+def test_trouble_after_success_is_no_failed_commit() -> None:
+    bucket = Bucket("stocator")
+    ctx = bucket.context()
+    job = bucket.start(ctx)
+    open_attempt(bucket, ctx, job, 0, {"a": b"dead"})
+    commit = run_attempt(bucket, ctx, job, 0, {"a": b"right"})
+    broken = faulty_context(bucket, Fault(FaultMode.FAIL, Operation.DELETE_MANY, times=FOR_EVER))
+    outcome = bucket.commit(broken, job, [commit])
+    assert outcome.committed and not outcome.finished and "_SUCCESS" in outcome.pending_reason
+    assert bucket.commit(ctx, job, [commit]).finished, "scenario 8: it can be repeated"
+    assert list(bucket.visible().values()) == [b"right"]

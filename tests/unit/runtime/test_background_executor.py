@@ -1,0 +1,116 @@
+"""Background executors bound what is under way, hand back the first error, and leave no thread behind."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from holdfast.runtime import BackgroundExecutor, InlineExecutor, SerialRunner, ThreadExecutor, ThreadRunner
+
+_BOUND_S = 30.0  # only a failing test waits that long
+
+LANES: list[Callable[[], BackgroundExecutor]] = [InlineExecutor, lambda: ThreadExecutor(1), lambda: ThreadExecutor(3)]
+_each = pytest.mark.parametrize("make", LANES, ids=["inline", "one thread", "three threads"])
+
+
+def _fail() -> None:
+    raise ValueError("a part was refused")
+
+
+@_each
+def test_a_drained_lane_has_done_everything(make: Callable[[], BackgroundExecutor]) -> None:
+    background = make()
+    done: list[int] = []
+    for number in range(50):
+        background.submit(lambda number=number: done.append(number))
+    background.drain()
+    background.close()
+    assert sorted(done) == list(range(50))
+
+
+@_each
+def test_an_error_comes_back_once(make: Callable[[], BackgroundExecutor]) -> None:
+    background = make()
+
+    def submit_and_drain() -> None:  # inline the first of the two raises, else the second
+        background.submit(_fail)
+        background.drain()
+
+    with pytest.raises(ValueError, match="a part was refused"):
+        submit_and_drain()
+    background.drain()
+    background.close()
+
+
+@_each
+def test_closing_raises_nothing_and_may_be_repeated(make: Callable[[], BackgroundExecutor]) -> None:
+    background = make()
+    background.submit(lambda: None)
+    background.close()
+    background.close()
+
+
+def test_submitting_blocks_while_too_much_is_under_way() -> None:
+    """Two threads: two run, two wait, and the fifth call waits for a place."""
+    background = ThreadExecutor(2)
+    gate = threading.Event()
+    fifth_accepted = threading.Event()
+    for _ in range(4):
+        background.submit(lambda: gate.wait(_BOUND_S))
+
+    def submit_fifth() -> None:
+        background.submit(lambda: None)
+        fifth_accepted.set()
+
+    submitter = threading.Thread(target=submit_fifth)
+    submitter.start()
+    assert not fifth_accepted.wait(0.05)
+    gate.set()
+    assert fifth_accepted.wait(_BOUND_S)
+    submitter.join(_BOUND_S)
+    background.drain()
+    background.close()
+
+
+def test_an_earlier_error_stops_further_work() -> None:
+    background = ThreadExecutor(1)
+    background.submit(_fail)
+    ran: list[int] = []
+
+    def submit_three() -> None:  # the failure is met at the latest when the background is full
+        for number in range(3):
+            background.submit(lambda number=number: ran.append(number))
+
+    with pytest.raises(ValueError, match="a part was refused"):
+        submit_three()
+    background.close()
+    assert len(ran) <= 1
+
+
+def test_closing_waits_for_what_runs_and_ends_the_threads() -> None:
+    before = threading.active_count()
+    background = ThreadExecutor(2)
+    started, gate, done = threading.Event(), threading.Event(), threading.Event()
+
+    def work() -> None:
+        started.set()
+        assert gate.wait(_BOUND_S)
+        done.set()
+
+    background.submit(work)
+    assert started.wait(_BOUND_S)
+    closer = threading.Thread(target=background.close)
+    closer.start()
+    gate.set()
+    closer.join(_BOUND_S)
+    assert done.is_set()
+    assert threading.active_count() == before
+
+
+def test_runners_hand_out_their_kind_of_background() -> None:
+    assert isinstance(SerialRunner().background(), InlineExecutor)
+    background = ThreadRunner(2).background()
+    assert isinstance(background, ThreadExecutor)
+    background.close()

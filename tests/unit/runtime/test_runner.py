@@ -1,0 +1,149 @@
+"""Runners keep order, draw a bounded number of items ahead, stop at the first error and leave no thread behind."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from holdfast.runtime import Runner, SerialRunner, ThreadRunner
+
+_BOUND_S = 30.0  # only a failing test waits that long
+
+RUNNERS = [SerialRunner(), ThreadRunner(1), ThreadRunner(4)]
+
+
+def _runner_threads() -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("holdfast")]
+
+
+@pytest.fixture(autouse=True)
+def _no_thread_left() -> Iterator[None]:
+    assert _runner_threads() == []
+    yield
+    assert _runner_threads() == []
+
+
+@pytest.mark.parametrize("runner", RUNNERS, ids=repr)
+def test_results_come_in_the_order_of_the_items(runner: Runner) -> None:
+    assert list(runner.map(lambda number: number * number, range(100))) == [number * number for number in range(100)]
+
+
+@pytest.mark.parametrize("runner", RUNNERS, ids=repr)
+def test_no_item_is_no_result(runner: Runner) -> None:
+    assert list(runner.map(str, [])) == []
+
+
+def test_a_slow_first_item_does_not_change_the_order() -> None:
+    second_done = threading.Event()
+
+    def work(number: int) -> int:
+        if number == 0:
+            assert second_done.wait(_BOUND_S)
+        else:
+            second_done.set()
+        return number
+
+    assert list(ThreadRunner(2).map(work, range(2))) == [0, 1]
+
+
+@pytest.mark.parametrize(("runner", "ahead"), [(SerialRunner(), 1), (ThreadRunner(3), 6)], ids=repr)
+def test_items_are_drawn_only_as_results_are_consumed(runner: Runner, ahead: int) -> None:
+    drawn = 0
+
+    def endless() -> Iterator[int]:
+        nonlocal drawn
+        for number in itertools.count():
+            drawn += 1
+            yield number
+
+    results = runner.map(lambda number: number, endless())
+    assert drawn == 0
+    for consumed in range(1, 20):
+        assert next(results) == consumed - 1
+        assert drawn <= consumed + ahead
+    results.close()  # type: ignore[attr-defined]  # both runners are generators
+
+
+@pytest.mark.parametrize("runner", RUNNERS, ids=repr)
+def test_an_error_is_raised_as_it_is_and_ends_the_run(runner: Runner) -> None:
+    error = ValueError("item 3")
+
+    def work(number: int) -> int:
+        if number == 3:
+            raise error
+        return number
+
+    results = runner.map(work, range(1000))
+    with pytest.raises(ValueError, match="item 3") as caught:
+        list(results)
+    assert caught.value is error
+    assert list(results) == []
+
+
+def test_the_first_error_in_time_wins_and_starts_nothing_further() -> None:
+    """Item 0 is still under way when item 1 fails: the items that wait in the pool must not start any more."""
+    failed = threading.Event()
+    started: list[int] = []
+
+    def work(number: int) -> int:
+        started.append(number)
+        if number == 0:
+            assert failed.wait(_BOUND_S)
+            raise ValueError("the later error of the earlier item")
+        failed.set()
+        raise KeyError("the first error")
+
+    with pytest.raises(KeyError, match="the first error"):
+        list(ThreadRunner(2).map(work, range(100)))
+    assert sorted(started) == [0, 1]
+
+
+def test_those_in_flight_are_waited_for() -> None:
+    both_started = threading.Barrier(2, timeout=_BOUND_S)
+    finished: list[int] = []
+
+    def work(number: int) -> None:
+        both_started.wait()
+        if number == 0:
+            raise ValueError("first")
+        finished.append(number)
+
+    with pytest.raises(ValueError, match="first"):
+        list(ThreadRunner(2).map(work, range(2)))
+    assert finished == [1]
+
+
+def test_an_error_of_the_items_themselves_ends_the_run() -> None:
+    def items() -> Iterator[int]:
+        yield 1
+        raise OSError("the listing broke")
+
+    with pytest.raises(OSError, match="the listing broke"):
+        list(ThreadRunner(2).map(str, items()))
+
+
+def test_an_abandoned_run_ends_its_threads() -> None:
+    results = ThreadRunner(4).map(str, itertools.count())
+    assert next(results) == "0"
+    assert _runner_threads() != []
+    del results
+    gc.collect()
+    assert _runner_threads() == []
+
+
+def test_a_run_that_is_never_consumed_starts_no_thread() -> None:
+    results = ThreadRunner(4).map(str, itertools.count())
+    assert _runner_threads() == []
+    del results
+
+
+def test_fifty_runs_leave_the_thread_count_unchanged() -> None:
+    """HADOOP-16570: a committer that kept a pool per job filled long-lived drivers with threads."""
+    before = threading.active_count()
+    for _ in range(50):
+        assert len(list(ThreadRunner(8).map(str, range(20)))) == 20
+        assert threading.active_count() == before

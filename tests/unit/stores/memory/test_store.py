@@ -1,0 +1,152 @@
+"""What the memory store does beyond the conformance suite."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import pytest
+
+from holdfast.errors import InvalidRequestError, NotFoundError
+from holdfast.stores.base import MultipartLimits, Part, iter_objects, iter_uploads
+from holdfast.stores.memory.store import MemoryStore
+
+
+class _Counter:
+    """Ids and time that are the same in every run."""
+
+    def __init__(self) -> None:
+        self._numbers = itertools.count(1)
+
+    def token(self) -> str:
+        return f"{next(self._numbers):012x}"
+
+    def now_s(self) -> float:
+        return 1000.0
+
+    def elapsed_s(self) -> float:
+        return 0.0
+
+    def sleep(self, duration_s: float) -> None:
+        raise AssertionError("a memory store does not wait")
+
+
+def _story() -> list[object]:
+    counter = _Counter()
+    store = MemoryStore(limits=MultipartLimits(min_part_size_bytes=1), clock=counter, ids=counter)
+    first, second = store.create_upload("t/a"), store.create_upload("t/a")
+    parts = [store.upload_part("t/a", first, number, b"x" * number) for number in (1, 2)]
+    return [first, second, parts, store.complete_upload("t/a", first, parts), list(iter_uploads(store, "t/"))]
+
+
+def test_same_ids_and_clock_give_the_same_state() -> None:
+    assert _story() == _story()
+    assert _story()[0] == "000000000001"
+
+
+def test_limits_are_those_given() -> None:
+    store = MemoryStore(limits=MultipartLimits(min_part_size_bytes=4, max_parts=2))
+    upload_id = store.create_upload("a")
+    with pytest.raises(InvalidRequestError, match="out of range"):
+        store.upload_part("a", upload_id, 3, b"1234")
+    with pytest.raises(InvalidRequestError, match="out of range"):
+        store.upload_part("a", upload_id, 0, b"1234")
+    small = [store.upload_part("a", upload_id, number, b"123") for number in (1, 2)]
+    with pytest.raises(InvalidRequestError, match="too small"):
+        store.complete_upload("a", upload_id, small)
+    parts = [store.upload_part("a", upload_id, 1, b"1234"), small[1]]
+    assert store.complete_upload("a", upload_id, parts).size_bytes == 7
+
+
+def test_an_upload_belongs_to_its_key() -> None:
+    store = MemoryStore()
+    upload_id = store.create_upload("a")
+    with pytest.raises(NotFoundError):
+        store.upload_part("b", upload_id, 1, b"")
+    store.abort_upload("b", upload_id)
+    assert isinstance(store.upload_part("a", upload_id, 1, b""), Part)
+
+
+def test_the_callers_buffer_may_change_afterwards() -> None:
+    store = MemoryStore(rename=True)
+    buffer = bytearray(b"before")
+    store.put("a", buffer)  # type: ignore[arg-type]  # what a careless caller does
+    file = store.open_write("b")
+    file.write(memoryview(buffer))
+    buffer[:] = b"after!"
+    file.close()
+    assert store.get("a") == store.get("b") == b"before"
+
+
+def test_writing_to_a_closed_file() -> None:
+    file = MemoryStore(rename=True).open_write("a")
+    file.close()
+    with pytest.raises(InvalidRequestError, match="closed"):
+        file.write(b"1")
+
+
+def test_capabilities_are_those_that_were_asked_for() -> None:
+    files = MemoryStore(rename=True).capabilities
+    assert (files.rename, files.rename_dir, files.copy, files.consistent_listing) == (True, True, True, True)
+    objects = MemoryStore(copy=False, consistent_listing=False).capabilities
+    assert (objects.rename, objects.rename_dir, objects.copy, objects.consistent_listing) == (False,) * 4
+    by_file = MemoryStore(rename=True, rename_dir=False).capabilities
+    assert (by_file.rename, by_file.rename_dir) == (True, False)
+    with pytest.raises(InvalidRequestError, match="ask for both"):
+        MemoryStore(rename_dir=True)
+
+
+def test_keys_are_flat_without_rename() -> None:
+    store = MemoryStore()
+    for key in ("a/b/c", "a", "a/b"):
+        store.put(key, key.encode())
+    assert [store.get(key) for key in ("a", "a/b", "a/b/c")] == [b"a", b"a/b", b"a/b/c"]
+
+
+def test_a_rename_changes_neither_etag_nor_time_nor_metadata() -> None:
+    """Renames are recovered by etag (paper 002)."""
+    store = MemoryStore(rename=True)
+    store.put("a/b", b"1", metadata={"job": "1"})
+    before = store.head("a/b")
+    store.rename("a/b", "a/c")
+    store.rename_dir("a", "d")
+    assert store.head("d/c") == replace(before, key="d/c")
+
+
+def test_a_pending_upload_keeps_its_place_as_a_directory() -> None:
+    """As the hidden file of an upload does on a file system."""
+    store = MemoryStore(rename=True)
+    upload_id = store.create_upload("a/b")
+    with pytest.raises(InvalidRequestError, match="a directory stands"):
+        store.put("a", b"1")
+    store.abort_upload("a/b", upload_id)
+    store.put("a", b"1")
+
+
+def test_an_upload_whose_place_was_taken_can_be_completed_when_it_is_free() -> None:
+    store = MemoryStore(rename=True)
+    upload_id = store.create_upload("a")
+    parts = [store.upload_part("a", upload_id, 1, b"1")]
+    store.put("a/b", b"2")
+    with pytest.raises(InvalidRequestError, match="a directory stands"):
+        store.complete_upload("a", upload_id, parts)
+    store.delete("a/b")
+    assert store.complete_upload("a", upload_id, parts).size_bytes == 1
+
+
+def test_only_files_whose_directory_moved_are_lost() -> None:
+    store = MemoryStore(rename=True)
+    store.put("a/1", b"")
+    earlier, beside = store.open_write("a/earlier"), store.open_write("a-beside")
+    store.rename_dir("a", "b")
+    later = store.open_write("a/later")
+    for file in (beside, later):
+        file.close()
+    with pytest.raises(NotFoundError, match="write it again"):
+        earlier.close()
+    assert [info.key for info in iter_objects(store, "")] == ["a-beside", "a/later", "b/1"]
+
+
+def test_too_many_keys_at_once() -> None:
+    with pytest.raises(InvalidRequestError, match="batched_keys"):
+        MemoryStore().delete_many(["a"] * 1001)

@@ -1,0 +1,123 @@
+"""S3's listings: pages, markers, and what XML cannot hold."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.errors import CorruptDataError
+from holdfast.stores.base import iter_uploads
+from tests.unit.stores.s3.scripted_server import Answer, error
+from tests.unit.stores.s3.scripted_store import Script
+
+
+def _uploads(*uploads: str | tuple[str, str], truncated: bool = False, marker: str = "") -> Answer:
+    named = [upload if isinstance(upload, tuple) else (upload, "u") for upload in uploads]
+    entries = "".join(f"<Upload><Key>{key}</Key><UploadId>{one}</UploadId></Upload>" for key, one in named)
+    more = f"<NextKeyMarker>{marker}</NextKeyMarker><NextUploadIdMarker>u</NextUploadIdMarker>" if marker else ""
+    return Answer(
+        body=f"<ListMultipartUploadsResult><IsTruncated>{str(truncated).lower()}</IsTruncated>{more}{entries}"
+        "</ListMultipartUploadsResult>"
+    )
+
+
+def test_pages_of_uploads(script: Script) -> None:
+    """facts: pitfall 2. No small MaxUploads (SeaweedFS loses uploads between pages); neighbours are filtered."""
+    store, server = script(_uploads("t/a", truncated=True, marker="t/a"), _uploads("t/b", "t1/c", "t"))
+    assert [upload.key for upload in iter_uploads(store, "t/")] == ["t/a", "t/b"]
+    assert "key-marker=t%2Fa" in server.requests[1][1]
+    assert "upload-id-marker=u" in server.requests[1][1]
+    assert all("max-uploads" not in path for _, path in server.requests)
+
+
+def test_a_marker_that_the_server_refuses(script: Script) -> None:
+    """versitygw 1.8 refuses its own marker beyond 1,000 uploads: all of the marker's key, then on behind the key."""
+    store, server = script(
+        _uploads("t/a", "t/b", truncated=True, marker="t/b"),
+        error("InvalidArgument", 400),
+        _uploads(("t/b", "u"), ("t/b", "u2"), "t/bc"),
+        _uploads("t/c", truncated=True, marker="t/c"),
+        error("InvalidArgument", 400),
+        _uploads("t/c"),
+        _uploads("t/d"),
+    )
+    found = [(upload.key, upload.upload_id) for upload in iter_uploads(store, "t/")]
+    assert found == [("t/a", "u"), ("t/b", "u"), ("t/b", "u2"), ("t/c", "u"), ("t/d", "u")]
+    assert "prefix=t%2Fb&" in f"{server.requests[2][1]}&"
+    assert "key-marker=t%2Fb" in server.requests[3][1]
+    assert "upload-id-marker" not in server.requests[3][1]
+
+
+def test_more_uploads_of_one_key_than_such_a_server_can_list(script: Script) -> None:
+    page = _uploads("t/a", truncated=True, marker="t/a")
+    store, _ = script(page, error("InvalidArgument", 400), page)
+    with pytest.raises(CorruptDataError, match="abort some of them"):
+        list(iter_uploads(store, "t/"))
+
+
+def _encoded(key: str, encoding: str = "url") -> Answer:
+    return Answer(
+        body=f"<ListMultipartUploadsResult><EncodingType>{encoding}</EncodingType><IsTruncated>true</IsTruncated>"
+        f"<NextKeyMarker>{key}</NextKeyMarker><NextUploadIdMarker>u2</NextUploadIdMarker>"
+        "<Upload><Key>t/a+b</Key><UploadId>u1</UploadId></Upload>"
+        f"<Upload><Key>{key}</Key><UploadId>u2</UploadId></Upload></ListMultipartUploadsResult>"
+    )
+
+
+@pytest.mark.parametrize("broken", ["t/a&#x1; b", "t/a\x01 b"])
+def test_keys_that_no_document_holds_are_asked_for_in_urls_encoding(script: Script, broken: str) -> None:
+    """XML 1.0 cannot hold most control characters: such a page is no document at all."""
+    store, server = script(_encoded(broken, "none"), _encoded("t/a%01+b%2B"), _uploads("t/100%25"))
+    assert [upload.key for upload in iter_uploads(store, "t/")] == ["t/a b", "t/a\x01 b+", "t/100%25"]
+    assert ["encoding-type=url" in path for _, path in server.requests] == [False, True, False]
+    assert "key-marker=t%2Fa%01%20b%2B" in server.requests[2][1]
+
+
+def test_keys_that_a_server_has_spoiled_are_asked_for_in_urls_encoding(script: Script) -> None:
+    """Servers written in Go put U+FFFD where XML has no way; what came through whole is left as it came."""
+    store, server = script(_encoded("t/\ufffd", "none"), _encoded("t/%01"), _uploads("t/b"))
+    assert [upload.key for upload in iter_uploads(store, "t/")] == ["t/a+b", "t/\x01", "t/b"]
+    assert "key-marker=t%2F%01" in server.requests[2][1]
+
+
+def test_a_server_that_only_says_that_it_encodes_spoils_no_other_key(script: Script) -> None:
+    """SeaweedFS 4.48."""
+    store, _ = script(_encoded("t/\ufffd"), _encoded("t/\ufffd"), _uploads("t/b"))
+    assert [upload.key for upload in iter_uploads(store, "t/")] == ["t/a+b", "t/\ufffd", "t/b"]
+
+
+def test_keys_of_objects_are_asked_for_in_urls_encoding(script: Script) -> None:
+    body = (
+        "<ListBucketResult><EncodingType>url</EncodingType><Contents><Key>t/a%01+b%2B</Key><Size>1</Size>"
+        "<LastModified>2026-11-22T10:00:00Z</LastModified></Contents></ListBucketResult>"
+    )
+    store, server = script(Answer(body=body))
+    assert [found.key for found in store.list_page("t/").objects] == ["t/a\x01 b+"]
+    assert "encoding-type=url" in server.requests[0][1]
+
+
+def test_uploads_cut_off_without_a_marker(script: Script) -> None:
+    """facts: SeaweedFS with MaxUploads gives no NextKeyMarker. What is not listed would be left for ever."""
+    store, _ = script(_uploads("t/a", truncated=True))
+    with pytest.raises(CorruptDataError, match="cut off"):
+        list(iter_uploads(store, "t/"))
+
+
+def test_uploads_whose_marker_does_not_advance(script: Script) -> None:
+    store, server = script(_uploads("t/a", truncated=True, marker="t/a"))
+    with pytest.raises(CorruptDataError, match="does not advance"):
+        list(iter_uploads(store, "t/"))
+    assert len(server.requests) == 2
+
+
+def test_answers_that_do_not_say_when(script: Script) -> None:
+    """Of no known server; a wrong address may be anybody's."""
+    body = "<ListBucketResult><Contents><Key>a</Key><Size>1</Size></Contents></ListBucketResult>"
+    store, _ = script(Answer(body=body), Answer(body="x", headers={"ETag": '"e"'}))
+    assert [(found.key, found.modified_at_s) for found in store.list_page("").objects] == [("a", 0.0)]
+    assert (store.head("a").size_bytes, store.head("a").modified_at_s) == (1, 0.0)
+
+
+def test_listing_cut_off_without_a_token(script: Script) -> None:
+    store, _ = script(Answer(body="<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>"))
+    with pytest.raises(CorruptDataError, match="cut off"):
+        store.list_page("t/")

@@ -1,0 +1,107 @@
+"""The declared guarantees: whole, the paper's where the paper answers, and as strict as the reasons beside them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from holdfast.commit import COMMITTERS
+from holdfast.guarantees import GUARANTEES, Answer, Guarantee
+
+NAMES = [
+    "two_phase",
+    "magic",
+    "staging-directory",
+    "staging-partitioned",
+    "manifest",
+    "file-v1",
+    "file-v2",
+    "direct",
+    "stocator",
+    "emr",
+]
+S3A = ("magic", "staging-directory", "staging-partitioned")
+ROWS = {row.name: row for row in GUARANTEES}
+
+# Paper 000, Table V, as printed: Direct, Stocator, S3A, EMR.
+TABLE_V = {
+    "speculative-tasks": (False, True, True, True),
+    "recoverable-job": (False, False, False, True),
+    "abortable-task": (False, True, True, True),
+    "abortable-job": (True, True, True, True),
+    "uncommitted-output-observable": (True, True, False, False),
+    "committed-output-observable": (True, True, False, True),
+    "atomic-task-commit": (True, True, True, False),
+    "atomic-job-commit": (True, True, False, True),
+    "partitioned-executor": (False, False, True, False),
+}
+
+
+def test_the_rows_are_table_v_the_invariants_and_replaced_data() -> None:
+    assert [row.name for row in GUARANTEES] == [*TABLE_V, *(f"C{number}" for number in range(1, 11)), "replaced-data"]
+
+
+@pytest.mark.parametrize("name", TABLE_V)
+def test_table_v_is_the_papers(name: str) -> None:
+    direct, stocator, s3a, emr = TABLE_V[name]
+    answers = ROWS[name].answers
+    assert (answers["direct"].holds, answers["stocator"].holds, answers["emr"].holds) == (direct, stocator, emr)
+    assert {answers[committer].holds for committer in S3A} == {s3a}
+
+
+@pytest.mark.parametrize("row", GUARANTEES, ids=lambda row: row.name)
+def test_every_committer_answers_with_a_reason(row: Guarantee) -> None:
+    assert list(row.answers) == NAMES
+    for answer in row.answers.values():
+        assert answer.why
+        assert "\n" not in answer.why + answer.unless
+        assert not answer.why.endswith(".")
+    assert len(row.title) <= 24, "a table of 100 columns has room for no more"
+
+
+def test_every_registered_committer_has_its_answers() -> None:
+    assert set(COMMITTERS) <= set(NAMES)
+
+
+def test_the_default_holds_what_is_promised() -> None:
+    for row in GUARANTEES:
+        if row.name.startswith("C") or row.name == "replaced-data":
+            answer = row.answers["two_phase"]
+            assert (answer.holds, answer.unless) == (True, "")
+
+
+def test_no_other_committer_holds_all_of_it() -> None:
+    promised = [row for row in GUARANTEES if row.name.startswith("C")]
+    for name in NAMES[1:]:
+        assert any(not row.answers[name].holds for row in promised)
+
+
+# --- docs/committers.md -----------------------------------------------------------------------------------------------
+def as_markdown() -> str:
+    """The table of the document: guarantees as rows, committers as columns, conditions as numbered notes."""
+    notes: list[str] = []
+
+    def cell(answer: Answer) -> str:
+        word = "yes" if answer.holds else "no"
+        notes.extend(one for one in answer.circumstances if one not in notes)
+        numbers = ", ".join(str(notes.index(one) + 1) for one in answer.circumstances)
+        return f"{word} ({numbers})" if numbers else word
+
+    columns = [name for name in NAMES if name != "staging-partitioned"]
+    heads = ["staging-*" if name.startswith("staging") else name for name in columns]
+    lines = ["| | " + " | ".join(f"`{head}`" for head in heads) + " |", "|---" * (len(columns) + 1) + "|"]
+    for row in GUARANTEES:
+        cells = [cell(row.answers[name]) for name in columns]
+        lines.append(f"| **{row.title}**: {row.meaning} | " + " | ".join(cells) + " |")
+    return "\n".join([*lines, "", *(f"{number}. unless {note}" for number, note in enumerate(notes, start=1))])
+
+
+def test_the_document_has_this_table() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "committers.md").read_text(encoding="utf-8")
+    assert as_markdown() in text, f"put this into docs/committers.md:\n{as_markdown()}"
+
+
+def test_both_staging_committers_answer_alike() -> None:
+    for row in GUARANTEES:
+        assert row.answers["staging-directory"] == row.answers["staging-partitioned"]
