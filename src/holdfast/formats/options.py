@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from holdfast.errors import InvalidRequestError
+from holdfast.wording import nearest
 
 if TYPE_CHECKING:
     from holdfast.formats.base import FileFormat, FormatOptions, ParsedOptions
@@ -17,32 +17,14 @@ __all__ = [
     "boolean",
     "choice",
     "integer",
-    "nearest",
     "only",
     "parse_format_options",
     "single_character",
     "text",
 ]
 
-_FEW = 12
-"""So many names can be taken in at a glance."""
-
 OptionParser = Callable[[str], Mapping[str, Any]]
 Opt = TypeVar("Opt", bound="FormatOptions")
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """A clause that offers the nearest known names; if none is near all of them, or the least far of many."""
-    folded: dict[str, str] = {}
-    for one in sorted(known):
-        folded.setdefault(one.lower(), one)
-    near = difflib.get_close_matches(name.lower(), folded, n=3, cutoff=0.5)
-    if near:
-        return "did you mean " + " or ".join(folded[one] for one in near)
-    if len(folded) <= _FEW:
-        return "use one of " + ", ".join(folded.values())
-    least_far = difflib.get_close_matches(name.lower(), folded, n=3, cutoff=0.0)
-    return f"use one of the {len(folded)} there are, such as " + ", ".join(folded[one] for one in least_far)
 
 
 def parse_format_options(file_format: FileFormat[Opt], given: Mapping[str, str]) -> ParsedOptions[Opt]:
