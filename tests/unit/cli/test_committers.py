@@ -121,7 +121,7 @@ def test_what_nobody_may_try_is_said_not_to_be_known(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "b")
     here, said = _of_server(error("AccessDenied", 403))
     assert here["two_phase"] == "runs"
-    assert "is not known" in said
+    assert "cannot test whether the store supports conditional writes" in said
 
 
 def test_a_wrong_url_is_refused() -> None:

@@ -36,7 +36,7 @@ def pending(ctx: CommitContext) -> int:
 def test_recover_says_what_it_is_and_needs_a_person(ctx: CommitContext) -> None:
     result = run("recover", ctx.url, "--older-than", "0s")
     assert result.exit_code == 1
-    assert f"of Hadoop: job {UUID} (hadoop-magic): 1 of its 2 files are visible, 1 wait" in result.stdout
+    assert f"job of Hadoop: job {UUID} (hadoop-magic): 1 of its 2 files are visible, 1 wait" in result.stdout
     assert f"holdfast recover {ctx.url} --foreign abort" in result.stdout
     assert "nothing to do" not in result.stdout and pending(ctx) == 2
 
@@ -45,7 +45,7 @@ def test_one_that_may_be_running_is_left_alone_for_a_day(ctx: CommitContext) -> 
     for foreign in ((), ("--foreign", "abort"), ("--foreign", "commit")):
         result = run("recover", ctx.url, *foreign)
         assert (result.exit_code, pending(ctx)) == (0, 2)
-        assert f"left alone: job {UUID}" in result.stdout and "somebody wrote here in the last" in result.stdout
+        assert f"left alone: job {UUID}" in result.stdout and "something was written here in the last" in result.stdout
 
 
 def test_recover_aborts_it(ctx: CommitContext) -> None:
@@ -63,7 +63,7 @@ def test_recover_commits_it(ctx: CommitContext) -> None:
     (job,) = json.loads(result.stdout)["jobs"]
     assert (job["job"], job["action"], job["foreign"], job["left_alone"]) == (UUID, "roll forward", True, False)
     assert [ctx.store.get(ctx.key(path)) for path in PATHS] == [path.encode() for path in PATHS]
-    assert pending(ctx) == 0 and "nothing to do: no job" in run("recover", ctx.url).stdout
+    assert pending(ctx) == 0 and "has no unfinished jobs" in run("recover", ctx.url).stdout
 
 
 def test_a_wish_that_is_none_is_refused(ctx: CommitContext) -> None:
@@ -76,7 +76,7 @@ def test_uploads_are_named_and_spared(ctx: CommitContext) -> None:
     found = json.loads(run("uploads", "list", ctx.url, "--json").stdout)["uploads"]
     assert [(one["job"], one["committer"], one["state"]) for one in found] == [(UUID, "hadoop-magic", "Hadoop's")] * 2
     result = run("uploads", "abort", ctx.url, "--older-than", "0s", "--all-tools", "--yes")
-    assert f"left alone: 2 of jobs of Hadoop: holdfast recover {ctx.url} --foreign abort" in result.stdout
+    assert f"left alone: 2 of Hadoop jobs: run holdfast recover {ctx.url} --foreign abort" in result.stdout
     assert pending(ctx) == 2
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.cli.screen import in_one_line, plain_table, shown
+from holdfast.cli.screen import escaped, in_one_line, plain_table
 
 
 @pytest.mark.parametrize(
@@ -21,11 +21,11 @@ from holdfast.cli.screen import in_one_line, plain_table, shown
     ],
 )
 def test_what_could_steer_a_terminal_is_spelled_out(text: str, safe: str) -> None:
-    assert shown(text) == in_one_line(text) == safe
+    assert escaped(text) == in_one_line(text) == safe
 
 
 def test_line_feeds_stay_in_texts_and_not_in_cells() -> None:
-    assert shown("a\nb") == "a\nb"
+    assert escaped("a\nb") == "a\nb"
     assert in_one_line("a\nb") == "a\\nb"
 
 

@@ -29,13 +29,15 @@ def test_a_committer_that_breaks_is_told_as_a_story_with_exit_code_1() -> None:
     assert "1. driver starts job" in result.stdout
     assert "Broken: C4 hidden" in result.stdout
     assert "This is declared: files appear with each task commit" in result.stdout
-    assert "1 property broken in 1 scene" in result.stdout
+    assert "1 property violated in 1 scene" in result.stdout
 
 
 def test_a_committer_that_holds_says_how_much_was_looked_at_with_exit_code_0() -> None:
     result = run("check", "two_phase", "--scene", "speculation", "--scene", "asking")
     assert result.exit_code == 0
-    found = re.search(r"nothing found in 2 scenes, ([\d,]+) states, ([\d,]+) histories: those are all", result.stdout)
+    found = re.search(
+        r"nothing found in 2 scenes, ([\d,]+) states, ([\d,]+) histories: the search is complete", result.stdout
+    )
     assert found is not None
     assert all(int(number.replace(",", "")) > 100 for number in found.groups())
 
@@ -44,9 +46,7 @@ def test_what_of_commit_ran_is_said_with_the_verdict() -> None:
     """Abort runs where a job is cancelled, and in no history where nothing goes wrong."""
     scenes = ("two_phase", "--scene", "asking", "--property", "C1")
     result = run("check", *scenes)
-    assert re.search(
-        r"^commit/: [\d,]+ of [\d,]+ statements ran \(\d+%\) in \d+ modules, nothing in", result.stdout, re.M
-    )
+    assert re.search(r"^commit/: [\d,]+ of [\d,]+ statements ran \(\d+%\) in \d+ modules, none in", result.stdout, re.M)
     found = json.loads(run("check", *scenes, "--json").stdout)["coverage"]
     assert 0 < found["ran"] < found["statements"]
     assert found["ran"] == found["statements"] - sum(len(one["lines"]) for one in found["missed"])
@@ -71,7 +71,7 @@ def test_the_worst_is_told_and_each_other_one_has_a_command_that_tells_it() -> N
         again = run(*command.split())
         assert again.exit_code == 1
         assert f"breaks {heading}\n" in again.stdout
-        assert "1 property broken" in again.stdout
+        assert "1 property violated" in again.stdout
 
 
 def test_what_is_declared_to_hold_is_called_a_hole(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,16 +80,16 @@ def test_what_is_declared_to_hold_is_called_a_hole(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("holdfast.checker.committers.check_run.GUARANTEES", (held,))
     assert "This is NOT DECLARED" in run("check", *_BROKEN).stdout
     monkeypatch.setattr("holdfast.checker.committers.check_run.GUARANTEES", ())
-    assert "Nothing is declared of this" in run("check", *_BROKEN).stdout
+    assert "There is no declaration about this property" in run("check", *_BROKEN).stdout
 
 
 def test_what_was_cut_off_is_not_said_to_be_all() -> None:
     result = run("check", "two_phase", "--scene", "crash", "--states", "600")
     assert result.exit_code == 0
-    assert "not all that there are" in result.stdout
+    assert "the search is not complete" in result.stdout
     assert re.search(r"crash +not all +[\d,]+", result.stdout)
     result = run("check", "two_phase", "--scene", "crash", "--seconds", "0.001")
-    assert "not all that there are" in result.stdout
+    assert "the search is not complete" in result.stdout
 
 
 @pytest.mark.parametrize("name", ["FILE-V2", "file_v2", " file-v2 "])
@@ -184,7 +184,7 @@ def test_a_walk_that_finds_nothing() -> None:
     """Two recoveries act in it, which are one program: their histories must not be taken for one."""
     result = run("check", "two_phase", "--walk", "--histories", "3")
     assert result.exit_code == 0
-    assert "nothing found in 3 random histories: not all that there are" in result.stdout
+    assert "nothing found in 3 random histories: the search is not complete" in result.stdout
     assert "--seed 0 --first 3" in result.stdout
 
 
@@ -199,13 +199,13 @@ def test_a_walk_that_finds_nothing() -> None:
         ("magic --list", "give one of: the NAME"),
         ("--all --list", "give one of: the NAME"),
         ("--replay x magic", "give one of: the NAME"),
-        ("--list --walk", "want the NAME"),
-        ("--list --coverage", "want the NAME"),
-        ("--all --html x.html", "about one story"),
-        ("--replay x --states 3", "for exploring"),
-        ("magic --seed 3", "for --walk"),
+        ("--list --walk", "need the NAME"),
+        ("--list --coverage", "need the NAME"),
+        ("--all --html x.html", "show one story"),
+        ("--replay x --states 3", "limit a search"),
+        ("magic --seed 3", "need --walk"),
         ("magic --walk --states 3", "--walk takes no"),
-        ("magic --small --scene crash", "--small has scenes of its own"),
+        ("magic --small --scene crash", "--small has its own scenes"),
         ("magic --seconds 0", "--seconds"),
         ("magic --states nine", "--states"),
     ],
@@ -220,7 +220,7 @@ def test_wrong_usage_is_one_sentence_and_exit_code_2(arguments: str, said: str) 
 
 def test_help_documents_the_exit_codes() -> None:
     shown = run("check", "--help").stdout
-    for words in ("Exit codes:", "something was found", "130  interrupted"):
+    for words in ("Exit codes:", "a property was violated", "130  interrupted"):
         assert words in shown
 
 

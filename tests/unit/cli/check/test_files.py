@@ -76,9 +76,9 @@ def test_a_history_that_breaks_earlier_by_now_is_told_up_to_there(saved: Path) -
         ("file-v2/asking", "two_phase/partition", "does not fit this world and this version of the code"),
         ('["driver",""],', '["drover",""],', "does not fit this world and this version of the code"),
         ('"property":"C4"', '"property":"C44"', "unknown property, did you mean 'C4'"),
-        ("holdfast-counterexample/1", "holdfast-counterexample/9", "no counterexample, or a damaged one"),
-        ('"choices":[[', '"choices":[[[', "no counterexample, or a damaged one"),
-        ('["driver",""]', '["driver",7]', "no counterexample, or a damaged one"),
+        ("holdfast-counterexample/1", "holdfast-counterexample/9", "holds no valid counterexample"),
+        ('"choices":[[', '"choices":[[[', "holds no valid counterexample"),
+        ('["driver",""]', '["driver",7]', "holds no valid counterexample"),
     ],
 )
 def test_a_file_that_does_not_fit_or_is_damaged_is_wrong_usage(saved: Path, old: str, new: str, said: str) -> None:
@@ -97,7 +97,7 @@ def test_any_bytes_are_refused_in_one_sentence(tmp_path: Path, content: bytes) -
     file.write_bytes(content)
     result = run("check", "--replay", str(file))
     assert result.exit_code == 2
-    assert result.stderr.startswith("error: this is no counterexample, or a damaged one")
+    assert result.stderr.startswith("error: the file holds no valid counterexample")
     assert len(result.stderr.splitlines()) == 1
 
 
@@ -128,7 +128,7 @@ def test_no_file_is_written_over(tmp_path: Path) -> None:
     mine.write_text("mine")
     result = run(*_BROKEN, "--html", str(mine))
     assert result.exit_code == 2
-    assert "there already: remove it, or name another" in result.stderr
+    assert "already exists: remove it, or name another" in result.stderr
     assert mine.read_text() == "mine"
 
 
@@ -140,4 +140,4 @@ def test_what_cannot_be_written_is_said_before_the_work(tmp_path: Path) -> None:
     assert "cannot be written: name another" in result.stderr
     result = run(*_BROKEN, "--save", str(file / "found"))
     assert (result.exit_code, result.stdout) == (2, "")
-    assert "nothing can be saved there: name another directory" in result.stderr
+    assert "the directory cannot be written: name another" in result.stderr

@@ -93,7 +93,7 @@ def test_damage_exits_1_and_is_accepted_only_when_told(ctx: CommitContext) -> No
     assert "--accept-damage" in result.stdout
     assert read_snapshot(ctx).files == ()
     accepted = run("recover", ctx.url, "--accept-damage")
-    assert accepted.exit_code == 0 and "all of its files" not in accepted.stdout and "lost" in accepted.stdout
+    assert accepted.exit_code == 0 and "all of its files" not in accepted.stdout and "lost: 1 file" in accepted.stdout
     assert len(read_snapshot(ctx).files) == 1
 
 
@@ -135,8 +135,8 @@ def test_abort_takes_leftovers_and_no_unfinished_job(ctx: CommitContext) -> None
     result = run("uploads", "abort", ctx.url, "--older-than", "0s", "--yes")
     assert result.exit_code == 0
     assert "1 upload aborted" in result.stdout
-    assert "left alone: 2 of jobs that are not finished: holdfast recover" in result.stdout
-    assert "left alone: 1 of other tools, or of jobs that nothing is known of: see --all-tools" in result.stdout
+    assert "left alone: 2 of unfinished jobs: run holdfast recover" in result.stdout
+    assert "left alone: 1 of other tools or of unknown jobs: see --all-tools" in result.stdout
     assert TWO_PHASE.commit_job(ctx, job, commits, 1).committed
 
 
@@ -188,7 +188,7 @@ def test_without_a_terminal_nobody_is_asked_and_nothing_aborted(ctx: CommitConte
     leave_behind(ctx)
     result = run("uploads", "abort", ctx.url, "--older-than", "0s", answer="y\n")
     assert result.exit_code == 2
-    assert "give --yes" in result.stderr
+    assert "then run this command with --yes" in result.stderr
     assert pending(ctx) == 1
 
 
@@ -201,7 +201,7 @@ def test_a_person_is_asked(
     monkeypatch.setattr("holdfast.cli.uploads._is_person_there", lambda: True)
     result = run("uploads", "abort", ctx.url, "--older-than", "0s", answer=answer)
     assert (result.exit_code, pending(ctx)) == (code, left)
-    assert re.search(r"Abort 1 upload for good\?", result.stdout)
+    assert re.search(r"Abort 1 upload permanently\?", result.stdout)
 
 
 # --- uploads expect ---------------------------------------------------------------------------------------------------

@@ -10,8 +10,8 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from holdfast.cli.interrupted import end_write
 from holdfast.cli.output import Output
+from holdfast.cli.write.interrupted import end_interrupted_write
 from holdfast.commit import COMMITTERS, CommitContext, JobRecord, SaveMode, TaskCommit, recover
 from holdfast.commit.layout import iter_visible
 from holdfast.commit.write_lookup import JobIds
@@ -62,15 +62,15 @@ def test_an_undecided_job_is_aborted(
     ctx: CommitContext, options: WriteOptions, capsys: pytest.CaptureFixture[str]
 ) -> None:
     job, _ = start(ctx, options, MINE)
-    end_write(options, Output())
+    end_interrupted_write(options, Output())
     said = capsys.readouterr().err.splitlines()[-1]
     if options.committer in LEAVES_FILES:
         assert said == (
-            f"the job is aborted, but files of it are visible (1): delete those with {job.job} in their names"
+            f"the job is aborted, but some of its files are visible (1): delete the files with {job.job} in their names"
         )
         assert contents(ctx) == [MINE]
     else:
-        assert said == f"the job is aborted, nothing of it is visible: job {job.job}"
+        assert said == f"the job is aborted and none of its output is visible: job {job.job}"
         assert contents(ctx) == []
     assert recover(ctx).jobs == []
 
@@ -84,8 +84,8 @@ def test_a_job_without_a_committed_task_is_aborted(
     with committer.start_task(ctx, job, 0) as attempt:
         sink = attempt.open(attempt.file_name(".csv"))
         sink.write(b"x" * 9_000_000)
-        end_write(options, Output())
-    assert "nothing of it is" in capsys.readouterr().err
+        end_interrupted_write(options, Output())
+    assert "none of its output is visible" in capsys.readouterr().err
     assert contents(ctx) == []
     assert recover(ctx).jobs == []
 
@@ -95,9 +95,9 @@ def test_a_committed_job_is_left_as_it_is(
 ) -> None:
     job, commits = start(ctx, options, MINE)
     assert COMMITTERS[options.committer].commit_job(ctx, job, commits, 1).committed
-    end_write(options, Output())
+    end_interrupted_write(options, Output())
     assert capsys.readouterr().err.splitlines()[-1] == (
-        f"the job was committed already, its rows are there: job {job.job}"
+        f"the job was already committed and its rows are visible: job {job.job}"
     )
     assert contents(ctx) == [MINE]
 
@@ -107,8 +107,8 @@ def test_another_job_on_the_destination_goes_on(
 ) -> None:
     """C7."""
     job, commits = start(ctx, options, OTHER)
-    end_write(options, Output())
-    assert "never began" in capsys.readouterr().err
+    end_interrupted_write(options, Output())
+    assert "never started" in capsys.readouterr().err
     assert COMMITTERS[options.committer].commit_job(ctx, job, commits, 1).committed
     assert contents(ctx) == [OTHER]
 
@@ -116,5 +116,5 @@ def test_another_job_on_the_destination_goes_on(
 def test_a_store_that_is_away_leaves_the_job_to_recover(capsys: pytest.CaptureFixture[str]) -> None:
     keys = {"accessKey": "a", "secretKey": "b", "region": "us-east-1"}
     given = {"path": "s3://bucket/t", "endpoint": "http://127.0.0.1:9", "writeToken": MINE, **keys}
-    end_write(parse_write_options(given, overwrite=False), Output())
+    end_interrupted_write(parse_write_options(given, overwrite=False), Output())
     assert "holdfast recover s3://bucket/t" in capsys.readouterr().err.splitlines()[-1]

@@ -179,9 +179,9 @@ def test_a_column_of_orc_that_is_called_col_is_no_other_one(tmp_path: Path) -> N
         (["--option", "hedaer=true"], "unknown option: did you mean header"),
         (["--option", "header=ture"], "write true or false"),
         (["--option", "header"], "an option is written as key=value"),
-        (["--option", "sep=;", "--option", "SEP=,"], "given twice with different values"),
-        (["--option", "columns=a"], "give --columns"),
-        (["--option", "path=x"], "give URL"),
+        (["--option", "sep=;", "--option", "SEP=,"], "first='--option sep' second='--option SEP'"),
+        (["--option", "columns=a"], "use --columns"),
+        (["--option", "path=x"], "use URL"),
         (["--option", "secretKey=geheim"], "credentials do not belong on a command line"),
         (["--option", "xyzzy=1"], "unknown option: use one of the "),
         (["--schema", "id lnog"], "no such type: did you mean long"),
@@ -347,7 +347,7 @@ def test_no_rows_wanted_of_many(tmp_path: Path) -> None:
 def test_two_columns_of_one_name(tmp_path: Path) -> None:
     table = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"])
     pyarrow.parquet.write_table(table, tmp_path / "x.parquet")
-    assert "several columns have one name" in refusal(str(tmp_path))
+    assert "several columns have the same name" in refusal(str(tmp_path))
 
 
 @pytest.mark.parametrize("condition", ["at=2020-01-01 10:00:00", "at = 2020-01-01T11:00:00+01:00", "at>2020-01-01"])

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.cli.session import stopped
+from holdfast.cli.write.spark_session import stopped
 
 
 class _Spark:

@@ -118,7 +118,7 @@ def test_a_mistyped_url_is_not_found_in_order(command: str, tmp_path: Path) -> N
 def test_uploads_of_nothing_hint_at_the_spelling(url: str) -> None:
     missing = run("uploads", "list", f"{url}-mistyped")
     assert missing.stdout.startswith("0 pending uploads below ")
-    assert (missing.exit_code, missing.stderr) == (0, "there is nothing else at this url either: check its spelling\n")
+    assert (missing.exit_code, missing.stderr) == (0, "there are no files at this url either: check its spelling\n")
     commit_table(url)
     assert run("uploads", "list", url).stderr == ""
 
@@ -136,7 +136,7 @@ def test_a_foreign_directory_has_no_log(command: str, tmp_path: Path) -> None:
     (tmp_path / "part-0.parquet").write_bytes(b"x")
     result = run(command, str(tmp_path))
     assert result.exit_code == 2
-    assert "not written by Holdfast" in result.stderr
+    assert "the data was not written by Holdfast" in result.stderr
 
 
 def test_an_unknown_scheme_offers_the_nearest(tmp_path: Path) -> None:
