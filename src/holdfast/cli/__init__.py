@@ -1,4 +1,4 @@
-"""Hold the command line: a module or a folder for each command. Start at `app`; docs/cli.md is the user's page."""
+"""Hold the command line, a module or a folder for each command: start at `app`; for users: docs/reference/cli.md."""
 
 from __future__ import annotations
 

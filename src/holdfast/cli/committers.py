@@ -27,10 +27,10 @@ Examples:
   holdfast committers --why magic
 
 Choose a committer with --committer in holdfast write, or with option("committer", NAME) in Spark. For advice on the
-choice, see docs/committers.md."""
+choice, see docs/reference/committers.md."""
 
 
-@click.command(epilog=_EPILOG)
+@click.command(epilog=_EPILOG, short_help="Show the commit protocols and their guarantees.")
 @click.argument("url", required=False)
 @click.option("--why", metavar="COMMITTER", help="Show only this committer, with the reason for each answer.")
 @on_store

@@ -42,7 +42,7 @@ Examples:
 Prints nothing. The exit code is 0 if there are exactly N uploads, else 1."""
 
 
-@click.group()
+@click.group(short_help="List, count or abort pending multipart uploads.")
 def uploads() -> None:
     """List, count or abort pending multipart uploads: stored parts that you pay for and that belong to no file."""
 
@@ -71,7 +71,7 @@ def _list(url: str, older_than: float, reach: Reach, out: Output) -> None:
         out.note("there are no files at this url either: check its spelling")
 
 
-@uploads.command("expect", epilog=_EXPECT_EPILOG)
+@uploads.command("expect", epilog=_EXPECT_EPILOG, short_help="Check that exactly N uploads are pending.")
 @click.argument("url")
 @click.argument("expected", metavar="N", type=click.IntRange(min=0))
 @click.option("--older-than", type=age, default="0s", show_default=True, help="Count only uploads at least this old.")
@@ -94,7 +94,7 @@ def _expect(url: str, expected: int, older_than: float, verbose: bool, reach: Re
         raise click.exceptions.Exit(PROBLEM)
 
 
-@uploads.command("abort", epilog=_ABORT_EPILOG)
+@uploads.command("abort", epilog=_ABORT_EPILOG, short_help="Abort uploads that belong to no unfinished job.")
 @click.argument("url")
 @click.option("--older-than", type=age, default="1d", show_default=True, help="Abort only uploads at least this old.")
 @click.option("--all-tools", is_flag=True, help="Also abort uploads of other tools and of unknown jobs.")

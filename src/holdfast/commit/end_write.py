@@ -17,7 +17,7 @@ from holdfast.commit.write_lookup import TOKEN, find_files, find_written, is_job
 __all__ = ["EndedWrite", "WriteEnd", "end_write"]
 
 
-class WriteEnd(enum.Enum):
+class WriteEnd(str, enum.Enum):
     """How an interrupted write ended."""
 
     COMMITTED = "committed"

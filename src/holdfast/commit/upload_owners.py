@@ -24,7 +24,7 @@ from holdfast.stores.base import UploadInfo
 __all__ = ["PendingUpload", "UploadState", "find_pending"]
 
 
-class UploadState(enum.Enum):
+class UploadState(str, enum.Enum):
     """Whether the job that started a pending upload can still complete it.
 
     Attributes:

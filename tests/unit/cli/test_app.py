@@ -44,13 +44,13 @@ def test_version() -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["hisory", "x"], "did you mean 'history'?"),
-        (["frobnicate"], "choose from demo, write, read"),
+        (["hisory", "x"], "did you mean history"),
+        (["xyzzy"], "use one of check, check-store, committers, demo"),
         (["verify"], "Missing argument 'URL'"),
         (["verify", "x", "--jsno"], "--json"),
         (["recover", "x", "--older-then", "1h"], "--older-than"),
         (["demo", "--scenario", "d"], "is not a valid choice"),
-        (["write", "a.csv", "b", "--mode", "overwrit"], "did you mean 'overwrite'?"),
+        (["write", "a.csv", "b", "--mode", "overwrit"], "did you mean overwrite"),
     ],
 )
 def test_wrong_usage_exits_2_and_offers_the_nearest(arguments: list[str], sentence: str) -> None:

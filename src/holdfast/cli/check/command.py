@@ -29,21 +29,23 @@ Examples:
 
 \b
 Exit codes:
-  0    no property was violated; with --replay: the history no longer violates its property;
-       with --all: every result is as declared, or differs for a known reason
-  1    a property was violated, even if that is declared, or no history of a scene reached a required goal;
-       with --all: a result differs from the declaration for no known reason
+  0    no property was violated; with --replay: the history no longer violates
+       its property; with --all: every result is as declared, or differs for a
+       known reason
+  1    a property was violated, even if that is declared, or no history of a
+       scene reached a required goal; with --all: a result differs from the
+       declaration for no known reason
   2    wrong usage, or a file that cannot be replayed
   130  interrupted; what was found so far is shown
 
 The search of a scene stops after {STATES:,} states, unless you give --states or --seconds; the small worlds have no
 such limit. A random walk stops after {WALK_S:.0f} s, unless you give --histories or --seconds. For what is simulated
-and what is not, see docs/checker.md."""
+and what is not, see docs/how-to/run-the-checker.md."""
 
 _FILE = click.Path(path_type=Path)
 
 
-@click.command(epilog=_EPILOG)
+@click.command(epilog=_EPILOG, short_help="Search for failures of a committer by simulation.")
 @click.argument("name", required=False)
 @click.option("--scene", "scenes", metavar="NAME", multiple=True, help="Only this scene; repeatable.")
 @click.option("--property", "properties", metavar="NAME", multiple=True, help="Only this property; repeatable.")

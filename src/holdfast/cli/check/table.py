@@ -1,4 +1,4 @@
-"""Run ``holdfast check --all``: compare the results for Table V of paper 000, and for C1 to C10, with what is claimed."""
+"""Run ``holdfast check --all``: compare Table V of paper 000 and C1 to C10, as explored, with what is declared."""
 
 from __future__ import annotations
 

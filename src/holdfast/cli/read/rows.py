@@ -66,7 +66,7 @@ def first_rows(
     Guarantee: the columns and types are the same as in `holdfast.read`.
 
     Args:
-        options: read options and options of the format, as in docs/spark.md.
+        options: read options and options of the format, as in docs/reference/options.md.
         ddl: the schema in Spark's DDL; None: the one in the log, else the files' own.
 
     Raises:

@@ -29,7 +29,7 @@ Examples:
 INPUT is anything that Spark can read: a file, a directory, a glob, or a URL that this Spark supports. A CSV file is
 read with a header and with inferred types, unless --input-option or --input-schema says otherwise. All rows become
 visible at once, or none do, even if you press Ctrl-C. The write options, such as maxRecordsPerFile=100000 or
-targetFileSize=256m, are listed in docs/spark.md."""
+targetFileSize=256m, are listed in docs/reference/options.md."""
 
 
 @click.command(epilog=_EPILOG)
