@@ -148,7 +148,7 @@ def test_a_magic_directory_of_this_machine(tmp_path: Path) -> None:
 def test_modes_that_stores_do_not_have(fs: MagicFileSystem, root: str, mode: str) -> None:
     with pytest.raises(UnsupportedError, match="can only be written as a whole"):
         fs.open(f"{root}/a", mode)
-    with pytest.raises(InvalidRequestError, match="needs a name"):
+    with pytest.raises(InvalidRequestError, match="names a bucket, not a file"):
         fs.open(root, "wb")
 
 
