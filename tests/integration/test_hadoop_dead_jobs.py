@@ -169,9 +169,9 @@ def test_two_jobs_a_neighbour_and_a_live_job_of_ours(
     die(server.options, ctx, tmp_path / "1", 7)
     die(server.options, neighbour, tmp_path / "2", 7)
     beside = (visible(neighbour), debris(neighbour))
-    ours = TWO_PHASE.start_job(ctx, SaveMode.APPEND)
+    ours = TWO_PHASE.setup_job(ctx, SaveMode.APPEND)
     assert ours is not None
-    with TWO_PHASE.start_task(ctx, ours, 0) as attempt:
+    with TWO_PHASE.setup_task(ctx, ours, 0) as attempt:
         own = f"day=9/{attempt.file_name('.txt')}"
         attempt.open(own).write(b"ours")
         reported = [attempt.commit()]

@@ -79,7 +79,7 @@ def files_of(task: int) -> dict[str, bytes]:
 
 
 def run_task(ctx: CommitContext, job: JobRecord, task: int, files: Mapping[str, bytes], by: str) -> TaskCommit:
-    with COMMITTERS[by].start_task(ctx, job, task) as attempt:
+    with COMMITTERS[by].setup_task(ctx, job, task) as attempt:
         for path, content in files.items():
             sink = attempt.open(path)
             sink.write(content)
@@ -88,7 +88,7 @@ def run_task(ctx: CommitContext, job: JobRecord, task: int, files: Mapping[str, 
 
 
 def start(ctx: CommitContext, by: str = "magic") -> JobRecord:
-    job = COMMITTERS[by].start_job(ctx, SaveMode.APPEND)
+    job = COMMITTERS[by].setup_job(ctx, SaveMode.APPEND)
     assert job is not None
     return job
 

@@ -122,8 +122,8 @@ def write(
 
 def _check(said: Sequence[tuple[str, str, str | None]], mode: str | None) -> tuple[WriteOptions, dict[str, str]]:
     """The request, parsed, and its options. Refuses what cannot be right before Spark starts: that takes seconds."""
-    from holdfast.commit import get_committer
-    from holdfast.commit.two_phase.replacement import refuse_file, refuse_taken
+    from holdfast.commit import get_committer, require_fit
+    from holdfast.commit.destination import refuse_file, refuse_taken
     from holdfast.options.parsing import parse_write_options
     from holdfast.options.said import say_mode, settled
     from holdfast.options.values import Saying
@@ -137,7 +137,7 @@ def _check(said: Sequence[tuple[str, str, str | None]], mode: str | None) -> tup
     parsed = parse_write_options(sayings, overwrite)
     ctx = parsed.open()
     try:
-        get_committer(parsed.committer).require_fit(ctx, parsed.mode)
+        require_fit(get_committer(parsed.committer), ctx, parsed.mode)
         refuse_file(ctx)
         refuse_taken(ctx)
         refuse_foreign_write(ctx)

@@ -11,7 +11,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from holdfast.commit import CommitContext, Committer, JobOutcome, JobRecord, SaveMode, get_committer
+from holdfast.commit import CommitContext, Committer, JobOutcome, JobRecord, SaveMode, get_committer, require_fit
 from holdfast.commit.context import table_in_the_way
 from holdfast.commit.two_phase.decision_log import read_log, read_newest
 from holdfast.errors import HoldfastError, InvalidRequestError, UnsupportedError
@@ -120,7 +120,8 @@ class Job:
         with self._opened() as ctx:
             refuse_foreign_write(ctx)
             self._require_no_table(ctx)
-            self._record = self._committer.start_job(ctx, self._mode)
+            require_fit(self._committer, ctx, self._mode)
+            self._record = self._committer.setup_job(ctx, self._mode)
         return self
 
     def _require_no_table(self, ctx: CommitContext) -> None:
@@ -132,7 +133,7 @@ class Job:
         newest = read_newest(ctx, read_log(ctx))
         if newest is None or newest.state.table is None:
             return
-        if self._mode not in (SaveMode.OVERWRITE, SaveMode.FAIL) or self._committer.leftovers is not None:
+        if self._mode not in (SaveMode.OVERWRITE, SaveMode.FAIL) or not self._committer.keeps_log:
             raise table_in_the_way(ctx, newest.state.table)
 
     def attempt(self, function: Callable[..., Any]) -> Callable[[Iterable[Any]], Iterator[Any]]:

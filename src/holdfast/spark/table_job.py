@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.types import StructType
 
 from holdfast.commit import TWO_PHASE, CommitContext, JobRecord, SaveMode, TaskAttempt, get_committer
+from holdfast.commit.destination import has_output
 from holdfast.commit.two_phase.decision_log import LogView, read_newest
-from holdfast.commit.two_phase.replacement import has_output
 from holdfast.commit.two_phase.write_ids import WRITE_ID
 from holdfast.commit.write_lookup import TOKEN
 from holdfast.errors import ConflictError, InvalidRequestError

@@ -38,9 +38,9 @@ def commit_files(url: str, files: Mapping[str, bytes], table: Mapping[str, objec
     """A job with these files by extension, which leaves such a table in the log."""
     kept = {"format_options": {}, "partition_by": [], "time_zone": "", **table}
     ctx = replace(open_context(url), contract=lambda ctx, job, known: kept)
-    job = TWO_PHASE.start_job(ctx, SaveMode.APPEND)
+    job = TWO_PHASE.setup_job(ctx, SaveMode.APPEND)
     assert job is not None
-    with TWO_PHASE.start_task(ctx, job, 0) as attempt:
+    with TWO_PHASE.setup_task(ctx, job, 0) as attempt:
         for extension, data in files.items():
             attempt.open(directory + attempt.file_name(extension)).write(data)
         commit = attempt.commit()
