@@ -131,7 +131,7 @@ def test_json_is_inferred_from_all_files_as_spark_does(
     """And from the last line of each, whatever the size of a block is."""
     for number, lines in enumerate(JSON_FILES):
         (tmp_path / f"{number}.json").write_text("\n".join(lines))
-    monkeypatch.setattr("holdfast.formats.lines.BLOCK_BYTES", 16)
+    monkeypatch.setattr("holdfast.formats.lines.blocks.BLOCK_BYTES", 16)
     stock = spark.read.json(str(tmp_path))
     for reader in ("auto", "python"):
         found = holdfast.read(spark, str(tmp_path), reader=reader)
@@ -152,7 +152,7 @@ def test_csv_is_inferred_from_all_files_as_spark_does(
 ) -> None:
     for number, lines in enumerate(CSV_FILES):
         (tmp_path / f"{number}.csv").write_text(header + "\n".join(lines))
-    monkeypatch.setattr("holdfast.formats.lines.BLOCK_BYTES", 16)
+    monkeypatch.setattr("holdfast.formats.lines.blocks.BLOCK_BYTES", 16)
     stock = spark.read.options(header=str(bool(header)), inferSchema="true", multiLine="true").csv(str(tmp_path))
     for reader in ("native", "python"):
         found = holdfast.read(spark, str(tmp_path), reader=reader, file_format="csv", header=bool(header))

@@ -16,7 +16,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 import holdfast
 from holdfast.errors import HoldfastError
-from holdfast.formats.columns import map_children
+from holdfast.formats.columns.conversion import map_children
 from holdfast.spark.types import arrow_schema
 from holdfast.table.widening import nullable_fields
 from tests.matrix.in_process import read_table, write_batches

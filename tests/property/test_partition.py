@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.unit.formats.test_types import FIELDS
 
 from holdfast.errors import InvalidRequestError
 from holdfast.table.partition import (
@@ -25,7 +26,6 @@ from holdfast.table.partition import (
 )
 from holdfast.table.values import java_float, parse_values, partition_texts
 from holdfast.table.zones import find_zone
-from tests.unit.formats.test_types import FIELDS
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=40)
 DIRECTORY_TEXT = TEXT.filter(lambda text: text not in ("", NULL_PARTITION))

@@ -1,4 +1,4 @@
-"""File formats: one module each, all behind `FileFormat`. A format, and pyarrow, is loaded when it is asked for."""
+"""File formats: one package each, all behind `FileFormat`. A format, and pyarrow, is loaded when it is asked for."""
 
 from holdfast.formats.base import (
     BatchWriter,

@@ -20,7 +20,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "text": ("txt",),
     "arrow": ("ipc", "feather"),
     "avro": (),
-}  # with the aliases of each; the module of the name holds the format, under the name in capitals
+}  # with the aliases of each; the module `format` of the package of the name holds it, under the name in capitals
 _BY_ALIAS = {alias: name for name, aliases in _NAMES.items() for alias in (name, *aliases)}
 
 
@@ -30,7 +30,7 @@ class _Formats(Mapping[str, FileFormat[Any]]):
     def __getitem__(self, name: str) -> FileFormat[Any]:
         if name not in _NAMES:
             raise KeyError(name)
-        found: FileFormat[Any] = getattr(importlib.import_module(f"holdfast.formats.{name}"), name.upper())
+        found: FileFormat[Any] = getattr(importlib.import_module(f"holdfast.formats.{name}.format"), name.upper())
         return found
 
     def __iter__(self) -> Iterator[str]:

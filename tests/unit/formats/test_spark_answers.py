@@ -67,7 +67,7 @@ def test_csv_records(case: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("case", ANSWERS["csv_rows"], ids=lambda case: json.dumps(case["options"]))
 def test_csv_records_do_not_depend_on_where_a_block_ends(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast.formats.lines.BLOCK_BYTES", 4)
+    monkeypatch.setattr("holdfast.formats.lines.blocks.BLOCK_BYTES", 4)
     test_csv_records(case)
 
 

@@ -1,0 +1,1 @@
+"""Arrow columns and their types, as all formats share them."""

@@ -1,0 +1,1 @@
+"""What the line-based formats share: CSV, JSON lines and text."""

@@ -1,0 +1,202 @@
+"""What the end of an ORC file says about it, and the end of another one that says something else.
+
+ORC keeps its types, stripes and calendar behind the data. They are read here as far as pyarrow does not show them, and
+written again with changes (`orc_view`, `orc_output`): the data between them is pyarrow's to encode and decode.
+
+Source: https://orc.apache.org/specification/ORCv1/
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from holdfast.errors import CorruptDataError
+from holdfast.formats.orc.messages import (
+    Field,
+    decompressed,
+    messages_in,
+    number_in,
+    numbers_in,
+    original_chunks,
+    packed,
+    unpacked,
+    with_numbers,
+)
+
+__all__ = [
+    "CALENDAR",
+    "CHAR",
+    "KIND",
+    "LONG",
+    "PROLEPTIC",
+    "STATISTICS",
+    "STREAM_COLUMN",
+    "STREAM_DATA",
+    "STREAM_INDEX",
+    "STREAM_KIND",
+    "STREAM_LENGTH",
+    "STREAM_SECONDARY",
+    "STRING",
+    "STRIPES",
+    "TIMESTAMP",
+    "TIMESTAMP_INSTANT",
+    "TYPES",
+    "VARCHAR",
+    "Stripe",
+    "StripeFooter",
+    "Tail",
+    "read_tail",
+]
+
+# Fields of the messages, and kinds of types, by their numbers in the specification.
+_PS_FOOTER_LENGTH, _PS_COMPRESSION, _PS_BLOCK_BYTES, _PS_METADATA_LENGTH = 1, 2, 3, 5
+STRIPES, TYPES, STATISTICS, CALENDAR = 3, 4, 7, 11
+KIND, _SUBTYPES = 1, 2
+LONG, STRING, TIMESTAMP, VARCHAR, CHAR, TIMESTAMP_INSTANT = 4, 7, 9, 16, 17, 18
+PROLEPTIC = 2
+STREAM_KIND, STREAM_COLUMN, STREAM_LENGTH = 1, 2, 3
+STREAM_DATA, STREAM_SECONDARY, STREAM_INDEX = 1, 5, 6
+_TAIL_BYTES = 16 * 1024
+
+
+# --- the tail ---------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class Stripe:
+    """Where a stripe's parts are: index, data and footer, one behind the other."""
+
+    fields: tuple[Field, ...]
+
+    OFFSET, INDEX_BYTES, DATA_BYTES, FOOTER_BYTES = 1, 2, 3, 4
+
+    @property
+    def offset(self) -> int:
+        """Of the index in the file."""
+        return number_in(self.fields, self.OFFSET)
+
+    @property
+    def data_bytes(self) -> int:
+        """Length of the data."""
+        return number_in(self.fields, self.DATA_BYTES)
+
+    @property
+    def footer_bytes(self) -> int:
+        """Length of the footer."""
+        return number_in(self.fields, self.FOOTER_BYTES)
+
+    @property
+    def streams_bytes(self) -> int:
+        """Length of index and data."""
+        return number_in(self.fields, self.INDEX_BYTES) + self.data_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class StripeFooter:
+    """The message behind a stripe's data."""
+
+    fields: tuple[Field, ...]
+
+    STREAMS, ENCODINGS, ZONE = 1, 2, 3
+
+    @property
+    def zone(self) -> str | None:
+        """The time zone in which the stripe's TIMESTAMP columns are to be understood."""
+        return next((value.decode() for value in messages_in(self.fields, self.ZONE)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """The end of a file: what stands in its footer and postscript.
+
+    Attributes:
+        footer, postscript: fields of the messages.
+        metadata: the statistics of the stripes, as they are in the file.
+        length: bytes that it takes in the file.
+    """
+
+    footer: tuple[Field, ...]
+    postscript: tuple[Field, ...]
+    metadata: bytes
+    length: int = 0
+
+    @property
+    def compression(self) -> int:
+        """The codec's number."""
+        return number_in(self.postscript, _PS_COMPRESSION)
+
+    @property
+    def block_bytes(self) -> int:
+        """The most that a compressed chunk holds."""
+        return number_in(self.postscript, _PS_BLOCK_BYTES) or 256 * 1024
+
+    @property
+    def kinds(self) -> list[int]:
+        """The kind of each type, by column."""
+        return [number_in(unpacked(one), KIND) for one in messages_in(self.footer, TYPES)]
+
+    @property
+    def proleptic(self) -> bool:
+        """Whether days are counted in the proleptic Gregorian calendar; if not told, they are not, as in Java."""
+        return number_in(self.footer, CALENDAR) == PROLEPTIC
+
+    @property
+    def stripes(self) -> list[Stripe]:
+        """The stripes in order."""
+        return [Stripe(tuple(unpacked(one))) for one in messages_in(self.footer, STRIPES)]
+
+    def top_column_of(self) -> dict[int, int]:
+        """For each type the index of the top column that it belongs to."""
+        types = [unpacked(one) for one in messages_in(self.footer, TYPES)]
+        starts = [column for one in messages_in(types[0], _SUBTYPES) for column in numbers_in(one)]
+        starts += [value for number, value in types[0] if number == _SUBTYPES and isinstance(value, int)]
+        ends = [*starts[1:], len(types)]
+        return {
+            column: top
+            for top, (start, end) in enumerate(zip(starts, ends, strict=True))
+            for column in range(start, end)
+        }
+
+    def values(self, column: int) -> int:
+        """How many values a column has in the file, null not counted."""
+        return number_in(unpacked(messages_in(self.footer, STATISTICS)[column]), 1)
+
+    def stripe_footer(self, source: BinaryIO, stripe: Stripe) -> StripeFooter:
+        """Read a stripe's footer."""
+        source.seek(stripe.offset + stripe.streams_bytes)
+        return StripeFooter(tuple(unpacked(decompressed(source.read(stripe.footer_bytes), self.compression))))
+
+    def encoded(self) -> bytes:
+        """The tail as the last bytes of a file; its messages are not compressed."""
+        footer = original_chunks(packed(self.footer), self.compression, self.block_bytes)
+        lengths = {_PS_FOOTER_LENGTH: len(footer), _PS_METADATA_LENGTH: len(self.metadata)}
+        postscript = packed(with_numbers(self.postscript, lengths))
+        return self.metadata + footer + postscript + bytes([len(postscript)])
+
+
+def read_tail(source: BinaryIO) -> Tail:
+    """The tail of a seekable file.
+
+    Raises:
+        CorruptDataError: this is not an ORC file.
+    """
+    size = source.seek(0, 2)
+    known = min(size, _TAIL_BYTES)
+    source.seek(size - known)
+    end = source.read(known)
+    if size < 4 or end[-1] + 1 > len(end) or b"ORC" not in end[-1 - end[-1] :]:
+        raise CorruptDataError("not an ORC file: check what was put there and when")
+    postscript = tuple(unpacked(end[-1 - end[-1] : -1]))
+    footer_bytes = number_in(postscript, _PS_FOOTER_LENGTH)
+    metadata_bytes = number_in(postscript, _PS_METADATA_LENGTH)
+    whole = 1 + end[-1] + footer_bytes + metadata_bytes
+    if whole > size:
+        raise CorruptDataError("not an ORC file: check what was put there and when")
+    if whole > known:
+        source.seek(size - whole)
+        end = source.read(whole)
+    start = len(end) - whole
+    metadata = end[start : start + metadata_bytes]
+    start += metadata_bytes
+    compressed = end[start : start + footer_bytes]
+    footer = unpacked(decompressed(compressed, number_in(postscript, _PS_COMPRESSION)))
+    return Tail(tuple(footer), postscript, metadata, whole)

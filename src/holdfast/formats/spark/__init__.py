@@ -1,0 +1,1 @@
+"""Schemas in Spark's notations, without PySpark."""
