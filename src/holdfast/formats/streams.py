@@ -1,4 +1,4 @@
-"""Between pyarrow's streams and Holdfast's sinks and sources. pyarrow never closes what it was handed."""
+"""Adapt sinks and sources to pyarrow streams. pyarrow never closes the object that it is given."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["input_file", "output_stream"]
 
 
 class _SinkFile:
-    """A sink as the write-only file that `pyarrow.PythonFile` expects; closing it leaves the sink open."""
+    """A sink as the write-only file that `pyarrow.PythonFile` expects. Closing it leaves the sink open."""
 
     def __init__(self, sink: ByteSink) -> None:
         self._sink = sink
@@ -25,14 +25,14 @@ class _SinkFile:
         return True
 
     def flush(self) -> None:
-        """Nothing is held here."""
+        """Do nothing: this class holds no data."""
 
     def close(self) -> None:
         self.closed = True
 
 
 def output_stream(sink: ByteSink, codec: str | None = None) -> Any:
-    """A pyarrow output stream that writes to the sink, through a whole-stream codec if one is named."""
+    """Return a pyarrow output stream that writes to the sink, through a whole-stream codec if one is given."""
     stream = pa.PythonFile(_SinkFile(sink), mode="w")
     return pa.CompressedOutputStream(stream, codec) if codec else stream
 
@@ -58,6 +58,6 @@ class _SourceFile:
 
 
 def input_file(source: BinaryIO, codec: str | None = None) -> Any:
-    """A pyarrow input over a seekable file, through a whole-stream codec if one is named."""
+    """Return a pyarrow input over a seekable file, through a whole-stream codec if one is given."""
     file = pa.PythonFile(_SourceFile(source), mode="r")
     return pa.CompressedInputStream(file, codec) if codec else file

@@ -1,1 +1,1 @@
-"""Arrow IPC files."""
+"""Read and write Arrow IPC files."""

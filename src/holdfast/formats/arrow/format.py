@@ -1,4 +1,4 @@
-"""Arrow IPC files ("Feather 2"): every Arrow type, read without decoding."""
+"""Read and write Arrow IPC files ("Feather 2"): every Arrow type, read without decoding."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _WRITE_ROWS = 64 * 1024
 
 @dataclass(frozen=True, kw_only=True)
 class ArrowOptions(FormatOptions):
-    """How Arrow files are written.
+    """Options of Arrow files.
 
     Attributes:
-        compression: codec of each buffer, empty for none; lz4 costs next to nothing.
+        compression: the codec of each buffer, empty for none; lz4 costs next to nothing.
     """
 
     compression: str = "lz4"
@@ -67,7 +67,7 @@ def _open_file(source: BinaryIO) -> Any:
     try:
         return pa.ipc.open_file(input_file(source), options=pa.ipc.IpcReadOptions(use_threads=False))
     except pa.ArrowInvalid as error:
-        raise CorruptDataError("not an Arrow file: check what was put there and when") from error
+        raise CorruptDataError("not an Arrow file: check what wrote it") from error
 
 
 def _read_schema(source: BinaryIO, options: ArrowOptions) -> pa.Schema:

@@ -1,1 +1,1 @@
-"""Avro object container files."""
+"""Read and write Avro object container files."""

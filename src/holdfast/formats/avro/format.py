@@ -1,6 +1,7 @@
-"""Avro object container files through fastavro (``pip install 'holdfast[avro]'``), with Spark's mapping of types.
+"""Read and write Avro object container files through fastavro (``pip install 'holdfast[avro]'``).
 
-Rows become Python objects on the way: Avro is for exchange, not for speed. Memory: one block (`_SYNC_BYTES`).
+The mapping of types is Spark's. Rows are converted to Python objects: Avro is for exchange, not for speed. Memory: one
+block (`_SYNC_BYTES`).
 """
 
 from __future__ import annotations
@@ -19,20 +20,21 @@ import pyarrow.types as pat
 from holdfast.errors import CorruptDataError, HoldfastError, InvalidRequestError, UnsupportedError
 from holdfast.formats.avro.types import arrow_type, column_types, with_texts
 from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, RowFilter
-from holdfast.formats.calendars.rebase import rebase_dates, rebase_instants
+from holdfast.formats.calendars.rebase import FileCalendars, rebase_dates, rebase_instants
 from holdfast.formats.columns.conversion import (
     batch_of,
+    child_arrays,
     finish,
     map_children,
     needed_schema,
     plain_batch,
     plain_schema,
     relabel,
+    with_child_arrays,
 )
 from holdfast.formats.columns.types import check_map_keys, check_types, children, is_string
 from holdfast.formats.columns.years import check_years
 from holdfast.formats.options import choice, text
-from holdfast.formats.parquet.columns import Calendars
 
 __all__ = ["AVRO", "AvroOptions"]
 
@@ -43,11 +45,11 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 @dataclass(frozen=True, kw_only=True)
 class AvroOptions(FormatOptions):
-    """How Avro is written.
+    """Options of Avro files.
 
     Attributes:
-        codec: block codec as Avro names it. Deflate needs no further package; Spark's default, snappy, does.
-        record_name, record_namespace: name of the top record.
+        codec: the block codec under Avro's name. Deflate needs no extra package; snappy, Spark's default, does.
+        record_name, record_namespace: the name of the top-level record.
     """
 
     codec: str = "deflate"
@@ -123,13 +125,13 @@ def _record(name: str, fields: Sequence[pa.Field], path: str) -> dict[str, Any]:
 
 
 def _avro_schema(schema: pa.Schema, options: AvroOptions) -> dict[str, Any]:
-    # Nested records are named by where they are, so no two share a name.
+    # Nested records are named after their path, so that names are unique.
     record = _record(options.record_name, list(schema), options.record_name)
     return {**record, "namespace": options.record_namespace}
 
 
 def _check_schema(schema: pa.Schema) -> None:
-    _fastavro()  # what is missing here is missing in every task
+    _fastavro()  # fail before the job starts: a package that is missing here is missing in every task
     check_types("avro", schema)
     check_map_keys("Avro", plain_schema(schema))
     for field in plain_schema(schema):
@@ -139,7 +141,7 @@ def _check_schema(schema: pa.Schema) -> None:
 def _check_field(field: pa.Field, path: str) -> None:
     if not _NAME.fullmatch(field.name):
         raise InvalidRequestError(
-            "Avro names hold letters, digits and _ only: rename the column or use another format", column=path
+            "Avro names may contain only letters, digits and _: rename the column or use another format", column=path
         )
     kind = field.type
     for child in children(kind):
@@ -151,7 +153,7 @@ def _check_field(field: pa.Field, path: str) -> None:
 
 # --- writing ----------------------------------------------------------------------------------------------------------
 def _numeric_field(field: pa.Field) -> pa.Field:
-    """Dates and timestamps as the numbers that Avro stores: cheaper than Python objects, and no zone data is needed."""
+    """Return the field with dates and timestamps as Avro's integers: cheaper than Python objects, without zone data."""
     if pat.is_timestamp(field.type):
         return pa.field(field.name, pa.int64(), field.nullable)
     if pat.is_date32(field.type):
@@ -162,12 +164,14 @@ def _numeric_field(field: pa.Field) -> pa.Field:
 def _as_dictionary(pairs: Sequence[tuple[str, Any]], item: Callable[[Any], Any]) -> dict[str, Any]:
     found = {key: item(value) for key, value in pairs}
     if len(found) < len(pairs):
-        raise InvalidRequestError("a map holds a key twice, which Avro's Python writer cannot keep: use parquet")
+        raise InvalidRequestError(
+            "a map contains a key twice, which Avro's Python writer does not support: use parquet"
+        )
     return found
 
 
 def _with_maps(kind: pa.DataType) -> Callable[[Any], Any]:
-    """A function from pyarrow's Python form of a value to fastavro's: pairs of a map become a dictionary."""
+    """Return a function from pyarrow's Python form of a value to fastavro's: the pairs of a map become a dictionary."""
     if not any(pat.is_nested(child.type) for child in children(kind)) and not pat.is_map(kind):
         return lambda value: value
     if pat.is_map(kind):
@@ -192,7 +196,7 @@ class _AvroWriter:
             )
         except ValueError as error:
             raise UnsupportedError(
-                "this Avro codec needs a further package: pip install 'fastavro[codecs]' or use deflate",
+                "this Avro codec needs an extra package: pip install 'fastavro[codecs]', or use deflate",
                 codec=options.codec,
             ) from error
         self._buffered = 0
@@ -226,30 +230,30 @@ class _Output:
         return False
 
     def flush(self) -> None:
-        """Nothing is held here."""
+        """Do nothing: this class holds no data."""
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
-# What fastavro lets through when the bytes are not those of a file; OSError is bzip2's, for stores have errors of ours.
+# What fastavro raises for bytes that are not an Avro file. OSError comes from bzip2: stores raise HoldfastError.
 _NO_FILE = (ValueError, OverflowError, EOFError, IndexError, KeyError, TypeError, OSError)
 _DAMAGED: tuple[type[Exception], ...] = (*_NO_FILE, struct.error, zlib.error, lzma.LZMAError)
 _LACKS = re.compile(r"(\w+) codec is supported but you need to install .*'([\w.-]+)'")
 
 
 def _open_file(source: BinaryIO) -> tuple[Any, Mapping[str, Any]]:
-    """fastavro's reader, and the file's columns with their types."""
+    """Return fastavro's reader and the file's columns with their types."""
     fastavro = _fastavro()
     try:
         file = fastavro.reader(source)
     except HoldfastError:
-        raise  # of the store
+        raise  # from the store
     except (*_DAMAGED, fastavro.schema.SchemaParseException) as error:
-        raise CorruptDataError("not an Avro file: check what was put there and when") from error
+        raise CorruptDataError("not an Avro file: check what wrote it") from error
     return file, column_types(file.writer_schema)
 
 
 def _rows(file: Any, columns: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The rows as Arrow takes them."""
+    """Yield the rows in the form that Arrow accepts."""
     change = with_texts(columns)
     try:
         for row in file:
@@ -258,10 +262,12 @@ def _rows(file: Any, columns: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         raise
     except _DAMAGED as error:
         if lacks := _LACKS.match(str(error)):
-            raise UnsupportedError(f"Avro files in {lacks[1]} need a package: pip install {lacks[2]}") from error
+            raise UnsupportedError(
+                f"Avro files compressed with {lacks[1]} need an extra package: pip install {lacks[2]}"
+            ) from error
         raise CorruptDataError(
-            "an Avro file is damaged, or holds a date or a timestamp outside of the years 1 to 9999, which its Python "
-            "reader does not know: read it with Spark's Avro package",
+            "an Avro file is damaged, or contains a date or timestamp outside the years 1 to 9999, which its Python "
+            "reader does not support: read it with Spark's Avro package",
             reason=f"{type(error).__name__}: {error}"[:200],
         ) from error
 
@@ -284,15 +290,15 @@ def _read_batches(
     wanted = {name.lower() for name in needed.names}
     present = pa.schema([(name, arrow_type(kind)) for name, kind in found.items() if name.lower() in wanted])
     rows: list[dict[str, Any]] = []
-    calendars = Calendars.of({key.encode(): str(value).encode() for key, value in file.metadata.items()})
+    calendars = FileCalendars.of({key.encode(): str(value).encode() for key, value in file.metadata.items()})
 
     def flush() -> pa.RecordBatch:
         try:
             arrays = [pa.array([row[name] for row in rows], present.field(name).type) for name in present.names]
         except pa.ArrowInvalid as error:
             raise CorruptDataError(
-                "the Avro file holds a value that is not of its schema's type, such as a decimal of too many digits: "
-                "give another file"
+                "an Avro file contains a value that does not match its schema, such as a decimal with too many digits: "
+                "use another file"
             ) from error
         if calendars.old_dates:
             arrays = [_rebased(array, calendars.zone) for array in arrays]
@@ -309,7 +315,7 @@ def _read_batches(
 
 
 def _rebased(array: Any, zone: str | None) -> Any:
-    """Dates and instants that Spark before 3.0, or its LEGACY mode, counted in the old calendar."""
+    """Convert dates and instants that Spark before 3.0, or its LEGACY mode, wrote in the old calendar."""
     kind = array.type
     if pat.is_date32(kind):
         return rebase_dates(array)
@@ -317,10 +323,7 @@ def _rebased(array: Any, zone: str | None) -> Any:
         return rebase_instants(array, zone)
     if not pat.is_nested(kind):
         return array
-    is_struct = pat.is_struct(kind)
-    below = [array.field(index) for index in range(kind.num_fields)] if is_struct else [array.values]
-    own = array.buffers()[: 1 if is_struct else 2]
-    return pa.Array.from_buffers(kind, len(array), own, children=[_rebased(child, zone) for child in below])
+    return with_child_arrays(array, kind, [_rebased(child, zone) for child in child_arrays(array)])
 
 
 AVRO = FileFormat(

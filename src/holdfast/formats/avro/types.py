@@ -1,4 +1,4 @@
-"""The types of an Avro file, as Arrow has them; with Spark's mapping."""
+"""Map the types of an Avro file to Arrow types, as Spark does."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PRIMITIVES: Mapping[str, pa.DataType] = {
     "bytes": pa.binary(),
     "fixed": pa.binary(),
 }
-# On any other type a logical type means nothing: Avro's specification wants it ignored, and fastavro does so.
+# On any other type a logical type is ignored, as Avro's specification requires and fastavro does.
 _LOGICAL: Mapping[tuple[str, str], pa.DataType] = {
     ("int", "date"): pa.date32(),
     ("long", "timestamp-micros"): pa.timestamp("us", "UTC"),
@@ -37,18 +37,18 @@ _LARGEST_PRECISION = 38
 
 
 def column_types(schema: Any) -> Mapping[str, Any]:
-    """The columns of a file with this schema and their types; each name of a type replaced by what it names.
+    """Return the columns of a file with this schema and their types, with references to named types resolved.
 
     Args:
-        schema: as fastavro gives it: names are full, and each is defined before it is used.
+        schema: the schema from fastavro: names are full, and each is defined before it is used.
 
     Raises:
-        InvalidRequestError: the file holds something else than records.
+        InvalidRequestError: the file does not contain records.
     """
     if not isinstance(schema, dict) or schema.get("type") != "record":
         kind = schema.get("type") if isinstance(schema, dict) else schema
         raise InvalidRequestError(
-            "an Avro file holds values that are no records, so it has no columns: give another file", type=str(kind)
+            "an Avro file contains values other than records, so it has no columns: use another file", type=str(kind)
         )
     found: dict[str, Any] = {}
     names = {schema["name"]: _endless(schema["name"])}
@@ -58,8 +58,8 @@ def column_types(schema: Any) -> Mapping[str, Any]:
 
 
 def _endless(name: str) -> dict[str, Any]:
-    """What a record's name stands for within the record: no type of Arrow's or Spark's holds itself."""
-    return {"type": f"{name}, which holds itself"}
+    """Return the type of a record's name within that record: neither Arrow nor Spark supports recursive types."""
+    return {"type": f"{name}, which contains itself"}
 
 
 def _spelled_out(avro: Any, names: dict[str, Any]) -> Any:
@@ -80,7 +80,7 @@ def _spelled_out(avro: Any, names: dict[str, Any]) -> Any:
 
 
 def arrow_type(avro: Any) -> pa.DataType:
-    """The Arrow type of one of `column_types`.
+    """Return the Arrow type of a type from `column_types`.
 
     Raises:
         InvalidRequestError: there is none.
@@ -88,7 +88,7 @@ def arrow_type(avro: Any) -> pa.DataType:
     if isinstance(avro, list):
         present = [one for one in avro if one != "null"]
         if len(present) > 1:
-            raise InvalidRequestError("unions of several types cannot be read: give another file", union=str(avro))
+            raise InvalidRequestError("unions of several types are not supported: use another file", union=str(avro))
         return arrow_type(present[0]) if present else pa.null()
     if isinstance(avro, str):
         avro = {"type": avro}
@@ -104,18 +104,18 @@ def arrow_type(avro: Any) -> pa.DataType:
     if kind == "map":
         return pa.map_(pa.string(), arrow_type(avro["values"]))
     if kind not in _PRIMITIVES:
-        raise InvalidRequestError("an Avro type that cannot be read: give another file", type=str(kind))
+        raise InvalidRequestError("an Avro type is not supported: use another file", type=str(kind))
     return _PRIMITIVES[kind]
 
 
 def _decimal(precision: int, scale: int) -> pa.DataType:
     if precision > _LARGEST_PRECISION:
         raise InvalidRequestError(
-            "a decimal of an Avro file has more digits than Spark's 38: give another file", precision=precision
+            "a decimal in an Avro file has more digits than Spark's 38: use another file", precision=precision
         )
     if precision < 1 or not 0 <= scale <= precision:
         raise InvalidRequestError(
-            "a decimal of an Avro file has no valid precision and scale: give another file",
+            "a decimal in an Avro file has an invalid precision or scale: use another file",
             precision=precision,
             scale=scale,
         )
@@ -123,9 +123,9 @@ def _decimal(precision: int, scale: int) -> pa.DataType:
 
 
 def with_texts(columns: Mapping[str, Any]) -> Callable[[Any], Any] | None:
-    """A function from fastavro's form of a row to one that Arrow takes, None where they are the same.
+    """Return a function from fastavro's form of a row to one that Arrow accepts, or None if they are the same.
 
-    Only a string of the logical type uuid differs: fastavro makes an object of it, Spark leaves it a string.
+    Only strings of the logical type uuid differ: fastavro turns them into objects, Spark leaves them as strings.
     """
     return _with_texts({"type": "record", "fields": [{"name": name, "type": kind} for name, kind in columns.items()]})
 

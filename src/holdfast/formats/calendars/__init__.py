@@ -1,1 +1,1 @@
-"""Conversion from the calendars of Spark before 3.0 and of Java."""
+"""Convert dates and timestamps from the calendars of Spark before 3.0."""

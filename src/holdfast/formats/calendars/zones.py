@@ -1,26 +1,29 @@
-"""What Java's two calendars thought of each zone's clock before 1900.
+"""Look up the offsets that Java's two calendars use for each time zone before 1900.
 
-The old one (`java.util.GregorianCalendar`) gives a zone its latest standard offset in all the years before 1900, the
-new one (`java.time`) its local mean time and the offsets that followed. The figures are those with which Spark itself
-rebases; a test compares them with the ones in its jars. They are history and do not change with a zone's rules.
+The old one (`java.util.GregorianCalendar`) uses a zone's latest standard offset for all years before 1900. The new one
+(`java.time`) uses its local mean time and the offsets that followed. The numbers are those that Spark itself uses for
+rebasing; a test compares them with its jars. They are historical and do not change with a zone's rules.
 """
 
 from __future__ import annotations
 
 import functools
+import re
 from dataclasses import dataclass
 
-__all__ = ["ZoneHistory", "zone_history"]
+__all__ = ["ZoneHistory", "fixed_offset_s", "zone_history"]
+
+_FIXED_ZONE = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d\d?)(?::?(\d\d))?(?::?(\d\d))?")
 
 
 @dataclass(frozen=True, slots=True)
 class ZoneHistory:
-    """A zone before 1900, for instants that were written with the old calendar.
+    """The offsets of a zone before 1900, for instants that were written with the old calendar.
 
     Attributes:
-        offset_s: seconds that the old calendar put the zone's clock ahead of UTC.
-        shift_s: seconds to add to an instant, from its beginning on.
-        later_shifts: (instant in seconds since the epoch, seconds to add from then on), in order; the last adds none.
+        offset_s: seconds by which the zone is ahead of UTC in the old calendar.
+        shift_s: seconds to add to the earliest instants.
+        later_shifts: (instant in seconds since the epoch, seconds to add from then on), in order; the last adds 0.
     """
 
     offset_s: int
@@ -28,9 +31,19 @@ class ZoneHistory:
     later_shifts: tuple[tuple[int, int], ...]
 
 
+def fixed_offset_s(zone: str) -> int | None:
+    """Return how many seconds a zone such as ``+01:00`` or ``UTC-3`` is ahead of UTC, None for other zones."""
+    fixed = _FIXED_ZONE.fullmatch(zone)
+    if fixed is None:
+        return None
+    hours, minutes, seconds = (int(part or 0) for part in fixed.groups()[1:])
+    ahead_s = 3600 * hours + 60 * minutes + seconds
+    return -ahead_s if fixed.group(1) == "-" else ahead_s
+
+
 @functools.cache
 def zone_history(zone: str) -> ZoneHistory | None:
-    """What is known of a zone, by the name that Spark leaves in files; None for a name that is not known."""
+    """Return the history of a zone by the name that Spark stores in files, or None if the name is unknown."""
     for line in _ZONES.replace("\n  ", " ").splitlines():
         figures, _, names = line.partition(" | ")
         if zone in names.split():

@@ -1,1 +1,1 @@
-"""Arrow columns and their types, as all formats share them."""
+"""Convert and check Arrow columns for all formats."""

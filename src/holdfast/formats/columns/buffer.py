@@ -1,4 +1,4 @@
-"""Record batches collected until there are enough rows for one row group, stripe or block."""
+"""Collect record batches until there are enough rows for one row group, stripe or block."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import pyarrow as pa
 
 __all__ = ["BatchBuffer"]
 
-# A partitioned task hands over slivers of a few rows. Encoders pay per chunk, so slivers are joined now and then:
-# each row is copied once at most, and a chunk has at least this many rows.
+# A partitioned task delivers slivers of a few rows. Encoders have a cost per chunk, so slivers are joined from time
+# to time: each row is copied at most once, and most chunks have at least this many rows.
 _SLIVER_ROWS = 4096
 _SLIVERS = 64
 
 
 class BatchBuffer:
-    """Batches in order of arrival, with their size; rows are not copied but for slivers."""
+    """Batches in order of arrival, with their size. Rows are not copied, except those of slivers."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
@@ -23,7 +23,7 @@ class BatchBuffer:
         self.bytes = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Keep a batch that has the buffer's schema."""
+        """Append a batch that has the buffer's schema."""
         self.rows += batch.num_rows
         self.bytes += batch.nbytes
         if batch.num_rows >= _SLIVER_ROWS:
@@ -42,7 +42,7 @@ class BatchBuffer:
         self._slivers.clear()
 
     def take(self) -> pa.Table:
-        """All rows as one table; the buffer is empty afterwards."""
+        """Return all rows as one table and empty the buffer."""
         self._join_slivers()
         table = pa.Table.from_batches(self._batches, self._schema)
         self._batches.clear()

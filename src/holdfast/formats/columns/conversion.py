@@ -1,4 +1,4 @@
-"""Columns on their way into a file (the plain form in which all formats write them) and out of one."""
+"""Convert columns to the plain form in which all formats write them, and to the schema that a reader requests."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from holdfast.formats.columns.types import children, is_binary, is_list, is_stri
 __all__ = [
     "batch_of",
     "cast_column",
+    "child_arrays",
     "conform",
     "finish",
     "leaves",
@@ -23,14 +24,15 @@ __all__ = [
     "plain_batch",
     "plain_schema",
     "relabel",
+    "with_child_arrays",
 ]
 
 
 def leaves(path: str, array: Any) -> Iterator[tuple[str, Any]]:
-    """The leaf columns below a column, named as in Parquet, with their values."""
+    """Yield the leaf columns below a column, named as in Parquet, with their values."""
     kind = array.type
     if pat.is_map(kind):
-        entries = array.cast(pa.list_(kind.field(0))).flatten()  # `keys` would be those of rows before and after, too
+        entries = array.cast(pa.list_(kind.field(0))).flatten()  # `keys` ignores the slice of a sliced array
         yield from leaves(f"{path}.key_value.{kind.key_field.name}", entries.field(0))
         yield from leaves(f"{path}.key_value.{kind.item_field.name}", entries.field(1))
     elif pat.is_list(kind) or pat.is_large_list(kind):
@@ -43,7 +45,7 @@ def leaves(path: str, array: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _plain_type(kind: pa.DataType) -> pa.DataType:
-    """The type without dictionary encoding; times, timestamps and durations in microseconds, as Spark keeps them."""
+    """Return the type without dictionary encoding, with times, timestamps and durations in microseconds as in Spark."""
     if pat.is_dictionary(kind):
         return _plain_type(kind.value_type)
     if pat.is_timestamp(kind):
@@ -56,7 +58,7 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
 
 
 def map_children(kind: pa.DataType, change: Callable[[pa.Field], pa.Field]) -> pa.DataType:
-    """A nested type with each field right below it changed; lists of fixed size become plain lists."""
+    """Return a nested type with each direct child field changed; fixed-size lists become plain lists."""
     if pat.is_map(kind):  # keys are never null
         return pa.map_(change(kind.key_field).with_nullable(False), change(kind.item_field))
     if pat.is_large_list(kind):
@@ -73,12 +75,12 @@ def _plain_field(field: pa.Field) -> pa.Field:
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
-    """The schema of the plain form, without metadata."""
+    """Return the schema of the plain form, without metadata."""
     return pa.schema([_plain_field(field) for field in schema])
 
 
 def plain_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The batch in the plain form `schema`; columns that have it already are not touched.
+    """Convert the batch to the plain form `schema`; columns that already have it are not touched.
 
     Raises:
         InvalidRequestError: a value would lose digits (nanoseconds that are not whole microseconds), or the columns
@@ -88,7 +90,7 @@ def plain_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         return batch
     if batch.schema.names != schema.names:
         raise InvalidRequestError(
-            "a batch has other columns than its file: pass batches of one schema", columns=batch.schema.names
+            "a batch has different columns than its file: pass batches with one schema", columns=batch.schema.names
         )
     columns = [
         column if column.type.equals(field.type) else cast_column(column, field)
@@ -98,14 +100,18 @@ def plain_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def cast_column(column: Any, field: pa.Field) -> Any:
-    """The column in the field's type; a value that does not fit is an error, never a null or a rounded value."""
+    """Cast the column to the field's type.
+
+    Raises:
+        InvalidRequestError: a value does not fit. It is never replaced by null or rounded.
+    """
     try:
         _refuse_lossy(column.type, field.type)
         if not pat.is_nested(field.type):
             return column.cast(field.type)
-        if column.offset:  # pyarrow 26 casts a column of nulls below a sliced struct to one of the wrong length
+        if column.offset:  # pyarrow 26 gives a null column below a sliced struct the wrong length
             column = pa.concat_arrays([column])
-        # Arrow will not cast what is nullable into what is not, not even where there is no null.
+        # Arrow refuses to cast a nullable field to a non-nullable one, even if it contains no null.
         return _labelled(column.cast(map_children(field.type, _nullable)), field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise InvalidRequestError(
@@ -116,14 +122,14 @@ def cast_column(column: Any, field: pa.Field) -> Any:
 
 
 def relabel(column: Any, kind: pa.DataType) -> Any:
-    """The column in a type of the same layout: dates, times and durations, wherever they are, as numbers or back."""
+    """Reinterpret the column as a type of the same layout: dates, times and durations as integers, or back."""
     if column.offset and pat.is_nested(column.type):
         column = pa.concat_arrays([column])
     return _labelled(column, kind) if pat.is_nested(kind) else column.view(kind)
 
 
 def _refuse_lossy(kind: pa.DataType, wanted: pa.DataType) -> None:
-    """Raise `pa.ArrowInvalid` for casts in which values might be rounded, cut or taken for something else."""
+    """Raise `pa.ArrowInvalid` for casts in which values could be rounded, truncated or reinterpreted."""
     if pat.is_nested(kind) and pat.is_nested(wanted):
         if pat.is_struct(wanted) and pat.is_struct(kind):
             fields = {field.name: field for field in children(kind)}
@@ -138,11 +144,11 @@ def _refuse_lossy(kind: pa.DataType, wanted: pa.DataType) -> None:
     if isinstance(kind, pa.BaseExtensionType):
         kind = kind.storage_type
     if not (kind.equals(wanted) or pat.is_null(kind) or _keeps(kind, wanted)):
-        raise pa.ArrowInvalid(f"no cast from {kind} to {wanted} that keeps every value")
+        raise pa.ArrowInvalid(f"no cast from {kind} to {wanted} preserves every value")
 
 
 def _keeps(kind: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether Arrow's cast gives the same value or an error: between kinds of one sort, and to larger numbers."""
+    """Check whether Arrow's cast gives the same value or an error: between types of one kind, and to wider numbers."""
     if pat.is_integer(kind):
         return bool(pat.is_integer(wanted) or pat.is_floating(wanted) or pat.is_decimal(wanted))
     if pat.is_floating(kind):
@@ -164,22 +170,30 @@ def _nullable(field: pa.Field) -> pa.Field:
 
 
 def _labelled(array: Any, kind: pa.DataType) -> Any:
-    """The array in a type that differs in names and nullability of its nested fields alone."""
+    """Return the array in a type that differs only in names and nullability of its nested fields."""
     if array.type.equals(kind):
         return array
     if array.offset:
         array = pa.concat_arrays([array])
-    own, below = 2, [array.values] if is_list(kind) or pat.is_map(kind) else []
-    if pat.is_fixed_size_list(kind):
-        own = 1
-    if pat.is_struct(kind):
-        own, below = 1, [array.field(index) for index in range(kind.num_fields)]
-    fields = [_labelled(child, field.type) for child, field in zip(below, children(kind), strict=True)]
-    return pa.Array.from_buffers(kind, len(array), array.buffers()[:own], children=fields)
+    pairs = zip(child_arrays(array), children(kind), strict=True)
+    return with_child_arrays(array, kind, [_labelled(child, field.type) for child, field in pairs])
+
+
+def child_arrays(array: Any) -> list[Any]:
+    """Return the direct child arrays of a nested array; that of a map is an array of entries."""
+    if pat.is_struct(array.type):
+        return [array.field(index) for index in range(array.type.num_fields)]
+    return [array.values] if pat.is_nested(array.type) else []
+
+
+def with_child_arrays(array: Any, kind: pa.DataType, below: list[Any]) -> Any:
+    """Return the array, which must not have an offset, with other child arrays and the type `kind`."""
+    own = 1 if pat.is_struct(kind) or pat.is_fixed_size_list(kind) else 2  # validity, and offsets or values
+    return pa.Array.from_buffers(kind, len(array), array.buffers()[:own], children=below)
 
 
 def needed_schema(schema: pa.Schema, columns: Sequence[str], row_filter: RowFilter | None) -> pa.Schema:
-    """The part of a file's schema that has to be read: the wanted columns, then those only the filter looks at."""
+    """Return the part of a file's schema to read: the requested columns, then those that only the filter uses."""
     names = list(columns)
     if row_filter is not None:
         names += sorted(row_filter.columns - set(names))
@@ -189,10 +203,10 @@ def needed_schema(schema: pa.Schema, columns: Sequence[str], row_filter: RowFilt
 def finish(
     batch: pa.RecordBatch, needed: pa.Schema, columns: Sequence[str], row_filter: RowFilter | None
 ) -> pa.RecordBatch:
-    """What `FileFormat.read_batches` yields of a batch as the file has it.
+    """Turn a batch as stored in the file into the batch that `FileFormat.read_batches` yields.
 
-    The batch becomes `needed`: reordered, cast, null where it lacks a column; names match exactly, else without regard
-    to case as in Spark. Then the filter is applied and what only it looked at is dropped.
+    The batch is converted to `needed`: reordered, cast, null where it lacks a column. Names match exactly, otherwise
+    case-insensitively as in Spark. Then the filter is applied, and the columns that only the filter uses are dropped.
     """
     batch = conform(batch, needed)
     if row_filter is not None:
@@ -201,7 +215,7 @@ def finish(
 
 
 def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The batch as `schema`: reordered, cast, null where it lacks a column; names match regardless of case.
+    """Convert the batch to `schema`: reordered, cast, null where it lacks a column; names match case-insensitively.
 
     Raises:
         InvalidRequestError: a value does not fit its column's type.
@@ -224,7 +238,7 @@ def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _spelled(array: Any, like: pa.DataType) -> Any:
-    """The array with its structs' fields spelled as in `like`: a cast goes by exact names, and fills with nulls."""
+    """Rename the fields of the array's structs as in `like`, because a cast matches exact names and fills in nulls."""
     kind = _spelled_type(array.type, like)
     return _labelled(array, kind)
 
@@ -256,7 +270,7 @@ def _spelled_type(kind: pa.DataType, like: pa.DataType) -> pa.DataType:
 
 
 def batch_of(columns: list[Any], schema: pa.Schema, rows: int) -> pa.RecordBatch:
-    """A batch of columns; without columns it still has `rows` rows (a count over a file)."""
+    """Build a batch from columns; without columns it still has `rows` rows (for a count over a file)."""
     if columns:
         return pa.RecordBatch.from_arrays(columns, schema=schema)
     return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), rows, [None]))

@@ -1,7 +1,7 @@
-"""What Spark says of a column beyond its Arrow type: collations, fields of intervals, user-defined types, metadata.
+"""Attach to an Arrow field what only Spark's schema says: collations, interval fields, user-defined types, metadata.
 
-Spark keeps such things in the JSON of its schema; Arrow has no place for them. The JSON of a column's field travels
-with the Arrow field, as metadata of it, as far as the writer of a file.
+Spark keeps these in the JSON of its schema; Arrow has no place for them. The JSON of a column's ``StructField``
+travels in the metadata of the Arrow field until the writer of a file uses it.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from typing import Any
 
 import pyarrow as pa
 
-__all__ = ["beyond_arrow", "describe", "described_like", "spark_field"]
+__all__ = ["beyond_arrow", "describe", "spark_field", "with_spark_fields_of"]
 
 _KEY = b"holdfast.spark.field"
 _FINE_TIME = re.compile(r"time\([7-9]\)")
 
 
 def describe(field: pa.Field, spark: Mapping[str, Any]) -> pa.Field:
-    """The field with what Spark says of it, the JSON of a ``StructField`` as Python values."""
+    """Return the field with Spark's description attached: the JSON of a ``StructField`` as Python values."""
     return field.with_metadata({_KEY: json.dumps(spark, ensure_ascii=False)})
 
 
 def spark_field(field: pa.Field) -> Mapping[str, Any] | None:
-    """What `describe` gave the field."""
+    """Return the description that `describe` attached to the field, or None."""
     text = (field.metadata or {}).get(_KEY)
     if text is None:
         return None
@@ -33,14 +33,14 @@ def spark_field(field: pa.Field) -> Mapping[str, Any] | None:
     return found
 
 
-def described_like(schema: pa.Schema, like: pa.Schema) -> pa.Schema:
-    """The schema with what another one with the same columns knows of them."""
+def with_spark_fields_of(schema: pa.Schema, like: pa.Schema) -> pa.Schema:
+    """Return the schema with the field metadata of another schema that has the same columns."""
     fields = (field.with_metadata(other.metadata) for field, other in zip(schema, like, strict=True))
     return pa.schema(fields)
 
 
 def beyond_arrow(field: pa.Field) -> frozenset[str]:
-    """Kinds of types in the column that only Spark's JSON tells: words of `holdfast.formats.columns.types`."""
+    """Return the kinds of types in the column that only Spark's JSON tells, as in `holdfast.formats.columns.types`."""
     spark = spark_field(field)
     return frozenset() if spark is None else frozenset(_words(spark))
 

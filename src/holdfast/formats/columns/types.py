@@ -1,4 +1,4 @@
-"""Which types a format can hold, and for what reason it does not hold the others."""
+"""Define which types each format supports, and why it does not support the others."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ __all__ = [
     "HOLDS",
     "REASONS",
     "UNREACHABLE",
+    "check_columns",
     "check_map_keys",
     "check_names",
     "check_types",
@@ -28,29 +29,29 @@ __all__ = [
 
 
 def is_string(kind: pa.DataType) -> bool:
-    """Any of Arrow's string types."""
+    """Check whether the type is one of Arrow's string types."""
     return bool(pat.is_string(kind) or pat.is_large_string(kind) or pat.is_string_view(kind))
 
 
 def is_binary(kind: pa.DataType) -> bool:
-    """Any of Arrow's binary types."""
+    """Check whether the type is one of Arrow's binary types."""
     return bool(
         pat.is_binary(kind) or pat.is_large_binary(kind) or pat.is_fixed_size_binary(kind) or pat.is_binary_view(kind)
     )
 
 
 def is_list(kind: pa.DataType) -> bool:
-    """Any of Arrow's list types that a file can hold; views are none of them."""
+    """Check whether the type is an Arrow list type that a file can store; list views are not."""
     return bool(pat.is_list(kind) or pat.is_large_list(kind) or pat.is_fixed_size_list(kind))
 
 
 def children(kind: pa.DataType) -> list[pa.Field]:
-    """The fields right below a nested type."""
+    """Return the direct child fields of a nested type."""
     return [kind.field(i) for i in range(kind.num_fields)] if pat.is_nested(kind) else []
 
 
 def special_struct(kind: pa.DataType) -> str | None:
-    """``variant``, ``geometry`` or ``geography`` if PySpark marks a struct as one of these; None for any other type."""
+    """Return ``variant``, ``geometry`` or ``geography`` if PySpark marks the struct as one of these, else None."""
     for field in children(kind) if pat.is_struct(kind) else ():
         for word in ("variant", "geometry", "geography"):
             if (field.metadata or {}).get(word.encode()) == b"true":
@@ -58,7 +59,7 @@ def special_struct(kind: pa.DataType) -> str | None:
     return None
 
 
-# --- kinds: words for groups of types ---------------------------------------------------------------------------------
+# --- kinds: names for groups of types ---------------------------------------------------------------------------------
 _KINDS: Mapping[str, Callable[[pa.DataType], bool]] = {
     "null": pat.is_null,
     "boolean": pat.is_boolean,
@@ -89,14 +90,14 @@ def _kind_of(kind: pa.DataType) -> str | None:
 
 
 def kind_of(field: pa.Field) -> str | None:
-    """The word for a column's type: a key of `REASONS`; None for a type that Spark does not have."""
+    """Return the name of the kind of a column's type, a key of `REASONS`; None for a type that Spark does not have."""
     beyond = sorted(beyond_arrow(field))
     if beyond:
         return beyond[0]
     return _kind_of(field.type.value_type if pat.is_dictionary(field.type) else field.type)
 
 
-# --- what each format holds, and why not ------------------------------------------------------------------------------
+# --- which kinds each format supports, and why not --------------------------------------------------------------------
 HOLDS: Mapping[str, frozenset[str]] = {
     "parquet": _BASE | _NESTED | {"null", "binary", "interval", "time", "variant", *_BEYOND},
     "orc": _BASE | _NESTED | {"binary", "interval", "time"},
@@ -106,8 +107,8 @@ HOLDS: Mapping[str, frozenset[str]] = {
     "csv": _BASE | {"null", "collated string"},
     "text": frozenset({"string", "collated string"}),
 }
-_SPATIAL = "spatial types are not written yet: store st_asbinary(column) and the SRID"
-_NANOSECONDS = "times are kept in microseconds: cast the column to time(6)"
+_SPATIAL = "spatial types are not supported yet: store st_asbinary(column) and the SRID"
+_NANOSECONDS = "times are stored in microseconds: cast the column to time(6)"
 _TEXT = "a line of text is a string: cast the column to a string"
 REASONS: Mapping[tuple[str, str], str] = {
     **{(name, kind): _SPATIAL for name in HOLDS for kind in ("geometry", "geography")},
@@ -118,41 +119,41 @@ REASONS: Mapping[tuple[str, str], str] = {
         for kind in (*_KINDS, *_BEYOND, "time of nanoseconds")
         if kind not in ("string", "collated string", "geometry", "geography")
     },
-    ("orc", "null"): "an ORC column has a type: cast it to the type that it will have",
-    ("orc", "interval of other fields"): "ORC files get one type of intervals: cast to interval day to second",
+    ("orc", "null"): "every ORC column needs a concrete type: cast the column to one",
+    ("orc", "interval of other fields"): "ORC files store only day-time intervals: cast to interval day to second",
     ("orc", "time of nanoseconds"): _NANOSECONDS,
     ("orc", "variant"): "ORC has no VARIANT: store to_json(column)",
-    ("orc", "collated string"): "ORC keeps no collation: cast to string collate UTF8_BINARY",
-    ("orc", "user-defined"): "ORC keeps only the type below a user-defined one: take its parts",
-    ("avro", "interval"): "Avro has no length of time: cast the column to a string",
-    ("avro", "interval of other fields"): "Avro has no length of time: cast the column to a string",
-    ("avro", "time"): "Spark has no times in Avro: cast the column to a string",
-    ("avro", "time of nanoseconds"): "Spark has no times in Avro: cast the column to a string",
+    ("orc", "collated string"): "ORC does not store collations: cast to string collate UTF8_BINARY",
+    ("orc", "user-defined"): "ORC stores only the underlying type of a user-defined type: store its parts",
+    ("avro", "interval"): "Avro has no interval type: cast the column to a string",
+    ("avro", "interval of other fields"): "Avro has no interval type: cast the column to a string",
+    ("avro", "time"): "Spark does not support times in Avro: cast the column to a string",
+    ("avro", "time of nanoseconds"): "Spark does not support times in Avro: cast the column to a string",
     ("avro", "variant"): "Avro has no VARIANT: store to_json(column)",
-    ("avro", "collated string"): "Avro keeps no collation: cast to string collate UTF8_BINARY",
-    ("avro", "user-defined"): "Avro keeps only the type below a user-defined one: take its parts",
-    ("json", "interval"): "JSON has no length of time: cast the column to a string",
-    ("json", "interval of other fields"): "JSON has no length of time: cast the column to a string",
-    ("json", "time"): "JSON has no time of day: cast the column to a string",
-    ("json", "time of nanoseconds"): "JSON has no time of day: cast the column to a string",
-    ("json", "variant"): "JSON keeps no types, 1 and 1.0 would be one: store to_json(column)",
-    ("csv", "binary"): "CSV has text only, Spark's [00 FF] does not read back: store base64(column)",
-    ("csv", "interval"): "CSV has no length of time: cast the column to a string",
-    ("csv", "interval of other fields"): "CSV has no length of time: cast the column to a string",
-    ("csv", "time"): "CSV has no time of day: cast the column to a string",
-    ("csv", "time of nanoseconds"): "CSV has no time of day: cast the column to a string",
+    ("avro", "collated string"): "Avro does not store collations: cast to string collate UTF8_BINARY",
+    ("avro", "user-defined"): "Avro stores only the underlying type of a user-defined type: store its parts",
+    ("json", "interval"): "JSON has no interval type: cast the column to a string",
+    ("json", "interval of other fields"): "JSON has no interval type: cast the column to a string",
+    ("json", "time"): "JSON has no time type: cast the column to a string",
+    ("json", "time of nanoseconds"): "JSON has no time type: cast the column to a string",
+    ("json", "variant"): "JSON does not store types, so 1 and 1.0 would be the same value: store to_json(column)",
+    ("csv", "binary"): "CSV stores text only, and Spark's [00 FF] cannot be read back: store base64(column)",
+    ("csv", "interval"): "CSV has no interval type: cast the column to a string",
+    ("csv", "interval of other fields"): "CSV has no interval type: cast the column to a string",
+    ("csv", "time"): "CSV has no time type: cast the column to a string",
+    ("csv", "time of nanoseconds"): "CSV has no time type: cast the column to a string",
     ("csv", "list"): "CSV has no nested values: store to_json(column)",
     ("csv", "map"): "CSV has no nested values: store to_json(column)",
     ("csv", "struct"): "CSV has no nested values: store to_json(column)",
     ("csv", "variant"): "CSV has no nested values: store to_json(column)",
-    ("csv", "user-defined"): "CSV has no nested values: take its parts",
+    ("csv", "user-defined"): "CSV has no nested values: store its parts",
 }
-"""Why a format does not hold a kind of types, and what to do: in errors, and in the docs' table."""
+"""Why a format does not support a kind of type, and what to do instead: for errors and for the table in the docs."""
 
-# Types that never come as far as a format: PySpark has no way to hand them to Python.
+# Types that never reach a format, because PySpark cannot pass them to Python.
 UNREACHABLE: Mapping[str, str] = {
-    "interval year to month": "PySpark hands no year-month interval to Python: store cast(column as string)",
-    "interval": "Spark stores no INTERVAL of the calendar: store its parts in columns of their own",
+    "interval year to month": "PySpark cannot pass year-month intervals to Python: store cast(column as string)",
+    "interval": "Spark cannot store calendar intervals: store the parts in separate columns",
 }
 
 
@@ -164,13 +165,13 @@ class _Unheld:
 
 
 def check_names(schema: pa.Schema) -> None:
-    """Columns are told apart by their names, regardless of case.
+    """Check that the column names are unique, regardless of case.
 
-    Spark's own writers take ``a`` beside ``A`` if ``spark.sql.caseSensitive`` is on; every reader without that setting
-    then fails on the table, so it is refused.
+    With ``spark.sql.caseSensitive`` on, Spark's own writers accept ``a`` beside ``A``. Every reader without that
+    setting then fails on the table, so such a schema is rejected here.
 
     Raises:
-        InvalidRequestError: two names are the same, or one holds NUL, where Spark cuts it off on the way to Python.
+        InvalidRequestError: two names are equal, or a name contains NUL, where Spark truncates it on the way to Python.
     """
     seen: dict[str, str] = {}
     for field in schema:
@@ -179,7 +180,7 @@ def check_names(schema: pa.Schema) -> None:
         folded = name.lower()
         if folded in seen:
             raise InvalidRequestError(
-                "two columns are the same or differ only by case: rename one", first=seen[folded], second=name
+                "two column names are equal or differ only by case: rename one", first=seen[folded], second=name
             )
         seen[folded] = name
 
@@ -187,34 +188,45 @@ def check_names(schema: pa.Schema) -> None:
 def _refuse_nul(field: pa.Field) -> None:
     if "\0" in field.name:
         spelled = field.name.replace("\0", r"\0")
-        raise InvalidRequestError("a column's name holds NUL: rename the column", column=spelled)
+        raise InvalidRequestError("a column name contains NUL: rename the column", column=spelled)
     for child in children(field.type):
         _refuse_nul(child)
 
 
 def check_types(format_name: str, schema: pa.Schema) -> None:
-    """See `FileFormat.check_schema`.
+    """Check that the format supports all columns; see `FileFormat.check_schema`.
 
     Raises:
-        InvalidRequestError: the format cannot hold a column; the message names the formats that can.
+        InvalidRequestError: the format does not support a column; the message names the formats that do.
     """
     holds = HOLDS[format_name]
     check_names(schema)
     for column in schema:
         for unheld in (*_beyond(column, holds), *_unheld(column.name, column.type, holds)):
             raise InvalidRequestError(
-                f"{format_name} cannot hold this type{_advice(format_name, unheld.needs)}",
+                f"{format_name} does not support this type{_advice(format_name, unheld.needs)}",
                 column=unheld.path,
                 type=str(unheld.type),
             )
         _check_struct_names(column.name, column.type)
 
 
-def check_map_keys(format_name: str, schema: pa.Schema) -> None:
-    """See that maps have strings for keys, as they do where a map is an object of names and values.
+def check_columns(format_name: str, schema: pa.Schema) -> None:
+    """Check that there is a column and that the format supports all columns.
 
     Raises:
-        InvalidRequestError: a map has others, which at least Spark's reader would not take back.
+        InvalidRequestError: there is no column, or see `check_types`.
+    """
+    if not schema.names:
+        raise InvalidRequestError("a file needs at least one column: select one")
+    check_types(format_name, schema)
+
+
+def check_map_keys(format_name: str, schema: pa.Schema) -> None:
+    """Check that map keys are strings, for formats in which a map is an object of names and values.
+
+    Raises:
+        InvalidRequestError: a map has other keys, which at least Spark's reader would reject.
     """
     for column in schema:
         _check_map_keys(format_name, column.name, column.type)
@@ -222,14 +234,14 @@ def check_map_keys(format_name: str, schema: pa.Schema) -> None:
 
 def _check_map_keys(format_name: str, path: str, kind: pa.DataType) -> None:
     if pat.is_map(kind) and not is_string(kind.key_type):
-        raise InvalidRequestError(f"{format_name} maps have string keys: cast them or use parquet", column=path)
+        raise InvalidRequestError(f"{format_name} maps need string keys: cast the keys or use parquet", column=path)
     for child in children(kind):
         inner = path if pat.is_map(kind) else f"{path}.{child.name if pat.is_struct(kind) else 'element'}"
         _check_map_keys(format_name, inner, child.type)
 
 
 def _advice(format_name: str, kind: str) -> str:
-    """Why not, and what to do."""
+    """Return why the format does not support the kind, and what to do."""
     reason, _, act = REASONS.get((format_name, kind), ": cast the column").rpartition(": ")
     others = sorted(name for name, kinds in HOLDS.items() if kind in kinds)
     return f"{reason and ', '}{reason}: {' or '.join([act, *(f'use {name}' for name in others)])}"
@@ -255,9 +267,9 @@ def _beyond(column: pa.Field, holds: frozenset[str]) -> Iterator[_Unheld]:
 def _check_struct_names(path: str, kind: pa.DataType) -> None:
     if pat.is_struct(kind):
         if kind.num_fields == 0:
-            raise InvalidRequestError("no format can hold a struct without fields: add one", column=path)
+            raise InvalidRequestError("no format supports a struct without fields: add a field", column=path)
         names = [field.name.lower() for field in children(kind)]
         if len(set(names)) < len(names):
-            raise InvalidRequestError("two fields of a struct differ only by case: rename one", column=path)
+            raise InvalidRequestError("two field names of a struct differ only by case: rename one", column=path)
     for child in children(kind):
         _check_struct_names(f"{path}.{child.name}", child.type)

@@ -1,7 +1,6 @@
-"""VARIANT: a value of any type in two binaries, as PySpark hands it over and as Parquet holds it.
+"""Define VARIANT, a value of any type in two binaries, as PySpark passes it and as Parquet stores it.
 
-Spark's writer also shreds: it keeps parts of the values in columns of their own. Only Spark puts such values together
-again.
+Spark's writer can also shred it: store parts of the values in separate columns. Only Spark can reassemble such values.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from holdfast.formats.columns.types import children, special_struct
 
 __all__ = ["VARIANT", "refuse_shredded"]
 
-# PySpark knows the type by the mark on its second field.
+# PySpark recognizes the type by the metadata of its second field.
 VARIANT = pa.struct(
     [
         pa.field("value", pa.binary(), nullable=False),
@@ -25,22 +24,22 @@ _SHREDDED = "typed_value"
 
 
 def refuse_shredded(needed: pa.Schema, physical: pa.Schema) -> None:
-    """Refuse to read columns of VARIANT that the file holds in parts.
+    """Check that the file does not store a requested VARIANT column in shredded form.
 
     Args:
-        needed: the columns that are wanted.
-        physical: those of the file.
+        needed: the requested columns.
+        physical: the columns of the file.
 
     Raises:
-        UnsupportedError: a wanted column is shredded.
+        UnsupportedError: a requested column is shredded.
     """
     there = {field.name.lower(): field for field in physical}
     for field in needed:
         found = there.get(field.name.lower())
         if found is not None and _is_shredded(field.type, found.type):
             raise UnsupportedError(
-                "a file holds a VARIANT column in parts, which only Spark puts together: read it with spark.read, or "
-                "write it with spark.sql.variant.writeShredding.enabled=false",
+                "a file stores a VARIANT column in shredded form, which only Spark can read: read it with spark.read, "
+                "or write it with spark.sql.variant.writeShredding.enabled=false",
                 column=field.name,
             )
 

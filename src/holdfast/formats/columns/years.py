@@ -1,4 +1,7 @@
-"""The years that Python has, 1 to 9999: Spark's dates and timestamps go further, as most formats do."""
+"""Check that dates and timestamps are in the years 1 to 9999, the range of Python.
+
+Spark's dates and timestamps have a wider range, and so do most formats.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +19,15 @@ _DAY_MICROS = 86_400_000_000
 
 
 def check_years(reader: str, batch: pa.RecordBatch) -> None:
-    """Refuse dates and timestamps in other years, wherever they are.
+    """Reject dates and timestamps in other years, at any depth.
 
     Args:
-        reader: which cannot take them back, for the error: one such value would spoil the file.
+        reader: the reader that cannot read such values, for the error message. One such value would make the whole
+            file unreadable for it.
+        batch: the rows to check.
 
     Raises:
-        InvalidRequestError: there is one.
+        InvalidRequestError: a value is out of range.
     """
     for field, column in zip(batch.schema, batch.columns, strict=True):
         for path, leaf in leaves(field.name, column):
@@ -36,5 +41,5 @@ def check_years(reader: str, batch: pa.RecordBatch) -> None:
                 continue
             if bounds["min"] < _FIRST_DAY * day or bounds["max"] >= (_LAST_DAY + 1) * day:
                 raise InvalidRequestError(
-                    f"{reader} knows the years 1 to 9999: use parquet, or another value", column=path
+                    f"{reader} supports only the years 1 to 9999: use parquet, or another value", column=path
                 )

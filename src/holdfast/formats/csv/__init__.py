@@ -1,1 +1,1 @@
-"""CSV files."""
+"""Read and write CSV files."""

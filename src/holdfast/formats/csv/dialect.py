@@ -1,13 +1,13 @@
-"""CSV into records, by the rules that Spark's parser (univocity, as Spark sets it up) has.
+"""Split CSV into records by the rules of univocity, the parser that Spark uses, as Spark configures it.
 
-A value is quoted if its first character is the quote. Within quotes the escape character stands before a quote or
-before itself, elsewhere it is a character like any other. A quote within quotes that is neither escaped nor followed
-by a separator was no closing quote: the value is then everything up to the next separator or line end, quotes and all.
-Blank lines are no records. Lines end in what the first line of the file ends in; within quotes such line ends become
-line feeds. No value is trimmed, nothing is a comment.
+A value is quoted if its first character is the quote. Within quotes the escape character escapes a quote or itself;
+elsewhere it is an ordinary character. A quote within quotes that is neither escaped nor followed by a separator is not
+a closing quote: the value is then everything up to the next separator or line end, including the quotes. Blank lines
+are not records. Lines end in whatever ends the first line of the file; within quotes such line ends become line feeds.
+No value is trimmed, and there are no comments.
 
-Nearly all records need none of the odd rules. `split` finds stretches of records that pyarrow's parser reads the same
-way, in a few passes of compiled code, and takes only the others apart here.
+Nearly all records need none of the unusual rules. `split` finds runs of records that pyarrow's parser reads in the
+same way, in a few passes of compiled code, and parses only the other records here.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from typing import BinaryIO
 from holdfast.errors import CorruptDataError
 from holdfast.formats.lines.blocks import BYTE_ORDER_MARK, read_chunks
 
-__all__ = ["Dialect", "Plain", "Record", "Records", "read_records", "split", "tokens"]
+__all__ = ["Dialect", "Plain", "Record", "Records", "decode_csv", "read_records", "split", "tokens"]
 
 Record = list[str | None]
-"""The values of one record; None for nothing at all between two separators, an empty string for an empty quoted one."""
+"""The values of one record: None for nothing between two separators, an empty string for an empty quoted value."""
 
-_FEWEST_ODD = 64  # records taken apart before `split` looks for a plain stretch again; doubled while there is none
+_FEWEST_ODD = 64  # records parsed here before `split` tries to find a plain run again; doubled while there is none
 
 
 @dataclass(frozen=True, slots=True)
 class Plain:
-    """Whole records that a parser of RFC 4180 reads as Spark does, each ended by a line feed.
+    """Whole records that an RFC 4180 parser reads as Spark does, each ended by a line feed.
 
     Attributes:
         data: the records.
@@ -43,7 +43,7 @@ class Plain:
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """Records that were taken apart here."""
+    """Records that were parsed here."""
 
     rows: list[Record]
 
@@ -53,7 +53,7 @@ class Dialect:
 
     Args:
         separator, quote, escape: one ASCII character each.
-        line_end: what records end in: a line feed, a carriage return, or both.
+        line_end: the end of a record: a line feed, a carriage return, or both.
     """
 
     def __init__(self, separator: str, quote: str, escape: str, line_end: str = "\n") -> None:
@@ -61,13 +61,13 @@ class Dialect:
         self.quote = quote
         self.escape = escape
         self.line_end = line_end
-        self._mark = line_end.encode()  # in front of the first record: values begin behind a separator or a line end
+        self._mark = line_end.encode()  # put before the first record: a value begins after a separator or line end
         self.doubled = quote == escape
         sep, q, esc = (re.escape(one) for one in (separator, quote, escape))
         before = sep + re.escape(line_end[-1])
-        start, end = rf"{q}(?<=[{before}]{q})", rf"{q}(?=[{sep}]|{line_end})"  # the quote first: it is searched for
+        start, end = rf"{q}(?<=[{before}]{q})", rf"{q}(?=[{sep}]|{line_end})"  # quote first: fast to find
         doubled = rf"[^{q}]*(?:{q}{q}[^{q}]*)*"
-        # Of the two ways to go on after an escape only one is open, so that nothing is tried twice.
+        # After an escape exactly one alternative matches, so there is no backtracking.
         escaped = rf"[^{q}{esc}]*(?:{esc}(?:[{q}{esc}]|(?![{q}{esc}]))[^{q}{esc}]*)*"
         proper = doubled if self.doubled else escaped
         self._simple = re.compile(f"{start}{doubled if self.doubled else f'[^{q}{esc}]*'}{end}".encode())
@@ -81,15 +81,15 @@ class Dialect:
         self._unescaping_text = re.compile(f"{esc}([{q}{esc}])")
 
     def unescape(self, text: str) -> str:
-        """The value of what stands between two quotes, escaped as it should be."""
+        """Return the value of properly escaped text between two quotes."""
         return self._unescaping_text.sub(r"\1", text) if self.escape in text else text
 
     def only_simple(self, lines: bytes) -> bytes | None:
-        """What is outside of quotes; None if a quoted value is not simple: whole, and without escapes."""
+        """Return the text outside quotes, or None if a quoted value is incomplete or contains escapes."""
         return self._outside(self._simple, lines)
 
     def only_doubled(self, lines: bytes) -> bytes | None:
-        """Likewise, where quotes within quotes are doubled."""
+        """Return the text outside quotes, or None if a quoted value is incomplete; its quotes may be doubled."""
         return self._outside(self._doubled, lines)
 
     def _outside(self, values: re.Pattern[bytes], lines: bytes) -> bytes | None:
@@ -97,7 +97,7 @@ class Dialect:
         return None if self._unmatched.search(outside) else outside[len(self._mark) :]
 
     def before_first_odd(self, lines: bytes) -> int:
-        """Where the record begins that holds the first quoted value that is not well formed."""
+        """Return the start of the record with the first malformed quoted value."""
         marked = self._mark + lines
         safe = outside = 0
         for match in self._opening.finditer(marked):
@@ -108,7 +108,7 @@ class Dialect:
         return len(lines)
 
     def with_doubled_quotes(self, lines: bytes) -> bytes:
-        """Well formed values with the quotes in them doubled instead of escaped."""
+        """Rewrite well-formed values so that the quotes in them are doubled instead of escaped."""
         escape, quote = self.escape.encode(), self.quote.encode()
 
         def double(match: re.Match[bytes]) -> bytes:
@@ -124,18 +124,18 @@ class Dialect:
 def read_records(
     source: BinaryIO, codec: str, make_dialect: Callable[[str], Dialect], line_end: str = ""
 ) -> Iterator[Plain | Records]:
-    """The records of a file, in order.
+    """Yield the records of a file, in order.
 
     Memory: a chunk of the file, or its longest record if that is longer.
 
     Args:
         source: the file, read from its current position.
         codec: a pyarrow codec, empty for none.
-        make_dialect: the dialect for a line end.
-        line_end: what lines end in, empty to take that of the file's first line.
+        make_dialect: returns the dialect for a line end.
+        line_end: the end of a line, empty to detect it from the file's first line.
 
     Raises:
-        CorruptDataError: the file does not decompress, or is not UTF-8.
+        CorruptDataError: the file cannot be decompressed or is not UTF-8.
     """
     dialect: Dialect | None = make_dialect(line_end) if line_end else None
     pending = b""
@@ -160,12 +160,17 @@ def read_records(
 
 
 def _first_line_end(data: bytes, final: bool) -> str | None:
-    """None if there is none, or if it cannot be told yet."""
+    """Return the first line end, or None if there is none or it is not complete yet."""
     found = re.search(rb"\r\n|\n|\r" if final else rb"\r\n|\n|\r(?=.)", data, re.DOTALL)
     return None if found is None else found[0].decode()
 
 
-def _text(data: bytes) -> str:
+def decode_csv(data: bytes) -> str:
+    """Decode UTF-8.
+
+    Raises:
+        CorruptDataError: the bytes are not UTF-8.
+    """
     try:
         return data.decode()
     except UnicodeDecodeError as error:
@@ -175,11 +180,11 @@ def _text(data: bytes) -> str:
 
 
 def split(data: bytes, dialect: Dialect, *, final: bool) -> tuple[list[Plain | Records], int]:
-    """The whole records at the start of `data`, and how many bytes they are.
+    """Return the whole records at the start of `data` and their length in bytes.
 
     Args:
-        data: what follows a whole record.
-        dialect: the file's.
+        data: the bytes after a whole record.
+        dialect: the file's dialect.
         final: whether `data` is the rest of the file; then its last record needs no line end.
     """
     pieces: list[Plain | Records] = []
@@ -202,7 +207,7 @@ def split(data: bytes, dialect: Dialect, *, final: bool) -> tuple[list[Plain | R
 
 
 def _plain(data: bytes, dialect: Dialect, final: bool) -> tuple[Plain | None, int]:
-    """The stretch of records at the start that needs no odd rule, and its length; None if there is none."""
+    """Return the run of plain records at the start and its length, or None and 0 if there is none."""
     line_end = dialect.line_end.encode()
     lines = data if final else data[: _behind_last(data, line_end)]
     if final and not lines.endswith(line_end):
@@ -219,7 +224,7 @@ def _plain(data: bytes, dialect: Dialect, final: bool) -> tuple[Plain | None, in
         if outside is None:
             lines, doubled = dialect.with_doubled_quotes(lines), True
             outside = dialect.only_doubled(lines)
-    # pyarrow would end a line at a line feed or carriage return of its own
+    # pyarrow would also end a line at a line feed or carriage return alone
     if (
         not lines
         or outside is None
@@ -236,23 +241,23 @@ def _behind_last(data: bytes, line_end: bytes) -> int:
 
 
 def _odd(data: bytes, dialect: Dialect, final: bool, most: int) -> tuple[list[Record], int]:
-    """At most `most` records, and the bytes that they take."""
+    """Parse at most `most` records and return them with their length in bytes."""
     if not final:
         data = data[: _behind_last(data, dialect.line_end.encode())]
-    text = _text(data)
+    text = decode_csv(data)
     rows, used = tokens(text, dialect, final=final, most=most)
     return rows, len(data) if used == len(text) else len(text[:used].encode())
 
 
-# --- the odd rules ----------------------------------------------------------------------------------------------------
+# --- the unusual rules ------------------------------------------------------------------------------------------------
 def tokens(text: str, dialect: Dialect, *, final: bool = True, most: int = 2**62) -> tuple[list[Record], int]:
-    """Records of a text, and how many of its characters they are.
+    """Parse records and return them with the number of characters consumed.
 
     Args:
-        text: begins with a record.
-        dialect: the file's.
+        text: text that begins with a record.
+        dialect: the file's dialect.
         final: whether the text is the rest of the file.
-        most: how many records are wanted.
+        most: the maximum number of records.
     """
     scanner = _Scanner(text, dialect, final)
     rows: list[Record] = []
@@ -268,14 +273,15 @@ def tokens(text: str, dialect: Dialect, *, final: bool = True, most: int = 2**62
 
 
 class _EndOfText(Exception):  # a signal within this module
-    """The text ends within a quoted value."""
+    """Raised when the text ends within a quoted value."""
 
 
 class _Scanner:
-    """Goes through a text record by record; odd quoted values are taken step by step as univocity's parser does.
+    """Parse text record by record; take malformed quoted values step by step as univocity's parser does.
 
-    Line ends other than a line feed become one. Line feeds that end no line become a character that the text has not:
-    within quotes they are themselves; outside univocity ends a line there or not as its buffer happens to be filled.
+    Line ends other than a line feed become a line feed. Line feeds that do not end a line become a character that the
+    text does not contain: within quotes they are restored; outside quotes univocity ends a line there or not,
+    depending on how its buffer happens to be filled.
     """
 
     def __init__(self, text: str, dialect: Dialect, final: bool) -> None:
@@ -298,11 +304,11 @@ class _Scanner:
         return self.at >= len(self._text)
 
     def source_position(self, position: int) -> int:
-        """A position in the text as it was given."""
+        """Return the position in the original text."""
         return position + (self._text.count("\n", 0, position) if self._dialect.line_end == "\r\n" else 0)
 
     def record(self) -> Record | None:
-        """The values of the next record, none for a blank line; None if the record may go on behind the text."""
+        """Return the next record's values: an empty list for a blank line, None if the record may be incomplete."""
         text, separator, quote = self._text, self._dialect.separator, self._dialect.quote
         row: Record = []
         if text[self.at] == "\n":
@@ -325,7 +331,7 @@ class _Scanner:
                     return row
             else:
                 match = self._dialect.unquoted.match(text, self.at)
-                assert match is not None, "the pattern matches nothing, too"
+                assert match is not None, "the pattern also matches the empty string"
                 self._refuse_lone_feed(match[0])
                 row.append(match[0])
                 self.at = match.end()
@@ -341,12 +347,10 @@ class _Scanner:
 
     def _refuse_lone_feed(self, outside: str) -> None:
         if self._lone and self._lone in outside:
-            raise CorruptDataError(
-                "lines of a CSV file end in different ways: convert them to one", first=self._dialect.line_end
-            )
+            raise CorruptDataError("a CSV file mixes line ends: convert them to one kind", first=self._dialect.line_end)
 
     def _quoted(self) -> str:
-        """The quoted value that begins here; leaves `at` at what ends it."""
+        """Parse the quoted value that begins here; leave `at` at the character that ends it."""
         match = self._dialect.quoted.match(self._text, self.at)
         if match is not None and (match.end() < len(self._text) or self._final):
             self.at = match.end()
@@ -359,10 +363,10 @@ class _Scanner:
         begin = self.at
         self._take_quoted()
         self._refuse_lone_feed(self._text[begin : self.at])
-        self.at -= 1  # at the separator or line end
+        self.at -= 1  # the position of the separator or line end
         return "".join(self._value)
 
-    # --- univocity's steps: `at` is behind the current character, `_char` ---------------------------------------------
+    # --- univocity's steps: `at` is the position after the current character, `_char` ---------------------------------
     def _next(self) -> str:
         if self.at >= len(self._text):
             raise _EndOfText
@@ -396,7 +400,7 @@ class _Scanner:
         self._take_blanks()
 
     def _take_until(self, *stops: str) -> None:
-        char = self._char  # where the file ends within the run, `_char` stays what it was: see `_rest_of_file`
+        char = self._char  # if the file ends here, `_char` must keep its value: see `_rest_of_file`
         while char not in stops:
             self._value.append(char)
             if self.at >= len(self._text):
@@ -406,13 +410,13 @@ class _Scanner:
         self._char = char
 
     def _take_raw(self) -> None:
-        """What began with a quote was no quoted value: all up to the next separator or line end belongs to it."""
+        """Take everything up to the next separator or line end, because the value was not a quoted one after all."""
         self._value.insert(0, self._dialect.quote)
         self._next()
         self._take_until(self._dialect.separator, "\n")
 
     def _take_blanks(self) -> None:
-        """Blanks behind a closing quote do not count, unless something follows them."""
+        """Skip blanks after a closing quote; they belong to the value only if something follows them."""
         if self._char in self._ends:
             return
         blanks = []
@@ -459,7 +463,7 @@ class _Scanner:
             self._next()
 
     def _rest_of_file(self) -> str:
-        """The value that the file's end leaves open."""
+        """Return the value that is still open at the end of the file."""
         self._refuse_lone_feed("".join(self._value))
         self.at = len(self._text)
         if self._char == self._dialect.quote and self._previous != self._dialect.quote and not self._unescaped:

@@ -1,12 +1,12 @@
-"""CSV as Spark writes and reads it.
+"""Read and write CSV as Spark does.
 
-Written: null as nothing, the empty string as ``""``; a value is quoted if it holds the separator, a quote, the escape
-character, a line end, a leading or trailing blank, or is empty. Inside quotes the escape character stands before a
-quote and before itself. A value with a line end needs ``multiLine`` in Spark's reader.
+Writing: null becomes nothing, the empty string ``""``. A value is quoted if it is empty or contains the separator, a
+quote, the escape character, a line end, or a leading or trailing blank. Within quotes, the escape character precedes
+quotes and itself. To read a value with a line end, Spark needs ``multiLine``.
 
-Read: the records of `csv_dialect`, which are those of Spark's parser, and the values of `spark_text`. Columns are found
-by the names in the header if there is one, else by position. A record with fewer values than columns ends in nulls; one
-with more is refused.
+Reading: the records come from `csv.dialect`, which follows Spark's parser, and the values from `lines.values`. Columns
+are found by the names in the header if there is one, otherwise by position. A record with fewer values than columns is
+filled with nulls; one with more is rejected.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ import pyarrow.types as pat
 from holdfast.errors import CorruptDataError, InvalidRequestError
 from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, Inference, RowFilter
 from holdfast.formats.columns.conversion import batch_of, finish, needed_schema
-from holdfast.formats.columns.types import check_types, is_string
-from holdfast.formats.csv.dialect import Dialect, Plain, Record, Records, read_records, tokens
+from holdfast.formats.columns.types import check_columns, is_string
+from holdfast.formats.csv.dialect import Dialect, Plain, Record, Records, decode_csv, read_records, tokens
 from holdfast.formats.csv.schema import SeenColumns, column_type, merge_columns, safe_names, schema_of
-from holdfast.formats.lines.blocks import BYTE_ORDER_MARK, CODEC_EXTENSIONS, TEXT_PARSERS, LineWriter
+from holdfast.formats.lines.blocks import BYTE_ORDER_MARK, CODEC_EXTENSIONS, TEXT_PARSERS, TIME_PARSERS, LineWriter
 from holdfast.formats.lines.render import scalar_text, text_bytes
 from holdfast.formats.lines.rounding import refuse_rounded
 from holdfast.formats.lines.values import parse_texts
@@ -35,22 +35,22 @@ from holdfast.formats.options import boolean, choice, only, single_character, te
 
 __all__ = ["CSV", "CsvOptions", "header_names"]
 
-_NO_VALUE = "\ufdd0"  # given to Spark for nullValue: then nothing at all is null, and the empty string is not
+_NO_VALUE = "\ufdd0"  # as nullValue for Spark: then an absent value is null, but the empty string is not
 
 
 @dataclass(frozen=True, kw_only=True)
 class CsvOptions(FormatOptions):
-    """How CSV is written and read; names and defaults are Spark's.
+    """Options of CSV files. Names and defaults are Spark's.
 
     Attributes:
-        header: the first line names the columns.
+        header: whether the first line contains the column names.
         separator, quote, escape: one ASCII character each.
-        null_value: text of a null, besides nothing at all. A reader takes it for null also within quotes, as Spark's.
-        quote_all: quote every value that is not null.
-        line_end: read lines that end in this; empty for what the first line of a file ends in.
-        time_zone: in which a text without a zone is read as an instant; empty if that is not known.
-        codec: pyarrow codec of the whole file, empty for none.
-        exact: refuse numbers that a float or double column rounds; readers take them, as Spark's do.
+        null_value: a text that means null, besides an absent value. Like Spark's, the reader also applies it in quotes.
+        quote_all: whether to quote every value that is not null.
+        line_end: the end of a line when reading; empty to detect it from the first line of each file.
+        time_zone: the zone of timestamps that do not name one; empty if unknown.
+        codec: the pyarrow codec of the whole file, empty for none.
+        exact: whether to reject numbers that a float or double column rounds. Readers accept them, as Spark does.
     """
 
     header: bool = False
@@ -66,17 +66,21 @@ class CsvOptions(FormatOptions):
 
 
 def _dialect(options: CsvOptions, line_end: str = "\n") -> Dialect:
-    """Raises `InvalidRequestError` if the characters cannot be told apart."""
+    """Return the dialect of the options.
+
+    Raises:
+        InvalidRequestError: the characters are ambiguous.
+    """
     if options.separator in (options.quote, options.escape):
         raise InvalidRequestError(
-            "sep is also the quote or the escape character: choose another", sep=options.separator
+            "sep equals the quote or the escape character: choose another one", sep=options.separator
         )
     return Dialect(options.separator, options.quote, options.escape, line_end)
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
 def _must_quote(options: CsvOptions) -> str:
-    """A pattern of the texts that need quotes."""
+    """Return a pattern of the texts that need quotes."""
     special = re.escape(options.separator + options.quote + options.escape)
     return rf"[{special}\r\n]|^[\s#\x{{FEFF}}]|\s$|^$"
 
@@ -107,37 +111,37 @@ def _cells(column: Any, options: CsvOptions, name: str, alone: bool) -> Any:
     if is_string(column.type) or options.quote_all or special & _IN_NUMBERS:
         texts = _quoted_where_needed(texts, options)
     null = options.null_value
-    if alone and not null and texts.null_count:  # a blank line is no record to any reader
-        if is_string(column.type) or pat.is_null(column.type):  # which may be a string one day
+    if alone and not null and texts.null_count:  # no reader treats a blank line as a record
+        if is_string(column.type) or pat.is_null(column.type):  # null columns may become strings later
             raise InvalidRequestError(
-                "a CSV file of one column cannot tell null from an empty string: give the option nullValue", column=name
+                "in one-column CSV null and the empty string look the same: set the option nullValue", column=name
             )
         null = options.quote * 2
     return pc.fill_null(texts, null)
 
 
 def _refuse_lost(texts: Any, options: CsvOptions, name: str) -> None:
-    """Values that Spark's reader gives back as something else."""
+    """Reject values that Spark's reader would return as something else."""
     if pc.any(pc.equal(texts, options.null_value or _NO_VALUE)).as_py():
         raise InvalidRequestError(
-            "a value is the same as nullValue and would be read as null: choose another nullValue", column=name
+            "a value equals nullValue and would be read as null: choose another nullValue", column=name
         )
     if options.quote == options.escape and pc.any(pc.match_substring(texts, "\0")).as_py():
         raise InvalidRequestError(
-            "a value holds NUL, which Spark drops where quotes are doubled: leave the option escape out", column=name
+            "a value contains NUL, which Spark drops if quotes are doubled: omit the option escape", column=name
         )
 
 
 def _open_writer(sink: ByteSink, schema: pa.Schema, options: CsvOptions) -> LineWriter:
     _dialect(options)
     if set(options.null_value) & {options.separator, options.quote, options.escape, "\r", "\n"}:
-        raise InvalidRequestError("nullValue holds a character that needs quotes: choose another")
+        raise InvalidRequestError("nullValue contains a character that needs quotes: choose another one")
     alone = len(schema) == 1
     header = b""
     if options.header:
         if {"", options.null_value}.intersection(schema.names):
             raise InvalidRequestError(
-                "a header cannot name a column that is called nothing, or the same as nullValue: rename it",
+                "a header cannot contain an empty name or one that equals nullValue: rename the column",
                 columns=schema.names,
                 nullValue=options.null_value,
             )
@@ -160,7 +164,7 @@ def _open_writer(sink: ByteSink, schema: pa.Schema, options: CsvOptions) -> Line
 
 
 def _starting_plainly(data: bytes) -> bytes:
-    """The start of a file, whose first line end readers take for that of all lines: a blank line, if it is none."""
+    """Prepend a blank line if readers would otherwise take a wrong line end from the first line of the file."""
     end = data.find(b"\n")
     return b"\n" + data if 0 <= data.find(b"\r") < end else data
 
@@ -170,15 +174,9 @@ def _lines(cells: Sequence[Any], options: CsvOptions) -> Any:
     return pc.binary_join_element_wise(joined, "\n", "")
 
 
-def _check_schema(schema: pa.Schema) -> None:
-    if not schema.names:
-        raise InvalidRequestError("a file needs a column: select at least one")
-    check_types("csv", schema)
-
-
 # --- reading ----------------------------------------------------------------------------------------------------------
 def _pieces(source: BinaryIO, options: CsvOptions) -> Iterator[tuple[Record | None, Plain | Records]]:
-    """Stretches of records with the header, None without one. The first may have no record."""
+    """Yield runs of records with the header, None without one. The first run may have no record."""
     names: Record | None = None
     first = options.header
     for piece in read_records(source, options.codec, lambda end: _dialect(options, end), options.line_end):
@@ -192,7 +190,7 @@ def _pieces(source: BinaryIO, options: CsvOptions) -> Iterator[tuple[Record | No
 
 
 def _parted(piece: Plain | Records, options: CsvOptions) -> tuple[Record | None, Plain | Records]:
-    """The first record and the others; None if there is none."""
+    """Return the first record, None if there is none, and the remaining records."""
     if isinstance(piece, Records):
         return (piece.rows[0], Records(piece.rows[1:])) if piece.rows else (None, piece)
     dialect = _plain_dialect(piece, options)
@@ -211,18 +209,18 @@ def _plain_dialect(piece: Plain, options: CsvOptions) -> Dialect:
 
 
 def _columns(piece: Plain | Records, width: int, wanted: Sequence[int], options: CsvOptions) -> tuple[list[Any], int]:
-    """The wanted ones of `width` columns as string arrays, and the number of rows."""
+    """Return the wanted ones of `width` columns as string arrays, and the number of rows."""
     if isinstance(piece, Plain):
         if not piece.data.strip(b"\n"):
             return [pa.array([], pa.string()) for _ in wanted], 0
         try:
             return _parse(piece, width, wanted, options)
-        except pa.ArrowInvalid:  # records of other lengths
+        except pa.ArrowInvalid:  # records of different lengths
             piece = Records(_taken_apart(piece, options))
     for row in piece.rows:
         if len(row) > width and any(value is not None for value in row[width:]):
             raise CorruptDataError(
-                "a CSV record has more values than there are columns: check header, sep, quote and the schema",
+                "a CSV record has more values than columns: check header, sep, quote and the schema",
                 columns=width,
                 record=options.separator.join(value or "" for value in row)[:80],
             )
@@ -232,19 +230,16 @@ def _columns(piece: Plain | Records, width: int, wanted: Sequence[int], options:
 
 
 def _taken_apart(piece: Plain, options: CsvOptions) -> list[Record]:
-    try:
-        return tokens(piece.data.decode(), _plain_dialect(piece, options))[0]
-    except UnicodeDecodeError as error:
-        raise CorruptDataError("a CSV file is not UTF-8: convert it") from error
+    return tokens(decode_csv(piece.data), _plain_dialect(piece, options))[0]
 
 
 def _parse(piece: Plain, width: int, wanted: Sequence[int], options: CsvOptions) -> tuple[list[Any], int]:
     names = [str(index) for index in range(width)]
     read = [names[index] for index in wanted] or names[:1]
-    # pyarrow drops one byte order mark wherever a piece begins; that of the file is gone already
+    # pyarrow drops a byte order mark at the start of any piece; that of the file was already removed
     data = BYTE_ORDER_MARK + piece.data if piece.data.startswith(BYTE_ORDER_MARK) else piece.data
     table = pa_csv.read_csv(
-        pa.BufferReader(data),  # all in memory: pyarrow would read ahead in a thread of its own
+        pa.BufferReader(data),  # in memory, because pyarrow would read ahead in its own thread
         read_options=pa_csv.ReadOptions(
             use_threads=False, block_size=min(len(data) + 1, 2**31 - 1), column_names=names
         ),
@@ -269,7 +264,7 @@ def _parse(piece: Plain, width: int, wanted: Sequence[int], options: CsvOptions)
 
 
 def _without_null_texts(texts: Any, kind: pa.DataType, options: CsvOptions) -> Any:
-    """Null where a text means null; the empty string is a value of strings only."""
+    """Replace texts that mean null by null; the empty string is a value only in string columns."""
     nulls = [options.null_value] if options.null_value else []
     if not is_string(kind):
         nulls.append("")
@@ -280,8 +275,8 @@ def _without_null_texts(texts: Any, kind: pa.DataType, options: CsvOptions) -> A
     return texts
 
 
-def _look(source: BinaryIO, options: CsvOptions) -> SeenColumns:
-    """The columns of a file, and their types as Spark infers them."""
+def _inspect(source: BinaryIO, options: CsvOptions) -> SeenColumns:
+    """Infer the columns of a file and their types by Spark's rules."""
     names: list[str] | None = None
     types: list[pa.DataType | None] = []
     for header, piece in _pieces(source, options):
@@ -299,16 +294,16 @@ def _look(source: BinaryIO, options: CsvOptions) -> SeenColumns:
 
 
 def header_names(source: BinaryIO, options: CsvOptions) -> list[str]:
-    """The names in a file's first record as they stand there, empty for a file without records.
+    """Return the names in a file's first record unchanged; empty for a file without records.
 
-    The options have to say ``header``.
+    Requires: the option ``header`` is set.
     """
     header = next((names for names, _ in _pieces(source, options) if names is not None), [])
     return [name or "" for name in header]
 
 
 def _sample(piece: Plain | Records, width: int, options: CsvOptions) -> list[Any]:
-    """All columns; further values of a record do not matter here."""
+    """Return all columns; ignore surplus values of a record."""
     try:
         return _columns(piece, width, range(width), options)[0]
     except CorruptDataError:
@@ -317,9 +312,9 @@ def _sample(piece: Plain | Records, width: int, options: CsvOptions) -> list[Any
 
 
 def _positions(header: Record | None, schema: pa.Schema, needed: pa.Schema, null_value: str) -> list[int | None]:
-    """Where in a record the needed columns are, None for one that the file lacks.
+    """Return the positions of the needed columns in a record, None for a column that the file lacks.
 
-    A schema that is known has the names of the header, one that was inferred those of `safe_names`.
+    A given schema uses the names of the header; an inferred schema uses those of `safe_names`.
     """
     if header is None:
         spellings = [schema.names]
@@ -334,7 +329,7 @@ def _positions(header: Record | None, schema: pa.Schema, needed: pa.Schema, null
         known = {**here, **known}
     if header and len(header) == len(schema) and not any(_places(name, known) for name in schema.names):
         raise InvalidRequestError(
-            "the header has none of the schema's names: name the columns as the header does",
+            "the header has none of the schema's column names: use the names in the header",
             header=spellings[0],
             schema=schema.names,
         )
@@ -343,7 +338,7 @@ def _positions(header: Record | None, schema: pa.Schema, needed: pa.Schema, null
         places = _places(name, known)
         if len(places) > 1:
             raise InvalidRequestError(
-                "the header has a column twice: leave the schema out, which numbers such columns, or rename one",
+                "the header names a column twice: omit the schema, so that such columns are numbered, or rename one",
                 column=name,
                 header=spellings[0],
             )
@@ -383,7 +378,7 @@ def _read_batches(
 
 # --- options ----------------------------------------------------------------------------------------------------------
 def _reader_options(options: CsvOptions) -> Mapping[str, str]:
-    """What Spark's reader needs; with its own default for nullValue it would read empty strings as null."""
+    """Return the options that Spark's reader needs. With its default nullValue it would read empty strings as null."""
     return {
         "header": str(options.header).lower(),
         "sep": options.separator,
@@ -392,8 +387,6 @@ def _reader_options(options: CsvOptions) -> Mapping[str, str]:
         "nullValue": options.null_value or _NO_VALUE,
     }
 
-
-_SPARK_TIMES = "cast the column to a string in the pattern you want, with date_format"
 
 CSV = FileFormat(
     name="csv",
@@ -407,28 +400,26 @@ CSV = FileFormat(
         "escape": single_character("escape"),
         "nullvalue": text("null_value"),
         "quoteall": boolean("quote_all"),
-        "emptyvalue": only(('""',), 'the empty string is written as ""'),
-        "dateformat": only(("yyyy-MM-dd",), _SPARK_TIMES),
-        "timestampformat": only((), _SPARK_TIMES),
-        "timestampntzformat": only((), _SPARK_TIMES),
-        "multiline": only(("true",), "line ends inside quotes are always read"),
+        "emptyvalue": only(('""',), 'the empty string is always written as ""'),
+        **TIME_PARSERS,
+        "multiline": only(("true",), "line ends within quotes are always read"),
         "linesep": choice("line_end", {"": "\n", "\\n": "\n"}),
         "timezone": text("time_zone"),
-        "inferschema": only(("true",), "without a schema the types are always inferred; give one"),
+        "inferschema": only(("true",), "without a schema the types are always inferred; give a schema"),
         "preferdate": only(("true",), "give a schema"),
-        "enforceschema": only(("false",), "columns are found by the header's names"),
-        "ignoreleadingwhitespace": only(("false",), "blanks are kept; trim the column"),
-        "ignoretrailingwhitespace": only(("false",), "blanks are kept; trim the column"),
-        "unescapedquotehandling": only(("STOP_AT_DELIMITER",), "leave it out"),
-        "comment": only(("",), "comments are not known; remove them"),
+        "enforceschema": only(("false",), "columns always match by the names in the header"),
+        "ignoreleadingwhitespace": only(("false",), "blanks are preserved; trim the column"),
+        "ignoretrailingwhitespace": only(("false",), "blanks are preserved; trim the column"),
+        "unescapedquotehandling": only(("STOP_AT_DELIMITER",), "omit the option"),
+        "comment": only(("",), "comments are not supported; remove them from the files"),
     },
     extension=lambda options: f".csv{CODEC_EXTENSIONS[options.codec]}",
-    check_schema=_check_schema,
+    check_schema=lambda schema: check_columns("csv", schema),
     open_writer=_open_writer,
-    read_schema=lambda source, options: schema_of(_look(source, options)),
+    read_schema=lambda source, options: schema_of(_inspect(source, options)),
     read_batches=_read_batches,
     by_position=True,
     maybe_by_position=True,
     reader_options=_reader_options,
-    inference=Inference(look=_look, merge=merge_columns, schema=schema_of),
+    inference=Inference(inspect=_inspect, merge=merge_columns, schema=schema_of),
 )

@@ -1,4 +1,4 @@
-"""Names and types of CSV columns, as Spark's ``inferSchema=true`` has them."""
+"""Infer the names and types of CSV columns by the rules of Spark's ``inferSchema=true``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _RANK_OF_DOUBLES = 3
 
 
 def safe_names(header: Sequence[str | None], null_value: str) -> list[str]:
-    """The names of columns from a header: those without one, and those that come twice, are numbered."""
+    """Return the column names for a header; missing and repeated names are numbered."""
     folded = Counter(name.lower() for name in header if name is not None)
     names = []
     for index, name in enumerate(header):
@@ -39,11 +39,11 @@ def safe_names(header: Sequence[str | None], null_value: str) -> list[str]:
 
 @dataclass(frozen=True)
 class SeenColumns:
-    """What files tell of their columns.
+    """The names and types of columns seen so far.
 
     Attributes:
-        types: the columns' types by name, None where nothing but null was seen.
-        by_name: whether the names are those of a header; else columns go by position.
+        types: the columns' types by name, None where only nulls were seen.
+        by_name: whether the names come from a header; otherwise columns match by position.
     """
 
     types: Mapping[str, pa.DataType | None]
@@ -51,17 +51,21 @@ class SeenColumns:
 
     @classmethod
     def of(cls, names: Sequence[str], types: Sequence[pa.DataType | None], *, by_name: bool) -> SeenColumns:
-        """Raises `InvalidRequestError` for a name that comes twice, though others are numbered."""
+        """Build the value for one file.
+
+        Raises:
+            InvalidRequestError: two names are equal although repeated names are numbered.
+        """
         if len({name.lower() for name in names}) < len(names):
             raise InvalidRequestError(
-                "the header has names that are those of its numbered columns: rename one, or give a schema",
+                "a name in the header equals the generated name of another column: rename one, or give a schema",
                 header=names,
             )
         return cls(dict(zip(names, types, strict=True)), by_name)
 
 
 def merge_columns(first: SeenColumns, second: SeenColumns) -> SeenColumns:
-    """Columns of two files: without a header the first record tells how many there are, as in Spark."""
+    """Merge the columns of two files. Without a header the first record determines their number, as in Spark."""
     if not first.types:
         return second
     types = dict(first.types)
@@ -76,15 +80,17 @@ def merge_columns(first: SeenColumns, second: SeenColumns) -> SeenColumns:
 
 
 def schema_of(seen: SeenColumns) -> pa.Schema:
-    """The schema; a column of which only nulls were seen is one of strings."""
+    """Return the schema; a column in which only nulls were seen becomes a string column."""
     return pa.schema([(name, pa.string() if kind is None else kind) for name, kind in seen.types.items()])
 
 
 def column_type(texts: Any, null_value: str, so_far: pa.DataType | None = None) -> pa.DataType | None:
-    """The type of a column, a string array; null, nothing and the text of a null do not count.
+    """Return the type of a column, given as a string array. Null, empty and null-value texts are ignored.
 
     Args:
-        so_far: the type by the texts before these; None if there was none.
+        texts: the values.
+        null_value: the text of a null.
+        so_far: the type inferred from the preceding texts, None if there were none.
     """
     if so_far is not None and pat.is_string(so_far):
         return so_far
@@ -105,9 +111,9 @@ def column_type(texts: Any, null_value: str, so_far: pa.DataType | None = None) 
 
 
 def _number_type(texts: Any, so_far: pa.DataType | None) -> pa.DataType | None:
-    """The type of texts that are all longs, or all numbers with a fraction among them: most numbers, looked at fast."""
+    """Return the type if all texts are longs, or all are numbers and some have a fraction: a fast path."""
     if pc.all(pc.match_substring_regex(texts, r"^[+-]?[0-9]{1,18}$")).as_py():
-        if so_far is not None and pat.is_decimal(so_far):  # then nothing is tried as an integer any more
+        if so_far is not None and pat.is_decimal(so_far):  # from then on no text is tried as an integer
             return pa.decimal128(max(pc.max(pc.utf8_length(pc.utf8_ltrim(texts, "+-0"))).as_py(), 1), 0)
         ends = pc.min_max(pc.utf8_ltrim(texts, "+").cast(pa.int64())).as_py()
         return pa.int32() if ends["min"] >= -(2**31) and ends["max"] < 2**31 else pa.int64()
@@ -120,19 +126,19 @@ def _number_type(texts: Any, so_far: pa.DataType | None) -> pa.DataType | None:
 
 
 def _timestamp_type(texts: Any) -> pa.DataType | None:
-    """Likewise for texts that are all plain timestamps."""
+    """Return the timestamp type if all texts are plain timestamps."""
     if not pc.all(pc.match_substring_regex(texts, _PLAIN_TIMESTAMP)).as_py():
         return None
     try:
         pc.utf8_rtrim(texts, "Z").cast(pa.timestamp("us"))
-    except pa.ArrowInvalid:  # a day that is none, say
+    except pa.ArrowInvalid:  # e.g. a date that does not exist
         return None
     return _INSTANT
 
 
-# --- one text after the other -----------------------------------------------------------------------------------------
+# --- one text at a time -----------------------------------------------------------------------------------------------
 def _rank(kind: pa.DataType | None) -> int:
-    """Where in the order of attempts a column is that has this type so far."""
+    """Return the position of the column's type so far in Spark's order of attempts."""
     if kind is None or pat.is_int32(kind):
         return 0
     for rank, is_kind in enumerate((pat.is_int64, pat.is_decimal, pat.is_floating, pat.is_date, pat.is_timestamp), 1):
@@ -142,7 +148,10 @@ def _rank(kind: pa.DataType | None) -> int:
 
 
 def _type_of(text: str, so_far: pa.DataType | None) -> pa.DataType:
-    """The first type that the text is of, beginning with the column's so far: a double is not tried as an integer."""
+    """Return the first type that the text matches, starting at the column's type so far.
+
+    For example, after a double no text is tried as an integer.
+    """
     rank = _rank(so_far)
     if rank <= 1 and re.fullmatch(r"[+-]?[0-9]+", text):
         number = int(text)
@@ -172,7 +181,10 @@ def _is(parse: Any, text: str) -> bool:
 
 
 def _is_timestamp(text: str) -> bool:
-    """Also with digits beyond microseconds, as Spark infers; but not a time alone, which it reads as one of today."""
+    """Check for a timestamp, also with digits beyond microseconds, as Spark infers it.
+
+    A time alone, which Spark reads as a time of today, does not count.
+    """
     bare = re.sub(r"(\.\d{6})\d+", r"\1", text.strip())
     return _is(lambda one: timestamp_micros(one, "UTC"), bare)
 

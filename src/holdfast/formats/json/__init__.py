@@ -1,1 +1,1 @@
-"""JSON lines files."""
+"""Read and write JSON lines files."""

@@ -1,7 +1,7 @@
-"""JSON lines as Spark writes and reads them: one object per line.
+"""Read and write JSON lines as Spark does: one object per line.
 
-Written: null fields left out unless told otherwise, binary as base64, timestamps in ISO 8601, NaN and the infinities
-as strings, map keys as strings. Read: one Python object per line, or an array of them, by the rules of Spark's reader;
+Writing: null fields are omitted by default, binary is base64, timestamps use ISO 8601, NaN, the infinities and map
+keys are strings. Reading: each line contains one Python object or an array of them, by the rules of Spark's reader.
 JSON is for exchange, not for speed.
 """
 
@@ -22,7 +22,7 @@ from holdfast.formats.json.names import speller
 from holdfast.formats.json.parser import decoder, json_rows, read_lines, repeated_keys, scan
 from holdfast.formats.json.schema import merge_types, schema_of, type_of_rows
 from holdfast.formats.json.values import NeedsSource, build_column, field_decoder, has_map
-from holdfast.formats.lines.blocks import CODEC_EXTENSIONS, TEXT_PARSERS, LineWriter
+from holdfast.formats.lines.blocks import CODEC_EXTENSIONS, TEXT_PARSERS, TIME_PARSERS, LineWriter
 from holdfast.formats.lines.render import join_object, json_field, text_bytes
 from holdfast.formats.options import boolean, only, text
 
@@ -33,14 +33,14 @@ _READ_ROWS = 16 * 1024
 
 @dataclass(frozen=True, kw_only=True)
 class JsonOptions(FormatOptions):
-    """How JSON lines are written and read.
+    """Options of JSON lines files.
 
     Attributes:
-        ignore_null_fields: leave fields out that are null (Spark's default) instead of writing ``null``.
-        time_zone: in which a text without a zone is read as an instant; empty if that is not known.
-        codec: pyarrow codec of the whole file, empty for none.
-        exact: refuse numbers that a float or double rounds, and empty strings that would be null; readers take both, as
-            Spark's do.
+        ignore_null_fields: whether to omit null fields (Spark's default) instead of writing ``null``.
+        time_zone: the zone of timestamps that do not name one; empty if unknown.
+        codec: the pyarrow codec of the whole file, empty for none.
+        exact: whether to reject numbers that a float or double rounds, and empty strings that would become null.
+            Readers accept both, as Spark does.
     """
 
     ignore_null_fields: bool = True
@@ -67,7 +67,7 @@ def _check_schema(schema: pa.Schema) -> None:
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
-def _look(source: BinaryIO, options: JsonOptions) -> pa.DataType:
+def _inspect(source: BinaryIO, options: JsonOptions) -> pa.DataType:
     parse = decoder()
     return type_of_rows(
         row for lines in read_lines(source, options.codec) for line in lines for row in json_rows(line, parse)
@@ -75,11 +75,10 @@ def _look(source: BinaryIO, options: JsonOptions) -> pa.DataType:
 
 
 def _refuse_variant(path: str, kind: pa.DataType) -> None:
-    """Its two parts are no fields of an object."""
+    """Reject VARIANT, whose two parts are not fields of an object."""
     if special_struct(kind):
         raise InvalidRequestError(
-            "a text in JSON is not of the column's type VARIANT here: read it as a string and use parse_json, or "
-            "reader=native",
+            "VARIANT columns cannot be read from JSON here: read a string and use parse_json, or set reader=native",
             column=path,
         )
     for child in children(kind):
@@ -95,11 +94,11 @@ def _read_batches(
     row_groups: Sequence[int] | None,
 ) -> Iterator[pa.RecordBatch]:
     needed = needed_schema(schema, columns, row_filter)
-    check_map_keys("JSON", needed)  # Spark writes a date as a key as the number of its days
+    check_map_keys("JSON", needed)  # Spark writes a date key as its number of days
     for field in needed:
         _refuse_variant(field.name, field.type)
     decoders = [field_decoder(field.type, options.time_zone, exact=options.exact) for field in needed]
-    spelled = speller(schema.names)  # all of them: a key that is another column's name is not this one's
+    spelled = speller(schema.names)  # all names, because a key may belong to another column
     parse = repeated_keys() if any(has_map(field.type) for field in needed) else decoder()
 
     def build(found: list[dict[str, Any]]) -> pa.RecordBatch:
@@ -124,11 +123,11 @@ def _spelled(rows: list[dict[str, Any]], spelled: Callable[[dict[str, Any]], dic
     try:
         return [spelled(row) for row in rows]
     except ValueError as error:
-        raise InvalidRequestError(f"{error}: spell the column as one of them is spelled") from error
+        raise InvalidRequestError(f"{error}: spell the column like one of them") from error
 
 
 class _Scan(json.JSONDecoder):
-    """Keeps the text of objects and arrays."""
+    """A decoder that keeps the text of objects and arrays."""
 
     def decode(self, s: str, _w: Any = None) -> Any:
         return scan(s)
@@ -136,7 +135,6 @@ class _Scan(json.JSONDecoder):
 
 _SCAN = _Scan()
 
-_SPARK_TIMES = "cast the column to a string in the pattern you want, with date_format"
 
 JSON = FileFormat(
     name="json",
@@ -145,16 +143,14 @@ JSON = FileFormat(
     parsers={
         **TEXT_PARSERS,
         "ignorenullfields": boolean("ignore_null_fields"),
-        "dateformat": only(("yyyy-MM-dd",), _SPARK_TIMES),
-        "timestampformat": only((), _SPARK_TIMES),
-        "timestampntzformat": only((), _SPARK_TIMES),
-        "multiline": only(("false",), "one object per line"),
+        **TIME_PARSERS,
+        "multiline": only(("false",), "files have one object per line"),
         "timezone": text("time_zone"),
     },
     extension=lambda options: f".json{CODEC_EXTENSIONS[options.codec]}",
     check_schema=_check_schema,
     open_writer=_open_writer,
-    read_schema=lambda source, options: schema_of(_look(source, options)),
+    read_schema=lambda source, options: schema_of(_inspect(source, options)),
     read_batches=_read_batches,
-    inference=Inference(look=_look, merge=merge_types, schema=schema_of),
+    inference=Inference(inspect=_inspect, merge=merge_types, schema=schema_of),
 )

@@ -1,4 +1,4 @@
-"""The keys of JSON objects against the names of fields: exactly, else without regard to case, as in other formats."""
+"""Match the keys of JSON objects to field names: exactly, otherwise case-insensitively, as in other formats."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ __all__ = ["speller"]
 
 
 def speller(names: Sequence[str]) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    """A function from an object to one whose keys are spelled as the fields are.
+    """Return a function from an object to one whose keys are spelled like the fields.
 
-    A key that is a field's name is that field's, whatever other keys there are. A schema that somebody gives may spell
-    a field in another case: then its value is that of the key which differs in nothing else. Where several fields
-    differ by case only, each has its own key and no other.
+    A key that equals a field's name belongs to that field, whatever other keys there are. A given schema may spell a
+    field in another case: then the field's value is that of the key that differs only by case. Fields that differ from
+    each other only by case match only their exact keys.
 
-    The function raises ValueError for an object with several such keys: no one of them is the field's.
+    The function raises ValueError if several keys of an object differ from a field only by case, because the match is
+    ambiguous.
     """
     known = frozenset(names)
     many = Counter(name.lower() for name in names)
@@ -24,14 +25,14 @@ def speller(names: Sequence[str]) -> Callable[[dict[str, Any]], dict[str, Any]]:
 
     def spelled(found: dict[str, Any]) -> dict[str, Any]:
         if known.issuperset(found) or found.keys() >= known:
-            return found  # nearly always: nothing is left to look for
+            return found  # the usual case: nothing to rename
         others: dict[str, Any] = {}
         for key in found:
             name = folded.get(key.lower())
             if name is None or name in found:
                 continue
             if name in others:
-                raise ValueError(f"an object has several keys that differ from {name} by case only")
+                raise ValueError(f"an object has several keys that differ from {name} only by case")
             others[name] = found[key]
         return {**found, **others} if others else found
 

@@ -1,8 +1,8 @@
-"""JSON lines into Python values, as Spark's parser takes them; numbers stay the text that they are.
+"""Parse JSON lines into Python values by the rules of Spark's parser; numbers keep their text.
 
-One value per line, ended by a line feed, a carriage return or both. Python's own parser does nearly all of the work.
-What it does not know but Spark allows (strings in single quotes, ``+Infinity``) and what it forgets (the text of an
-object that goes into a string column) is left to `scan`.
+Each line contains one value and ends in a line feed, a carriage return or both. Python's own parser does nearly all of
+the work. `scan` handles what Spark accepts and Python does not (strings in single quotes, ``+Infinity``), and keeps
+what Python's parser drops (the text of an object that becomes a string).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from holdfast.errors import CorruptDataError
-from holdfast.formats.lines.blocks import behind_last_line, read_blocks
+from holdfast.formats.lines.blocks import after_last_line, decode_lines, read_blocks
 
 __all__ = [
     "Constant",
@@ -36,13 +36,13 @@ class Whole(str):
 
 
 class Fraction(str):
-    """The text of another number."""
+    """The text of a number with a fraction or an exponent."""
 
     __slots__ = ()
 
 
 class Constant(str):
-    """NaN or an infinity that is no string."""
+    """NaN or an infinity that is not in quotes."""
 
     __slots__ = ()
 
@@ -62,24 +62,18 @@ class SourceArray(list[Any]):
 
 # --- lines ------------------------------------------------------------------------------------------------------------
 def read_lines(source: BinaryIO, codec: str) -> Iterator[list[str]]:
-    """The lines of a file that are not blank, block by block.
+    """Yield the lines of a file that are not blank, block by block.
 
     Raises:
-        CorruptDataError: the file does not decompress, or is not UTF-8.
+        CorruptDataError: the file cannot be decompressed or is not UTF-8.
     """
-    for block in read_blocks(source, codec, behind_last_line):
-        try:
-            text = block.decode()
-        except UnicodeDecodeError as error:
-            raise CorruptDataError("a JSON file is not UTF-8: convert it") from error
-        if "\r" in text:
-            text = text.replace("\r\n", "\n").replace("\r", "\n")
-        lines = (line.lstrip("\ufeff") for line in text.split("\n"))
+    for block in read_blocks(source, codec, after_last_line):
+        lines = (line.lstrip("\ufeff") for line in decode_lines(block, "JSON"))
         yield [line for line in lines if line and not line.isspace()]
 
 
 def json_rows(line: str, decoder: json.JSONDecoder) -> list[dict[str, Any]]:
-    """The objects in a line: one, or those in an array.
+    """Return the objects in a line: one, or those in an array.
 
     Raises:
         CorruptDataError: the line is neither.
@@ -98,12 +92,12 @@ def json_rows(line: str, decoder: json.JSONDecoder) -> list[dict[str, Any]]:
 
 
 def decoder() -> json.JSONDecoder:
-    """Python's parser, with numbers as text."""
+    """Return Python's parser, configured to keep numbers as text."""
     return json.JSONDecoder(parse_int=Whole, parse_float=Fraction, parse_constant=Constant)
 
 
 def repeated_keys() -> json.JSONDecoder:
-    """Likewise; objects remember keys that come twice, which maps keep."""
+    """Return the same parser, configured to keep repeated keys of objects too: maps preserve them."""
     return json.JSONDecoder(
         parse_int=Whole, parse_float=Fraction, parse_constant=Constant, object_pairs_hook=_with_pairs
     )
@@ -118,7 +112,7 @@ def _with_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return kept
 
 
-# --- what Python's parser cannot do -----------------------------------------------------------------------------------
+# --- what Python's parser does not support ----------------------------------------------------------------------------
 _BLANKS = re.compile(r"[ \t\n\r]*")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _WORDS = re.compile(r"true|false|null|NaN|[+-]?Infinity|[+-]INF")
@@ -127,10 +121,10 @@ _ESCAPED_QUOTE = re.compile(r"\\(.)|\"")
 
 
 def scan(text: str) -> Any:
-    """The value that a text is; objects and arrays know their own text.
+    """Parse one value; objects and arrays keep their own text.
 
     Raises:
-        ValueError: it is none, or more than one.
+        ValueError: the text is not exactly one value.
     """
     value, end = _value(text, _blanks(text, 0))
     if _blanks(text, end) != len(text):
@@ -140,7 +134,7 @@ def scan(text: str) -> Any:
 
 def _blanks(text: str, at: int) -> int:
     match = _BLANKS.match(text, at)
-    assert match is not None, "the pattern matches nothing, too"
+    assert match is not None, "the pattern also matches the empty string"
     return match.end()
 
 
@@ -158,17 +152,17 @@ def _value(text: str, at: int) -> tuple[Any, int]:
         return known.get(word[0], Constant(word[0])) if word[0] not in known else known[word[0]], word.end()
     number = _NUMBER.match(text, at)
     if number is None:
-        raise ValueError("no value")
+        raise ValueError("expected a value")
     return (Fraction if number[1] or number[2] else Whole)(number[0]), number.end()
 
 
 def _string(text: str, at: int) -> tuple[str, int]:
     match = _STRING.match(text, at)
     if match is None:
-        raise ValueError("no string")
+        raise ValueError("expected a string")
     if match[1] is not None:
         return json.loads(match[0]), match.end()
-    # Between single quotes a double quote is itself, and only there may a single one be escaped.
+    # Within single quotes a double quote is literal, and only there may a single quote be escaped.
     inner = _ESCAPED_QUOTE.sub(lambda one: '\\"' if one[0] == '"' else "'" if one[1] == "'" else one[0], match[2])
     return json.loads(f'"{inner}"'), match.end()
 
@@ -180,7 +174,7 @@ def _object(text: str, begin: int) -> tuple[SourceObject, int]:
         name, at = _string(text, at)
         at = _blanks(text, at)
         if text[at : at + 1] != ":":
-            raise ValueError("no colon")
+            raise ValueError("expected a colon")
         value, at = _value(text, _blanks(text, at + 1))
         pairs.append((name, value))
         at = _blanks(text, at)

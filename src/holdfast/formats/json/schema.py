@@ -1,4 +1,4 @@
-"""The schema of JSON, as Spark infers it: fields in the order of their names, whole numbers as longs."""
+"""Infer the schema of JSON by Spark's rules: fields in the order of their names, whole numbers as longs."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from holdfast.formats.json.parser import Constant, Fraction, Whole
 __all__ = ["merge_types", "schema_of", "type_of_rows"]
 
 _LARGEST_PRECISION = 38
-_LONG = 20  # digits of a decimal that holds any long
-_SURELY_LONG = 19  # characters: a whole number of fewer is a long
+_LONG = 20  # the precision of a decimal that can store any long
+_SURELY_LONG = 19  # a whole number of fewer characters is a long
 _MOST_SHAPES = 10_000
 
 
 def type_of_rows(rows: Iterable[dict[str, Any]]) -> pa.DataType:
-    """The struct that holds all of the rows, with fields of nulls where nothing else was seen."""
+    """Return a struct type for all of the rows; fields with only nulls have the null type."""
     found: pa.DataType = pa.struct([])
-    seen: set[Hashable] = set()  # most rows look like one before: these change nothing
+    seen: set[Hashable] = set()  # most rows have the shape of an earlier one and can be skipped
     for row in rows:
         shape = _shape(row)
         if shape not in seen:
@@ -34,7 +34,7 @@ def type_of_rows(rows: Iterable[dict[str, Any]]) -> pa.DataType:
 
 
 def _shape(value: Any) -> Hashable:
-    """What values of one type have in common, found faster than the type."""
+    """Return a key that values of one type share, which is cheaper to compute than the type."""
     kind: Any = type(value)
     if kind is str:
         return kind if value else None
@@ -48,13 +48,13 @@ def _shape(value: Any) -> Hashable:
 
 
 def schema_of(found: pa.DataType) -> pa.Schema:
-    """The schema of rows of a type."""
+    """Return the schema of rows of a struct type."""
     known = _known(found)
     return pa.schema([] if known is None else children(known))
 
 
 def _struct(fields: dict[str, pa.DataType]) -> pa.DataType:
-    """Sorted as Java sorts strings."""
+    """Return a struct type with its fields in Java's string order."""
     return pa.struct(sorted(fields.items(), key=lambda field: field[0].encode("utf-16-be", "surrogatepass")))
 
 
@@ -68,7 +68,7 @@ def _type(value: Any) -> pa.DataType:
     if isinstance(value, Fraction | Constant):
         return pa.float64()
     if isinstance(value, str):
-        return pa.string() if value else pa.null()  # many write an empty string for null
+        return pa.string() if value else pa.null()  # many writers use an empty string for null
     if isinstance(value, dict):
         return _struct({name: _type(one) for name, one in value.items()})
     element: pa.DataType = pa.null()
@@ -85,7 +85,7 @@ def _whole(text: str) -> pa.DataType:
 
 
 def merge_types(first: pa.DataType, second: pa.DataType) -> pa.DataType:
-    """The type that holds the values of both; strings hold everything."""
+    """Return a type for the values of both types; strings can represent everything."""
     if first.equals(second) or pat.is_null(second):
         return first
     if pat.is_null(first):
@@ -106,7 +106,7 @@ def merge_types(first: pa.DataType, second: pa.DataType) -> pa.DataType:
 
 
 def _known(kind: pa.DataType) -> pa.DataType | None:
-    """The type with strings where nothing but null was seen, and without structs that have no field."""
+    """Replace null types by strings and drop structs without fields; return None if nothing remains."""
     if pat.is_null(kind):
         return pa.string()
     if pat.is_list(kind):

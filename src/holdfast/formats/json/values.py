@@ -1,6 +1,6 @@
-"""JSON values into columns, as Spark's reader takes them.
+"""Convert JSON values to columns by the rules of Spark's reader.
 
-A value that Spark's reader would make null because it is not of the column's type is refused.
+A value that Spark's reader would replace by null because it does not match the column's type is rejected.
 """
 
 from __future__ import annotations
@@ -37,31 +37,31 @@ _MICROS = 1_000_000
 
 
 class NeedsSource(Exception):  # a signal between this module and the reader
-    """An object or array goes into a string column, and its text was not kept."""
+    """Raised when an object or array goes into a string column but its text was not kept."""
 
 
 def has_map(kind: pa.DataType) -> bool:
-    """Whether there is a map in the type."""
+    """Check whether the type contains a map."""
     return bool(pat.is_map(kind)) or any(has_map(child.type) for child in children(kind))
 
 
 def build_column(values: list[Any], field: pa.Field, decode: _Decode, time_zone: str) -> Any:
-    """The values of a column, None for null and for what is missing, as an array.
+    """Return the values of a column as an array; None stands for null and for a missing value.
 
     Raises:
-        InvalidRequestError: a value is not of the type.
+        InvalidRequestError: a value does not match the type.
         NeedsSource: read the rows again with `scan`.
     """
     kind = field.type
     in_time = pat.is_timestamp(kind) or pat.is_date(kind)
     if in_time and all(value is None or (type(value) is str and value) for value in values):
-        # The common texts at once, without a call per value; what an empty one is, the decoder knows.
+        # The common texts all at once, without a call per value; the decoder handles empty ones.
         return parse_texts(pa.array(values, pa.string()), kind, field.name, time_zone)
     try:
         return pa.array([decode(value) for value in values], kind)
     except (pa.ArrowException, ValueError, OverflowError) as error:
         raise InvalidRequestError(
-            "a JSON value is not of the column's type: correct the file or give another schema",
+            "a JSON value does not match the column's type: correct the file or use another schema",
             column=field.name,
             type=str(kind),
             reason=str(error)[:120],
@@ -69,7 +69,7 @@ def build_column(values: list[Any], field: pa.Field, decode: _Decode, time_zone:
 
 
 def _value_decoder(kind: pa.DataType, time_zone: str, exact: bool) -> _Decode:
-    """A function from a value, not null, to what `pa.array` takes; it raises ValueError with a reason."""
+    """Return a function from a non-null value to what `pa.array` accepts; it raises ValueError with a reason."""
     if is_string(kind):
         return _text
     if pat.is_boolean(kind):
@@ -110,7 +110,7 @@ def _fields_of(found: dict[str, Any], fields: list[tuple[str, _Decode]]) -> dict
 
 
 def _map_key(kind: pa.DataType, time_zone: str) -> _Decode:
-    """Map keys are strings in JSON, whatever their type."""
+    """Return a decoder of map keys, which are strings in JSON for every type."""
     if pat.is_binary(kind) or pat.is_large_binary(kind):
         return _value_decoder(kind, time_zone, exact=False)
     return text_parser(kind, time_zone)
@@ -121,14 +121,14 @@ def _nullable(decode: _Decode) -> _Decode:
 
 
 def field_decoder(kind: pa.DataType, time_zone: str, *, exact: bool = False) -> _Decode:
-    """Likewise for the field of an object, which may be null.
+    """Return a decoder of the nullable field of an object.
 
-    Many write an empty string for a number that is not there; as in Spark it is null too.
+    Many writers use an empty string for a missing number; as in Spark it becomes null.
 
     Args:
-        kind: of the field.
-        time_zone: in which timestamps without a zone are local time.
-        exact: whether what would become another value has to be refused: a number that a float rounds, an empty string.
+        kind: the type of the field.
+        time_zone: the zone of timestamps that do not name one.
+        exact: whether to reject values that would change: numbers that a float rounds, and empty strings.
     """
     decode = _value_decoder(kind, time_zone, exact)
     if is_string(kind) or pat.is_binary(kind) or pat.is_large_binary(kind):
@@ -221,4 +221,4 @@ def _pairs(value: Any) -> Any:
 
 
 def _unknown(value: Any) -> Any:
-    raise ValueError("a value where the column's type has none")
+    raise ValueError("the column's type has no values")

@@ -1,1 +1,1 @@
-"""What the line-based formats share: CSV, JSON lines and text."""
+"""Read and write the text that CSV, JSON lines and text files have in common."""

@@ -1,4 +1,4 @@
-"""What CSV, JSON lines and text share: whole-stream codecs, a text writer, and reading in blocks that end in a line."""
+"""Write and read line-based files (CSV, JSON lines, text): codecs, a line writer, and blocks of whole lines."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ __all__ = [
     "BYTE_ORDER_MARK",
     "CODEC_EXTENSIONS",
     "TEXT_PARSERS",
+    "TIME_PARSERS",
     "LineWriter",
-    "behind_last_line",
+    "after_last_line",
     "codec_of_name",
+    "decode_lines",
     "read_blocks",
     "read_chunks",
 ]
@@ -28,19 +30,19 @@ __all__ = [
 BLOCK_BYTES = 8 * 1024 * 1024
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
-# Spark's snappy and lz4 for text are Hadoop's own framings, which nothing else reads: they are not offered.
+# For text, Spark's snappy and lz4 use Hadoop's own framing, which nothing else reads, so they are not supported.
 _CODECS = {"none": "", "uncompressed": "", "gzip": "gzip", "bzip2": "bz2", "zstd": "zstd"}
 CODEC_EXTENSIONS = {"": "", "gzip": ".gz", "bz2": ".bz2", "zstd": ".zst"}
 
 
 def codec_of_name(path: str) -> str:
-    """The codec that a file's name tells, as Spark goes by it; empty for none."""
+    """Return the codec that a file name's suffix indicates, by Spark's rules; empty for none."""
     ending = path[path.rfind(".") :].lower() if "." in path else ""
     return next((codec for codec, known in CODEC_EXTENSIONS.items() if known and known == ending), "")
 
 
-_UTF8 = only(("utf-8", "utf8"), "files are UTF-8; leave it out")
-_LINE_FEED = only(("\n", "\\n"), "lines end in \\n; leave it out")
+_UTF8 = only(("utf-8", "utf8"), "files are UTF-8; omit the option")
+_LINE_FEED = only(("\n", "\\n"), "lines end in \\n; omit the option")
 
 TEXT_PARSERS: dict[str, OptionParser] = {
     "compression": choice("codec", _CODECS),
@@ -51,15 +53,24 @@ TEXT_PARSERS: dict[str, OptionParser] = {
 }
 
 
+_TIMES = "cast the column to a string in the pattern you want, with date_format"
+
+TIME_PARSERS: dict[str, OptionParser] = {
+    "dateformat": only(("yyyy-MM-dd",), _TIMES),
+    "timestampformat": only((), _TIMES),
+    "timestampntzformat": only((), _TIMES),
+}
+
+
 class LineWriter:
-    """A `BatchWriter` of text lines: each batch goes to the sink at once, through the codec if there is one.
+    """A `BatchWriter` of text lines. Each batch goes straight to the sink, through the codec if there is one.
 
     Args:
-        sink: where the text goes.
-        schema: of the batches.
+        sink: the destination of the text.
+        schema: the schema of the batches.
         codec: a pyarrow codec, empty for none.
-        render: the bytes of a batch.
-        header: what opens the file.
+        render: returns the bytes of a batch.
+        header: bytes at the start of the file.
     """
 
     def __init__(
@@ -90,33 +101,33 @@ class LineWriter:
 
 
 def read_chunks(source: BinaryIO, codec: str) -> Iterator[bytes]:
-    """The file in pieces of `BLOCK_BYTES`, decompressed.
+    """Yield the decompressed file in chunks of `BLOCK_BYTES`.
 
     Args:
         source: the file, read from its current position.
         codec: a pyarrow codec, empty for none.
 
     Raises:
-        CorruptDataError: the file is not what its codec says.
+        CorruptDataError: the file is not compressed with the codec.
     """
     stream = input_file(source, codec or None)
     try:
         while block := stream.read(BLOCK_BYTES):
             yield block
     except OSError as error:
-        raise CorruptDataError("a file does not decompress: check its compression option", codec=codec) from error
+        raise CorruptDataError("a file cannot be decompressed: check the compression option", codec=codec) from error
 
 
 def read_blocks(source: BinaryIO, codec: str, find_end: Callable[[bytes], int]) -> Iterator[bytes]:
-    """The file in blocks of whole records.
+    """Yield the decompressed file in blocks of whole records.
 
     Args:
         source: the file, read from its current position.
         codec: a pyarrow codec, empty for none.
-        find_end: how many leading bytes of a block are whole records, 0 if not one is.
+        find_end: returns how many leading bytes of a block are whole records, 0 if none is whole.
 
     Raises:
-        CorruptDataError: the file is not what its codec says.
+        CorruptDataError: the file is not compressed with the codec.
     """
     pending = b""
     for block in read_chunks(source, codec):
@@ -129,9 +140,24 @@ def read_blocks(source: BinaryIO, codec: str, find_end: Callable[[bytes], int]) 
         yield pending
 
 
-def behind_last_line(data: bytes) -> int:
-    """How many leading bytes are whole lines, each ended by a line feed, a carriage return, or both.
+def after_last_line(data: bytes) -> int:
+    """Return how many leading bytes are whole lines, each ended by a line feed, a carriage return, or both.
 
-    A carriage return at the very end may be the first half of a line end: it waits.
+    A carriage return at the very end may be the first half of a line end, so it does not count yet.
     """
     return max(data.rfind(b"\n"), data.rfind(b"\r", 0, max(len(data) - 1, 0))) + 1
+
+
+def decode_lines(block: bytes, format_name: str) -> list[str]:
+    """Return the lines of a block without their line ends. Unlike `str.splitlines`, U+2028 etc. do not end a line.
+
+    Raises:
+        CorruptDataError: the block is not UTF-8.
+    """
+    try:
+        text = block.decode()
+    except UnicodeDecodeError as error:
+        raise CorruptDataError(f"a {format_name} file is not UTF-8: convert it") from error
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return text.removesuffix("\n").split("\n")

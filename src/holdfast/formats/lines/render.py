@@ -1,4 +1,4 @@
-"""Columns as text for CSV and JSON, without a loop over rows in Python, in a form that Spark's readers parse."""
+"""Render columns as text for CSV and JSON, in a form that Spark's readers parse, without a Python loop over rows."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ __all__ = ["join_object", "json_field", "scalar_text", "text_bytes"]
 
 
 def scalar_text(values: Any) -> Any:
-    """A string array with the bare text of each value; null stays null.
+    """Return a string array with the unquoted text of each value; null stays null.
 
-    Dates and timestamps are ISO 8601, years past 9999 with a sign, those with a zone in UTC and marked ``Z``; floats
-    have their shortest digits, ``NaN`` and ``Infinity`` in Java's words.
+    Dates and timestamps use ISO 8601, with a sign for years past 9999; timestamps with a zone are in UTC and end in
+    ``Z``. Floats have their shortest digits, and ``NaN`` and ``Infinity`` as Java spells them.
     """
     kind = values.type
     if is_string(kind):
@@ -37,14 +37,15 @@ def scalar_text(values: Any) -> Any:
 
 
 _DAY_MICROS = 86_400_000_000
-_FIRST_DAY, _LAST_DAY = -719_528, 2_932_896  # 0000-01-01 and 9999-12-31: outside of them pyarrow writes no year
+_FIRST_DAY, _LAST_DAY = -719_528, 2_932_896  # 0000-01-01 and 9999-12-31: outside this range pyarrow prints no year
 _CYCLE_DAYS = 146_097  # the calendar repeats every 400 years
 
 
 def _far_text(values: Any, day: int) -> Any:
-    """Dates or timestamps as text; years of other than four digits with a sign, as Java prints and reads them.
+    """Return dates or timestamps as text; years without exactly four digits get a sign, as Java prints and parses them.
 
     Args:
+        values: the dates or timestamps.
         day: the length of a day in the values' unit.
     """
     text = values.cast(pa.string())
@@ -58,7 +59,7 @@ def _far_text(values: Any, day: int) -> Any:
 
 def _year_text(number: int, day: int) -> str:
     cycles, days = divmod(number // day - _FIRST_DAY, _CYCLE_DAYS)
-    # A cycle begins with the year 0, which Python does not know: one cycle later is the same calendar.
+    # A cycle begins with the year 0, which Python does not support. One cycle later the calendar is the same.
     date = datetime.date.fromordinal(days + _CYCLE_DAYS - 365)
     year = date.year + 400 * (cycles - 1)
     text = f"{'-' if year < 0 else '+'}{abs(year):04d}-{date:%m-%d}"
@@ -72,7 +73,7 @@ def _append(text: Any, suffix: str) -> Any:
 
 
 def _java_words(text: Any, values: Any) -> Any:
-    text = pc.if_else(pc.equal(text, "-0"), "-0.0", text)  # a JSON parser takes -0 for the integer, without a sign
+    text = pc.if_else(pc.equal(text, "-0"), "-0.0", text)  # a JSON parser reads -0 as an integer and drops the sign
     if pc.all(pc.is_finite(values)).as_py() in (True, None):
         return text
     text = pc.if_else(pc.is_nan(values), "NaN", text)
@@ -81,7 +82,7 @@ def _java_words(text: Any, values: Any) -> Any:
 
 
 def _base64_text(values: Any) -> Any:
-    """Binary values as base64, as Spark writes them in JSON."""
+    """Return binary values as base64, as Spark writes them in JSON."""
     encoded = [None if value is None else base64.b64encode(value).decode() for value in values.to_pylist()]
     return pa.array(encoded, pa.string())
 
@@ -92,7 +93,7 @@ _JSON_SHORT = {"\b": r"\b", "\t": r"\t", "\n": r"\n", "\f": r"\f", "\r": r"\r"}
 
 
 def _json_string(text: Any) -> Any:
-    """Strings between quotes, with what JSON does not allow in them escaped."""
+    """Return the strings in quotes, with the characters that JSON does not allow in them escaped."""
     if pc.any(pc.match_substring_regex(text, _JSON_SPECIAL)).as_py():
         text = pc.replace_substring(text, "\\", "\\\\")
         text = pc.replace_substring(text, '"', '\\"')
@@ -104,7 +105,7 @@ def _json_string(text: Any) -> Any:
 
 
 def _json_cells(values: Any, ignore_null_fields: bool) -> Any:
-    """A string array with each value's JSON; null stays null."""
+    """Return a string array with each value's JSON; null stays null."""
     kind = values.type
     if pat.is_null(kind):
         return pa.nulls(len(values), pa.string())
@@ -138,7 +139,7 @@ def _json_objects(values: Any, ignore_null_fields: bool) -> Any:
 
 
 def json_field(name: str, values: Any, ignore_null_fields: bool) -> Any:
-    """``,"name":value`` for each value, empty for null if those are left out."""
+    """Return ``,"name":value`` for each value, or an empty string for null if null fields are omitted."""
     cells = _json_cells(values, ignore_null_fields)
     if not ignore_null_fields:
         cells = pc.fill_null(cells, "null")
@@ -147,10 +148,10 @@ def json_field(name: str, values: Any, ignore_null_fields: bool) -> Any:
 
 
 def join_object(fields: list[Any], rows: int, opening: str, closing: str) -> Any:
-    """Objects from what `json_field` made of their fields."""
+    """Join the results of `json_field` into objects."""
     if not fields:
         return pa.array([opening + closing] * rows, pa.string())
-    # Not the join that skips nulls: it drops rows in which all are null (pyarrow 26).
+    # Do not use the join option that skips nulls: it drops rows in which all values are null (pyarrow 26).
     inner = pc.binary_replace_slice(pc.binary_join_element_wise(*fields, ""), 0, 1, "")
     return pc.binary_join_element_wise(opening, inner, closing, "")
 
@@ -160,14 +161,14 @@ def _json_maps(values: Any, ignore_null_fields: bool) -> Any:
     entry = pa.struct([pa.field("key", kind.key_type, False), pa.field("value", kind.item_type)])
     entries = values.cast(pa.list_(entry))
     keys, items = entries.flatten().flatten()
-    # Every key is a string in JSON, and a null value has to stay: without it the key would be lost.
+    # Every key is a string in JSON. A null value is written, because without it the key would be lost.
     labels = _json_string(_json_text(keys))
     cells = pc.fill_null(_json_cells(items, ignore_null_fields), "null")
     return _join_lists(entries, pc.binary_join_element_wise(labels, cells, ":"), "{", "}")
 
 
 def _join_lists(values: Any, elements: Any, opening: str, closing: str) -> Any:
-    """One string per list, from the text of the elements of all lists that are not null."""
+    """Return one string per list, from the texts of the elements of all lists that are not null."""
     lengths = pc.fill_null(pc.list_value_length(values), 0)
     ends = pc.cumulative_sum(lengths.cast(pa.int32()))
     offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends])
@@ -181,7 +182,7 @@ def _restore_nulls(values: Any, text: Any) -> Any:
 
 
 def text_bytes(lines: Any) -> Any:
-    """The bytes of a string array without nulls, end to end, without copying them."""
+    """Return the concatenated bytes of a string array without nulls, without copying them."""
     if len(lines) == 0:
         return b""
     _, offsets, data = lines.buffers()

@@ -1,8 +1,8 @@
-"""Whether numbers in texts become other ones as floats, before rows of floats join files that others wrote.
+"""Detect numbers in text that change when they are read as floats, before rows are added to files of other writers.
 
-Readers round as Spark does. What the numbers of a file were read as before is what inference says: a whole number is
-exact, whatever its length up to 38 digits; any other is a double. A float is such a number too if the text gives its
-value as far as it goes, as ``0.1`` does, or ``2.60872824E14`` of a Java that shows a digit more than needed.
+Readers round as Spark does. Inference decides how the numbers of a file were read before: a whole number of up to 38
+digits is exact, any other number is a double. A float preserves such a number if the text gives the float's value to
+the text's precision, as in ``0.1``, or in ``2.60872824E14`` from a Java version that prints one digit too many.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ __all__ = ["is_rounded", "refuse_rounded"]
 
 _EXACT_DIGITS = 38
 _WHOLE = re.compile(r"[+-]?0*([0-9]+)\.?", re.ASCII)
-_DIGITS_OF_SINGLE = 9  # tell any of them from the others
-_SURELY_DOUBLE, _SURELY_SINGLE = 15, 7  # digits of whole numbers that all are floats
+_DIGITS_OF_SINGLE = 9  # enough to distinguish any two 32-bit floats
+_SURELY_DOUBLE, _SURELY_SINGLE = 15, 7  # all whole numbers with so many digits are exact in a float
 
 
 def is_rounded(text: str, number: float, *, single: bool) -> bool:
-    """Whether a float is not what the text of a number was taken for.
+    """Check whether a float differs from the number that the text was read as.
 
     Args:
-        text: of the number.
-        number: the double that it is read as.
+        text: the text of the number.
+        number: the double that the text is read as.
         single: whether the float has 32 bits.
     """
     kept = _as_single(number) if single else number
@@ -56,16 +56,16 @@ def _as_single(number: float) -> float:
 
 
 def refuse_rounded(texts: Any, doubles: Any, kind: pa.DataType, column: str) -> None:
-    """See that a column of texts keeps its numbers in a type.
+    """Check that the numbers in a column of texts are preserved in a float type.
 
     Args:
         texts: a string array.
         doubles: the texts as doubles.
-        kind: a type of floats.
-        column: for the error.
+        kind: a float type.
+        column: the name of the column, for the error.
 
     Raises:
-        InvalidRequestError: a number is rounded; says which.
+        InvalidRequestError: a number would be rounded; the error contains it.
     """
     single = pat.is_float32(kind)
     surely = pc.match_substring_regex(texts, rf"^[+-]?[0-9]{{1,{_SURELY_SINGLE if single else _SURELY_DOUBLE}}}$")
@@ -78,7 +78,7 @@ def refuse_rounded(texts: Any, doubles: Any, kind: pa.DataType, column: str) -> 
     for text, number in zip(texts.filter(unsure).to_pylist(), doubles.filter(unsure).to_pylist(), strict=True):
         if is_rounded(text, number, single=single):
             raise InvalidRequestError(
-                "a number that the column's type rounds: correct the file or give another schema",
+                "the column's type rounds a number: correct the file or use another schema",
                 column=column,
                 type=str(kind),
                 value=text[:80],

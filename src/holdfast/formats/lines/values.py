@@ -1,8 +1,8 @@
-"""Values from text, as Spark's readers of CSV and JSON take them.
+"""Parse text into values by the rules of Spark's CSV and JSON readers.
 
-Accepted is what Spark accepts without a loss. Where Spark would read null for a text that is no value of the type,
-round a decimal, cut a timestamp to microseconds, drop what follows a date or put today's date before a time, the text
-is refused: a value that differs from the file's would go unnoticed.
+Accepts what Spark accepts without loss. Text is rejected where Spark would read an invalid value as null, round a
+decimal, truncate a timestamp to microseconds, drop what follows a date, or put today's date before a time: otherwise
+a value that differs from the file's would go unnoticed.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ _PLAIN_NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _PLAIN_DECIMAL = r"^[+-]?[0-9]+(\.[0-9]+)?$"
 _PLAIN_DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 _PLAIN_TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?"
-_LATE = datetime.datetime(2037, 1, 1)  # from then on Arrow knows no summer time
+_LATE = datetime.datetime(2037, 1, 1)  # from then on Arrow ignores daylight saving time
 _PLAIN_ZONE = r"(Z|[+-](0[0-9]|1[0-7]):[0-5][0-9])"
 
 
 # --- columns ----------------------------------------------------------------------------------------------------------
 def parse_texts(texts: Any, kind: pa.DataType, column: str, time_zone: str) -> Any:
-    """A string array as an array of a type that CSV can hold; null stays null.
+    """Parse a string array into an array of a type that CSV supports; null stays null.
 
     Args:
-        texts: the array.
-        kind: the wanted type.
-        column: its name, for errors.
-        time_zone: in which timestamps without a zone are local time; empty if that is not known.
+        texts: the string array.
+        kind: the type of the result.
+        column: the name of the column, for errors.
+        time_zone: the zone of timestamps that do not name one; empty if unknown.
 
     Raises:
-        InvalidRequestError: a text is no value of the type, or would lose something on the way.
+        InvalidRequestError: a text is not a value of the type, or the conversion would lose information.
     """
     if is_string(kind):
         return texts.cast(kind)
@@ -56,7 +56,7 @@ def parse_texts(texts: Any, kind: pa.DataType, column: str, time_zone: str) -> A
             try:
                 return cast(texts, time_zone)
             except (pa.ArrowInvalid, _Unknown):
-                pass  # value by value: this finds the one, or knows what pyarrow does not
+                pass  # parse value by value: that finds the invalid one, or accepts what pyarrow does not
     parse = text_parser(kind, time_zone)
     values: list[Any] = []
     for text in texts.to_pylist():
@@ -64,17 +64,17 @@ def parse_texts(texts: Any, kind: pa.DataType, column: str, time_zone: str) -> A
             values.append(None if text is None else parse(text))
         except ValueError as error:
             raise InvalidRequestError(
-                f"{error}: correct the file or give another schema", column=column, type=str(kind), value=text[:80]
+                f"{error}: correct the file or use another schema", column=column, type=str(kind), value=text[:80]
             ) from None
     return pa.array(values, kind)
 
 
 class _Unknown(Exception):  # a signal within this module
-    """The quick way does not know the answer."""
+    """Raised where the vectorized conversion cannot decide."""
 
 
 def _plain(kind: pa.DataType) -> tuple[str | None, Callable[[Any, str], Any]]:
-    """A pattern of the texts that pyarrow reads as Spark does, and the cast for them."""
+    """Return a pattern of the texts that pyarrow reads as Spark does, and the cast for them."""
 
     def cast(texts: Any, _: str) -> Any:
         return pc.replace_substring_regex(texts, r"^\+", "").cast(kind)
@@ -118,7 +118,10 @@ def _cast_instants(texts: Any, kind: pa.DataType, time_zone: str) -> Any:
 
 # --- values -----------------------------------------------------------------------------------------------------------
 def text_parser(kind: pa.DataType, time_zone: str) -> Callable[[str], Any]:
-    """A function from one text to what `pa.array` takes for the type; it raises ValueError, whose text is a reason."""
+    """Return a function from one text to a value that `pa.array` accepts for the type.
+
+    The function raises ValueError with a reason.
+    """
     if is_string(kind):
         return lambda text: text
     if pat.is_integer(kind):
@@ -138,7 +141,7 @@ def text_parser(kind: pa.DataType, time_zone: str) -> Callable[[str], Any]:
 
 
 def _never(text: str) -> Any:
-    raise ValueError("a text where the column's type has no values")
+    raise ValueError("the column's type has no values")
 
 
 def _boolean(text: str) -> bool:
@@ -153,7 +156,7 @@ def _integer(text: str, kind: pa.DataType) -> int:
         raise ValueError("not a whole number")
     number = int(text)
     if not -(1 << (kind.bit_width - 1)) <= number < 1 << (kind.bit_width - 1):
-        raise ValueError("a number that is too large for the column")
+        raise ValueError("a number is too large for the column")
     return number
 
 
@@ -164,7 +167,7 @@ _JAVA_BLANKS = "".join(chr(code) for code in range(0x21))
 
 
 def double_value(text: str, *, single: bool = False) -> float:
-    """A number as Java's Double.parseDouble reads it, or Spark's words for NaN and the infinities."""
+    """Parse a number as Java's Double.parseDouble does; accept Spark's words for NaN and the infinities too."""
     if text in _NAMED:
         return float(_NAMED[text])
     bare = text.strip(_JAVA_BLANKS)
@@ -189,7 +192,7 @@ _EXACT = decimal.Context(prec=200, traps=[])
 
 
 def decimal_value(text: str, kind: pa.DataType) -> decimal.Decimal:
-    """A decimal number; commas between digits do not count, as in Spark."""
+    """Parse a decimal number; commas between digits are ignored, as in Spark."""
     bare = text.replace(",", "")
     if _BIG_DECIMAL.fullmatch(bare) is None:
         raise ValueError("not a decimal number")
@@ -197,14 +200,14 @@ def decimal_value(text: str, kind: pa.DataType) -> decimal.Decimal:
 
 
 def fitted(number: decimal.Decimal, kind: pa.DataType) -> decimal.Decimal:
-    """The number with the scale of a decimal type, if it has one like it."""
+    """Return the number with the scale of a decimal type, or raise ValueError if it does not fit exactly."""
     if not number:
         return decimal.Decimal(0)
     if number.adjusted() >= kind.precision - kind.scale:
-        raise ValueError("a number that is too large for the column")
+        raise ValueError("a number is too large for the column")
     whole = number.quantize(decimal.Decimal(1).scaleb(-kind.scale), context=_EXACT)
     if whole != number:
-        raise ValueError("a number with more digits than the column keeps")
+        raise ValueError("a number has more digits than the column stores")
     return whole
 
 
@@ -220,12 +223,12 @@ _SECONDS_OF_DAY = 86400
 
 
 def _days(sign: str, year: str, month: str | None, day: str | None) -> int:
-    """Days since 1970-01-01 in the calendar of today, for all time."""
+    """Return the days since 1970-01-01 in the proleptic Gregorian calendar."""
     y, m, d = int(sign + year), int(month or 1), int(day or 1)
     leap = y % 4 == 0 and (y % 100 != 0 or y % 400 == 0)
     lengths = (31, 29 if leap else 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
     if not (1 <= m <= 12 and 1 <= d <= lengths[m - 1]):
-        raise ValueError("no such date")
+        raise ValueError("the date does not exist")
     y -= m <= 2
     era, year_of_era = divmod(y, 400)
     day_of_year = (153 * ((m + 9) % 12) + 2) // 5 + d - 1
@@ -233,7 +236,7 @@ def _days(sign: str, year: str, month: str | None, day: str | None) -> int:
 
 
 def date_days(text: str) -> int:
-    """Days since 1970-01-01 of a date as Spark reads it: ``2020-01-31``, ``2020-1-31``, ``2020-1``, ``2020``."""
+    """Parse a date as Spark does (``2020-01-31``, ``2020-1-31``, ``2020-1``, ``2020``) into days since 1970-01-01."""
     found = _DATE.fullmatch(text.strip(_JAVA_BLANKS))
     if found is None:
         raise ValueError("not a date")
@@ -241,11 +244,11 @@ def date_days(text: str) -> int:
 
 
 def timestamp_micros(text: str, time_zone: str | None) -> int:
-    """Microseconds since 1970 of a timestamp as Spark reads it: a date, or a date and a time, perhaps with a zone.
+    """Parse a timestamp as Spark does, into microseconds since 1970: a date, optionally with a time and a zone.
 
     Args:
-        text: the text.
-        time_zone: that of a text without one, empty if it is not known; None for local time, which takes no zone.
+        text: the timestamp.
+        time_zone: the zone of a text that does not name one, empty if unknown; None for local time without zones.
     """
     found = _TIMESTAMP.fullmatch(text.strip(_JAVA_BLANKS))
     if found is None:
@@ -254,26 +257,29 @@ def timestamp_micros(text: str, time_zone: str | None) -> int:
     digits = (fraction or "").rstrip("0")
     h, m, s = int(hour or 0), int(minute or 0), int(second or 0)
     if h > 23 or m > 59 or s > 59:
-        raise ValueError("no such time")
+        raise ValueError("the time does not exist")
     if len(digits) > 6:
-        raise ValueError("a timestamp with more digits than microseconds")
+        raise ValueError("a timestamp is more precise than microseconds")
     days = _days(sign, year, month, day)
     seconds = days * _SECONDS_OF_DAY + h * 3600 + m * 60 + s
     if time_zone is None:
         if zone is not None:
-            raise ValueError("a zone where the column's timestamps have none")
+            raise ValueError("a timestamp has a time zone, but the column's type has none")
     elif zone is None and not time_zone:
-        raise ValueError("a timestamp without a zone: give the option timeZone, or use holdfast.read; else")
+        raise ValueError("a timestamp has no time zone (set the option timeZone, or use holdfast.read)")
     else:
         seconds -= _offset_seconds(zone or time_zone, seconds)
     micros = seconds * 1_000_000 + int(digits.ljust(6, "0"))
     if not -(1 << 63) <= micros < 1 << 63:
-        raise ValueError("a timestamp that is too far away")
+        raise ValueError("a timestamp is out of range")
     return micros
 
 
 def _offset_seconds(zone: str, local_seconds: int) -> int:
-    """How far a zone is east of UTC at a local time; the earlier of two, and in a gap as before it."""
+    """Return a zone's offset east of UTC at a local time.
+
+    An ambiguous local time has the earlier of its two offsets; one in a gap has the offset before the gap.
+    """
     if zone in ("Z", "UTC", "GMT", "UT"):
         return 0
     found = _OFFSET.fullmatch(zone)
@@ -284,12 +290,12 @@ def _offset_seconds(zone: str, local_seconds: int) -> int:
             raise ValueError("no such time zone")
         return -offset if sign == "-" else offset
     days, seconds_of_day = divmod(local_seconds, _SECONDS_OF_DAY)
-    # Python's calendar ends where Spark's goes on: rules repeat after 400 years, and before 1900 nothing changes
+    # Spark's calendar is longer than Python's. Zone rules repeat every 400 years, and nothing changes before 1900.
     first, last = datetime.date(1, 1, 2).toordinal() - 719163, datetime.date(9998, 12, 31).toordinal() - 719163
     days = first if days < first else days if days <= last else days - ((days - last) // 146097 + 1) * 146097
     local = datetime.datetime(1970, 1, 1) + datetime.timedelta(days=days, seconds=seconds_of_day)
     offset_then = local.replace(tzinfo=_zone(zone)).utcoffset()
-    assert offset_then is not None, "zones of zoneinfo always know"
+    assert offset_then is not None, "a ZoneInfo always has an offset"
     return offset_then.days * _SECONDS_OF_DAY + offset_then.seconds
 
 

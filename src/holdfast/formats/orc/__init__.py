@@ -1,1 +1,1 @@
-"""ORC files."""
+"""Read and write ORC files."""

@@ -1,9 +1,9 @@
-"""Columns in the form in which pyarrow's ORC encoder writes them as they are.
+"""Convert columns to the form that pyarrow's ORC encoder writes correctly.
 
-The encoder (26.0 and before) takes the validity bitmap of a slice for that of a whole column, forgets where children of
-a struct begin, and writes a value for a child that is not null itself where a struct above it is. So nested columns are
-handed to it whole, from their own first row on, and with every null of a struct repeated in all that is below it; for
-the same reason nothing below a column is stored as NOT NULL. Other columns are not touched.
+The encoder (26.0 and before) applies the validity bitmap of a slice to the whole column, ignores the offset of a
+struct's children, and writes a value for a non-null child of a null struct. So it gets nested columns whole, without
+offsets, with every null of a struct repeated in all of its descendants. For the same reason nothing below a column is
+stored as NOT NULL. Other columns are not touched.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from holdfast.formats.columns.conversion import map_children
+from holdfast.formats.columns.conversion import child_arrays, map_children, with_child_arrays
 from holdfast.formats.columns.types import children
 
 __all__ = ["NTZ", "SPARK_TYPE", "holds", "split_instants", "stored_field", "stored_table"]
@@ -25,7 +25,7 @@ NTZ, _INTERVAL, _TIME = b"timestamp_ntz", b"interval day to second", b"time(6)"
 
 
 def stored_field(field: pa.Field) -> pa.Field:
-    """The field as it is stored: ORC has no intervals, no times, and no local timestamps as Spark has them."""
+    """Return the field as it is stored: ORC has no intervals, no times, and no local timestamps in Spark's sense."""
     kind = field.type
     if pat.is_timestamp(kind) and kind.tz is None:
         return pa.field(field.name, pa.int64(), True, {SPARK_TYPE: NTZ})
@@ -37,12 +37,12 @@ def stored_field(field: pa.Field) -> pa.Field:
 
 
 def holds(kind: pa.DataType, matches: Callable[[pa.DataType], bool]) -> bool:
-    """Whether a type is one of some kind, or one of them is in it."""
+    """Check whether the type, or a type nested in it, matches."""
     return matches(kind) or any(holds(child.type, matches) for child in children(kind))
 
 
 def stored_table(table: pa.Table) -> pa.Table:
-    """A table of the plain form as the encoder has to get it; its schema is `stored_field` of each field."""
+    """Convert a table of the plain form for the encoder; the resulting schema is `stored_field` of each field."""
     schema = pa.schema([stored_field(field) for field in table.schema])
     columns = [
         pa.chunked_array([_stored_column(chunk, field.type) for chunk in column.chunks], field.type)
@@ -54,39 +54,30 @@ def stored_table(table: pa.Table) -> pa.Table:
 def _stored_column(column: Any, kind: pa.DataType) -> Any:
     if not pat.is_nested(column.type):
         return _stored_leaf(column, kind)
-    # Concatenating copies the rows of a slice, on all levels, to where a column of their own begins.
+    # Concatenating copies the rows of a slice, on all levels, into arrays without offsets.
     return _stored(pa.concat_arrays([column]), kind)
 
 
 def _stored(array: Any, kind: pa.DataType) -> Any:
-    """An array that begins at its own first row, in the stored type."""
-    if pat.is_struct(kind):
-        below = array.flatten()  # the children, null where the struct is
-    elif pat.is_nested(kind):
-        below = [array.values]
-    else:
+    """Convert an array without offset to the stored type."""
+    if not pat.is_nested(kind):
         return _stored_leaf(array, kind)
-    return _with_children(
-        array, kind, [_stored(child, field.type) for child, field in zip(below, children(kind), strict=True)]
-    )
+    below = array.flatten() if pat.is_struct(kind) else child_arrays(array)  # flatten: null where the struct is null
+    pairs = zip(below, children(kind), strict=True)
+    return with_child_arrays(array, kind, [_stored(child, field.type) for child, field in pairs])
 
 
 def _stored_leaf(array: Any, kind: pa.DataType) -> Any:
     if pat.is_time(array.type):
-        array = array.cast(pa.time64("ns"))  # as Spark counts them
+        array = array.cast(pa.time64("ns"))  # Spark's unit
     return array if array.type.equals(kind) else array.cast(kind)
-
-
-def _with_children(array: Any, kind: pa.DataType, below: list[Any]) -> Any:
-    own = array.buffers()[: 1 if pat.is_struct(kind) else 2]
-    return pa.Array.from_buffers(kind, len(array), own, children=below)
 
 
 # --- instants ---------------------------------------------------------------------------------------------------------
 def split_instants(table: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """A stored table in two of its schema: instants cut to the seconds that ORC keeps of them, and what is left.
+    """Split a stored table in two of its schema: instants truncated to the seconds that ORC stores, and the rest.
 
-    ORC counts whole seconds towards 1970, as long as there is a millisecond or more that says so.
+    ORC rounds whole seconds towards 1970 if the fraction is at least a millisecond.
     """
     return _mapped(table, _whole_seconds), _mapped(table, _fractions)
 
@@ -103,13 +94,9 @@ def _mapped_array(array: Any, change: Callable[[Any], Any]) -> Any:
     kind = array.type
     if pat.is_timestamp(kind):
         return change(array.cast(pa.int64())).cast(kind)
-    if pat.is_struct(kind):
-        below = [array.field(index) for index in range(kind.num_fields)]
-    elif pat.is_nested(kind):
-        below = [array.values]
-    else:
+    if not pat.is_nested(kind):
         return array
-    return _with_children(array, kind, [_mapped_array(child, change) for child in below])
+    return with_child_arrays(array, kind, [_mapped_array(child, change) for child in child_arrays(array)])
 
 
 def _fractions(micros: Any) -> Any:

@@ -1,11 +1,15 @@
-"""ORC through pyarrow.
+"""Read and write ORC through pyarrow.
 
 Local timestamps and intervals are stored as Spark stores them: whole microseconds with Spark's type as an attribute.
-What pyarrow would change on the way is put right around it: nested nulls (`orc_arrays`), fractions of a second before
-1970 and the calendar of dates (`orc_output`), instants of any year and zone when reading (`orc_instants`). Refused are
-instants before 1900, because Spark's reader moves them by what its own time zone's clock was off by then (unless told
-that readers are in UTC), fractions of the last second before 1970, which the format takes for those of the first second
-after it, and the ten days that the Julian calendar was behind in 1582.
+Other modules work around what pyarrow would change: nested nulls (`orc.arrays`), fractions of a second before 1970 and
+the calendar of dates (`orc.output`), and, when reading, instants of any year and zone (`orc.instants`).
+
+The writer rejects:
+
+* instants before 1900, because Spark's reader shifts them by the historical offset of its own time zone (unless the
+  options say that readers are in UTC);
+* fractions of the last second before 1970, which the format confuses with those of the first second after it;
+* the ten days that the hybrid calendar skips in 1582.
 
 Memory: rows are collected into batches of about 64 Ki before they go to the encoder, which holds one stripe (64 MiB).
 """
@@ -34,7 +38,7 @@ from holdfast.formats.columns.conversion import (
     plain_schema,
     relabel,
 )
-from holdfast.formats.columns.types import check_types
+from holdfast.formats.columns.types import check_columns
 from holdfast.formats.options import choice
 from holdfast.formats.orc.arrays import NTZ, SPARK_TYPE, holds, split_instants, stored_table
 from holdfast.formats.orc.instants import open_orc
@@ -48,12 +52,12 @@ _WRITE_ROWS = 64 * 1024
 
 @dataclass(frozen=True, kw_only=True)
 class OrcOptions(FormatOptions):
-    """How ORC is written.
+    """Options of ORC files.
 
     Attributes:
-        compression: codec as pyarrow names it; zstd is Spark 4's default.
-        old_instants: what becomes of instants before 1900: ``refuse``, or ``utc`` for readers whose JVM is in UTC.
-            Spark's ORC reader moves them in other time zones.
+        compression: the codec under pyarrow's name; zstd is Spark 4's default.
+        old_instants: how to handle instants before 1900: ``refuse``, or ``utc`` for readers whose JVM is in UTC.
+            Spark's ORC reader shifts them in other time zones.
     """
 
     compression: str = "zstd"
@@ -72,13 +76,13 @@ _CODECS = {
 
 # --- types ------------------------------------------------------------------------------------------------------------
 def _logical_field(field: pa.Field) -> pa.Field:
-    """The inverse of `stored_field`, for files of Spark too."""
+    """Return the inverse of `stored_field`, also for files that Spark wrote."""
     spark_type = (field.metadata or {}).get(SPARK_TYPE, b"")
     if spark_type == NTZ:
         kind = pa.timestamp("us")
     elif spark_type.startswith((b"interval year", b"interval month")):
         raise UnsupportedError(
-            "year-month intervals of ORC files cannot be read here: read them with spark.read.orc", column=field.name
+            "year-month intervals in ORC files are not supported: read them with spark.read.orc", column=field.name
         )
     elif spark_type.startswith(b"interval "):
         kind = pa.duration("us")
@@ -99,7 +103,7 @@ _LOST_US = (-999_000, -1)  # the second before 1970, from its first millisecond 
 
 def _lost_days(path: str) -> InvalidRequestError:
     return InvalidRequestError(
-        "ORC cannot hold 1582-10-05 to 1582-10-14, which Java's calendar leaves out: use parquet", column=path
+        "ORC cannot store 1582-10-05 to 1582-10-14, which Java's calendar skips: use parquet", column=path
     )
 
 
@@ -109,40 +113,40 @@ def _is_counted(kind: pa.DataType) -> bool:
 
 @dataclass(slots=True)
 class _Needs:
-    """What the values written so far ask of a file."""
+    """The features that the values written so far need."""
 
     holds_old_instants: bool
     proleptic: bool = False
     split: bool = False
 
-    def look_at(self, table: pa.Table) -> None:
-        """Note what a stored table needs; a value that no reader would give back is refused."""
+    def inspect(self, table: pa.Table) -> None:
+        """Record the features that a stored table needs, and reject values that no reader would return unchanged."""
         for field, column in zip(table.schema, table.columns, strict=True):
             for chunk in column.chunks if holds(field.type, _is_counted) else []:
                 for path, leaf in leaves(field.name, chunk):
                     if pat.is_timestamp(leaf.type):
-                        self._look_at_instants(path, leaf.cast(pa.int64()))
+                        self._inspect_instants(path, leaf.cast(pa.int64()))
                     elif pat.is_date(leaf.type):
-                        self._look_at_dates(path, leaf)
+                        self._inspect_dates(path, leaf)
 
-    def _look_at_dates(self, path: str, dates: Any) -> None:
+    def _inspect_dates(self, path: str, dates: Any) -> None:
         old = pc.filter(dates, pc.less(dates, _GREGORIAN))
         self.proleptic = self.proleptic or len(old) > 0
         if pc.any(pc.less(old, datetime.date.min)).as_py():
             raise InvalidRequestError(
-                "ORC cannot hold dates before the year 1, which Spark's reader takes for years after it: use parquet",
+                "ORC cannot store dates before the year 1, which Spark's reader takes for later years: use parquet",
                 column=path,
             )
         if pc.any(pc.greater_equal(old, _LOST_FROM)).as_py():
             raise _lost_days(path)
 
-    def _look_at_instants(self, path: str, micros: Any) -> None:
+    def _inspect_instants(self, path: str, micros: Any) -> None:
         least = pc.min(micros).as_py()
         if least is None or least >= 0:
             return
         if least < _FIRST_US and not self.holds_old_instants:
             raise InvalidRequestError(
-                "ORC cannot hold instants before 1900 for readers in every time zone: use parquet, or oldInstants=utc",
+                "ORC cannot store instants before 1900 for readers in every time zone: use parquet, or oldInstants=utc",
                 column=path,
             )
         early = pc.filter(micros, pc.less(micros, 0))
@@ -154,7 +158,7 @@ class _Needs:
         first, last = _LOST_US
         if pc.any(pc.and_(pc.greater_equal(early, first), pc.less_equal(early, last))).as_py():
             raise InvalidRequestError(
-                "ORC cannot hold fractions of the last second before 1970: use parquet, or truncate the column",
+                "ORC cannot store fractions of the last second before 1970: use parquet, or truncate the column",
                 column=path,
             )
         whole = pc.equal(pc.multiply(pc.divide(early, 1_000_000), 1_000_000), early)
@@ -166,7 +170,7 @@ class _OrcWriter:
     def __init__(self, sink: ByteSink, schema: pa.Schema, options: OrcOptions) -> None:
         self._plain = plain_schema(schema)
         self._buffer = BatchBuffer(self._plain)
-        self._stripe_bytes = 0  # decoded bytes given to the encoder since it can last have ended a stripe
+        self._stripe_bytes = 0  # decoded bytes passed to the encoder since it last may have ended a stripe
         self._output = OrcOutput(sink, options.compression, _STRIPE_BYTES)
         self._needs = _Needs(options.old_instants == "utc")
         self._empty = True
@@ -177,7 +181,7 @@ class _OrcWriter:
 
     def write(self, batch: pa.RecordBatch) -> None:
         self._buffer.add(plain_batch(batch, self._plain))
-        # A stripe that has to be split is written whole, so it is given more rows.
+        # A split stripe is written in one piece, so it gets more rows.
         enough = self._buffer.bytes >= _STRIPE_BYTES if self._needs.split else self._buffer.rows >= _WRITE_ROWS
         if enough:
             self._flush()
@@ -190,7 +194,7 @@ class _OrcWriter:
     def _flush(self) -> None:
         added = self._stripe_bytes + self._buffer.bytes
         table = stored_table(self._buffer.take())
-        self._needs.look_at(table)
+        self._needs.inspect(table)
         if self._needs.split:
             self._output.write_split(*split_instants(table))
         else:
@@ -226,23 +230,17 @@ def _read_batches(
 
 
 def _called(names: Sequence[str], schema: pa.Schema) -> dict[str, str]:
-    """What the columns of a file are called in the schema; those of old Hive have positions instead of names."""
+    """Map the columns of a file to names in the schema; columns of old Hive files have positions instead of names."""
     known = {name.lower() for name in schema.names}
     if not all(name.startswith("_col") for name in names) or any(name.lower() in known for name in names):
         return {name: name for name in names}
     if len(names) != len(schema):
         raise InvalidRequestError(
-            "an ORC file tells its columns by position: give a schema of all columns, and no option columns",
+            "an ORC file identifies columns by position: give a schema of all columns, without the option columns",
             file=names,
             schema=schema.names,
         )
     return dict(zip(names, schema.names, strict=True))
-
-
-def _check_schema(schema: pa.Schema) -> None:
-    if not schema.names:
-        raise InvalidRequestError("a file needs a column: select at least one")
-    check_types("orc", schema)
 
 
 ORC = FileFormat(
@@ -255,7 +253,7 @@ ORC = FileFormat(
         "oldinstants": choice("old_instants", {"refuse": "refuse", "utc": "utc"}),
     },
     extension=lambda options: ".orc" if options.compression == "uncompressed" else f".{options.compression}.orc",
-    check_schema=_check_schema,
+    check_schema=lambda schema: check_columns("orc", schema),
     open_writer=_OrcWriter,
     read_schema=_read_schema,
     read_batches=_read_batches,

@@ -1,16 +1,15 @@
-"""Rows of an ORC file as Spark reads them: instants of any year and time zone, dates of both calendars.
+"""Read the rows of an ORC file as Spark does: instants of any year and time zone, dates of both calendars.
 
-An instant is stored as seconds since 2015 began in the time zone of its stripe, and nanoseconds. Java's writer counted
-whole seconds towards 1970; its reader, and this one, takes the last second off again if there is a fraction that it can
-see (a millisecond or more). Files say whether their days are those of the proleptic Gregorian calendar; if they do not,
-as Spark's do not, the days before 1582-10-15 are Julian.
+An instant is stored as nanoseconds and as seconds since the start of 2015 in the time zone of its stripe. Java's
+writer rounds whole seconds towards 1970. Java's reader, and this one, subtract a second again if the fraction is at
+least a millisecond. Files say whether their dates use the proleptic Gregorian calendar. If they do not, like Spark's,
+the dates before 1582-10-15 are Julian.
 """
 
 from __future__ import annotations
 
 import datetime
 import functools
-import re
 import zlib
 import zoneinfo
 from collections.abc import Iterator, Sequence
@@ -23,8 +22,11 @@ import pyarrow.types as pat
 
 from holdfast.errors import CorruptDataError, HoldfastError, UnsupportedError
 from holdfast.formats.calendars.rebase import rebase_dates, rebase_instants
+from holdfast.formats.calendars.zones import fixed_offset_s
+from holdfast.formats.columns.conversion import child_arrays, with_child_arrays
 from holdfast.formats.columns.types import children
 from holdfast.formats.orc.arrays import holds
+from holdfast.formats.orc.messages import NOT_ORC
 from holdfast.formats.orc.tail import TIMESTAMP, TIMESTAMP_INSTANT, Tail, read_tail
 from holdfast.formats.orc.view import nanoseconds, needs_view, seconds, types_only
 from holdfast.formats.streams import input_file
@@ -34,34 +36,33 @@ __all__ = ["OrcRows", "open_orc"]
 _BASE = datetime.datetime(2015, 1, 1)
 _BASE_S = 1_420_070_400
 _UTC_NAMES = frozenset({"", "UTC", "GMT", "Z", "Etc/UTC", "Etc/GMT", "UCT", "Zulu", "Universal"})
-_FIXED_ZONE = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d\d?)(?::?(\d\d))?(?::?(\d\d))?")
-_VISIBLE_NS = 999_999  # what Java's reader takes for no fraction
+_VISIBLE_NS = 999_999  # Java's reader ignores a fraction up to this
 
 
 def open_orc(source: BinaryIO) -> OrcRows:
-    """Open a seekable file, which stays open.
+    """Open a seekable file. It stays open.
 
     Raises:
-        CorruptDataError: this is not an ORC file.
-        UnsupportedError: it has unions, or a codec that only Java knows.
+        CorruptDataError: the file is not ORC.
+        UnsupportedError: the file has unions, or a codec that only Java supports.
     """
     try:
         return OrcRows(source, read_tail(source))
     except pa.ArrowNotImplementedError as error:
-        raise UnsupportedError("an ORC file has types that cannot be read here: read it with Spark") from error
+        raise UnsupportedError("an ORC file has unsupported types: read it with Spark") from error
     except (pa.ArrowException, OSError, ValueError, IndexError, zlib.error) as error:
         if isinstance(error, HoldfastError):
             raise
-        raise CorruptDataError("not an ORC file: check what was put there and when") from error
+        raise CorruptDataError(NOT_ORC) from error
 
 
 class OrcRows:
-    """A file whose stripes are read with the values that its writer was given.
+    """An ORC file whose stripes are read with the values that its writer was given.
 
     Attributes:
-        schema: as pyarrow has it, with the attributes of columns as metadata; instants in UTC.
-        names: of the columns.
-        stripes: how many there are.
+        schema: the schema from pyarrow, with the attributes of columns as metadata; instants in UTC.
+        names: the names of the columns.
+        stripes: the number of stripes.
     """
 
     def __init__(self, source: BinaryIO, tail: Tail) -> None:
@@ -76,11 +77,11 @@ class OrcRows:
         self._fractions: Any = None
 
     def read_stripe(self, stripe: int, columns: Sequence[str]) -> pa.RecordBatch:
-        """Some columns of a stripe, in the file's order.
+        """Read some columns of a stripe, in the file's order.
 
         Raises:
             CorruptDataError: the file is damaged.
-            UnsupportedError: an instant is beyond Arrow's microseconds, or its time zone is not known.
+            UnsupportedError: an instant is out of the range of Arrow's microseconds, or its time zone is unknown.
         """
         batch = self._decoded(self._file, stripe, columns)
         arrays = dict(zip(batch.schema.names, batch.columns, strict=True))
@@ -101,10 +102,10 @@ class OrcRows:
         try:
             return file.read_stripe(stripe, columns=list(columns))
         except (pa.ArrowException, OSError) as error:
-            raise CorruptDataError("an ORC file is damaged: check what was put there and when") from error
+            raise CorruptDataError("an ORC file is damaged: check what wrote it") from error
 
     def _zones(self, of_stripe: str | None) -> dict[int, list[str]]:
-        """For each top column the time zones of the instants in it, in the order of the types."""
+        """Return the time zones of the instants in each top-level column, in the order of the types."""
         kinds = self._tail.kinds
         zones: dict[int, list[str]] = {}
         for column, top in self._tail.top_column_of().items():
@@ -114,32 +115,27 @@ class OrcRows:
         return zones
 
     def _instants(self, whole: Any, fractions: Any, zones: Iterator[str]) -> Any:
-        """A column of both views put together."""
+        """Combine a column from both views."""
         kind = fractions.type
         if pat.is_timestamp(kind):
             instants = _instants(whole, fractions, zone := next(zones))
             return instants if self._tail.proleptic else rebase_instants(instants, zone)
-        below = [self._instants(*pair, zones) for pair in zip(_below(whole), _below(fractions), strict=True)]
+        below = [
+            self._instants(*pair, zones) for pair in zip(child_arrays(whole), child_arrays(fractions), strict=True)
+        ]
         return _with_children(whole, below) if below else whole
 
 
 # --- columns ----------------------------------------------------------------------------------------------------------
-def _below(array: Any) -> list[Any]:
-    if pat.is_struct(array.type):
-        return [array.field(index) for index in range(array.type.num_fields)]
-    return [array.values] if pat.is_nested(array.type) else []
-
-
-def _with_children(array: Any, below: Sequence[Any]) -> Any:
-    """A nested array, as it was decoded, over other children."""
+def _with_children(array: Any, below: list[Any]) -> Any:
+    """Return a decoded nested array with other children."""
     kind = array.type
     fields = [field.with_type(child.type) for field, child in zip(children(kind), below, strict=True)]
     if pat.is_map(kind):
         kind = pa.map_(fields[0].type.field(0), fields[0].type.field(1))
     else:
         kind = pa.struct(fields) if pat.is_struct(kind) else pa.list_(fields[0])
-    own = array.buffers()[: 1 if pat.is_struct(kind) else 2]
-    return pa.Array.from_buffers(kind, len(array), own, offset=array.offset, children=list(below))
+    return with_child_arrays(array, kind, below)
 
 
 def _with_gregorian_dates(array: Any) -> Any:
@@ -147,12 +143,12 @@ def _with_gregorian_dates(array: Any) -> Any:
         return rebase_dates(array)
     if not holds(array.type, pat.is_date):
         return array
-    return _with_children(array, [_with_gregorian_dates(child) for child in _below(array)])
+    return _with_children(array, [_with_gregorian_dates(child) for child in child_arrays(array)])
 
 
 # --- instants ---------------------------------------------------------------------------------------------------------
 def _instants(whole: Any, fractions: Any, zone: str) -> Any:
-    """Microseconds from seconds as they are stored and instants within the second after 2015 began in UTC."""
+    """Compute microseconds from stored seconds and from instants within the first second of 2015 in UTC."""
     nanos = pc.subtract(fractions.cast(pa.int64()), _BASE_S * 1_000_000_000)
     try:
         stored = pc.add_checked(whole, _base_s(zone))
@@ -160,25 +156,23 @@ def _instants(whole: Any, fractions: Any, zone: str) -> Any:
         micros = pc.multiply_checked(pc.subtract(stored, borrowed.cast(pa.int64())), 1_000_000)
     except pa.ArrowInvalid as error:
         raise UnsupportedError(
-            "an instant is beyond the years that Spark holds: leave the column out with `columns`"
+            "an instant is outside Spark's range of years: leave the column out with `columns`"
         ) from error
     return pc.add(micros, pc.divide(nanos, 1000)).cast(pa.timestamp("us", "UTC"))
 
 
 @functools.cache
 def _base_s(zone: str) -> int:
-    """When 2015 began in a time zone, in seconds since the epoch."""
+    """Return the start of 2015 in a time zone, in seconds since the epoch."""
     if zone in _UTC_NAMES:
         return _BASE_S
-    fixed = _FIXED_ZONE.fullmatch(zone)
-    if fixed is not None:
-        hours, minutes, seconds = (int(part or 0) for part in fixed.groups()[1:])
-        ahead_s = 3600 * hours + 60 * minutes + seconds
-        return _BASE_S + ahead_s if fixed.group(1) == "-" else _BASE_S - ahead_s
+    fixed_s = fixed_offset_s(zone)
+    if fixed_s is not None:
+        return _BASE_S - fixed_s
     try:
         return int(_BASE.replace(tzinfo=zoneinfo.ZoneInfo(zone)).timestamp())
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError) as error:
         raise UnsupportedError(
-            "an ORC file was written in a time zone that is not known here: pip install tzdata, or read it with Spark",
+            "an ORC file was written in an unknown time zone: pip install tzdata, or read it with Spark",
             zone=zone,
         ) from error

@@ -1,4 +1,4 @@
-"""The messages of ORC files: protobuf, as far as the specification uses it, in chunks that may be compressed.
+"""Encode and decode the messages of ORC files: the subset of protobuf that ORC uses, in chunks that may be compressed.
 
 Source: https://orc.apache.org/specification/ORCv1/
 """
@@ -13,6 +13,7 @@ import pyarrow as pa
 from holdfast.errors import CorruptDataError, UnsupportedError
 
 __all__ = [
+    "NOT_ORC",
     "Field",
     "decompressed",
     "messages_in",
@@ -26,11 +27,14 @@ __all__ = [
 ]
 
 Field = tuple[int, "int | bytes"]
+"""The number of a field and its value."""
+
+NOT_ORC = "not an ORC file: check what wrote it"
 
 
 # --- protobuf ---------------------------------------------------------------------------------------------------------
 def unpacked(message: bytes) -> list[Field]:
-    """The fields of a message in order: numbers, or the bytes of a string or a message within."""
+    """Return the fields of a message in order: numbers, or the bytes of a string or nested message."""
     fields: list[Field] = []
     position = 0
     while position < len(message):
@@ -41,7 +45,7 @@ def unpacked(message: bytes) -> list[Field]:
             fields.append((tag >> 3, number))
             continue
         if wire != 2:
-            raise CorruptDataError("not an ORC file: check what was put there and when", wire_type=wire)
+            raise CorruptDataError(NOT_ORC, wire_type=wire)
         length, position = _varint(message, position)
         fields.append((tag >> 3, message[position : position + length]))
         position += length
@@ -49,7 +53,7 @@ def unpacked(message: bytes) -> list[Field]:
 
 
 def packed(fields: Sequence[Field]) -> bytes:
-    """The inverse of `unpacked`."""
+    """Encode the fields of a message; the inverse of `unpacked`."""
     message = bytearray()
     for number, value in fields:
         if isinstance(value, int):
@@ -60,24 +64,24 @@ def packed(fields: Sequence[Field]) -> bytes:
 
 
 def number_in(fields: Sequence[Field], wanted: int) -> int:
-    """A number of a message, 0 if it is not there."""
+    """Return a number field of a message, 0 if it is absent."""
     return next((value for number, value in fields if number == wanted and isinstance(value, int)), 0)
 
 
 def messages_in(fields: Sequence[Field], wanted: int) -> list[bytes]:
-    """The messages, or strings, of one field."""
+    """Return the messages, or strings, of one field."""
     return [value for number, value in fields if number == wanted and isinstance(value, bytes)]
 
 
 def with_numbers(fields: Iterable[Field], values: Mapping[int, int]) -> list[Field]:
-    """The fields with other numbers; those that are not there are added."""
+    """Return the fields with some numbers replaced; absent ones are added."""
     kept = [(number, values.get(number, value)) for number, value in fields]
     there = {number for number, _ in kept}
     return kept + [(number, value) for number, value in values.items() if number not in there]
 
 
 def numbers_in(data: bytes) -> list[int]:
-    """The numbers of a packed field."""
+    """Return the numbers of a packed field."""
     found, position = [], 0
     while position < len(data):
         number, position = _varint(data, position)
@@ -86,7 +90,7 @@ def numbers_in(data: bytes) -> list[int]:
 
 
 def packed_numbers(numbers: Iterable[int]) -> bytes:
-    """The inverse of `numbers_in`."""
+    """Encode the numbers of a packed field; the inverse of `numbers_in`."""
     return b"".join(map(_encoded, numbers))
 
 
@@ -94,7 +98,7 @@ def _varint(message: bytes, position: int) -> tuple[int, int]:
     value = shift = 0
     while True:
         if position >= len(message):
-            raise CorruptDataError("not an ORC file: check what was put there and when")
+            raise CorruptDataError(NOT_ORC)
         byte = message[position]
         position += 1
         value |= (byte & 0x7F) << shift
@@ -117,7 +121,7 @@ _NONE, _ZLIB, _SNAPPY, _LZ4, _ZSTD = 0, 1, 2, 4, 5
 
 
 def original_chunks(data: bytes, compression: int, block_bytes: int) -> bytes:
-    """Data as a stream of a file with that compression, without being compressed."""
+    """Return the data framed for a file with that compression, without compressing it."""
     if compression == _NONE:
         return data
     chunks = (data[start : start + block_bytes] for start in range(0, len(data), block_bytes))
@@ -125,7 +129,7 @@ def original_chunks(data: bytes, compression: int, block_bytes: int) -> bytes:
 
 
 def decompressed(data: bytes, compression: int) -> bytes:
-    """The inverse of `original_chunks`, of compressed chunks too."""
+    """Return the data of a framed stream; the inverse of `original_chunks`, for compressed chunks too."""
     if compression == _NONE:
         return data
     plain, position = bytearray(), 0
@@ -147,11 +151,11 @@ def _inflated(chunk: bytes, compression: int) -> bytes:
         return bytes(pa.CompressedInputStream(pa.BufferReader(chunk), "zstd").read())
     if compression == _LZ4:
         return _unlz4(chunk)
-    raise UnsupportedError("ORC files compressed with LZO cannot be read: write them again with zstd")
+    raise UnsupportedError("ORC files compressed with LZO are not supported: rewrite them with zstd")
 
 
 def _unlz4(chunk: bytes) -> bytes:
-    """An LZ4 block, whose size when plain is not told: pyarrow would have to be told."""
+    """Decompress an LZ4 block of unknown decompressed size, which pyarrow would need."""
     plain, position = bytearray(), 0
     while True:
         token = chunk[position]

@@ -1,8 +1,8 @@
-"""An ORC file made of what pyarrow encodes, with what it cannot encode put in between.
+"""Write an ORC file from what pyarrow encodes, and insert what it cannot encode.
 
-pyarrow says nothing about the calendar of dates, and spoils fractions of a second before 1970. So its files end here in
-a tail of our own where that matters, and a stripe with such fractions is made of two stripes that pyarrow encodes: one
-with the seconds, one with the fractions. All other stripes pass through as they are.
+pyarrow does not record the calendar of dates and corrupts fractions of a second before 1970. Where that matters, the
+file gets a tail written here, and a stripe with such fractions is assembled from two stripes that pyarrow encodes: one
+with the seconds, one with the fractions. All other stripes pass through unchanged.
 """
 
 from __future__ import annotations
@@ -48,36 +48,36 @@ from holdfast.formats.streams import output_stream
 __all__ = ["OrcOutput"]
 
 _MAGIC = b"ORC"
-_CONTENT_BYTES, _ROWS = 2, 6  # of the footer
-_VALUES, _TIMESTAMPS, _HAS_NULL = 1, 9, 10  # of statistics
-_LEAST, _MOST = (1, 3), (2, 4)  # of statistics of timestamps, in milliseconds; the finer parts are in 5 and 6
-_POSITIONS, _ENTRY_STATISTICS = 1, 2  # of an entry of an index
+_CONTENT_BYTES, _ROWS = 2, 6  # fields of the footer
+_VALUES, _TIMESTAMPS, _HAS_NULL = 1, 9, 10  # fields of statistics
+_LEAST, _MOST = (1, 3), (2, 4)  # fields of timestamp statistics, in milliseconds; 5 and 6 contain the nanoseconds
+_POSITIONS, _ENTRY_STATISTICS = 1, 2  # fields of an index entry
 
 
 class OrcOutput:
-    """A file that is being written to a sink, which stays open."""
+    """A file that is being written to a sink. The sink stays open."""
 
     def __init__(self, sink: ByteSink, compression: str, stripe_bytes: int) -> None:
         self._sink = sink
         self._compression, self._stripe_bytes = compression, stripe_bytes
         self._encoder: Any = None
         self._held: _Held | None = None
-        self._sent = self._base = 0  # bytes of the file so far; where the encoder's first byte is
+        self._sent = self._base = 0  # bytes of the file so far; the position of the encoder's first byte
         self._ended: list[Tail] = []
 
     def write(self, table: pa.Table) -> None:
-        """Append rows; the encoder ends a stripe when it is full."""
+        """Append rows. The encoder ends a stripe when it is full."""
         if self._encoder is None:
             self._base, self._held = self._sent, _Held(self._send)
             self._encoder = self._open(self._held, self._stripe_bytes)
         self._encoder.write(table)
 
     def write_split(self, seconds: pa.Table, fractions: pa.Table) -> None:
-        """Append a stripe of rows whose instants are given in two halves.
+        """Append a stripe of rows whose instants are given in two parts.
 
         Args:
-            seconds: the rows; instants are the whole seconds that the file has to hold.
-            fractions: as many rows of the same schema, of which only the fractions of instants count.
+            seconds: the rows, with the whole seconds of instants that the file must contain.
+            fractions: the same number of rows with the same schema, of which only the fractions of instants are used.
         """
         self._end_encoder()
         if not self._sent:
@@ -87,7 +87,11 @@ class OrcOutput:
         self._send(stripe)
 
     def close(self, proleptic: bool) -> None:
-        """End the file; `proleptic` says that there are dates that other calendars count otherwise."""
+        """End the file.
+
+        Args:
+            proleptic: whether it contains dates that differ between calendars.
+        """
         plain_end = self._end_encoder()
         if len(self._ended) == 1 and plain_end is not None and not proleptic:
             self._send(plain_end)
@@ -106,7 +110,7 @@ class OrcOutput:
         )
 
     def _encoded(self, table: pa.Table) -> bytes:
-        """A file of one stripe."""
+        """Encode a file of one stripe."""
         held = _Held(self._send)
         held.hold()
         encoder = self._open(held, 2 * table.nbytes + self._stripe_bytes)
@@ -115,7 +119,7 @@ class OrcOutput:
         return bytes(held.data)
 
     def _end_encoder(self) -> bytes | None:
-        """Send what the encoder still has, but for its tail, which is given back as it is."""
+        """Send what the encoder still holds, except for its tail, and return the tail's bytes unchanged."""
         if self._encoder is None or self._held is None:
             return None
         self._held.hold()
@@ -129,7 +133,7 @@ class OrcOutput:
 
 
 class _Held:
-    """A sink before a sink, which can begin to keep what it gets."""
+    """A sink that forwards to another one until it is told to hold the data."""
 
     def __init__(self, send: Callable[[bytes | memoryview], int]) -> None:
         self._send = send
@@ -137,7 +141,7 @@ class _Held:
         self.data = bytearray()
 
     def hold(self) -> None:
-        """Keep what comes from now on."""
+        """Keep all further data instead of forwarding it."""
         self._holds = True
 
     def write(self, data: bytes | memoryview, /) -> int:
@@ -149,7 +153,7 @@ class _Held:
 
 # --- tails ------------------------------------------------------------------------------------------------------------
 def _moved(tail: Tail, base: int) -> Tail:
-    """The tail of a file whose first byte is at `base`."""
+    """Return the tail for a file whose first byte is at `base`."""
     stripes = [
         (STRIPES, packed(with_numbers(stripe.fields, {Stripe.OFFSET: stripe.offset + base}))) for stripe in tail.stripes
     ]
@@ -158,10 +162,10 @@ def _moved(tail: Tail, base: int) -> Tail:
 
 
 def _merged(tails: Sequence[Tail]) -> Tail:
-    """The tail of files of one schema, one behind the other.
+    """Merge the tails of concatenated files with the same schema.
 
-    Statistics of the whole file keep what adds up, how many values and whether there are nulls; those of stripes, by
-    which readers leave rows out, stay whole.
+    Statistics of the whole file keep only what adds up: the number of values and whether there are nulls. Readers skip
+    rows by the statistics of stripes, which remain complete.
     """
     first = tails[0]
     if len(tails) == 1:
@@ -182,7 +186,7 @@ def _added(parts: Sequence[Sequence[Field]]) -> bytes:
 
 # --- a stripe made of two ---------------------------------------------------------------------------------------------
 def _joined(whole: bytes, fractions: bytes) -> tuple[bytes, Tail]:
-    """The stripe of one file with the fractions of another, and its tail as if the stripe began a file."""
+    """Return the stripe of one file with the fractions of another, and its tail as if the stripe started a file."""
     source = io.BytesIO(whole)
     tail = read_tail(source)
     (stripe,) = tail.stripes
@@ -216,7 +220,7 @@ def _joined(whole: bytes, fractions: bytes) -> tuple[bytes, Tail]:
 
 
 def _streams(file: bytes) -> Iterator[tuple[tuple[int, int], list[Field], bytes]]:
-    """Kind and column, description and bytes of each stream of a file's only stripe."""
+    """Yield the kind and column, description and bytes of each stream of a file's only stripe."""
     source = io.BytesIO(file)
     tail = read_tail(source)
     (stripe,) = tail.stripes
@@ -230,7 +234,7 @@ def _streams(file: bytes) -> Iterator[tuple[tuple[int, int], list[Field], bytes]
 
 
 def _joined_index(whole: bytes, fractions: bytes, tail: Tail) -> bytes:
-    """Where groups of rows begin: the last positions of an entry are those of the fractions."""
+    """Combine the indexes of row groups: the last positions of an entry are those of the fractions."""
     own_positions = 2 if tail.compression == 0 else 3
     entries: list[Field] = []
     of_both = (unpacked(decompressed(one, tail.compression)) for one in (whole, fractions))
@@ -249,7 +253,7 @@ def _joined_index(whole: bytes, fractions: bytes, tail: Tail) -> bytes:
 
 
 def _bytes(value: int | bytes) -> bytes:
-    assert isinstance(value, bytes), "a message where the specification has one"
+    assert isinstance(value, bytes), "the specification has a message here"
     return value
 
 
@@ -258,7 +262,7 @@ def _widened_columns(columns: Sequence[bytes], instants: set[int]) -> list[bytes
 
 
 def _widened(statistics: bytes) -> bytes:
-    """Statistics of whole seconds as those of what lies less than a second beside them."""
+    """Widen statistics of whole seconds by one second, so that they cover the fractions."""
     changed: list[Field] = []
     for number, value in unpacked(statistics):
         if number == _TIMESTAMPS:
@@ -269,7 +273,7 @@ def _widened(statistics: bytes) -> bytes:
 
 
 def _widened_bound(key: int, bound: int | bytes) -> int:
-    assert isinstance(bound, int), "a number where the specification has one"
+    assert isinstance(bound, int), "the specification has a number here"
     millis = (bound >> 1) ^ -(bound & 1)
     millis += 1000 if key in _MOST else -1000
     return millis << 1 if millis >= 0 else (-millis << 1) - 1

@@ -1,7 +1,7 @@
-"""What the end of an ORC file says about it, and the end of another one that says something else.
+"""Read the tail of an ORC file and write modified ones.
 
-ORC keeps its types, stripes and calendar behind the data. They are read here as far as pyarrow does not show them, and
-written again with changes (`orc_view`, `orc_output`): the data between them is pyarrow's to encode and decode.
+ORC stores its types, stripes and calendar after the data. This module reads the parts that pyarrow does not expose and
+writes them again with changes (`orc.view`, `orc.output`). pyarrow encodes and decodes the data before them.
 
 Source: https://orc.apache.org/specification/ORCv1/
 """
@@ -13,6 +13,7 @@ from typing import BinaryIO
 
 from holdfast.errors import CorruptDataError
 from holdfast.formats.orc.messages import (
+    NOT_ORC,
     Field,
     decompressed,
     messages_in,
@@ -49,7 +50,7 @@ __all__ = [
     "read_tail",
 ]
 
-# Fields of the messages, and kinds of types, by their numbers in the specification.
+# Numbers of message fields and of kinds of types in the specification.
 _PS_FOOTER_LENGTH, _PS_COMPRESSION, _PS_BLOCK_BYTES, _PS_METADATA_LENGTH = 1, 2, 3, 5
 STRIPES, TYPES, STATISTICS, CALENDAR = 3, 4, 7, 11
 KIND, _SUBTYPES = 1, 2
@@ -63,7 +64,7 @@ _TAIL_BYTES = 16 * 1024
 # --- the tail ---------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class Stripe:
-    """Where a stripe's parts are: index, data and footer, one behind the other."""
+    """The location of a stripe's index, data and footer, which follow each other."""
 
     fields: tuple[Field, ...]
 
@@ -71,28 +72,28 @@ class Stripe:
 
     @property
     def offset(self) -> int:
-        """Of the index in the file."""
+        """Return the offset of the index in the file."""
         return number_in(self.fields, self.OFFSET)
 
     @property
     def data_bytes(self) -> int:
-        """Length of the data."""
+        """Return the length of the data."""
         return number_in(self.fields, self.DATA_BYTES)
 
     @property
     def footer_bytes(self) -> int:
-        """Length of the footer."""
+        """Return the length of the footer."""
         return number_in(self.fields, self.FOOTER_BYTES)
 
     @property
     def streams_bytes(self) -> int:
-        """Length of index and data."""
+        """Return the length of index and data."""
         return number_in(self.fields, self.INDEX_BYTES) + self.data_bytes
 
 
 @dataclass(frozen=True, slots=True)
 class StripeFooter:
-    """The message behind a stripe's data."""
+    """The message after a stripe's data."""
 
     fields: tuple[Field, ...]
 
@@ -100,18 +101,18 @@ class StripeFooter:
 
     @property
     def zone(self) -> str | None:
-        """The time zone in which the stripe's TIMESTAMP columns are to be understood."""
+        """Return the time zone of the stripe's TIMESTAMP columns."""
         return next((value.decode() for value in messages_in(self.fields, self.ZONE)), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """The end of a file: what stands in its footer and postscript.
+    """The end of a file: the contents of its footer and postscript.
 
     Attributes:
         footer, postscript: fields of the messages.
-        metadata: the statistics of the stripes, as they are in the file.
-        length: bytes that it takes in the file.
+        metadata: the statistics of the stripes, as stored in the file.
+        length: the length of the tail in the file, in bytes.
     """
 
     footer: tuple[Field, ...]
@@ -121,31 +122,31 @@ class Tail:
 
     @property
     def compression(self) -> int:
-        """The codec's number."""
+        """Return the codec's number."""
         return number_in(self.postscript, _PS_COMPRESSION)
 
     @property
     def block_bytes(self) -> int:
-        """The most that a compressed chunk holds."""
+        """Return the maximum size of a compressed chunk."""
         return number_in(self.postscript, _PS_BLOCK_BYTES) or 256 * 1024
 
     @property
     def kinds(self) -> list[int]:
-        """The kind of each type, by column."""
+        """Return the kind of each type, by column."""
         return [number_in(unpacked(one), KIND) for one in messages_in(self.footer, TYPES)]
 
     @property
     def proleptic(self) -> bool:
-        """Whether days are counted in the proleptic Gregorian calendar; if not told, they are not, as in Java."""
+        """Check whether dates use the proleptic Gregorian calendar; like Java, assume not if the file does not say."""
         return number_in(self.footer, CALENDAR) == PROLEPTIC
 
     @property
     def stripes(self) -> list[Stripe]:
-        """The stripes in order."""
+        """Return the stripes in order."""
         return [Stripe(tuple(unpacked(one))) for one in messages_in(self.footer, STRIPES)]
 
     def top_column_of(self) -> dict[int, int]:
-        """For each type the index of the top column that it belongs to."""
+        """Return the index of the top-level column of each type."""
         types = [unpacked(one) for one in messages_in(self.footer, TYPES)]
         starts = [column for one in messages_in(types[0], _SUBTYPES) for column in numbers_in(one)]
         starts += [value for number, value in types[0] if number == _SUBTYPES and isinstance(value, int)]
@@ -157,7 +158,7 @@ class Tail:
         }
 
     def values(self, column: int) -> int:
-        """How many values a column has in the file, null not counted."""
+        """Return the number of non-null values of a column in the file."""
         return number_in(unpacked(messages_in(self.footer, STATISTICS)[column]), 1)
 
     def stripe_footer(self, source: BinaryIO, stripe: Stripe) -> StripeFooter:
@@ -166,7 +167,7 @@ class Tail:
         return StripeFooter(tuple(unpacked(decompressed(source.read(stripe.footer_bytes), self.compression))))
 
     def encoded(self) -> bytes:
-        """The tail as the last bytes of a file; its messages are not compressed."""
+        """Encode the tail as the last bytes of a file, with uncompressed messages."""
         footer = original_chunks(packed(self.footer), self.compression, self.block_bytes)
         lengths = {_PS_FOOTER_LENGTH: len(footer), _PS_METADATA_LENGTH: len(self.metadata)}
         postscript = packed(with_numbers(self.postscript, lengths))
@@ -174,23 +175,23 @@ class Tail:
 
 
 def read_tail(source: BinaryIO) -> Tail:
-    """The tail of a seekable file.
+    """Read the tail of a seekable file.
 
     Raises:
-        CorruptDataError: this is not an ORC file.
+        CorruptDataError: the file is not ORC.
     """
     size = source.seek(0, 2)
     known = min(size, _TAIL_BYTES)
     source.seek(size - known)
     end = source.read(known)
     if size < 4 or end[-1] + 1 > len(end) or b"ORC" not in end[-1 - end[-1] :]:
-        raise CorruptDataError("not an ORC file: check what was put there and when")
+        raise CorruptDataError(NOT_ORC)
     postscript = tuple(unpacked(end[-1 - end[-1] : -1]))
     footer_bytes = number_in(postscript, _PS_FOOTER_LENGTH)
     metadata_bytes = number_in(postscript, _PS_METADATA_LENGTH)
     whole = 1 + end[-1] + footer_bytes + metadata_bytes
     if whole > size:
-        raise CorruptDataError("not an ORC file: check what was put there and when")
+        raise CorruptDataError(NOT_ORC)
     if whole > known:
         source.seek(size - whole)
         end = source.read(whole)

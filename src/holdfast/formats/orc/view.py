@@ -1,9 +1,9 @@
-"""An ORC file as pyarrow decodes it without harm.
+"""Present an ORC file to pyarrow in a form that it decodes without loss.
 
-pyarrow turns instants into nanoseconds, which end in 1677 and 2262, moves those of other time zones to the clock there,
-and takes CHAR for bytes of one length. So it is shown the same file with another tail, twice if there are instants:
+pyarrow converts instants to nanoseconds, which cover only 1677 to 2262, shifts instants of other time zones, and reads
+CHAR as bytes of fixed length. So it reads the same file with a modified tail, twice if there are instants:
 
-* `seconds`: instants are whole numbers (their seconds, as stored), CHAR and VARCHAR are strings; nothing else changes;
+* `seconds`: instants are integers (their seconds, as stored), CHAR and VARCHAR are strings; nothing else changes;
 * `nanoseconds`: instants have no seconds, only the fraction that is stored beside them.
 """
 
@@ -49,38 +49,38 @@ __all__ = ["nanoseconds", "needs_view", "seconds", "types_only"]
 _SECONDS = {TIMESTAMP: LONG, TIMESTAMP_INSTANT: LONG, CHAR: STRING, VARCHAR: STRING}
 _NANOSECONDS = {TIMESTAMP: TIMESTAMP_INSTANT, CHAR: STRING, VARCHAR: STRING}
 
-# What the seconds are called instead: a kind of stream that no column of instants has, so nobody reads it.
+# The new kind of the stream of seconds: no column of instants uses it, so it is ignored.
 _UNREAD = 4
-# 512 times zero: a run of encoding DELTA, base 0, delta 0.
+# 512 zeros: a run with encoding DELTA, base 0, delta 0.
 _ZEROS, _ZEROS_RUN = 512, bytes([0xC1, 0xFF, 0, 0])
-# The same for files of Hive 0.11: 130 times zero.
+# The same for files of Hive 0.11: 130 zeros.
 _OLD_ZEROS, _OLD_ZEROS_RUN = 130, bytes([0x7F, 0, 0])
 _DIRECT_V2 = 2
 
 
 def needs_view(tail: Tail) -> bool:
-    """Whether pyarrow may change something that is in the file."""
+    """Check whether pyarrow may change values of the file."""
     return any(kind in _SECONDS for kind in tail.kinds)
 
 
 def types_only(source: BinaryIO, tail: Tail) -> BinaryIO:
-    """The file for its schema: instants have a time zone, CHAR and VARCHAR are strings. Not for its rows."""
+    """Return a view for reading the schema only: instants have a time zone, CHAR and VARCHAR are strings."""
     changed = Tail(_with_kinds(tail.footer, _NANOSECONDS), tail.postscript, tail.metadata)
     return cast(BinaryIO, _View(source, [_Part(b"ORC"), _Part(changed.encoded())]))
 
 
 def seconds(source: BinaryIO, tail: Tail) -> BinaryIO:
-    """The file with seconds, since 2015 began in the time zone of the stripe, in the stead of instants."""
+    """Return a view with seconds in place of instants, counted from the start of 2015 in the stripe's time zone."""
     return _changed(source, tail, _SECONDS, lambda footer: (b"", footer.fields))
 
 
 def nanoseconds(source: BinaryIO, tail: Tail) -> BinaryIO:
-    """The file with instants that lie less than a second after 2015 began in UTC."""
+    """Return a view with instants within the first second of 2015 in UTC."""
     return _changed(source, tail, _NANOSECONDS, lambda footer: _without_seconds(tail, footer))
 
 
 def _without_seconds(tail: Tail, footer: StripeFooter) -> tuple[bytes, list[Field]]:
-    """Streams of zeros to go behind a stripe's data, and the stripe's footer with them as the seconds of instants."""
+    """Return streams of zeros to append to a stripe's data, and a footer that uses them as the seconds of instants."""
     columns = {column for column, kind in enumerate(tail.kinds) if kind in (TIMESTAMP, TIMESTAMP_INSTANT)}
     encodings = [number_in(unpacked(one), KIND) for one in messages_in(footer.fields, StripeFooter.ENCODINGS)]
     fields: list[Field] = []
@@ -101,21 +101,27 @@ def _without_seconds(tail: Tail, footer: StripeFooter) -> tuple[bytes, list[Fiel
 
 
 def _zeros(tail: Tail, values: int, is_new: bool) -> bytes:
-    """A stream of at least so many zeros."""
+    """Return a stream of at least `values` zeros."""
     run, length = (_ZEROS_RUN, _ZEROS) if is_new else (_OLD_ZEROS_RUN, _OLD_ZEROS)
     return original_chunks(run * (values // length + 1), tail.compression, tail.block_bytes)
 
 
-# --- another tail -----------------------------------------------------------------------------------------------------
+# --- a modified tail --------------------------------------------------------------------------------------------------
 def _changed(
     source: BinaryIO,
     tail: Tail,
     kinds: Mapping[int, int],
     change: Callable[[StripeFooter], tuple[bytes, Sequence[Field]]],
 ) -> BinaryIO:
-    """The file with other kinds of types; `change` gives what is added to a stripe's data, and its new footer.
+    """Return a view with other kinds of types.
 
-    No stripe keeps its time zone: nothing that is left depends on one, and the decoder looks up each that it finds.
+    Stripes lose their time zones: nothing that remains depends on them, and the decoder would look each of them up.
+
+    Args:
+        source: the file.
+        tail: the file's tail.
+        kinds: the kinds to replace.
+        change: returns the bytes to append to a stripe's data, and its new footer.
     """
     parts = [_Part(b"ORC")]
     position = 3
@@ -145,7 +151,7 @@ def _with_kinds(footer: Iterable[Field], kinds: Mapping[int, int]) -> tuple[Fiel
 
 
 class _Part:
-    """Bytes of a view: some of their own, or so many of the source from an offset on."""
+    """A part of a view: bytes of its own, or a range of the source."""
 
     def __init__(self, content: bytes | int, offset: int = 0) -> None:
         self.own = content if isinstance(content, bytes) else None
@@ -154,7 +160,7 @@ class _Part:
 
 
 class _View(io.RawIOBase):
-    """Parts one behind the other, as a file that can be read and sought in."""
+    """A readable, seekable file made of consecutive parts."""
 
     def __init__(self, source: BinaryIO, parts: Sequence[_Part]) -> None:
         self._source = source
@@ -186,7 +192,7 @@ class _View(io.RawIOBase):
                 self._source.seek(part.offset + skipped)
                 piece = self._source.read(length)
                 if len(piece) < length:
-                    raise CorruptDataError("an ORC file ends too early: check what was put there and when")
+                    raise CorruptDataError("an ORC file is truncated: check what wrote it")
             else:
                 piece = part.own[skipped : skipped + length]
             pieces.append(piece)

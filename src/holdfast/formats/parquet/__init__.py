@@ -1,1 +1,1 @@
-"""Parquet files."""
+"""Read and write Parquet files."""

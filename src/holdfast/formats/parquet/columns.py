@@ -1,7 +1,7 @@
-"""What Spark makes of the columns of a Parquet file, and how their values become it.
+"""Determine the types that Spark gives to the columns of a Parquet file, and how to convert their values.
 
-Two kinds of difference: types that Arrow's casts turn into Spark's without help (`spark_field`), and columns whose
-values have to be looked at differently because of what the footer says about them (`column_changes`).
+There are two kinds of differences: types that a plain Arrow cast converts to Spark's (`spark_field`), and columns whose
+values need a conversion that depends on the footer (`column_changes`).
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from holdfast.errors import UnsupportedError
-from holdfast.formats.calendars.rebase import rebase_dates, rebase_instants
-from holdfast.formats.columns.conversion import map_children
+from holdfast.formats.calendars.rebase import FileCalendars, rebase_dates, rebase_instants
+from holdfast.formats.columns.conversion import child_arrays, map_children, with_child_arrays
 from holdfast.formats.columns.types import children, is_string
 
-__all__ = ["Calendars", "ColumnChange", "column_changes", "spark_field"]
+__all__ = ["ColumnChange", "column_changes", "spark_field"]
 
 _INSTANT = pa.timestamp("us", "UTC")
 
 
 # --- types ------------------------------------------------------------------------------------------------------------
 def spark_field(field: pa.Field) -> pa.Field:
-    """The field in the type that Spark reads; writers that use Arrow note types in a file that Spark never heard of."""
+    """Return the field in the type that Spark reads; Arrow-based writers store types that Spark does not know."""
     return pa.field(field.name, _spark_type(field.type), field.nullable)
 
 
@@ -56,14 +56,14 @@ def _spark_type(kind: pa.DataType) -> pa.DataType:
     return map_children(kind, spark_field)
 
 
-# --- what the footer says ---------------------------------------------------------------------------------------------
+# --- conversions that depend on the footer ----------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class ColumnChange:
-    """What has to be done to the values of a column, or of a part of one. Its statistics speak of other values.
+    """A conversion of the values of a column or of a part of it. The file's statistics describe the unconverted values.
 
     Attributes:
-        type: what they become.
-        apply: does it to an array.
+        type: the type of the result.
+        apply: converts an array.
     """
 
     type: pa.DataType
@@ -71,26 +71,26 @@ class ColumnChange:
 
 
 def column_changes(schema: pa.Schema, columns: Iterable[Any], notes: Mapping[bytes, bytes]) -> dict[int, ColumnChange]:
-    """The changes of a file's columns by their position; most files have none.
+    """Return the conversions of a file's columns by position; most files need none.
 
     Args:
         schema: the columns as pyarrow sees them, INT96 in microseconds.
         columns: the leaf columns of the footer (`pyarrow.parquet.ColumnSchema`), in order.
-        notes: the footer's keys and values.
+        notes: the key-value metadata of the footer.
     """
-    walk = _Walk(iter(columns), Calendars.of(notes))
+    walk = _Walk(iter(columns), FileCalendars.of(notes))
     noted = _spark_types(notes.get(b"org.apache.spark.sql.parquet.row.metadata"))
     found = ((index, walk.change(field.type, noted.get(field.name))) for index, field in enumerate(schema))
     return {index: change for index, change in found if change is not None}
 
 
-@functools.lru_cache(maxsize=8)  # the files of a table say the same
+@functools.lru_cache(maxsize=8)  # the files of a table usually have the same text
 def _spark_types(text: bytes | None) -> Mapping[str, object]:
-    """The types of the columns as Spark's JSON, where a writer of Spark's kind left them."""
+    """Return the types of the columns in Spark's JSON, if the writer stored them."""
     try:
         return {} if text is None else _fields_of(json.loads(text))
     except ValueError:
-        return {}  # Spark 1 had another notation
+        return {}  # Spark 1 used another notation
 
 
 def _fields_of(noted: object) -> dict[str, object]:
@@ -99,35 +99,11 @@ def _fields_of(noted: object) -> dict[str, object]:
 
 
 @dataclass(frozen=True, slots=True)
-class Calendars:
-    """Which values were counted in the calendar of old Spark, by what Spark's writers note in a file.
-
-    A file without a note of Spark's is taken as it is, as Spark does unless it is told otherwise.
-    """
-
-    old_dates: bool
-    old_int96: bool
-    zone: str | None
-
-    @classmethod
-    def of(cls, notes: Mapping[bytes, bytes]) -> Calendars:
-        version = notes.get(b"org.apache.spark.version")
-        if version is None:
-            return cls(False, False, None)
-        zone = notes.get(b"org.apache.spark.timeZone")
-        return cls(  # versions are compared as text by Spark too
-            version < b"3.0.0" or b"org.apache.spark.legacyDateTime" in notes,
-            version < b"3.1.0" or b"org.apache.spark.legacyINT96" in notes,
-            None if zone is None else zone.decode(),
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class _Walk:
-    """Through the types of a schema and the footer's leaf columns side by side."""
+    """A walk through the types of a schema and the footer's leaf columns in parallel."""
 
     leaves: Iterator[Any]
-    calendars: Calendars
+    calendars: FileCalendars
 
     def change(self, kind: pa.DataType, noted: object) -> ColumnChange | None:
         if not pat.is_nested(kind):
@@ -153,11 +129,11 @@ class _Walk:
         if isinstance(noted, str) and noted.startswith("interval"):
             return _interval_change(kind, noted)
         if pat.is_duration(kind):
-            return _cast_to(pa.int64())  # Spark does not look at what Arrow notes
+            return _cast_to(pa.int64())  # Spark ignores Arrow's metadata
         if physical == "FIXED_LEN_BYTE_ARRAY" and (pat.is_null(kind) or column.converted_type == "INTERVAL"):
-            return _UNREADABLE  # Arrow takes Parquet's own intervals for nulls or bytes
+            return _UNREADABLE  # Arrow reads Parquet's own intervals as nulls or bytes
         if pat.is_null(kind) and noted is None and physical == "INT32":
-            return _cast_to(pa.int32())  # Spark sees the physical type that the writer chose
+            return _cast_to(pa.int32())  # Spark uses the physical type that the writer chose
         if physical == "BYTE_ARRAY" and pat.is_binary(kind) and column.logical_type.type == "ENUM":
             return _cast_to(pa.string())
         if pat.is_date32(kind) and self.calendars.old_dates:
@@ -177,7 +153,7 @@ class _Walk:
 
 
 def _interval_change(kind: pa.DataType, noted: str) -> ColumnChange | None:
-    """For the intervals of Spark, which are plain integers to Parquet."""
+    """Return the conversion of Spark's intervals, which are plain integers in Parquet."""
     if "year" in noted or "month" in noted:
         return _UNREADABLE
     return None if pat.is_duration(kind) else _cast_to(pa.duration("us"))
@@ -188,10 +164,10 @@ def _cast_to(kind: pa.DataType) -> ColumnChange:
 
 
 def _refuse(_: Any) -> NoReturn:
-    raise UnsupportedError("a column of the files cannot be read here: leave it out with the option columns")
+    raise UnsupportedError("a column of the files is not supported: leave it out with the option columns")
 
 
-_UNREADABLE = ColumnChange(pa.month_day_nano_interval(), _refuse)  # a schema with it is refused, with its name
+_UNREADABLE = ColumnChange(pa.month_day_nano_interval(), _refuse)  # a schema with this type is rejected by name
 
 
 # --- nested columns ---------------------------------------------------------------------------------------------------
@@ -210,25 +186,19 @@ def _nested_change(kind: pa.DataType, parts: Sequence[ColumnChange | None]) -> C
 
 
 def _rebuilt(array: Any, kind: pa.DataType, parts: Sequence[ColumnChange | None]) -> Any:
-    """A nested array with its children changed; Arrow's casts reach into nested types, its functions do not."""
+    """Return a nested array with converted children; Arrow's casts handle nested types, its functions do not."""
     if pat.is_fixed_size_list(array.type):
         array = array.cast(pa.list_(array.type.value_field))
-    array = array.take(pa.array(range(len(array)), pa.int64()))  # no offset is left
-    if pat.is_map(array.type):
-        below = [array.keys, array.items]
-    elif pat.is_struct(array.type):
-        below = [array.field(index) for index in range(array.type.num_fields)]
-    else:
-        below = [array.values]
+    array = array.take(pa.array(range(len(array)), pa.int64()))  # removes the offset
+    below = [array.keys, array.items] if pat.is_map(array.type) else child_arrays(array)
     below = [one if part is None else part.apply(one) for one, part in zip(below, parts, strict=True)]
     if pat.is_map(array.type):
         below = [pa.StructArray.from_arrays(below, fields=[kind.key_field, kind.item_field])]
-    own_buffers = array.buffers()[: 1 if pat.is_struct(array.type) else 2]
-    return pa.Array.from_buffers(kind, len(array), own_buffers, children=below)
+    return with_child_arrays(array, kind, below)
 
 
 def _plain_lists(array: Any) -> Any:
-    """List views as lists; Arrow's own cast gives an invalid array where the last one is null (seen with 26.0)."""
+    """Convert list views to lists; Arrow's own cast gives an invalid array if the last one is null (seen with 26.0)."""
     lengths = pc.fill_null(pc.list_value_length(array), 0).cast(pa.int32())
     offsets = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths)])
     return pa.ListArray.from_arrays(

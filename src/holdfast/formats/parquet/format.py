@@ -1,7 +1,7 @@
-"""Parquet, as Spark's own reader expects it, with the work put only where it pays.
+"""Read and write Parquet as Spark's own reader expects it, and encode columns only where it pays.
 
-Memory: up to one row group of decoded rows is held (`ParquetOptions.row_group_rows` and `row_group_bytes`), plus its
-encoded pages; the file itself is never held.
+Memory: up to one row group of decoded rows (`ParquetOptions.row_group_rows` and `row_group_bytes`) and its encoded
+pages. The writer never holds the whole file.
 """
 
 from __future__ import annotations
@@ -16,11 +16,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as pat
 
-from holdfast.errors import InvalidRequestError
 from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, RowFilter
 from holdfast.formats.columns.buffer import BatchBuffer
 from holdfast.formats.columns.conversion import leaves, map_children, plain_batch, plain_schema
-from holdfast.formats.columns.types import check_types
+from holdfast.formats.columns.types import check_columns
 from holdfast.formats.options import boolean, choice, integer
 from holdfast.formats.parquet.reader import SparkFile
 from holdfast.formats.spark.schema_json import SPARK_SCHEMA_KEY, spark_schema_json
@@ -33,17 +32,17 @@ _MIB = 1024 * 1024
 
 @dataclass(frozen=True, kw_only=True)
 class ParquetOptions(FormatOptions):
-    """How Parquet is written.
+    """Options of Parquet files.
 
     Attributes:
-        compression: codec as pyarrow names it. Snappy is Spark's default; zstd makes files a quarter smaller for a
-            quarter more time.
+        compression: the codec under pyarrow's name. Snappy is Spark's default; zstd makes files a quarter smaller and
+            takes a quarter more time.
         compression_level: the codec's level, None for its default.
-        row_group_rows: rows in a row group; at 10,000 the same rows take more than twice the time, at a million a tenth
-            more, because less of what is encoded stays in the caches.
+        row_group_rows: rows per row group. At 10,000 the same rows take more than twice the time; at a million a tenth
+            more, because less of the encoded data stays in the caches.
         row_group_bytes: decoded bytes after which a row group is written even if it has fewer rows.
         page_bytes: size of a data page before compression.
-        dictionary: encode all columns with a dictionary (True), none (False) or those where it pays (None).
+        dictionary: which columns use dictionary encoding: all (True), none (False) or those where it pays (None).
     """
 
     compression: str = "snappy"
@@ -54,7 +53,7 @@ class ParquetOptions(FormatOptions):
     dictionary: bool | None = None
 
 
-# Spark's name, pyarrow's name, what the file name says.
+# Spark's names to pyarrow's, and pyarrow's to the infix of the file name.
 _CODECS = {
     "none": "none",
     "uncompressed": "none",
@@ -68,9 +67,9 @@ _INFIX = {"none": "", "snappy": ".snappy", "gzip": ".gz", "zstd": ".zstd", "lz4"
 
 
 # --- dictionary encoding where it pays --------------------------------------------------------------------------------
-# Encoding a column of mostly distinct values with a dictionary costs a hash per value and ends in plain pages all the
-# same. A sample of the first rows tells: a 1,000-value string has 1,000 of 65,536, a random double all of them, a
-# 100,000-value string 31,000 (three distinct in four), for which plain pages were as fast and as small.
+# Dictionary encoding of mostly distinct values costs a hash per value and still falls back to plain pages. A sample of
+# the first 65,536 rows decides: a string column with 1,000 values has 1,000 distinct ones, random doubles are all
+# distinct, and a string column with 100,000 values has 31,000, for which plain pages were as fast and as small.
 _SAMPLE_ROWS = 65_536
 _TRUSTED_SAMPLE_ROWS = 1_000
 _MOST_DISTINCT = 0.3
@@ -79,9 +78,9 @@ _NOISE = 0.9
 
 
 def _sampled_leaves(table: pa.Table) -> dict[str, Any]:
-    """The first values of every leaf column, by its path; without those whose path another one has, too.
+    """Return the first values of every leaf column by path, without columns that share their path with another one.
 
-    The writer is told its settings by paths, and in these a field ``b`` of ``a`` is called like a column ``a.b``.
+    The writer takes its settings by path, and the path of field ``b`` of column ``a`` equals that of a column ``a.b``.
     """
     sample = table.slice(0, _SAMPLE_ROWS).combine_chunks()
     found: list[tuple[str, Any]] = []
@@ -93,19 +92,19 @@ def _sampled_leaves(table: pa.Table) -> dict[str, Any]:
 
 
 def _goes_in_small_steps(leaf: Any) -> bool:
-    """Whether neighbours differ by little, as in ids and times of events: then differences take a few bits each.
+    """Check whether neighboring values differ by little, as ids and event times do, so that differences need few bits.
 
-    Every reader of the last years knows DELTA_BINARY_PACKED, Spark's from 3.3 on.
+    All readers of recent years support DELTA_BINARY_PACKED, Spark's from 3.3 on.
     """
     if not pat.is_int64(leaf.type) or leaf.null_count or len(leaf) < _TRUSTED_SAMPLE_ROWS:
         return False
     first, second = leaf.slice(0, len(leaf) - 1), leaf.slice(1)
-    steps = pc.min_max(pc.subtract(second, first)).as_py()  # wraps around like the encoding itself
+    steps = pc.min_max(pc.subtract(second, first)).as_py()  # overflow wraps around, as in the encoding itself
     return bool(steps["min"] >= -_SMALL_STEP and steps["max"] <= _SMALL_STEP)
 
 
 def _is_noise(leaf: Any) -> bool:
-    """Whether compressing the column is in vain, as with random numbers."""
+    """Check whether compressing the column is useless, as for random numbers."""
     if not (pat.is_floating(leaf.type) or pat.is_int64(leaf.type)) or len(leaf) < _TRUSTED_SAMPLE_ROWS:
         return False
     data = leaf.buffers()[1].slice(leaf.offset * leaf.type.bit_width // 8, len(leaf) * leaf.type.bit_width // 8)
@@ -115,18 +114,18 @@ def _is_noise(leaf: Any) -> bool:
 
 def _repeats(leaf: Any) -> bool:
     if pat.is_boolean(leaf.type) or pat.is_null(leaf.type):
-        return False  # one bit or nothing already
+        return False  # at most one bit per value already
     values = len(leaf) - leaf.null_count
     if values < _TRUSTED_SAMPLE_ROWS:
-        return True  # too few to tell, and too few to cost
+        return True  # too few values to decide or to matter
     return bool(pc.count_distinct(leaf).as_py() <= _MOST_DISTINCT * values)
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
 def _with_nulls(schema: pa.Schema) -> pa.Schema:
-    """The schema with null allowed below structs that may be null.
+    """Return the schema with nullable fields below nullable structs.
 
-    Spark hands over nulls below a null struct also where a field is NOT NULL, and pyarrow takes them for wrong ones.
+    Below a null struct Spark passes nulls even for NOT NULL fields, which pyarrow would reject.
     """
     return pa.schema([field.with_type(_with_nulls_below(field.type, field.nullable)) for field in schema])
 
@@ -185,7 +184,7 @@ class _ParquetWriter:
         plain = sample if dictionary is False else {} if dictionary is True else sample.keys() - set(dictionary)
         steps = [path for path in plain if _goes_in_small_steps(sample[path])]
         compression: Any = options.compression
-        if compression == "snappy":  # whoever chose a slower codec wants the last byte
+        if compression == "snappy":  # a user who chose a slower codec wants small files
             noise = {path for path in plain if path in steps or _is_noise(sample[path])}
             compression = {path: "none" if path in noise else "snappy" for path in sample}
         writer = pq.ParquetWriter(
@@ -196,11 +195,11 @@ class _ParquetWriter:
             use_dictionary=dictionary,
             column_encoding=dict.fromkeys(steps, "DELTA_BINARY_PACKED") or None,
             data_page_size=options.page_bytes,
-            write_batch_size=16 * 1024,  # the default of 1,024 values a call costs five per cent
-            # Arrow leaves NaN out of statistics; to Spark it is the largest value, sought above what they say is most.
+            write_batch_size=16 * 1024,  # the default of 1,024 values per call costs five percent
+            # Arrow ignores NaN in statistics, but to Spark NaN is the largest value, above their maximum.
             write_statistics=[path for path, leaf in sample.items() if not pat.is_floating(leaf.type)],
         )
-        # Spark's reader takes from this record what Parquet lacks: intervals, VARIANT, collations, user-defined types.
+        # Spark's reader takes types that Parquet lacks from here: intervals, VARIANT, collations, user-defined types.
         writer.add_key_value_metadata({SPARK_SCHEMA_KEY: self._spark_json})
         return writer
 
@@ -238,12 +237,6 @@ def _plan_splits(source: BinaryIO, options: ParquetOptions, split_bytes: int) ->
     return splits or [None]
 
 
-def _check_schema(schema: pa.Schema) -> None:
-    if not schema.names:
-        raise InvalidRequestError("a file needs a column: select at least one")
-    check_types("parquet", schema)
-
-
 PARQUET = FileFormat(
     name="parquet",
     aliases=("pq",),
@@ -258,7 +251,7 @@ PARQUET = FileFormat(
         "rowgrouprows": integer("row_group_rows", 1, 2**31),
     },
     extension=lambda options: f"{_INFIX[options.compression]}.parquet",
-    check_schema=_check_schema,
+    check_schema=lambda schema: check_columns("parquet", schema),
     open_writer=_ParquetWriter,
     read_schema=_read_schema,
     read_batches=_read_batches,

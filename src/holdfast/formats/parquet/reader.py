@@ -1,8 +1,8 @@
-"""A Parquet file with the values and types that stock Spark gives it, whoever wrote it.
+"""Read a Parquet file of any writer with the values and types that stock Spark gives it.
 
-Parquet and Arrow say more than Spark, and old writers say less: Spark's own default is INT96, which has no unit, no
-zone and no statistics, and Spark before 3.0 counted days in another calendar. What is done about it here, once, is what
-Spark's reader does (`parquet_columns`); the rest of Holdfast sees a file of today.
+Parquet and Arrow have types that Spark lacks, and old writers store less: Spark's own default is INT96, which has no
+unit, zone or statistics, and Spark before 3.0 used another calendar. This module does what Spark's reader does
+(`parquet.columns`), so that the rest of Holdfast sees a modern file.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ class SparkFile:
         source: a seekable file; it stays open.
 
     Raises:
-        CorruptDataError: it is not Parquet, or ends too early.
+        CorruptDataError: the file is not Parquet, or is truncated.
     """
 
     def __init__(self, source: BinaryIO) -> None:
         self._source = source
         try:
-            # Microseconds are what Spark keeps; nanoseconds would end in the year 2262 and begin in 1677.
+            # Spark uses microseconds; nanoseconds would cover only the years 1677 to 2262.
             self._file = pq.ParquetFile(input_file(source), pre_buffer=False, coerce_int96_timestamp_unit="us")
         except pa.ArrowInvalid as error:
-            raise CorruptDataError("not a Parquet file: check what was put there and when") from error
+            raise CorruptDataError("not a Parquet file: check what wrote it") from error
         physical = self._file.schema
         columns = (physical.column(index) for index in range(len(physical.names)))
         self._physical: pa.Schema = self._file.schema_arrow
@@ -51,12 +51,12 @@ class SparkFile:
 
     @property
     def metadata(self) -> Any:
-        """The footer, as pyarrow has it."""
+        """Return the footer as pyarrow represents it."""
         return self._file.metadata
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns in the types that Spark knows; one that Spark does not know either keeps its own."""
+        """Return the columns in Spark's types; a type that Spark does not know stays as it is."""
         fields = (self._changed(index, field) for index, field in enumerate(self._physical))
         found = pa.schema([spark_field(field) for field in fields])
         return recognized_schema(found, (self.metadata.metadata or {}).get(SPARK_SCHEMA_KEY))
@@ -71,7 +71,7 @@ class SparkFile:
         row_filter: RowFilter | None,
         row_groups: Sequence[int] | None,
     ) -> Iterator[pa.RecordBatch]:
-        """See `FileFormat.read_batches`. Without columns only the footer is read."""
+        """Yield record batches; see `FileFormat.read_batches`. Without columns, read only the footer."""
         needed = needed_schema(schema, columns, row_filter)
         refuse_shredded(needed, self._physical)
         groups = list(range(self.metadata.num_row_groups)) if row_groups is None else list(row_groups)
@@ -99,15 +99,15 @@ class SparkFile:
         return batch_of(arrays, pa.schema(fields), batch.num_rows)
 
     def _prune(self, schema: pa.Schema, row_filter: RowFilter, groups: list[int]) -> list[int]:
-        """Row groups whose statistics do not rule the filter out."""
+        """Return the row groups whose statistics do not rule out the filter."""
         for name in row_filter.columns:
             index = self._physical.get_field_index(name)
-            # The filter speaks of the requested types and of today's calendar; statistics speak of the file's.
+            # The filter uses the requested types and today's calendar; the statistics use the file's.
             if index < 0 or index in self._changes:
                 return groups
             if not self._physical.field(index).type.equals(schema.field(name).type):
                 return groups
-        import pyarrow.dataset as ds  # brings pandas with it where that is installed: half a second of a new process
+        import pyarrow.dataset as ds  # imports pandas if installed: half a second per process
 
         fragment = ds.ParquetFileFormat().make_fragment(input_file(self._source), row_groups=groups)
         kept = {group.id for group in fragment.subset(filter=row_filter.expression, schema=self._physical).row_groups}
@@ -115,7 +115,7 @@ class SparkFile:
         return [group for group in groups if group in kept or self._may_hide_nan(group, names)]
 
     def _may_hide_nan(self, group: int, names: Collection[str]) -> bool:
-        """Whether Arrow takes one of the columns for a single value there: NaN is in no statistics."""
+        """Check whether the statistics claim a single value for a column: they ignore NaN, so it may occur as well."""
         columns = self.metadata.row_group(group)
         for column in (columns.column(index) for index in range(columns.num_columns if names else 0)):
             found = column.statistics if column.path_in_schema in names else None

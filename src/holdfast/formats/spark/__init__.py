@@ -1,1 +1,1 @@
-"""Schemas in Spark's notations, without PySpark."""
+"""Convert between Arrow schemas and Spark's notations for schemas, without PySpark."""

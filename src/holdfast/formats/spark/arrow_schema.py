@@ -1,4 +1,4 @@
-"""The JSON in which Spark writes a schema, as an Arrow schema: the inverse of `spark_schema`, without PySpark."""
+"""Parse Spark's schema JSON into an Arrow schema, without PySpark: the inverse of `spark_schema_json`."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ __all__ = ["arrow_schema_of"]
 
 
 def arrow_schema_of(text: str) -> pa.Schema:
-    """The Arrow schema of what `StructType.json` prints.
+    """Parse the output of `StructType.json` into an Arrow schema.
 
-    Guarantee: the types are those in which PySpark hands the columns to Python, timestamps in UTC, ``char`` and
-    ``varchar`` as strings, times in microseconds. What only Spark knows of a column is with it, as by `describe`.
+    Guarantee: the types are those in which PySpark passes the columns to Python, timestamps in UTC, ``char`` and
+    ``varchar`` as strings, times in microseconds. Details that only Spark knows are attached as by `describe`.
 
     Raises:
-        CorruptDataError: it is not the JSON of a struct.
-        InvalidRequestError: a column's type is one that only Spark can read; names the column.
+        CorruptDataError: the text is not the JSON of a struct.
+        InvalidRequestError: only Spark can read a column's type; the error names the column.
     """
     try:
         described = json.loads(text)
@@ -32,7 +32,7 @@ def arrow_schema_of(text: str) -> pa.Schema:
     except (KeyError, TypeError, ValueError) as error:
         if isinstance(error, InvalidRequestError):  # it is a ValueError too
             raise
-        raise CorruptDataError("a kept schema is no schema of Spark: keep the bytes and report", schema=text) from error
+        raise CorruptDataError("a stored schema is not Spark's: keep the bytes and report", schema=text) from error
 
 
 def _column(field: dict[str, Any]) -> pa.Field:
@@ -59,6 +59,6 @@ def _type(described: Any) -> pa.DataType:
         return pa.map_(_type(described["keyType"]), value)
     if kind == "struct":
         return pa.struct([_field(field) for field in described["fields"]])
-    if kind == "udt":  # a class of the user's over a type of Spark's
+    if kind == "udt":  # a user-defined class on top of a Spark type
         return _type(described["sqlType"])
     raise ValueError(kind)

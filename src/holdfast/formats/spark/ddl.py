@@ -1,7 +1,7 @@
-"""Types and schemas as Spark's SQL spells them (``id bigint, tags array<string>``), as Arrow's, without Spark.
+"""Parse types and schemas in the syntax of Spark SQL (``id bigint, tags array<string>``) into Arrow, without Spark.
 
-Understood is what `StructType.fromDDL` understands. Everything may be null, as where Spark reads files: ``NOT NULL`` is
-taken and means nothing; ``COMMENT '…'`` likewise.
+Accepts what `StructType.fromDDL` accepts. Every column is nullable, as where Spark reads files: ``NOT NULL`` and
+``COMMENT '…'`` are accepted and ignored.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["parse_ddl", "parse_type"]
 _TOKEN = re.compile(r"""`(?:[^`]|``)*`|'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|\w+|\S""", re.DOTALL)
 
 _VARIANT = pa.struct([pa.field("value", pa.binary(), False), pa.field("metadata", pa.binary(), False)])
-"""As PySpark hands a variant to Python."""
+"""A variant as PySpark passes it to Python."""
 
 _SIMPLE: Mapping[str, pa.DataType] = {
     "void": pa.null(),
@@ -43,10 +43,10 @@ _UNITS = ("day", "hour", "minute", "second")
 
 
 def parse_ddl(text: str) -> pa.Schema:
-    """The columns of ``name type, …``; a colon may stand between the two, and ``struct<…>`` around all.
+    """Parse the columns of ``name type, …``; each name may end with a colon, and ``struct<…>`` may enclose them all.
 
     Raises:
-        InvalidRequestError: it does not parse, names a column twice, or a type that only Spark itself can read.
+        InvalidRequestError: the text does not parse, names a column twice, or uses a type that only Spark can read.
     """
     parser = _Parser(text)
     if parser.peek_is("struct") and parser.peek_is("<", 1):
@@ -57,12 +57,12 @@ def parse_ddl(text: str) -> pa.Schema:
         fields = parser.take_fields("")
         parser.require_end()
     if not fields:
-        raise InvalidRequestError("the schema names no column: write name type, e.g. id bigint, name string")
+        raise InvalidRequestError("the schema has no columns: write name type, e.g. id bigint, name string")
     return pa.schema(fields)
 
 
 def parse_type(text: str) -> pa.DataType:
-    """The type of e.g. ``decimal(10,2)`` or ``array<int>``.
+    """Parse a type, e.g. ``decimal(10,2)`` or ``array<int>``.
 
     Raises:
         InvalidRequestError: see `parse_ddl`.
@@ -74,7 +74,7 @@ def parse_type(text: str) -> pa.DataType:
 
 
 class _Parser:
-    """Takes tokens from the left, one rule of the grammar a method."""
+    """A recursive descent parser with one method per grammar rule."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -87,7 +87,7 @@ class _Parser:
         return at < len(self._tokens) and self._tokens[at].lower() == word
 
     def _take_if(self, *words: str) -> bool:
-        """Take all of these words if they come next, else none."""
+        """Consume all of these words if they come next, else none."""
         if all(self.peek_is(word, ahead) for ahead, word in enumerate(words)):
             self._next += len(words)
             return True
@@ -110,8 +110,8 @@ class _Parser:
     def _fail(self, wanted: str) -> NoReturn:
         found = self._tokens[self._next] if self._next < len(self._tokens) else "the end"
         raise InvalidRequestError(
-            "the schema does not parse: write name type, … as in CREATE TABLE, and names of other than letters, "
-            "digits and _ in backquotes",
+            "the schema does not parse: write name type, … as in CREATE TABLE, and put names with characters other "
+            "than letters, digits and _ in backquotes",
             schema=self._text,
             expected=wanted,
             found=found,
@@ -119,7 +119,7 @@ class _Parser:
 
     # --- rules --------------------------------------------------------------------------------------------------------
     def take_fields(self, end: str) -> list[pa.Field]:
-        """``name [:] type [not null] [comment '…'], …``, up to `end`, which is not taken; empty: to the last token."""
+        """Parse ``name [:] type [not null] [comment '…'], …`` up to `end`, exclusive; empty means the last token."""
         fields: list[pa.Field] = []
         while not (self.peek_is(end) if end else self._next >= len(self._tokens)):
             if fields:
@@ -135,7 +135,7 @@ class _Parser:
         for field in fields:
             if field.name.lower() in folded:
                 raise InvalidRequestError(
-                    "the schema names a column twice: leave one out",
+                    "the schema names a column twice: remove one",
                     first=folded[field.name.lower()],
                     second=field.name,
                 )
@@ -207,7 +207,7 @@ class _Parser:
         end = self._take("day to second").lower() if self._take_if("to") else start
         if start not in _UNITS or end not in _UNITS or _UNITS.index(start) > _UNITS.index(end):
             raise InvalidRequestError(
-                "only intervals of days to seconds can be read without Spark: leave the column out, or read with Spark",
+                "only day-time intervals can be read without Spark: leave the column out, or read with Spark",
                 type=f"interval {start}" + ("" if start == end else f" to {end}"),
             )
         return pa.duration("us")

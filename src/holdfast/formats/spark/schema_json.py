@@ -1,7 +1,7 @@
-"""An Arrow schema as the JSON in which Spark writes a schema, and what that JSON adds to the columns of a file.
+"""Write an Arrow schema as Spark's schema JSON, and apply such JSON to the columns of a file.
 
-The types are those of the Arrow columns; what Arrow cannot say (`holdfast.formats.columns.spark_fields`) is taken from
-Spark's own JSON of the column, as far as it speaks of the same type: it may be older than a cast.
+The types are those of the Arrow columns. Details that Arrow cannot express (`holdfast.formats.columns.spark_fields`)
+come from Spark's own JSON of the column, provided that it describes the same type: it may predate a cast.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from holdfast.formats.columns.variant import VARIANT
 __all__ = ["SPARK_SCHEMA_KEY", "recognized_schema", "spark_schema_json"]
 
 SPARK_SCHEMA_KEY = b"org.apache.spark.sql.parquet.row.metadata"
-"""Under this key of a Parquet footer Spark keeps the schema in its own words."""
+"""The key of a Parquet footer under which Spark stores its own schema."""
 
 _SIMPLE = {
     pa.null(): "void",
@@ -43,10 +43,10 @@ _LARGEST_PRECISION = 38
 
 # --- to Spark's JSON --------------------------------------------------------------------------------------------------
 def spark_schema_json(schema: pa.Schema) -> str:
-    """The schema as Spark's `StructType` would print itself.
+    """Return the schema as the JSON of Spark's `StructType`.
 
     Raises:
-        InvalidRequestError: Spark has no such type; says which.
+        InvalidRequestError: Spark does not have a type of the schema; the error names the type.
     """
     return json.dumps(_struct(list(schema), [spark_field(field) for field in schema]), ensure_ascii=False)
 
@@ -65,7 +65,7 @@ def _struct(fields: list[pa.Field], known: list[Mapping[str, Any] | None]) -> di
 
 
 def _type(kind: pa.DataType, spark: Any) -> object:
-    """The type's JSON; `spark` is what Spark said of it, None for nothing."""
+    """Return the type's JSON; `spark` is Spark's own description of it, or None."""
     if pat.is_dictionary(kind):
         return _type(kind.value_type, spark)
     if isinstance(spark, dict) and spark.get("type") == "udt":
@@ -103,7 +103,7 @@ def _nested(kind: pa.DataType, spark: Mapping[str, Any]) -> object:
         known = {field["name"]: field for field in spark.get("fields", ())}
         return _struct(children(kind), [known.get(field.name) for field in children(kind)])
     if not is_list(kind):
-        raise InvalidRequestError("Spark has no such type: cast the column", type=str(kind))
+        raise InvalidRequestError("Spark does not have this type: cast the column", type=str(kind))
     return {
         "type": "array",
         "elementType": _type(kind.value_type, spark.get("elementType")),
@@ -115,7 +115,7 @@ _NULLS = ("nullable", "containsNull", "valueContainsNull")
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Whether two types' JSON is the same, apart from where null may be and from metadata."""
+    """Check whether the JSON of two types is equal, apart from nullability and metadata."""
     if isinstance(one, dict) and isinstance(other, dict):
         keys = (one.keys() | other.keys()) - {*_NULLS, "metadata"}
         return all(_same(one.get(key), other.get(key)) for key in keys)
@@ -126,11 +126,11 @@ def _same(one: Any, other: Any) -> bool:
 
 # --- from Spark's JSON ------------------------------------------------------------------------------------------------
 def recognized_schema(schema: pa.Schema, spark_json: bytes | str | None) -> pa.Schema:
-    """The columns of a file with what Spark's JSON beside them says: VARIANT, intervals, collations, metadata.
+    """Apply Spark's JSON to the columns of a file: VARIANT, intervals, collations, metadata.
 
     Args:
         schema: the columns as the file has them.
-        spark_json: what Spark noted in the file; None if it did not write it.
+        spark_json: the schema that Spark stored in the file; None if Spark did not write it.
     """
     known = dict(_known_fields(spark_json))
     return pa.schema([_recognized(field, known[field.name]) if field.name in known else field for field in schema])
@@ -143,7 +143,7 @@ def _known_fields(spark_json: bytes | str | None) -> Iterator[tuple[str, Mapping
         fields = json.loads(spark_json)["fields"]
         yield from ((str(field["name"]), field) for field in fields if "type" in field)
     except (ValueError, TypeError, KeyError):
-        return  # anybody may write anything there; then the file's own types are what there is
+        return  # not Spark's JSON, because any writer may use the key: the file's own types apply
 
 
 def _recognized(field: pa.Field, spark: Mapping[str, Any]) -> pa.Field:

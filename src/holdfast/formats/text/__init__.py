@@ -1,1 +1,1 @@
-"""Plain text files."""
+"""Read and write plain text files."""

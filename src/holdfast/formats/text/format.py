@@ -1,7 +1,7 @@
-"""Plain text: one string column, one line per row.
+"""Read and write plain text: one string column, one row per line.
 
-A value that would come back as something else is refused: null, which a line cannot say, and a line end. Lines of
-others end in a line feed, a carriage return or both, as for Spark.
+Values that would not survive a round trip are rejected: null, which a line cannot express, and line ends. The reader
+accepts lines that end in a line feed, a carriage return or both, as Spark does.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from holdfast.errors import CorruptDataError, InvalidRequestError
+from holdfast.errors import InvalidRequestError
 from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, RowFilter
 from holdfast.formats.columns.conversion import finish, needed_schema
 from holdfast.formats.columns.types import check_types
@@ -22,7 +22,8 @@ from holdfast.formats.lines.blocks import (
     CODEC_EXTENSIONS,
     TEXT_PARSERS,
     LineWriter,
-    behind_last_line,
+    after_last_line,
+    decode_lines,
     read_blocks,
 )
 from holdfast.formats.lines.render import scalar_text, text_bytes
@@ -32,10 +33,10 @@ __all__ = ["TEXT", "TextOptions"]
 
 @dataclass(frozen=True, kw_only=True)
 class TextOptions(FormatOptions):
-    """How text is written and read.
+    """Options of text files.
 
     Attributes:
-        codec: pyarrow codec of the whole file, empty for none (Spark's default).
+        codec: the pyarrow codec of the whole file, empty for none (Spark's default).
     """
 
     codec: str = ""
@@ -44,7 +45,7 @@ class TextOptions(FormatOptions):
 def _check_schema(schema: pa.Schema) -> None:
     if len(schema) != 1:
         raise InvalidRequestError(
-            "a text file holds one string column: select one, or use csv or json", columns=schema.names
+            "a text file has exactly one string column: select one, or use csv or json", columns=schema.names
         )
     check_types("text", schema)
 
@@ -61,11 +62,11 @@ def _open_writer(sink: ByteSink, schema: pa.Schema, options: TextOptions) -> Lin
 def _refuse_lost(lines: Any, name: str) -> None:
     if lines.null_count:
         raise InvalidRequestError(
-            "text cannot hold null: fill it, with coalesce for example, or use csv or json", column=name
+            "text files cannot store null: replace it, for example with coalesce, or use csv or json", column=name
         )
     if pc.any(pc.match_substring_regex(lines, r"[\r\n]|^\x{FEFF}")).as_py():
         raise InvalidRequestError(
-            "a line of text cannot hold a line end or begin with a byte order mark: replace it, or use csv or json",
+            "a line of text cannot contain a line end or begin with a byte order mark: replace it, or use csv or json",
             column=name,
         )
 
@@ -84,24 +85,13 @@ def _read_batches(
 ) -> Iterator[pa.RecordBatch]:
     needed = needed_schema(schema, columns, row_filter)
     first = True
-    for block in read_blocks(source, options.codec, behind_last_line):
+    for block in read_blocks(source, options.codec, after_last_line):
         if first:
             block = block.removeprefix(BYTE_ORDER_MARK)
             first = False
         if block:
-            column = pa.array(_lines(block), pa.string())
+            column = pa.array(decode_lines(block, "text"), pa.string())
             yield finish(pa.record_batch([column], names=schema.names[:1]), needed, columns, row_filter)
-
-
-def _lines(block: bytes) -> list[str]:
-    """str.splitlines would also split at U+2028 and friends."""
-    try:
-        text = block.decode()
-    except UnicodeDecodeError as error:
-        raise CorruptDataError("a text file is not UTF-8: convert it") from error
-    if "\r" in text:
-        text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return text.removesuffix("\n").split("\n")
 
 
 TEXT = FileFormat(

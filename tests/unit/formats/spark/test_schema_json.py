@@ -12,7 +12,7 @@ import pytest
 
 from holdfast.errors import UnsupportedError
 from holdfast.formats import get_format
-from holdfast.formats.columns.spark_fields import describe, described_like, spark_field
+from holdfast.formats.columns.spark_fields import describe, spark_field, with_spark_fields_of
 from holdfast.formats.columns.types import special_struct
 from holdfast.formats.columns.variant import VARIANT
 from holdfast.formats.spark.schema_json import recognized_schema, spark_schema_json
@@ -88,7 +88,7 @@ def test_without_a_word_of_spark_the_types_are_arrows() -> None:
 def test_a_schema_is_described_like_another() -> None:
     one = pa.schema([describe(pa.field("c", pa.duration("us")), spark_json("interval day"))])
     other = pa.schema([pa.field("c", pa.duration("us"))])
-    assert spark_schema_json(described_like(other, one)) == spark_schema_json(one)
+    assert spark_schema_json(with_spark_fields_of(other, one)) == spark_schema_json(one)
 
 
 # --- files ------------------------------------------------------------------------------------------------------------
