@@ -169,7 +169,7 @@ def test_columns_of_any_csv_header_are_there(spark: Any, tmp_path: Path) -> None
     assert sorted(found.collect()) == [(1, None), (2, "x")]
     (tmp_path / "0.csv").write_text("1\n")
     wider = holdfast.read(spark, str(tmp_path))
-    with pytest.raises(Exception, match="more values than there are columns"):
+    with pytest.raises(Exception, match="more values than columns"):
         wider.collect()
 
 
@@ -177,7 +177,7 @@ def test_a_header_that_stands_for_null_loses_no_column(spark: Any, tmp_path: Pat
     for number, (name, options) in enumerate([("N", {"null_value": "N"}), ("", {})]):
         frame = spark.sql(f"select 'x' as `{name or 'N'}`, 1 as b").toDF(name, "b")
         url = str(tmp_path / str(number))
-        with pytest.raises(Exception, match="a header cannot name a column"):
+        with pytest.raises(Exception, match="a header cannot contain an empty name"):
             holdfast.write(frame, url, file_format="csv", header=True, **options)
         holdfast.write(frame, url, file_format="csv", **options)
         assert holdfast.read(spark, url).collect() == [("x", 1)]

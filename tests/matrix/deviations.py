@@ -267,7 +267,7 @@ _WRITTEN = (
     Deviation(
         ("holdfast>*>-",),
         _MONTHS,
-        Fails("hands no year-month interval to Python"),
+        Fails("cannot pass year-month intervals to Python"),
         "PySpark has no Arrow type for it: store cast(column as string)",
     ),
     Deviation(
@@ -276,11 +276,11 @@ _WRITTEN = (
         Fails("cannot leave Spark"),
         "with `spark.sql.preserveCharVarcharTypeInfo`; else they are strings of a padded length: cast to string",
     ),
-    Deviation(_by("holdfast", "csv", "-"), ("*",), Fails("cannot hold"), "CSV has no nested values", _DEEP),
+    Deviation(_by("holdfast", "csv", "-"), ("*",), Fails("does not support"), "CSV has no nested values", _DEEP),
     Deviation(
         ("holdfast>*>-",),
         ("geometry",),
-        Fails("spatial types are not written"),
+        Fails("spatial types are not supported"),
         "store st_asbinary(column) and the SRID",
     ),
 )
@@ -327,21 +327,21 @@ _ORC = (
         "Spark's ORC reader takes them for years after it",
     ),
     _spark_refuses("orc", ("calendar", "geometry", "variant", "void")),
-    _held(("orc",), ("string_ci",), "ORC keeps no collation", "ORC keeps no collation"),
-    _held(("orc",), _DAY_FIELDS, "ORC files get one type of intervals", "cast it to interval day to second"),
-    _held(("orc",), ("udt",), "keeps only the type below", "take its parts"),
+    _held(("orc",), ("string_ci",), "ORC does not store collations", "ORC does not store collations"),
+    _held(("orc",), _DAY_FIELDS, "ORC files store only day-time intervals", "cast it to interval day to second"),
+    _held(("orc",), ("udt",), "stores only the underlying type", "store its parts"),
     _held(("orc",), ("variant",), "ORC has no VARIANT", "store to_json(column)"),
-    _held(("orc",), ("void",), "an ORC column has a type", "cast it to the type that it will have"),
+    _held(("orc",), ("void",), "every ORC column needs a concrete type", "cast it to one"),
     Deviation(
         _by("holdfast", "orc", "-"),
         ("date_early",),
-        Fails("which Java's calendar leaves out", by_value=True),
+        Fails("which Java's calendar skips", by_value=True),
         "only 1582-10-05 to 1582-10-14: Java's ORC reader has a calendar without them",
     ),
     Deviation(
         _by("holdfast", "orc", "-"),
         ("instant_early", "instant_old", "instant_bc"),
-        Fails("ORC cannot hold instants before 1900", by_value=True),
+        Fails("ORC cannot store instants before 1900", by_value=True),
         "Java's ORC reader shifts them by what the session's zone was then",
     ),
     Deviation(
@@ -397,21 +397,21 @@ _ORC = (
     Deviation(
         _by("spark", "orc", "holdfast"),
         _MONTHS,
-        Fails("year-month intervals of ORC files cannot be read here"),
+        Fails("year-month intervals in ORC files are not supported"),
         "PySpark has no Arrow type for it: `reader=native` reads it",
     ),
 )
 
 _CSV = (
     Deviation(
-        _by("holdfast", "csv", "-"), ("*",), Fails("csv cannot hold this type"), "CSV has no nested values", _DEEP
+        _by("holdfast", "csv", "-"), ("*",), Fails("csv does not support this type"), "CSV has no nested values", _DEEP
     ),
     _spark_refuses("csv", ("*",), _DEEP),
     _spark_refuses("csv", ("calendar", "geometry", "udt", "variant", "void")),
     _held(("csv",), ("binary",), "CSV has text only", "store base64(column)"),
-    _held(("csv",), ("udt", "variant"), "csv cannot hold this type", "take its parts; store to_json(column)"),
-    _held(("csv", "json"), _DAYS, "has no length of time", "cast it to a string"),
-    _held(("csv", "json"), ("time",), "has no time of day", "cast it to a string"),
+    _held(("csv",), ("udt", "variant"), "csv does not support this type", "store its parts; store to_json(column)"),
+    _held(("csv", "json"), _DAYS, "has no interval type", "cast it to a string"),
+    _held(("csv", "json"), ("time",), "has no time type", "cast it to a string"),
     Deviation(
         _by("holdfast", "csv", "spark"),
         ("string_empty",),
@@ -429,7 +429,9 @@ _CSV = (
     Deviation(
         _by("spark", "csv", "holdfast"), (*_DAYS, "time"), Fails("has no values"), "not read: read it as a string"
     ),
-    Deviation(_by("spark", "csv", "holdfast"), _MONTHS, Fails("no year-month interval to Python"), _NO_INTERVAL),
+    Deviation(
+        _by("spark", "csv", "holdfast"), _MONTHS, Fails("cannot pass year-month intervals to Python"), _NO_INTERVAL
+    ),
     Deviation(_by("spark", "csv", "holdfast"), _CHAR, Fails("cannot leave Spark"), "read it as a string"),
     Deviation(
         _by("spark", "csv", "spark"), _CHAR, Reads("trimmed", _trimmed_or_null, type="string"), "Spark's writer trims"
@@ -510,7 +512,9 @@ _JSON = (
         _by("spark", "json", "spark"), ("seconds",), Reads("without a sign below a second", _no_sign), "Spark's parser"
     ),
     Deviation(_by("spark", "json", "holdfast"), _CHAR, Fails("cannot leave Spark"), "read it as a string"),
-    Deviation(_by("spark", "json", "holdfast"), _MONTHS, Fails("no year-month interval to Python"), _NO_INTERVAL),
+    Deviation(
+        _by("spark", "json", "holdfast"), _MONTHS, Fails("cannot pass year-month intervals to Python"), _NO_INTERVAL
+    ),
     Deviation(
         _by("spark", "json", "holdfast"),
         (*_DAYS, "time", "variant"),
@@ -530,13 +534,13 @@ _AVRO = (
     Deviation(
         _by("holdfast", "avro", "-"),
         ("date_late", "date_bc", "instant_far", "instant_bc"),
-        Fails("knows the years 1 to 9999", by_value=True),
+        Fails("supports only the years 1 to 9999", by_value=True),
         "fastavro makes Python's dates of them",
     ),
-    _held(("avro",), _DAYS, "Avro has no length of time", "cast it to a string"),
-    _held(("avro",), ("string_ci",), "Avro keeps no collation", "cast to string collate UTF8_BINARY"),
-    _held(("avro",), ("time",), "Spark has no times in Avro", "cast it to a string"),
-    _held(("avro",), ("udt",), "keeps only the type below", "take its parts"),
+    _held(("avro",), _DAYS, "Avro has no interval type", "cast it to a string"),
+    _held(("avro",), ("string_ci",), "Avro does not store collations", "cast to string collate UTF8_BINARY"),
+    _held(("avro",), ("time",), "Spark does not support times in Avro", "cast it to a string"),
+    _held(("avro",), ("udt",), "stores only the underlying type", "store its parts"),
     _held(("avro",), ("variant",), "Avro has no VARIANT", "store to_json(column)"),
 )
 

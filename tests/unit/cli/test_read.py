@@ -177,7 +177,7 @@ def test_a_column_of_orc_that_is_called_col_is_no_other_one(tmp_path: Path) -> N
     ("arguments", "sentence"),
     [
         (["--option", "hedaer=true"], "unknown option: did you mean header"),
-        (["--option", "header=ture"], "write true or false"),
+        (["--option", "header=ture"], "use true or false"),
         (["--option", "header"], "an option is written as key=value"),
         (["--option", "sep=;", "--option", "SEP=,"], "given twice with different values"),
         (["--option", "columns=a"], "give --columns"),

@@ -239,7 +239,7 @@ def test_text_is_one_line_per_row() -> None:
 
 @pytest.mark.parametrize(
     ("value", "sentence"),
-    [(None, "text cannot hold null"), ("a\nb", "line end"), ("a\r", "line end"), ("\ufeffa", "byte order mark")],
+    [(None, "text files cannot store null"), ("a\nb", "line end"), ("a\r", "line end"), ("\ufeffa", "byte order mark")],
 )
 def test_text_that_would_be_read_as_something_else_is_refused(value: str | None, sentence: str) -> None:
     batch = pa.record_batch({"value": pa.array(["a", value])})

@@ -78,7 +78,7 @@ def test_csv_values(case: dict[str, Any]) -> None:
     refused = LOSSY.get(case["type"], set()) | OTHER_DIGITS
     for text, spark in zip(case["texts"], case["spark"], strict=True):
         if text and (spark is None or text in refused):
-            with pytest.raises(InvalidRequestError, match="correct the file or give another schema"):
+            with pytest.raises(InvalidRequestError, match="correct the file or use another schema"):
                 read("csv", f"{text}|\n", pa.schema([("a", kind), ("b", pa.string())]), sep="|")
             continue
         table = read("csv", f"{text}|\n", pa.schema([("a", kind), ("b", pa.string())]), sep="|")

@@ -73,10 +73,10 @@ def test_maps_whose_keys_are_no_strings_are_neither_written_nor_read(text: str, 
         (pa.struct([("x", pa.list_(pa.map_(key, pa.int64())))]), r"m\.x\.element"),
     ):
         schema = pa.schema([("m", kind), ("id", pa.int64())])
-        with pytest.raises(InvalidRequestError, match=rf"JSON maps have string keys.*column='?{path}'?"):
+        with pytest.raises(InvalidRequestError, match=rf"JSON maps need string keys.*column='?{path}'?"):
             JSON.check_schema(schema)
         source = io.BytesIO(text.encode())
-        with pytest.raises(InvalidRequestError, match="JSON maps have string keys"):
+        with pytest.raises(InvalidRequestError, match="JSON maps need string keys"):
             list(JSON.read_batches(source, schema, ["m"], None, JSON.default_options, None))
         list(JSON.read_batches(io.BytesIO(), schema, ["id"], None, JSON.default_options, None))
     JSON.check_schema(pa.schema([("m", pa.map_(pa.large_string(), pa.int64()))]))
@@ -121,7 +121,7 @@ def test_fields_that_differ_by_case_only_have_their_own_keys() -> None:
 
 
 def test_several_keys_that_are_nearly_a_fields_are_refused() -> None:
-    with pytest.raises(InvalidRequestError, match="by case only"):
+    with pytest.raises(InvalidRequestError, match="only by case"):
         _read('{"id":1,"iD":2}', pa.schema([("Id", pa.int64())]))
-    with pytest.raises(InvalidRequestError, match="by case only"):
+    with pytest.raises(InvalidRequestError, match="only by case"):
         _read('{"s":{"id":1,"iD":2}}', pa.schema([("s", pa.struct([("Id", pa.int64())]))]))

@@ -151,7 +151,7 @@ def bounds_ms(metadata: bytes, compression: int) -> list[int]:
 )
 def test_what_spark_would_change_is_refused(values: list[Any], kind: pa.DataType) -> None:
     batch = pa.record_batch({"x": pa.array([None, *values], kind)})
-    with pytest.raises(InvalidRequestError, match=r"ORC cannot hold .*: use parquet"):
+    with pytest.raises(InvalidRequestError, match=r"ORC cannot store .*: use parquet"):
         write(ORC, [batch], batch.schema)
 
 
@@ -166,7 +166,7 @@ def test_instants_before_1900_for_readers_in_utc() -> None:
     data = write(ORC, [batch], batch.schema, options)
     assert read(ORC, data, batch.schema).to_pylist() == batch.to_pylist()
     lost = pa.record_batch({"x": pa.array([-12_219_292_800_000_001], INSTANT)})
-    with pytest.raises(InvalidRequestError, match=r"ORC cannot hold .*: use parquet"):
+    with pytest.raises(InvalidRequestError, match=r"ORC cannot store .*: use parquet"):
         write(ORC, [lost], lost.schema, options)
 
 

@@ -79,7 +79,7 @@ def test_ddl_of_columns_and_nested_types() -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("", "names no column"),
+        ("", "has no columns"),
         ("id", "expected='a type'"),
         ("id bigint,", "expected='a name'"),
         ("id bigint name string", "expected='a comma or the end'|expected=','"),
@@ -89,7 +89,7 @@ def test_ddl_of_columns_and_nested_types() -> None:
         ("a decimal(5,6)", "a number from 0 to 5"),
         ("a-b int", "in backquotes"),
         ("a int, A string", "names a column twice"),
-        ("a interval year to month", "only intervals of days to seconds"),
+        ("a interval year to month", "only day-time intervals"),
         ("a int comment hello", "a comment in quotes"),
     ],
 )

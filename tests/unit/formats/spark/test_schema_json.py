@@ -135,7 +135,7 @@ def test_variant_in_parts_is_refused_before_a_row_is_read(nested: bool) -> None:
     if nested:
         shredded = pa.StructArray.from_arrays([shredded], names=["v"])
         spark = {"type": "struct", "fields": [{"name": "v", "type": "variant"}]}
-    with pytest.raises(UnsupportedError, match="only Spark puts together"):
+    with pytest.raises(UnsupportedError, match="which only Spark can read"):
         read(parquet(shredded, spark))
 
 
