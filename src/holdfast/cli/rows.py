@@ -22,7 +22,7 @@ from holdfast.cli.source import Source, find_source
 from holdfast.commit import CommitContext, Snapshot
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import RowFilter, nearest
-from holdfast.formats.spark_fields import beyond_arrow
+from holdfast.formats.columns.spark_fields import beyond_arrow
 from holdfast.options.parsing import parse_read_options
 from holdfast.spark.file_format import FormatChoice
 from holdfast.table import DataFile, TableSchema, plan_splits, read_split

@@ -188,7 +188,7 @@ class TableJob:
     # --- tasks --------------------------------------------------------------------------------------------------------
     def write_rows(self, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt) -> None:
         """Write one partition's rows into hidden files of `attempt`."""
-        from holdfast.formats.columns import conform
+        from holdfast.formats.columns.conversion import conform
         from holdfast.table import TableWriter
 
         # Without any row, one file keeps the schema for plain readers; task 0 is there in every job.

@@ -16,7 +16,7 @@ import pyarrow.parquet
 import pytest
 
 from holdfast.commit import TWO_PHASE, SaveMode, open_context
-from holdfast.formats.spark_schema import spark_schema_json
+from holdfast.formats.spark.schema_json import spark_schema_json
 from holdfast.testing.moto import MotoServer
 from tests.unit.cli.destinations import commit_table, on_screen, run, start_table
 
@@ -177,7 +177,7 @@ def test_a_column_of_orc_that_is_called_col_is_no_other_one(tmp_path: Path) -> N
     ("arguments", "sentence"),
     [
         (["--option", "hedaer=true"], "unknown option: did you mean header"),
-        (["--option", "header=ture"], "write true or false"),
+        (["--option", "header=ture"], "use true or false"),
         (["--option", "header"], "an option is written as key=value"),
         (["--option", "sep=;", "--option", "SEP=,"], "given twice with different values"),
         (["--option", "columns=a"], "give --columns"),
