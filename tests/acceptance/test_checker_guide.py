@@ -1,23 +1,23 @@
-"""The example of docs/checker.md, and the stories and counts that it shows."""
+"""The example of docs/how-to/run-the-checker.md, and the stories and counts that it shows."""
 
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
 from holdfast.checker.committers.scenes import COMBINED, SCENES
+from tests.acceptance.guides import page, python_examples
 from tests.unit.cli.destinations import on_screen
 
 pytestmark = pytest.mark.acceptance
 
-GUIDE = (Path(__file__).parents[2] / "docs" / "checker.md").read_text()
+GUIDE = page("how-to/run-the-checker.md")
 
 
 def test_the_example_runs_as_it_stands(capsys: pytest.CaptureFixture[str]) -> None:
-    (example,) = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
-    exec(compile(example, "docs/checker.md", "exec"), {})
+    (example,) = python_examples("how-to/run-the-checker.md")
+    exec(compile(example, "docs/how-to/run-the-checker.md", "exec"), {})
     *way, broke, right = capsys.readouterr().out.splitlines()
     assert [line.split()[:2] for line in way[:3]] == [["a", "get"], ["b", "get"], ["a", "put"]]
     assert broke.startswith("both lead: ")

@@ -41,7 +41,7 @@ def test_statements(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_the_documented_table_is_this_one() -> None:
-    page = (ROOT / "docs" / "spark.md").read_text()
+    page = (ROOT / "docs" / "how-to" / "use-sql.md").read_text()
     table = page[page.index("## Tables and SQL") :]
     rows = re.findall(r"^\| `+ ?(.+?) ?`+ \| (works|refused)", table[: table.index("\n## ", 1)], re.MULTILINE)
     done = ("works", MADE)

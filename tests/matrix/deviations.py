@@ -1,7 +1,7 @@
 """What does not come back as it went in, as data: which way, which types, what happens instead, and why.
 
 A deviation that is declared here and does not occur fails the test, and so does one that occurs and is not declared;
-`tests.matrix.document` prints them as the table in docs/types.md. The first that matches a cell counts.
+`tests.matrix.document` prints them as the table in docs/reference/types.md. The first that matches a cell counts.
 """
 
 from __future__ import annotations
