@@ -18,7 +18,7 @@ pytestmark = [
 ]
 
 
-PAGES = ("how-to/write-tables.md", "how-to/read-tables.md", "how-to/use-sql.md")
+PAGES = ("how-to/write-tables.md", "how-to/read-tables.md", "how-to/use-sql.md", "how-to/read-with-other-tools.md")
 
 
 def test_the_guide_runs_as_it_stands(tmp_path: Path) -> None:
