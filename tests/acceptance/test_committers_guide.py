@@ -1,4 +1,4 @@
-"""The example of docs/reference/committers.md."""
+"""The example of docs/how-to/choose-a-committer.md."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ pytestmark = [
 
 
 def test_the_example_runs_as_it_stands(tmp_path: Path) -> None:
-    assert len(python_examples("reference/committers.md")) == 1
+    assert len(python_examples("how-to/choose-a-committer.md")) == 1
     names = {name: str(tmp_path / name) for name in ("url", "scratch", "shared", "reports")}
     with spark_session() as spark:
-        run_examples("reference/committers.md", {**names, "spark": spark})
+        run_examples("how-to/choose-a-committer.md", {**names, "spark": spark})
     assert len(list((tmp_path / "reports").glob("summary-*.json"))) == 1
     settings = CommitSettings(scratch_dir=names["scratch"], shared_dir=names["shared"])
     ctx = open_context(names["url"], settings=settings, staging=True)
