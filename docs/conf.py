@@ -11,7 +11,7 @@ from holdfast import __version__
 
 project = "Holdfast"
 author = "the Holdfast authors"
-copyright = "the Holdfast authors. Apache License 2.0"
+copyright = "the Holdfast authors. Apache License 2.0"  # noqa: A001  # Sphinx wants this name
 version = release = __version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]

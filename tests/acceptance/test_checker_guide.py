@@ -32,7 +32,7 @@ def test_the_story_is_what_the_command_tells() -> None:
     if os.environ.get("HOLDFAST_WRITE_DOCS"):
         before, _, rest = GUIDE.partition("file-v2/speculation breaks")
         GUIDE_FILE.write_text(before + story + rest[rest.index("This is declared") :], encoding="utf-8")
-    assert story in GUIDE_FILE.read_text(encoding="utf-8"), "run this test with HOLDFAST_WRITE_DOCS=1 and check the page"
+    assert story in GUIDE_FILE.read_text(encoding="utf-8"), "run with HOLDFAST_WRITE_DOCS=1, check the page"
 
 
 def test_the_table_has_every_scene() -> None:
