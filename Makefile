@@ -34,7 +34,7 @@ lint: ## Run the linter
 types: ## Run the type checker
 	@scripts/run mypy
 
-mutants: ## Plant mistakes in commit/, let checker and tests judge them, write docs/mutants.md (MUTANTS=--all: hours)
+mutants: ## Plant mistakes in commit/, run checker and tests on each, write docs/explanation/mutants.md (--all: hours)
 	@scripts/run python -m tests.mutation $(MUTANTS)
 
 integration: ## Run the tests against real Spark and real servers only, the long ones too

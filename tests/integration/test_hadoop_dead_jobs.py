@@ -29,7 +29,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore"),  # PySpark's own imports warn
 ]
-needs_jars = pytest.mark.skipif(not JARS, reason="HOLDFAST_S3A_JARS names no directory with hadoop-aws: docs/spark.md")
+needs_jars = pytest.mark.skipif(not JARS, reason="no hadoop-aws in HOLDFAST_S3A_JARS: docs/how-to/read-with-s3a.md")
 
 BUCKET = "hadoop-dead"
 UUID = "3b1f9c0e-5a77-4c3d-9c55-0d5c8f7e1a2b"

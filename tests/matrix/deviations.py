@@ -1,7 +1,7 @@
 """Declare as data which values do not survive a round trip: which way, which types, the result, and the reason.
 
 The test fails if a declared deviation does not occur, or if an undeclared one does. `tests.matrix.document` prints the
-declarations as the tables in docs/types.md. The first one that matches a cell applies.
+declarations as the tables in docs/reference/types.md. The first one that matches a cell applies.
 """
 
 from __future__ import annotations

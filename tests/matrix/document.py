@@ -1,4 +1,4 @@
-"""Generate docs/types.md from the table of deviations: ``python -m tests.matrix.document``."""
+"""Generate docs/reference/types.md from the table of deviations: ``python -m tests.matrix.document``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.matrix.shapes import NESTINGS
 
 __all__ = ["PAGE", "document"]
 
-PAGE = Path(__file__).parents[2] / "docs" / "types.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "types.md"
 
 _HEAD = """\
 # Types and values

@@ -65,7 +65,7 @@ def first_rows(
     Guarantee: the columns and types are those that `holdfast.read` shows.
 
     Args:
-        options: of the format, as in docs/spark.md.
+        options: of the format, as in docs/reference/options.md.
         ddl: the schema, as Spark's SQL spells it; None: as the log kept it, else that of the files.
 
     Raises:

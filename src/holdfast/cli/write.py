@@ -37,8 +37,8 @@ Examples:
 
 INPUT is anything that Spark reads: a file, a directory, a glob, a url that this Spark knows. CSV files have a header,
 and their types are inferred, unless --input-option or --input-schema says otherwise. All rows become visible at once,
-or none: also if you press Ctrl-C. Options of the write are those of docs/spark.md, e.g. maxRecordsPerFile=100000 or
-targetFileSize=256m."""
+or none: also if you press Ctrl-C. Options of the write are those of docs/reference/options.md, e.g.
+maxRecordsPerFile=100000 or targetFileSize=256m."""
 
 
 @click.command(epilog=_EPILOG)

@@ -69,7 +69,7 @@ def job(
 
     Guarantee: only files of attempts whose results Spark accepted appear, each partition's once; an error in the block
     (also Ctrl-C) aborts the job and goes on its way. After `OutcomeUnknownError` ``holdfast recover`` tells what became
-    of the job, and ends it. Other committers than the default guarantee less: docs/committers.md.
+    of the job, and ends it. Other committers than the default guarantee less: docs/reference/committers.md.
 
     Args:
         spark: the session, of a classic Spark application.
@@ -79,7 +79,8 @@ def job(
             ``errorifexists``) if anything is there.
         committer: how the files are held and shown; ``two_phase`` if nothing is said.
         allow_empty: commit also if no task has reported.
-        options: store and commit options of docs/spark.md in snake case: ``endpoint="http://…"``, ``part_size="16m"``.
+        options: store and commit options of docs/reference/options.md in snake case: ``endpoint="http://…"``,
+            ``part_size="16m"``.
 
     Raises:
         InvalidRequestError: fix the call; nothing happened.

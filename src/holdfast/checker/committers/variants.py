@@ -1,4 +1,4 @@
-"""The papers' committers with one step changed, each to close a hole of docs/holes.md. For the checker, not for data.
+"""Change one step of a published committer, each to close a hole of docs/explanation/holes.md. For the checker only.
 
     +messages        the driver's messages say which attempt counts, not what a listing finds
     +own-directory   a job reads and deletes its own directories only

@@ -144,7 +144,7 @@ def test_null_in_the_only_column() -> None:
 
 
 def test_other_readers(tmp_path: Path) -> None:
-    """With the options that docs/spark.md names for them."""
+    """With the options that docs/reference/formats.md names for them."""
     duckdb, pandas, polars = pytest.importorskip("duckdb"), pytest.importorskip("pandas"), pytest.importorskip("polars")
     texts = ["plain", "", None, 'q"q', "b\\s", "end\\", '\\"', "a,b", "line\nfeed", "x\r", " pad ", "#c", "é🎈", "null"]
     batch = pa.record_batch({"x": pa.array(texts), "y": pa.array(range(len(texts)))})
