@@ -11,7 +11,7 @@ from holdfast.commit import CommitContext, CommitSettings
 from holdfast.runtime import Environment, ThreadRunner
 from holdfast.stores.base import ObjectStore, Part
 from holdfast.stores.interceptors.intercepted import InterceptedStore
-from holdfast.stores.interceptors.recorded import Recorded
+from holdfast.stores.interceptors.recording import Recorder
 from holdfast.stores.interceptors.throttled import Throttled, ThrottleOptions
 from holdfast.stores.memory.store import MemoryStore
 from holdfast.stores.s3.store import S3Store
@@ -147,7 +147,7 @@ def measure_throttled(
 def measure_requests(threads: int, shape: JobShape | None = None) -> Result:
     """What a job commit asks of the store."""
     shape = shape or JobShape(tasks=200, files_per_task=5, file_bytes=10)
-    recorded = Recorded()
+    recorded = Recorder()
     store = InterceptedStore(MemoryStore(), recorded)
     ctx = CommitContext(store=store, prefix="t/", url="bench/t", environment=Environment(runner=ThreadRunner(threads)))
     job = prepare_job(ctx, shape, bytes(shape.file_bytes))

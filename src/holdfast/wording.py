@@ -1,10 +1,32 @@
-"""Numbers with their nouns, for the sentences of every layer."""
+"""Build the phrases that messages of every layer share: counts with their nouns, and offers of the nearest names."""
 
 from __future__ import annotations
 
-__all__ = ["counted"]
+import difflib
+from collections.abc import Iterable
+
+__all__ = ["counted", "nearest"]
+
+_FEW = 12  # names that a reader takes in at a glance
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:
-    """E.g. ``1 job``, ``2 jobs``, ``1,000 histories``; `plural` where an s is not enough."""
+    """Return e.g. ``1 job``, ``2 jobs``, ``1,000 histories``; `plural` where an s is not enough."""
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return a clause that offers the known names nearest to an unknown one.
+
+    If none is near, it offers all of them, or of more than a dozen the three that differ least.
+    """
+    folded: dict[str, str] = {}
+    for one in sorted(known):
+        folded.setdefault(one.lower(), one)
+    near = difflib.get_close_matches(name.lower(), folded, n=3, cutoff=0.5)
+    if near:
+        return "did you mean " + " or ".join(folded[one] for one in near)
+    if len(folded) <= _FEW:
+        return "use one of " + ", ".join(folded.values())
+    least_far = difflib.get_close_matches(name.lower(), folded, n=3, cutoff=0.0)
+    return f"use one of the {len(folded)} known names, such as " + ", ".join(folded[one] for one in least_far)

@@ -40,7 +40,7 @@ class Killer:
 def main() -> None:
     url, s3_json, nth, operation = sys.argv[1:]
     s3 = S3Options(**json.loads(s3_json)) if s3_json != "null" else None
-    opened = open_context(url, s3=s3)
+    opened = open_context(url, store_options=[s3] if s3 else [])
     ctx = dataclasses.replace(
         opened.with_environment(runner=SerialRunner()),
         store=InterceptedStore(opened.store, Killer(int(nth), operation)),

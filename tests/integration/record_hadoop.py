@@ -27,7 +27,7 @@ def main(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch, SeaweedServer() as server:
         server.create_bucket("bucket")
-        ctx = open_context("s3://bucket/out put", s3=server.options)
+        ctx = open_context("s3://bucket/out put", store_options=[server.options])
         with HadoopJvm(server.options, Path(scratch)) as jvm:
             _record_magic(jvm, ctx, folder)
             _record_staging(jvm, folder, Path(scratch))

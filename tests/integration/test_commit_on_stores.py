@@ -46,10 +46,10 @@ class Place:
     s3: S3Options | None
 
     def context(self, name: str) -> CommitContext:
-        return open_context(f"{self.root}/{name}", s3=self.s3, threads=8)
+        return open_context(f"{self.root}/{name}", store_options=[self.s3] if self.s3 else [], threads=8)
 
     def context_at_root(self) -> CommitContext:
-        return open_context(self.root, s3=self.s3)
+        return open_context(self.root, store_options=[self.s3] if self.s3 else [])
 
 
 @pytest.fixture(scope="module")
@@ -150,7 +150,7 @@ def test_neighbours_while_a_job_runs(place: Place) -> None:
 @pytest.mark.s3
 def test_directory_markers(moto: S3Options) -> None:
     """Keys that S3 consoles, s3fs and S3A leave are no data, the destination's own and those of the log included."""
-    ctx = open_context(f"s3://{BUCKET}/marked/table", s3=moto, threads=8)
+    ctx = open_context(f"s3://{BUCKET}/marked/table", store_options=[moto], threads=8)
     for folder in (
         "",
         "day=0/",
@@ -327,7 +327,7 @@ def test_driver_killed_on_seaweedfs(weed: S3Options, nth: int, operation: str, c
 
 # --- bad input: one sentence, nothing written -------------------------------------------------------------------------
 def test_missing_bucket(weed: S3Options) -> None:
-    ctx = open_context("s3://no-such-bucket/table", s3=weed)
+    ctx = open_context("s3://no-such-bucket/table", store_options=[weed])
     with pytest.raises(NotFoundError, match="bucket"):
         start(ctx)
     close(ctx)
@@ -335,7 +335,7 @@ def test_missing_bucket(weed: S3Options) -> None:
 
 def test_wrong_credentials(weed: S3Options) -> None:
     wrong = dataclasses.replace(weed, secret_key="not-the-secret-canary")
-    ctx = open_context(f"s3://{BUCKET}/table", s3=wrong)
+    ctx = open_context(f"s3://{BUCKET}/table", store_options=[wrong])
     with pytest.raises(AccessDeniedError) as caught:
         start(ctx)
     shown = f"{caught.value} {caught.value!r} {caught.value.__cause__} {wrong!r} {ctx!r}"
@@ -344,10 +344,8 @@ def test_wrong_credentials(weed: S3Options) -> None:
 
 
 def test_unreachable_endpoint() -> None:
-    ctx = open_context(
-        "s3://bucket/table",
-        s3=S3Options(endpoint_url="http://127.0.0.1:1", access_key="a", secret_key="b", region="us-east-1"),
-    )
+    nowhere = S3Options(endpoint_url="http://127.0.0.1:1", access_key="a", secret_key="b", region="us-east-1")
+    ctx = open_context("s3://bucket/table", store_options=[nowhere])
     with pytest.raises(UnavailableError):
         start(ctx)
     close(ctx)

@@ -47,7 +47,7 @@ def bucket(server: SeaweedServer) -> None:
 @pytest.fixture
 def ctx(server: SeaweedServer) -> Iterator[CommitContext]:
     url = f"s3://{BUCKET}/{next(_numbers)}/dataset1"
-    found = open_context(url, s3=server.options)
+    found = open_context(url, store_options=[server.options])
     yield found
     found.close()
 

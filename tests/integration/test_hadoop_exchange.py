@@ -70,7 +70,7 @@ def ctx(server: SeaweedServer, jvm: HadoopJvm, release: str, tmp_path: Path) -> 
         hadoop=HadoopSettings(etags_as_text=release == "3.4.1"),
     )
     url = f"s3://{BUCKET}/{next(_numbers)}/out put"
-    found = open_context(url, s3=server.options, settings=settings, staging=True)
+    found = open_context(url, store_options=[server.options], settings=settings, staging=True)
     yield found
     found.close()
 

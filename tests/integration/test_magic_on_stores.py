@@ -46,7 +46,9 @@ class Place:
     s3: S3Options | None
 
     def context(self, *faults: Fault) -> CommitContext:
-        ctx = open_context(self.url, s3=self.s3, threads=8).with_settings(part_size_bytes=5 << 20)
+        ctx = open_context(self.url, store_options=[self.s3] if self.s3 else [], threads=8).with_settings(
+            part_size_bytes=5 << 20
+        )
         return dataclasses.replace(ctx, store=InterceptedStore(ctx.store, Faulty(*faults))) if faults else ctx
 
 

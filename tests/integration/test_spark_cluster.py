@@ -100,7 +100,7 @@ def test_files_of_a_job_come_from_one_attempt(spark: SparkSession, server: Seawe
     with holdfast.job(spark, url, **reach) as job:
         slowed(numbers, signals).mapInArrow(job.attempt(save), numbers.schema).collect()
     assert {path.name for path in signals.iterdir()} >= {"passed-0", "passed-1"}, "both attempts came to their end"
-    ctx = open_context(url, s3=server.options)
+    ctx = open_context(url, store_options=[server.options])
     try:
         found = {path: ctx.store.get(info.key) for path, info in iter_visible(ctx.store, ctx.prefix)}
         assert job.result.files == 400

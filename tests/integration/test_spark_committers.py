@@ -52,7 +52,7 @@ class Table:
         return sorted(row["id"] for row in holdfast.read(self.spark, self.url, **access).collect())
 
     def open(self) -> CommitContext:
-        return open_context(self.url, s3=self.s3, settings=self.settings, staging=True)
+        return open_context(self.url, store_options=[self.s3] if self.s3 else [], settings=self.settings, staging=True)
 
 
 @pytest.fixture(scope="module", autouse=True)

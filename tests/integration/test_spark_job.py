@@ -373,7 +373,7 @@ def s3(server: SeaweedServer) -> S3Options:
 
 
 def on_server(url: str, s3: S3Options) -> dict[str, bytes]:
-    ctx = open_context(url, s3=s3)
+    ctx = open_context(url, store_options=[s3])
     try:
         return {path: ctx.store.get(info.key) for path, info in iter_visible(ctx.store, ctx.prefix)}
     finally:
@@ -394,7 +394,7 @@ def test_a_thousand_small_files(spark: SparkSession, access: dict[str, Any], s3:
         spark.range(0, 1000, 1, 4).rdd.foreachPartition(job.attempt(save))
     assert job.result.files == 1000
     assert on_server(url, s3) == {f"images/{n:04d}.jpg": content(n) for n in range(1000)}
-    assert_clean(url, s3=s3)
+    assert_clean(url, store_options=[s3])
 
 
 def save_shard(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -423,7 +423,7 @@ def test_tar_shards(rows: DataFrame, access: dict[str, Any], s3: S3Options) -> N
         assert tar.getnames() == [f"{n:05d}.txt" for n in range(30, 60)]
         member = tar.extractfile("00031.txt")
         assert member is not None and member.read() == content(31)
-    assert_clean(url, s3=s3)
+    assert_clean(url, store_options=[s3])
 
 
 @pytest.mark.s3
@@ -443,8 +443,8 @@ def test_a_task_that_dies_on_s3_leaves_no_upload(rows: DataFrame, access: dict[s
     with holdfast.job(rows.sparkSession, url, part_size="5m", **access) as job:
         RUNS["mapInArrow"](rows, job.attempt(save))
     assert on_server(url, s3) == ALL_FILES
-    assert_clean(url, s3=s3)
-    ctx = open_context(url, s3=s3)
+    assert_clean(url, store_options=[s3])
+    ctx = open_context(url, store_options=[s3])
     recover(ctx)
     ctx.close()
 

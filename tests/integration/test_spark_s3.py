@@ -61,10 +61,10 @@ def test_modes_and_partitions(spark: SparkSession, server: SeaweedServer, access
     found = holdfast.read(spark, url, filters=[("k", "=", 2), ("o d", "=", "v 1")], **access)
     assert sorted(row["id"] for row in found.collect()) == [i for i in range(300) if i % 3 == 2 and i % 2 == 1]
     assert holdfast.write(rows(spark), url, mode="ignore", **access).job is None
-    assert_clean(url, s3=server.options)
+    assert_clean(url, store_options=[server.options])
     holdfast.write(rows(spark).limit(3), url, mode="overwrite", **access)
     assert holdfast.read(spark, url, **access).count() == 3
-    assert_clean(url, s3=server.options)
+    assert_clean(url, store_options=[server.options])
 
 
 def test_pyarrow_and_pandas_read_the_same(spark: SparkSession, server: SeaweedServer, access: dict[str, Any]) -> None:
@@ -111,7 +111,7 @@ def test_a_failed_job_leaves_no_upload(spark: SparkSession, server: SeaweedServe
     bad = rows(spark).selectExpr("id", "if(id = 299, raise_error('injected'), id) as x")
     with pytest.raises(Exception, match="injected"):
         holdfast.write(bad, url, **access)
-    ctx = open_context(url, s3=server.options)
+    ctx = open_context(url, store_options=[server.options])
     report = verify(ctx)
     ctx.store.close()
     assert (report.problems, report.pending_uploads, report.totals.files) == ([], 0, 0)
@@ -140,4 +140,4 @@ def test_a_ca_bundle_reaches_the_tasks(
         found = holdfast.read(spark, "s3://spark/tls/t", reader="python", **secured)
         assert found.count() == 300
         assert found.rdd.getNumPartitions() >= 1
-    assert_clean("s3://spark/tls/t", s3=server.options)
+    assert_clean("s3://spark/tls/t", store_options=[server.options])

@@ -61,7 +61,7 @@ class Application:
     def __init__(self, home: Path, server: SeaweedServer, name: str) -> None:
         self.url = f"s3://streams/{name}"
         self.counter = home / "calls"
-        self.context: CommitContext = open_context(self.url, s3=server.options)
+        self.context: CommitContext = open_context(self.url, store_options=[server.options])
         access = {
             "endpoint": server.endpoint_url,
             "region": "us-east-1",

@@ -17,10 +17,11 @@ import click
 from holdfast.cli.failures import PROBLEM, as_holdfast_error, exit_code
 from holdfast.cli.output import Documents, Output, hush
 from holdfast.errors import InvalidRequestError
+from holdfast.stores.provider import CommandFlag, fold_name
+from holdfast.stores.registry import BUILT_IN, parse_store_options, secret_names
 
 if TYPE_CHECKING:
     from holdfast.commit import CommitContext, CommitSettings, Progress
-    from holdfast.stores.s3.options import S3Options
 
 __all__ = ["Reach", "Word", "age", "on_store", "option_pairs", "parse_options", "reports"]
 
@@ -60,7 +61,7 @@ def option_pairs(texts: Iterable[str]) -> Iterator[tuple[str, str]]:
         name = key.strip()
         if not equals or not name:
             raise InvalidRequestError("an option is written as key=value", option=text)
-        if name.replace("_", "").lower() in _SECRETS:
+        if fold_name(name) in secret_names():
             raise InvalidRequestError(
                 "credentials do not belong on a command line, which everybody on the machine can read: put them into "
                 "the environment or ~/.aws",
@@ -91,22 +92,15 @@ def parse_options(texts: Iterable[str], *, reserved: Mapping[str, str]) -> dict[
     return found
 
 
-_SECRETS = ("accesskey", "secretkey", "sessiontoken")
-
-
 @dataclass(frozen=True)
 class Reach:
-    """How to reach a store. Credentials are not here: they come from the environment only."""
+    """How to reach a store. Credentials are not here: they come from the environment only.
 
-    endpoint_url: str | None = None
-    region: str | None = None
-    ca_bundle: str | None = None
+    Attributes:
+        given: the store's options and the flags that gave them, as (option, flag, value).
+    """
 
-    def s3_options(self) -> S3Options:
-        """For the S3 store."""
-        from holdfast.stores.s3.options import S3Options
-
-        return S3Options(endpoint_url=self.endpoint_url, region=self.region, ca_bundle=self.ca_bundle)
+    given: tuple[tuple[str, str, str], ...] = ()
 
     @contextlib.contextmanager
     def open(
@@ -127,7 +121,7 @@ class Reach:
 
         ctx = open_context(
             url,
-            s3=self.s3_options(),
+            store_options=parse_store_options({option: value for option, _flag, value in self.given}),
             settings=settings,
             progress=progress or silent,
             staging=staging,
@@ -139,34 +133,20 @@ class Reach:
             ctx.close()
 
 
-def _not_empty(name: str, value: object) -> str | None:
-    """A variable of the shell that is not set must not turn a server of one's own into AWS."""
-    if value == "":
-        option = f"--{name.replace('_', '-')}"
-        raise click.BadParameter(f"{option} is empty: give a value, or leave the option out")
-    return None if value is None else str(value)
+def _prepared(flag: CommandFlag) -> Callable[[click.Context, click.Parameter, str | None], str | None]:
+    """Return click's callback for a flag: it refuses what the store's provider refuses."""
 
+    def prepare(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+        if value is None:
+            return None
+        if value == "":  # a variable of the shell that is not set must not turn a server of one's own into AWS
+            raise click.BadParameter(f"{flag.flag} is empty: give a value, or leave the option out")
+        try:
+            return flag.prepare(value)
+        except InvalidRequestError as error:
+            raise click.BadParameter(str(error)) from None
 
-def _known_bundle(name: str) -> str:
-    """The file's absolute path: Spark's workers may work in another directory."""
-    from holdfast.stores.s3.tls import refuse_bundle
-
-    path = os.path.abspath(os.path.expanduser(name))
-    try:
-        refuse_bundle(path)
-    except InvalidRequestError as error:
-        raise click.BadParameter(str(error)) from None
-    return path
-
-
-def _known_profile(ctx: click.Context, parameter: click.Parameter, name: str | None) -> str | None:
-    if name is not None:
-        import botocore.session
-
-        known = botocore.session.Session().available_profiles
-        if name not in known:
-            raise click.BadParameter(f"no such profile '{name}': ~/.aws knows {', '.join(known) or 'none'}")
-    return name
+    return prepare
 
 
 def reports(command: Callable[P, None]) -> Callable[..., None]:
@@ -199,20 +179,27 @@ def reports(command: Callable[P, None]) -> Callable[..., None]:
 
 
 def on_store(command: Callable[P, None]) -> Callable[..., None]:
-    """Give a command the options of S3 and hand it a `Reach` as `reach`."""
+    """Give a command the flags of the built-in stores and hand it a `Reach` as `reach`."""
+    flags = [flag for provider in BUILT_IN for flag in provider.flags]
 
-    @click.option("--endpoint-url", metavar="URL", help="S3 server that is not AWS, e.g. http://127.0.0.1:9000.")
-    @click.option("--region", help="S3 region.")
-    @click.option("--ca-bundle", metavar="FILE", help="Certificates (PEM) that vouch for the server's own.")
-    @click.option("--profile", callback=_known_profile, help="Profile of ~/.aws to take credentials from.")
     @functools.wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
-        profile = kwargs.pop("profile")
-        if profile:
-            os.environ["AWS_PROFILE"] = str(profile)  # Spark's workers are children of this process: they see it too
-        names = ("endpoint_url", "region", "ca_bundle")
-        endpoint, region, bundle = (_not_empty(name, kwargs.pop(name)) for name in names)
-        reach = Reach(endpoint, region, None if bundle is None else _known_bundle(bundle))
-        command(*args, reach=reach, **kwargs)  # type: ignore[arg-type]  # every such command takes `reach`
+        given = []
+        for flag in flags:
+            value = kwargs.pop(_parameter(flag))
+            if value is not None and flag.option:
+                given.append((flag.option, flag.flag, str(value)))
+            elif value is not None:
+                os.environ[flag.variable] = str(value)  # Spark's workers are children of this process: they see it too
+        command(*args, reach=Reach(tuple(given)), **kwargs)  # type: ignore[arg-type]  # every such command takes `reach`
 
-    return run
+    decorated: Callable[..., None] = run
+    for flag in reversed(flags):
+        option = click.option(flag.flag, metavar=flag.metavar or None, callback=_prepared(flag), help=flag.help)
+        decorated = option(decorated)
+    return decorated
+
+
+def _parameter(flag: CommandFlag) -> str:
+    """Return the name under which click hands a flag's value over."""
+    return flag.flag.removeprefix("--").replace("-", "_")

@@ -87,9 +87,7 @@ def write(
         ("fileFormat", "--format", file_format),
         ("partitionBy", "--partition-by", ",".join(partition_by) or None),
         ("committer", "--committer", committer),
-        ("endpoint", "--endpoint-url", reach.endpoint_url),
-        ("region", "--region", reach.region),
-        ("caBundle", "--ca-bundle", reach.ca_bundle),
+        *reach.given,
         *((name, f"--option {name}", value) for name, value in option_pairs(options)),
     ]
     parsed, strings = _check(said, mode)

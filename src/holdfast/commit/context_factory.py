@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
+from collections.abc import Sequence
 
 from holdfast.commit.context import CommitContext, CommitSettings, Place, Progress, silent
 from holdfast.errors import AccessDeniedError, InvalidRequestError
 from holdfast.runtime import Environment, ThreadRunner
 from holdfast.stores.local.store import LocalStore
-from holdfast.stores.s3.options import S3Options
+from holdfast.stores.provider import StoreOptions
 from holdfast.stores.url import open_destination
 
 __all__ = ["open_context"]
@@ -19,7 +20,7 @@ __all__ = ["open_context"]
 def open_context(
     url: str,
     *,
-    s3: S3Options | None = None,
+    store_options: Sequence[StoreOptions] = (),
     settings: CommitSettings | None = None,
     threads: int = 32,
     progress: Progress = silent,
@@ -29,7 +30,8 @@ def open_context(
     """A context for the destination at `url`. Opens no connection yet; the caller closes it.
 
     Args:
-        s3: endpoint and credentials for ``s3://`` urls; None leaves both to boto3's own chain.
+        store_options: how to reach the stores of the destination and of the other directories; each store takes its
+            own options, or its defaults.
         threads: calls to the store that run side by side during job commit.
         staging: whether a scratch and a shared directory are wanted.
         leave_no_trace: who only looks for what others staged makes no directory for it: without one there is nothing.
@@ -39,22 +41,22 @@ def open_context(
         AccessDeniedError: the directory for staging belongs to somebody else.
     """
     settings = settings or CommitSettings()
-    destination = _place(url, s3)
+    destination = _place(url, store_options)
     return CommitContext(
         store=destination.store,
         prefix=destination.prefix,
         url=destination.url,
         scratch=_scratch(settings.scratch_dir or _own("scratch", leave_no_trace)) if staging else None,
-        shared=_place(settings.shared_dir or _own("shared", leave_no_trace), s3) if staging else None,
-        reports=_place(settings.report_dir, s3) if settings.report_dir else None,
+        shared=_place(settings.shared_dir or _own("shared", leave_no_trace), store_options) if staging else None,
+        reports=_place(settings.report_dir, store_options) if settings.report_dir else None,
         environment=Environment(runner=ThreadRunner(threads)),
         settings=settings,
         progress=progress,
     )
 
 
-def _place(url: str, s3: S3Options | None) -> Place:
-    found = open_destination(url, s3)
+def _place(url: str, store_options: Sequence[StoreOptions]) -> Place:
+    found = open_destination(url, store_options)
     return Place(store=found.store, prefix=f"{found.prefix}/" if found.prefix else "", url=found.url)
 
 

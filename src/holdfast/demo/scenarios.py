@@ -61,7 +61,7 @@ class World:
 
     def context(self, name: str) -> CommitContext:
         """The destination through Holdfast; the caller closes its store."""
-        return open_context(self.url(name), s3=self.options)
+        return open_context(self.url(name), store_options=[self.options])
 
     def driver(self, name: str, *, endpoint: str | None = None, faults: bool = False) -> DriverProcess:
         """Start the driver of a scenario."""

@@ -12,8 +12,8 @@ from holdfast.formats.base import (
     RowFilter,
     require_all,
 )
-from holdfast.formats.options import nearest
 from holdfast.formats.registry import FORMATS, format_name, format_of_name, get_format
+from holdfast.wording import nearest
 
 __all__ = [
     "FORMATS",

@@ -2,44 +2,23 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from holdfast.errors import InvalidRequestError
+from holdfast.wording import nearest
 
 __all__ = [
     "OptionParser",
     "boolean",
     "choice",
     "integer",
-    "nearest",
     "only",
     "single_character",
     "text",
 ]
 
-_FEW = 12
-"""The most names that an error message lists in full."""
-
 OptionParser = Callable[[str], Mapping[str, Any]]
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """Return a clause that suggests the closest known names.
-
-    If none is close, the clause lists all names when there are few, and the closest of them otherwise.
-    """
-    folded: dict[str, str] = {}
-    for one in sorted(known):
-        folded.setdefault(one.lower(), one)
-    near = difflib.get_close_matches(name.lower(), folded, n=3, cutoff=0.5)
-    if near:
-        return "did you mean " + " or ".join(folded[one] for one in near)
-    if len(folded) <= _FEW:
-        return "use one of " + ", ".join(folded.values())
-    least_far = difflib.get_close_matches(name.lower(), folded, n=3, cutoff=0.0)
-    return f"use one of the {len(folded)} known names, such as " + ", ".join(folded[one] for one in least_far)
 
 
 def choice(field: str, choices: Mapping[str, str]) -> OptionParser:

@@ -12,7 +12,7 @@ from typing import Any
 
 from holdfast.errors import InvalidRequestError
 from holdfast.formats.base import FileFormat
-from holdfast.formats.options import nearest
+from holdfast.wording import nearest
 
 __all__ = ["FORMATS", "format_name", "format_of_name", "get_format"]
 

@@ -8,9 +8,8 @@ Everything else is an ordinary object store: paths are keys, directories are wha
 
 from __future__ import annotations
 
-import difflib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any
@@ -29,17 +28,31 @@ from holdfast.errors import InvalidRequestError, NotFoundError, UnsupportedError
 from holdfast.fs.files import PlainSink, ReadingFile, TextFile, WritingFile
 from holdfast.fs.paths import PROTOCOL, Location, canonical, locate, split_magic
 from holdfast.stores.base import ObjectInfo, ObjectStore, batched_keys, iter_objects
-from holdfast.stores.s3.options import S3Options
+from holdfast.stores.provider import StoreOptions
+from holdfast.stores.registry import BUILT_IN, installed_providers, parse_store_options
 from holdfast.stores.url import open_destination
+from holdfast.wording import nearest
 
 __all__ = ["MagicFileSystem"]
 
-_OPTIONS = (
-    *("endpoint", "region", "ca_bundle", "access_key", "secret_key", "session_token"),
-    *("path_style", "part_size_bytes"),
-)
-_SECRETS = ("access_key", "secret_key", "session_token")
 _OF_FSSPEC = ("asynchronous", "loop", "batch_size", "use_listings_cache", "listings_expiry_time", "max_paths")
+
+
+def _parse_store_options(given: Mapping[str, Any]) -> tuple[tuple[StoreOptions, ...], frozenset[str]]:
+    """Parse the options of stores; return them, and the keywords whose values are secret."""
+    providers = BUILT_IN
+    if not given.keys() <= {spec.keyword for provider in providers for spec in provider.specs}:
+        providers = installed_providers()
+    specs = {spec.keyword: spec for provider in providers for spec in provider.specs}
+    for name in given:
+        if name not in specs:
+            raise InvalidRequestError(f"unknown option: {nearest(name, (*specs, 'part_size_bytes'))}", option=name)
+    texts = {
+        name: str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in given.items()
+        if value is not None
+    }
+    return parse_store_options(texts, providers), frozenset(name for name, spec in specs.items() if spec.secret)
 
 
 class MagicFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec ships no types
@@ -70,23 +83,11 @@ class MagicFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec ships
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{name: options[name] for name in _OF_FSSPEC if name in options})
-        for name in options:
-            if name not in (*_OPTIONS, *_OF_FSSPEC):
-                near = difflib.get_close_matches(name, _OPTIONS, n=1, cutoff=0.5)
-                offer = f"did you mean {near[0]!r}" if near else f"there are {', '.join(sorted(_OPTIONS))}"
-                raise InvalidRequestError(f"unknown option, {offer}", option=name)
-        style = options.get("path_style")
-        self._s3 = S3Options(
-            endpoint_url=options.get("endpoint"),
-            region=options.get("region"),
-            ca_bundle=options.get("ca_bundle"),
-            access_key=options.get("access_key"),
-            secret_key=options.get("secret_key"),
-            session_token=options.get("session_token"),
-            addressing_style="auto" if style is None else "path" if style else "virtual",
-        )
         default = CommitSettings()
-        self._settings = replace(default, part_size_bytes=options.get("part_size_bytes") or default.part_size_bytes)
+        part_size_bytes = options.get("part_size_bytes") or default.part_size_bytes
+        self._settings = replace(default, part_size_bytes=part_size_bytes)
+        of_stores = {name: value for name, value in options.items() if name not in (*_OF_FSSPEC, "part_size_bytes")}
+        self._store_options, self._secrets = _parse_store_options(of_stores)
         self._contexts: dict[str, CommitContext] = {}
         self._bound = ""
 
@@ -103,7 +104,8 @@ class MagicFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec ships
         return filesystem
 
     def __repr__(self) -> str:
-        return f"MagicFileSystem(endpoint={self._s3.endpoint_url!r})"
+        shown = ", ".join(f"{name}={value!r}" for name, value in self._shown().items())
+        return f"MagicFileSystem({shown})"
 
     def __reduce__(self) -> Any:
         if self._bound:
@@ -112,8 +114,11 @@ class MagicFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec ships
 
     def to_dict(self, **_options: Any) -> dict[str, Any]:
         """For `from_dict`; without credentials, which the reader's environment has to give."""
-        shown = {name: value for name, value in self.storage_options.items() if name not in _SECRETS}
-        return {"cls": f"{type(self).__module__}:{type(self).__name__}", "protocol": PROTOCOL, "args": [], **shown}
+        name = f"{type(self).__module__}:{type(self).__name__}"
+        return {"cls": name, "protocol": PROTOCOL, "args": [], **self._shown()}
+
+    def _shown(self) -> dict[str, Any]:
+        return {name: value for name, value in self.storage_options.items() if name not in self._secrets}
 
     def to_json(self, **_options: Any) -> str:
         """For `from_json`; without credentials, like `to_dict`."""
@@ -132,7 +137,7 @@ class MagicFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec ships
         if where.root not in self._contexts:
             if self._bound:
                 raise InvalidRequestError("this filesystem reaches one store alone: make another", store=where.url)
-            store = open_destination(where.url, self._s3).store
+            store = open_destination(where.url, self._store_options).store
             self._contexts[where.root] = CommitContext(store=store, prefix="", url=where.url, settings=self._settings)
         return where, self._contexts[where.root]
 

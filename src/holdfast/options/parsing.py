@@ -28,12 +28,13 @@ from holdfast.options.values import (
     as_record_limit,
     as_size,
 )
-from holdfast.stores.s3.options import S3Options
+from holdfast.stores.provider import OptionSpec, StoreOptions, StoreProvider
+from holdfast.stores.registry import BUILT_IN, providers_for, take_store_options
 
 __all__ = [
     "JobOptions",
+    "LocationOptions",
     "ReadOptions",
-    "StoreOptions",
     "StreamOptions",
     "WriteOptions",
     "parse_job_options",
@@ -43,17 +44,7 @@ __all__ = [
     "parse_write_options",
 ]
 
-_STORE_KEYS = (
-    "path",
-    "endpoint",
-    "region",
-    "caBundle",
-    "accessKey",
-    "secretKey",
-    "sessionToken",
-    "pathStyle",
-    "threads",
-)
+_STORE_KEYS = ("path", "threads", *(spec.name for provider in BUILT_IN for spec in provider.specs))
 _WRITE_KEYS = (
     *_STORE_KEYS,
     "fileFormat",
@@ -86,17 +77,17 @@ _READ_KEYS = (
 
 # --- values -----------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, kw_only=True)
-class StoreOptions:
-    """Where data are and how to get there.
+class LocationOptions:
+    """Where data is and how to reach it.
 
     Attributes:
         url: the destination, as the user wrote it.
-        s3: endpoint and credentials; shows no secret.
+        store_options: how to reach the stores; shows no secret.
         threads: calls to the store side by side in the driver; 32 saturate what one Python process can sign.
     """
 
     url: str
-    s3: S3Options = field(default_factory=S3Options)
+    store_options: tuple[StoreOptions, ...] = ()
     threads: int = 32
 
     def open(self, settings: CommitSettings | None = None, *, staging: bool = False) -> CommitContext:
@@ -105,7 +96,9 @@ class StoreOptions:
         Args:
             staging: whether a scratch and a shared directory are wanted.
         """
-        return open_context(self.url, s3=self.s3, settings=settings, threads=self.threads, staging=staging)
+        return open_context(
+            self.url, store_options=self.store_options, settings=settings, threads=self.threads, staging=staging
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,7 +122,7 @@ class WriteOptions:
         time_zone: in which directories name timestamps, where the table has none yet; empty: unknown.
     """
 
-    store: StoreOptions
+    store: LocationOptions
     file_format: str = "parquet"
     format_strings: Mapping[str, str] = field(default_factory=dict)
     committer: str = "two_phase"
@@ -164,7 +157,7 @@ class JobOptions:
         settings: of the commit.
     """
 
-    store: StoreOptions
+    store: LocationOptions
     committer: str = "two_phase"
     settings: CommitSettings = field(default_factory=CommitSettings)
 
@@ -202,7 +195,7 @@ class ReadOptions:
         split_size_bytes: a task reads about this much; 128 MiB is Spark's own ``spark.sql.files.maxPartitionBytes``.
     """
 
-    store: StoreOptions
+    store: LocationOptions
     file_format: str | None = None
     format_options: Mapping[str, str] = field(default_factory=dict)
     columns: tuple[str, ...] | None = None
@@ -224,8 +217,8 @@ def parse_write_options(options: Options, overwrite: bool) -> WriteOptions:
     Raises:
         InvalidRequestError: one sentence with the next act.
     """
-    given = Given(options, _WRITE_KEYS)
-    return _parse_write(given, _WRITE_KEYS, overwrite)
+    given = _given(options, _WRITE_KEYS)
+    return _parse_write(given, overwrite)
 
 
 def parse_stream_options(options: Options, overwrite: bool) -> StreamOptions:
@@ -238,7 +231,7 @@ def parse_stream_options(options: Options, overwrite: bool) -> StreamOptions:
     Raises:
         InvalidRequestError: one sentence with the next act.
     """
-    given = Given(options, _STREAM_KEYS)
+    given = _given(options, _STREAM_KEYS)
     for option, other in (("ifExists", "append"), ("partitionOverwriteMode", "static")):
         if (value := given.take(option, str.lower)) not in (None, other):
             raise InvalidRequestError(
@@ -246,7 +239,7 @@ def parse_stream_options(options: Options, overwrite: bool) -> StreamOptions:
                 option=option,
                 value=value,
             )
-    write = _parse_write(given, _STREAM_KEYS, overwrite)
+    write = _parse_write(given, overwrite)
     if write.write_id:
         raise InvalidRequestError(
             "a stream's batches are told apart by their numbers, a write id would let only the first through: use "
@@ -263,11 +256,11 @@ def parse_stream_options(options: Options, overwrite: bool) -> StreamOptions:
     return StreamOptions(write=write, stream_id=given.take("streamId", as_name) or "")
 
 
-def _parse_write(given: Given, known: Sequence[str], overwrite: bool) -> WriteOptions:
+def _parse_write(given: Given, overwrite: bool) -> WriteOptions:
     store = _parse_store(given)
     file_format = get_format(given.take("fileFormat", _format_name) or "parquet")
     parsed = file_format.parse_options(given.rest)
-    _refuse_unknown(parsed.unknown, (*known, *file_format.parsers))
+    _refuse_unknown(parsed.unknown, (*given.known, *file_format.parsers))
     partition_by = given.take("partitionBy", as_columns) or ()
     committer = given.take("committer", _committer_name) or "two_phase"
     write_id = given.take("writeId", as_name) or ""
@@ -300,8 +293,8 @@ def parse_job_options(options: Options) -> JobOptions:
     Raises:
         InvalidRequestError: one sentence with the next act.
     """
-    given = Given(options, _JOB_KEYS)
-    _refuse_unknown(given.rest, _JOB_KEYS)
+    given = _given(options, _JOB_KEYS)
+    _refuse_unknown(given.rest, given.known)
     return JobOptions(
         store=_parse_store(given),
         committer=given.take("committer", _committer_name) or "two_phase",
@@ -315,7 +308,7 @@ def parse_read_options(options: Options) -> ReadOptions:
     Raises:
         InvalidRequestError: one sentence with the next act.
     """
-    given = Given(options, _READ_KEYS)
+    given = _given(options, _READ_KEYS)
     store = _parse_store(given)
     file_format = given.take("fileFormat", _format_name)
     if "schema" in given.rest:
@@ -359,7 +352,18 @@ def _committer_name(text: str) -> str:
     return get_committer(text).name
 
 
-def _parse_store(given: Given) -> StoreOptions:
+def _given(options: Options, known: Sequence[str]) -> Given:
+    """Return what was given, where the options of the stores that its URLs name are known, too."""
+    given = Given(options, known)
+    given.learn(spec.name for provider in _providers(given) for spec in provider.specs)
+    return given
+
+
+def _providers(given: Given) -> tuple[StoreProvider, ...]:
+    return providers_for(given.texts("path", "sharedDir", "reportDir"))
+
+
+def _parse_store(given: Given) -> LocationOptions:
     if "paths" in {key.lower() for key in given.rest}:
         raise InvalidRequestError("one read has one path: read each path on its own and unite the results")
     url = given.take("path", str)
@@ -369,17 +373,15 @@ def _parse_store(given: Given) -> StoreOptions:
         raise InvalidRequestError(
             "memory:// lives in one process and Spark's tasks run in others: use a directory or s3://", url=url
         )
-    path_style = given.take("pathStyle", as_boolean)
-    s3 = S3Options(
-        endpoint_url=given.take("endpoint", str),
-        region=given.take("region", str),
-        ca_bundle=given.take("caBundle", str),
-        access_key=given.take("accessKey", str),
-        secret_key=given.take("secretKey", str),
-        session_token=given.take("sessionToken", str),
-        addressing_style="auto" if path_style is None else "path" if path_style else "virtual",
+
+    def take(spec: OptionSpec) -> object | None:
+        return given.take(spec.name, spec.parse, secret=spec.secret)
+
+    return LocationOptions(
+        url=url,
+        store_options=take_store_options(_providers(given), take),
+        threads=given.take("threads", lambda text: as_number(text, 1, 256)) or 32,
     )
-    return StoreOptions(url=url, s3=s3, threads=given.take("threads", lambda text: as_number(text, 1, 256)) or 32)
 
 
 def _refuse_unknown(unknown: Iterable[str], known: Iterable[str]) -> None:

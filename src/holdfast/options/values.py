@@ -67,7 +67,8 @@ class Given:
     def __init__(self, options: Options, known: Iterable[str]) -> None:
         if isinstance(options, Mapping):
             options = [Saying.of(key, value, key) for key, value in options.items()]
-        canonical = {name.lower(): name for name in known}
+        self.known = tuple(known)
+        canonical = {name.lower(): name for name in self.known}
         self._said: dict[str, list[Saying]] = {}
         rest: dict[str, Saying] = {}
         for one in options:
@@ -75,30 +76,52 @@ class Given:
                 self._said.setdefault(canonical[one.name], []).append(one)
             elif not _same_text(rest.setdefault(one.name, one).text, one.text):
                 raise _contradiction(rest[one.name], one)
-        self.rest = {name: one.text for name, one in rest.items()}
+        self._unknown = rest
+
+    @property
+    def rest(self) -> dict[str, str]:
+        """The options that are not known."""
+        return {name: one.text for name, one in self._unknown.items()}
+
+    def learn(self, names: Iterable[str]) -> None:
+        """Add names that became known from the value of another option."""
+        for name in names:
+            if name not in self.known:
+                self.known = (*self.known, name)
+                if (one := self._unknown.pop(name.lower(), None)) is not None:
+                    self._said[name] = [one]
+
+    def texts(self, *names: str) -> list[str]:
+        """Return what was given under these names, not parsed."""
+        return [one.text for name in names for one in self._said.get(name, [])]
 
     def __contains__(self, name: str) -> bool:
         return name in self._said
 
-    def take(self, name: str, parse: Callable[[str], T]) -> T | None:
-        """The parsed value, None if the option was not given.
+    def take(self, name: str, parse: Callable[[str], T], *, secret: bool = False) -> T | None:
+        """Return the parsed value, None if the option was not given.
+
+        Args:
+            secret: whether no error may repeat the value.
 
         Raises:
-            InvalidRequestError: names the option; the value is repeated only where it cannot be a secret. Or the option
-                was given twice with different values.
+            InvalidRequestError: names the option, and its value unless it is secret. Or the option was given twice with
+                different values.
         """
         said = self._said.get(name, [])
-        values = [_parsed(name, one.text, parse) for one in said]
+        values = [_parsed(name, one.text, parse, secret) for one in said]
         for one, value in zip(said, values, strict=True):
             if value != values[0]:
                 raise _contradiction(said[0], one)
         return values[0] if values else None
 
 
-def _parsed(name: str, value: str, parse: Callable[[str], T]) -> T:
+def _parsed(name: str, value: str, parse: Callable[[str], T], secret: bool) -> T:
     try:
         return parse(value)
     except InvalidRequestError as error:
+        if secret:
+            raise InvalidRequestError(error.message, option=name) from None
         raise InvalidRequestError(error.message, option=name, value=value) from error
 
 

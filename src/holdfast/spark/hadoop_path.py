@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
@@ -14,33 +14,21 @@ from pyspark.sql import SparkSession
 from holdfast.commit import CommitContext, Snapshot
 from holdfast.commit.layout import log_entry
 from holdfast.errors import NotFoundError
-from holdfast.options.parsing import StoreOptions
-from holdfast.stores.s3.options import S3Options
+from holdfast.options.parsing import LocationOptions
+from holdfast.stores.provider import HadoopFileSystem
+from holdfast.stores.registry import options_of
+from holdfast.stores.url import locate
 
 __all__ = ["hadoop_path"]
 
 _log = logging.getLogger(__name__)
 
-_SCHEMES = {"file": "file", "s3": "s3a"}
 _NO_CLASSES = ("java.lang.ClassNotFoundException", "java.lang.NoClassDefFoundError", "UnsupportedFileSystemException")
 _FILTER = "mapreduce.input.pathFilter.class"
-# S3A repeats a request that finds nobody at home for two minutes and more, and waits 200 s for an answer: by then the
-# Python reader is done. So a request is made twice, and waited for 15 s each, the least that S3A takes.
-_IMPATIENT = {
-    "attempts.maximum": "0",
-    "retry.limit": "1",
-    "retry.throttle.limit": "1",
-    "connection.establish.timeout": "15s",
-    "connection.timeout": "15s",
-    "connection.request.timeout": "15s",
-    "connection.acquisition.timeout": "15s",
-    "multipart.purge": "false",
-    "bucket.probe": "0",
-}
 
 
 def hadoop_path(
-    spark: SparkSession, ctx: CommitContext, store: StoreOptions, snapshot: Snapshot
+    spark: SparkSession, ctx: CommitContext, store: LocationOptions, snapshot: Snapshot
 ) -> tuple[str | None, str]:
     """The destination's path in Spark's own words; or None, and why Spark cannot open it.
 
@@ -53,19 +41,20 @@ def hadoop_path(
     jvm = getattr(spark, "_jvm", None)
     if jvm is None:
         return None, "over Spark Connect nobody can look whether the server sees the same files"
-    scheme, _, rest = ctx.url.partition("://")
-    if scheme not in _SCHEMES:
-        return None, f"Spark has no file system for {scheme}://"
-    if scheme == "s3" and store.s3 != S3Options():
+    provider, location = locate(ctx.url)
+    hadoop = provider.hadoop
+    if hadoop is None:
+        return None, f"Spark has no file system for {provider.schemes[0]}://"
+    if options_of(provider, store.store_options) != provider.options():
         # Hadoop keeps one file system a bucket, whatever options a read has: it would be asked with other keys.
-        return None, "endpoint and keys are given to this read alone; set them as spark.hadoop.fs.s3a.… instead"
-    path = f"{_SCHEMES[scheme]}://{rest.rstrip('/')}"
+        return None, f"endpoint and keys are given to this read only; set them as spark.hadoop.{hadoop.settings}"
+    path = f"{hadoop.scheme}://{ctx.url.partition('://')[2].rstrip('/')}"
     settings = _settings(spark)
     if settings.get(_FILTER):
         return None, f"Hadoop's setting {_FILTER} keeps files from Spark"
     try:
-        if scheme == "s3":
-            with _impatient(spark, jvm, path) as file_system:
+        if hadoop.fail_fast is not None:
+            with _impatient(spark, jvm, path, hadoop.fail_fast(location.root)) as file_system:
                 found = _is_same(jvm, file_system, path, ctx, snapshot)
             if not found:
                 return None, "Spark's file system does not see the destination"
@@ -75,7 +64,7 @@ def hadoop_path(
             return None, "Spark's file system does not see the destination"
     except (Py4JError, PySparkException) as error:
         _log.debug("Spark cannot open %s", path, exc_info=error)
-        return None, f"Spark cannot open {_SCHEMES[scheme]}:// paths here, {_reason(error)}"
+        return None, f"Spark cannot open {hadoop.scheme}:// paths here, {_reason(error, hadoop)}"
     except NotFoundError:
         return None, "others are writing faster than the log can be compared"
     return path, ""
@@ -86,12 +75,11 @@ def _settings(spark: SparkSession) -> Any:
 
 
 @contextlib.contextmanager
-def _impatient(spark: SparkSession, jvm: Any, path: str) -> Iterator[Any]:
+def _impatient(spark: SparkSession, jvm: Any, path: str, fail_fast: Mapping[str, str]) -> Iterator[Any]:
     """A file system of its own that soon gives up: whether anybody is there that takes Spark's keys."""
     settings = _settings(spark)
-    bucket = path.partition("://")[2].partition("/")[0]
-    for name, value in _IMPATIENT.items():
-        settings.set(f"fs.s3a.bucket.{bucket}.{name}", value)  # what is set for the bucket counts
+    for name, value in fail_fast.items():
+        settings.set(name, value)
     file_system = jvm.org.apache.hadoop.fs.FileSystem.newInstance(jvm.org.apache.hadoop.fs.Path(path).toUri(), settings)
     try:
         yield file_system
@@ -121,10 +109,10 @@ def _java_class(error: BaseException) -> str:
     return "" if found is None else str(found.getClass().getName())
 
 
-def _reason(error: BaseException) -> str:
+def _reason(error: BaseException, hadoop: HadoopFileSystem) -> str:
     text = f"{_java_class(error)} {error}"
     if any(name in text for name in _NO_CLASSES):
-        return "its classes are missing: put hadoop-aws on Spark's class path"
+        return f"its classes are missing: put {hadoop.package} on Spark's class path"
     if "AccessDenied" in text:
-        return "its keys are missing or are not let in: set them as spark.hadoop.fs.s3a.…"
-    return "its endpoint does not answer or its settings are wrong: look at spark.hadoop.fs.s3a.…"
+        return f"its keys are missing or are not let in: set them as spark.hadoop.{hadoop.settings}"
+    return f"its endpoint does not answer or its settings are wrong: look at spark.hadoop.{hadoop.settings}"

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from holdfast.errors import InvalidRequestError
-from holdfast.formats.options import nearest
 from holdfast.table.contract import TableRecord
 from holdfast.table.widening import SparkType, fold, read_exactly, type_text
+from holdfast.wording import nearest
 
 __all__ = ["require_known"]
 

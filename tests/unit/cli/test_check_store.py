@@ -18,7 +18,6 @@ import pytest
 from holdfast.commit import COMMITTERS
 from holdfast.errors import UnavailableError
 from holdfast.runtime.runner import ThreadRunner
-from holdfast.stores import url as urls
 from holdfast.stores.base import (
     Create,
     MultipartLimits,
@@ -35,6 +34,7 @@ from holdfast.stores.conformance.topics import TOPICS, without_topic
 from holdfast.stores.conformance.traces import Traces
 from holdfast.stores.interceptors.intercepted import InterceptedStore
 from holdfast.stores.local.store import LocalStore
+from holdfast.stores.memory import provider
 from holdfast.stores.memory.store import MemoryStore
 from holdfast.testing.minio_like import MinioLike
 from holdfast.testing.moto import MotoServer
@@ -46,7 +46,7 @@ TINY_PARTS = MultipartLimits(min_part_size_bytes=16)
 
 def _at(store: MemoryStore, monkeypatch: pytest.MonkeyPatch, *more: str) -> tuple[int, dict[str, Any], str]:
     """What the command says of a store that is reached as ``memory://it``."""
-    monkeypatch.setitem(urls._memory_stores, "it", store)
+    monkeypatch.setitem(provider._stores, "it", store)
     result = run("check-store", "memory://it/t", "--rounds", "3", "--json", *more)
     return result.exit_code, json.loads(result.stdout), result.stderr
 
@@ -132,7 +132,7 @@ def test_a_store_that_lists_uploads_by_whole_keys_only(monkeypatch: pytest.Monke
 
 
 def test_what_a_person_sees(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(urls._memory_stores, "it", _IgnoresConditions(limits=TINY_PARTS))
+    monkeypatch.setitem(provider._stores, "it", _IgnoresConditions(limits=TINY_PARTS))
     result = run("check-store", "memory://it/t", "--rounds", "3", "--verbose")
     lines = result.stdout.splitlines()
     assert any(line.startswith("conditional writes ") and " NO " in line for line in lines)

@@ -16,7 +16,7 @@ from holdfast.errors import CorruptDataError, OutcomeUnknownError, UnavailableEr
 from holdfast.runtime import Environment, ThreadRunner
 from holdfast.stores.interceptors.faulty import FOR_EVER, Fault, FaultMode
 from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
-from holdfast.stores.interceptors.recorded import Recorded
+from holdfast.stores.interceptors.recording import Recorder
 from tests.simulation.world import HOME, World, run_job, run_tasks, start
 
 OWNER = FileOwner(JobId("20261121093853123-a1b2c3d4e5f6"), 3, AttemptId("0123456789ab"))
@@ -47,7 +47,7 @@ def records(world: World) -> list[str]:
 # --- cost -------------------------------------------------------------------------------------------------------------
 def test_small_files_are_announced_by_the_batch() -> None:
     """A thousand small files: one more request for every 64 of them."""
-    world, recorded = World("upload"), Recorded()
+    world, recorded = World("upload"), Recorder()
     job = start(world.context())
     commit = written(world.context(store=InterceptedStore(world.store, recorded)), job, 1000)
     puts = -(-1000 // 64) + 1
@@ -62,7 +62,7 @@ def test_small_files_are_announced_by_the_batch() -> None:
 
 
 def test_a_large_file_announces_what_waits_along_with_itself() -> None:
-    world, recorded = World("upload"), Recorded()
+    world, recorded = World("upload"), Recorder()
     with TWO_PHASE.setup_task(
         world.context(store=InterceptedStore(world.store, recorded)), start(world.context()), 0
     ) as attempt:
@@ -78,7 +78,7 @@ def test_a_large_file_announces_what_waits_along_with_itself() -> None:
 
 
 def test_waiting_files_hold_a_quarter_of_the_budget() -> None:
-    world, recorded = World("upload"), Recorded()
+    world, recorded = World("upload"), Recorder()
     ctx = world.context(store=InterceptedStore(world.store, recorded)).with_settings(
         part_size_bytes=100, part_buffer_bytes=400
     )
@@ -87,7 +87,7 @@ def test_waiting_files_hold_a_quarter_of_the_budget() -> None:
 
 
 def test_names_of_ours_need_no_announcement() -> None:
-    world, recorded = World("upload"), Recorded()
+    world, recorded = World("upload"), Recorder()
     run_job(world.context(store=InterceptedStore(world.store, recorded)), "new")
     assert not any(is_intents(call.key) for call in recorded.calls)
 

@@ -24,7 +24,7 @@ from holdfast.commit.two_phase.stream_jobs import plan_batch
 from holdfast.errors import AccessDeniedError, ConflictError, CorruptDataError, InvalidRequestError
 from holdfast.stores.base import iter_objects
 from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation, StoreCall
-from holdfast.stores.interceptors.recorded import Recorded
+from holdfast.stores.interceptors.recording import Recorder
 from tests.simulation.world import (
     HOME,
     PUBLICATIONS,
@@ -285,7 +285,7 @@ def test_folders_above_that_may_not_be_listed() -> None:
 
 def test_what_it_costs() -> None:
     """One listing a folder above at every start, one more each and one of what is below for the first job."""
-    world, recorded = World("upload"), Recorded()
+    world, recorded = World("upload"), Recorder()
     ctx = world.context(store=InterceptedStore(world.store, recorded))
 
     def listings(wanted: tuple[str, ...]) -> list[str]:

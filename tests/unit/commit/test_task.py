@@ -15,7 +15,7 @@ from holdfast.runtime import Environment, ThreadRunner
 from holdfast.stores.base import MultipartLimits
 from holdfast.stores.interceptors.faulty import FOR_EVER, Fault, FaultMode
 from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
-from holdfast.stores.interceptors.recorded import Recorded
+from holdfast.stores.interceptors.recording import Recorder
 from holdfast.stores.memory.store import MemoryStore
 from tests.simulation.world import HOME, World, payload, run_task, start
 
@@ -28,7 +28,7 @@ def test_request_cost_of_a_task() -> None:
     """Scenario 70, facts 2.5: a small file is one create and one part, the task one PUT; no HEAD, LIST or DELETE."""
     world = World("upload")
     job = start(world.context())
-    recorded = Recorded()
+    recorded = Recorder()
     with TWO_PHASE.setup_task(world.context(store=InterceptedStore(world.store, recorded)), job, 0) as attempt:
         for _ in range(3):
             sink = attempt.open(attempt.file_name(".txt"))
@@ -87,7 +87,7 @@ def test_file_that_needs_too_many_parts_is_refused() -> None:
 def test_many_open_files_share_one_budget() -> None:
     """Parts that wait in open files are bounded together: the fullest goes up early."""
     world = World("upload")
-    recorded = Recorded()
+    recorded = Recorder()
     ctx = world.context(store=InterceptedStore(world.store, recorded)).with_settings(
         part_size_bytes=100, part_buffer_bytes=50
     )

@@ -16,6 +16,7 @@ from holdfast.options.parsing import (
     parse_write_options,
 )
 from holdfast.options.said import joined_columns
+from holdfast.stores.s3.options import S3Options
 
 SECRETS = {"accessKey": "canary-a", "secretKey": "canary-b", "sessionToken": "canary-c"}
 
@@ -49,7 +50,8 @@ def test_names_are_taken_in_any_case_and_values_once() -> None:
     assert (options.max_records_per_file, options.target_file_size_bytes) == (10, 128 * 1024 * 1024)
     assert options.settings.part_size_bytes == 16 * 1024 * 1024
     assert (options.settings.log_retention_entries, options.settings.allow_unfenced) == (50, True)
-    assert (options.store.s3.addressing_style, options.store.threads) == ("path", 4)
+    assert options.store.store_options == (S3Options(addressing_style="path"),)
+    assert options.store.threads == 4
     assert options.format_strings == {"sep": ";"}
     assert pickle.loads(pickle.dumps(options)) == options
 
@@ -113,7 +115,8 @@ def test_destinations_that_spark_cannot_use(url: str) -> None:
 def test_secrets_are_not_shown() -> None:
     """facts: faults 86."""
     options = parse_write_options({"path": "s3://bucket/x", **SECRETS}, overwrite=False)
-    assert options.store.s3.secret_key == "canary-b"
+    (s3,) = options.store.store_options
+    assert isinstance(s3, S3Options) and s3.secret_key == "canary-b"
     assert "canary" not in repr(options)
     with pytest.raises(InvalidRequestError) as caught:
         parse_write_options({"path": "s3://bucket/x", "secretKey": "canary", "threads": "x"}, overwrite=False)

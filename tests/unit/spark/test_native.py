@@ -19,7 +19,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 from holdfast.commit import TWO_PHASE, SaveMode, Snapshot, VisibleFile, open_context
 from holdfast.errors import InvalidRequestError, NotFoundError, UnavailableError, UnsupportedError
 from holdfast.formats import get_format
-from holdfast.options.parsing import ReadOptions, StoreOptions
+from holdfast.options.parsing import LocationOptions, ReadOptions
 from holdfast.spark import native, native_options, native_scan
 from holdfast.spark.csv_headers import require_headers_in_order
 from holdfast.spark.file_format import FormatChoice
@@ -71,7 +71,7 @@ def read(monkeypatch: pytest.MonkeyPatch, url: Path, meanwhile: Callable[[], obj
     monkeypatch.setattr(Scan, "unlike", lambda *_: "")
     monkeypatch.setattr(native, "narrowed", lambda frame, *_: frame)
     monkeypatch.setattr(native, "hadoop_path", lambda *_: (f"file://{url}", ""))
-    found: Any = native.native_frame(SESSION, ReadOptions(store=StoreOptions(url=str(url))))
+    found: Any = native.native_frame(SESSION, ReadOptions(store=LocationOptions(url=str(url))))
     return list(found)
 
 
@@ -109,7 +109,7 @@ def test_while_a_decision_waits_spark_gets_the_files_by_name(
 
 def test_a_folder_of_a_destination_is_not_read_by_itself(tmp_path: Path) -> None:
     run_job(tmp_path / "t", "old")
-    options = ReadOptions(store=StoreOptions(url=str(tmp_path / "t/k=1")), file_format="orc")
+    options = ReadOptions(store=LocationOptions(url=str(tmp_path / "t/k=1")), file_format="orc")
     with pytest.raises(InvalidRequestError, match=r"this is a folder of a destination.*destination='file://.*/t'"):
         native.native_frame(SESSION, options)
 
@@ -124,7 +124,7 @@ def test_files_that_spark_does_not_find(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
     monkeypatch.setattr(Scan, "load", load)
     monkeypatch.setattr(native, "hadoop_path", lambda *_: (f"file://{tmp_path}", ""))
-    options = ReadOptions(store=StoreOptions(url=str(tmp_path)), reader=reader)
+    options = ReadOptions(store=LocationOptions(url=str(tmp_path)), reader=reader)
     if reader == "auto":
         assert native.native_frame(SESSION, options) is None
     else:
@@ -137,7 +137,7 @@ def test_files_that_spark_does_not_find(monkeypatch: pytest.MonkeyPatch, tmp_pat
 def a_scan(url: Path, file_format: str, **options: Any) -> Iterator[Scan]:
     """Of files of others."""
     ctx = open_context(str(url))
-    read = ReadOptions(store=StoreOptions(url=str(url)), file_format=file_format, time_zone="UTC", **options)
+    read = ReadOptions(store=LocationOptions(url=str(url)), file_format=file_format, time_zone="UTC", **options)
     yield Scan.of(SESSION, ctx, read, Snapshot(head=0, files=tuple(listed(ctx)), table=None))
     ctx.close()
 
@@ -210,7 +210,7 @@ def spark_options(file_format: str, table: bool, **options: str) -> dict[str, st
     known = record if table else None
     snapshot = Snapshot(head=1, files=(), table=None if known is None else known.encode())
     read = ReadOptions(
-        store=StoreOptions(url="/data"), file_format=file_format, format_options=options, time_zone="Europe/Berlin"
+        store=LocationOptions(url="/data"), file_format=file_format, format_options=options, time_zone="Europe/Berlin"
     )
     return native_options.spark_options(known, FormatChoice.of(read, snapshot), read)
 
@@ -235,7 +235,7 @@ def test_files_are_read_with_the_options_that_they_were_written_with() -> None:
     snapshot = Snapshot(head=1, files=(), table=record.encode())
 
     def chosen(file_format: str | None = None, **options: str) -> tuple[str, Any]:
-        read = ReadOptions(store=StoreOptions(url="/data"), file_format=file_format, format_options=options)
+        read = ReadOptions(store=LocationOptions(url="/data"), file_format=file_format, format_options=options)
         choice = FormatChoice.of(read, snapshot)
         return choice.name, choice.option_strings.get("sep")
 
@@ -322,7 +322,7 @@ def place(
     )
     ctx: Any = SimpleNamespace(url=url, key=lambda path: path, store=SimpleNamespace(get=lambda _key: b"decided"))
     snapshot = Snapshot(head=head, files=() if head else (VisibleFile(PART, 4),), table=None)
-    return hadoop_path(spark, ctx, StoreOptions(url=url, s3=s3 or S3Options()), snapshot)[0]
+    return hadoop_path(spark, ctx, LocationOptions(url=url, store_options=(s3,) if s3 else ()), snapshot)[0]
 
 
 ENTRY = "_holdfast/log/00000000000000000003.json"

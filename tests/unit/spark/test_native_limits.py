@@ -13,12 +13,12 @@ pytest.importorskip("pyspark.sql")
 from pyspark.sql.types import ArrayType, DataType, LongType, MapType, StringType, StructField, StructType
 
 from holdfast.commit import VisibleFile
-from holdfast.options.parsing import ReadOptions, StoreOptions
+from holdfast.options.parsing import LocationOptions, ReadOptions
 from holdfast.spark.file_format import FormatChoice
 from holdfast.spark.native_limits import limit_of_columns, limit_of_read, limit_of_zones
 from holdfast.spark.native_listing import directory_columns, misplaced
 
-OPTIONS = ReadOptions(store=StoreOptions(url="/data/t"))
+OPTIONS = ReadOptions(store=LocationOptions(url="/data/t"))
 
 
 def session(**settings: str) -> Any:

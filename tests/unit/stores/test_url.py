@@ -8,8 +8,9 @@ import pytest
 
 from holdfast.errors import InvalidRequestError
 from holdfast.stores.local.store import LocalStore
+from holdfast.stores.memory.provider import memory_store
 from holdfast.stores.s3.store import S3Store
-from holdfast.stores.url import absolute_url, memory_store, open_destination
+from holdfast.stores.url import absolute_url, open_destination
 
 
 @pytest.mark.parametrize(

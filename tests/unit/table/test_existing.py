@@ -292,7 +292,7 @@ def test_names_that_differ_in_case_only_are_refused(directory: tuple[Path, Commi
 def test_types_that_spark_does_not_have_are_refused(
     directory: tuple[Path, CommitContext], file_format: str, kind: pa.DataType
 ) -> None:
-    """Recorded as anything else, the column could be read no more."""
+    """Recorder as anything else, the column could be read no more."""
     path, ctx = directory
     sink = io.BytesIO()
     table = pa.table({"id": pa.array([1]), "a": pa.array([None], kind)})

@@ -15,8 +15,8 @@ from holdfast.errors import CorruptDataError, InvalidRequestError, NotFoundError
 from holdfast.formats import get_format
 from holdfast.stores.base import iter_objects
 from holdfast.stores.local.store import LocalStore
+from holdfast.stores.memory.provider import memory_store
 from holdfast.stores.memory.store import MemoryStore
-from holdfast.stores.url import memory_store
 from holdfast.table import DataFile, ReadSettings, StoreFile, plan_splits, read_schema, read_split
 from holdfast.table.inferred import opener
 

@@ -13,7 +13,7 @@ from typing import NoReturn
 import pyarrow as pa
 
 from holdfast.errors import InvalidRequestError
-from holdfast.formats.options import nearest
+from holdfast.wording import nearest
 
 __all__ = ["parse_ddl", "parse_type"]
 

@@ -121,7 +121,7 @@ class S3Connection:
             if "@" in urlsplit(self._endpoint).netloc:
                 self._endpoint = None
                 raise InvalidRequestError(
-                    "credentials do not belong into an endpoint url, AWS_ENDPOINT_URL or the profile has some: give "
+                    "credentials do not belong in an endpoint url, AWS_ENDPOINT_URL or the profile has some: give "
                     "them as keys"
                 )
         return self._endpoint

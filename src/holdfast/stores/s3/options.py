@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from holdfast.errors import InvalidRequestError
+from holdfast.stores.provider import StoreOptions
 
 __all__ = ["S3Options"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class S3Options:
+class S3Options(StoreOptions):
     """How to reach S3. Without keys, boto3 looks for credentials itself: environment, profile, instance role.
 
     Attributes:
@@ -58,4 +59,4 @@ class S3Options:
         if url is not None and not url.startswith(("http://", "https://")):
             raise InvalidRequestError("an endpoint url starts with http:// or https://")
         if url is not None and "@" in url:
-            raise InvalidRequestError("credentials do not belong into an endpoint url: give them as keys")
+            raise InvalidRequestError("credentials do not belong in an endpoint url: give them as keys")

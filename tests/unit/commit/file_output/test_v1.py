@@ -26,7 +26,7 @@ from holdfast.runtime import Environment, SerialRunner
 from holdfast.stores.base import MultipartLimits, iter_objects
 from holdfast.stores.interceptors.faulty import FOR_EVER, Fault, FaultMode, SimulatedCrash
 from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation, StoreCall
-from holdfast.stores.interceptors.recorded import Recorded
+from holdfast.stores.interceptors.recording import Recorder
 from holdfast.stores.local.store import LocalStore
 from holdfast.stores.memory.store import MemoryStore
 from tests.simulation.world import CountingIds, SimulatedClock
@@ -273,7 +273,7 @@ def test_stores_that_do_not_fit_are_refused(store: MemoryStore) -> None:
 
 def test_unsafe_on_a_store_without_rename() -> None:
     """With ``allow_unsafe`` every rename is a copy and a deletion, and the result of a calm job is the same."""
-    bucket, recorded = Bucket("file-v1"), Recorded()
+    bucket, recorded = Bucket("file-v1"), Recorder()
     bucket.store = MemoryStore(limits=MultipartLimits(min_part_size_bytes=4), clock=bucket.clock, ids=bucket.ids)
     bucket.run_job(bucket.context(store=InterceptedStore(bucket.store, recorded), settings=UNSAFE), "new")
     assert sorted(bucket.visible().values()) == bucket.expected("new") and bucket.debris() == []

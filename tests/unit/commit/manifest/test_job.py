@@ -36,7 +36,7 @@ from holdfast.runtime import ThreadRunner
 from holdfast.stores.base import iter_objects
 from holdfast.stores.interceptors.faulty import FOR_EVER, Fault, FaultMode
 from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
-from holdfast.stores.interceptors.recorded import Recorded
+from holdfast.stores.interceptors.recording import Recorder
 from holdfast.stores.memory.store import MemoryStore
 from tests.simulation.world import CountingIds, SimulatedClock
 from tests.unit.commit.attempts import HOME, Before, faulty_context, open_attempt, run_attempt
@@ -293,7 +293,7 @@ def test_no_request_is_spent_on_names_of_our_own() -> None:
     ctx = bucket.context()
     job = bucket.start(ctx)
     commits = [*run_tasks(bucket, ctx, job, "new"), run_attempt(bucket, ctx, job, 2, {"day=9/chosen": b"x"})]
-    recorded = Recorded()
+    recorded = Recorder()
     bucket.commit(bucket.context(store=InterceptedStore(bucket.store, recorded)), job, commits)
     counts = recorded.counts()
     assert counts[Operation.HEAD] == 1 and counts[Operation.GET] == 3 and counts[Operation.RENAME] == 5 + 1
@@ -360,7 +360,7 @@ def test_manifest_that_is_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is not even read: the driver's memory is for those of many tasks (HADOOP-16570)."""
     monkeypatch.setattr("holdfast.commit.manifest.loading.MAX_MANIFEST_BYTES", 100)
     bucket = Bucket("manifest")
-    recorded = Recorded()
+    recorded = Recorder()
     ctx = bucket.context(store=InterceptedStore(bucket.store, recorded))
     job = bucket.start(ctx)
     commits = run_tasks(bucket, ctx, job, "new")

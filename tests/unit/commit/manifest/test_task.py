@@ -21,7 +21,7 @@ from holdfast.errors import (
 from holdfast.stores.base import iter_objects
 from holdfast.stores.interceptors.faulty import FOR_EVER, Fault, FaultMode
 from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
-from holdfast.stores.interceptors.recorded import Recorded
+from holdfast.stores.interceptors.recording import Recorder
 from tests.simulation.world import CountingIds
 from tests.unit.commit.attempts import HOME, Before, faulty_context, open_attempt, run_attempt
 from tests.unit.commit.committer_jobs import Bucket
@@ -82,7 +82,7 @@ def test_task_commit_shows_nothing_and_says_everything() -> None:
 def test_request_cost_of_a_task_commit() -> None:
     """One listing of the attempt's directory, at most two looks at a directory of the destination, three to save."""
     bucket, _ctx, job = started()
-    recorded = Recorded()
+    recorded = Recorder()
     ctx = bucket.context(store=InterceptedStore(bucket.store, recorded))
     attempt = open_attempt(bucket, ctx, job, 0, {f"day={day}/{n}": b"x" for day in range(2) for n in range(5)})
     recorded.calls.clear()

@@ -9,7 +9,7 @@ from holdfast.errors import DestinationExistsError, InvalidRequestError, Unavail
 from holdfast.stores.base import iter_uploads
 from holdfast.stores.interceptors.faulty import FOR_EVER, Fault, FaultMode
 from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
-from holdfast.stores.interceptors.recorded import Recorded
+from holdfast.stores.interceptors.recording import Recorder
 from tests.unit.commit.attempts import HOME, faulty_context, open_attempt, run_attempt
 from tests.unit.commit.committer_jobs import Bucket
 
@@ -23,9 +23,9 @@ def bucket_with_data(committer: str) -> Bucket:
     return bucket
 
 
-def looks(bucket: Bucket) -> tuple[CommitContext, Recorded]:
+def looks(bucket: Bucket) -> tuple[CommitContext, Recorder]:
     """A context, and what is asked of the destination through it."""
-    recorded = Recorded()
+    recorded = Recorder()
     return bucket.context(store=InterceptedStore(bucket.store, recorded)), recorded
 
 

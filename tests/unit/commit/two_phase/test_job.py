@@ -27,7 +27,7 @@ from holdfast.errors import (
 from holdfast.stores.base import Overwrite, Support, iter_objects
 from holdfast.stores.interceptors.faulty import Fault, FaultMode, SimulatedCrash, crash_at
 from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation, StoreCall
-from holdfast.stores.interceptors.recorded import Recorded
+from holdfast.stores.interceptors.recording import Recorder
 from holdfast.stores.memory.store import MemoryStore
 from tests.simulation.world import HOME, TASKS, World, expected, run_job, run_task, run_tasks, start
 
@@ -148,7 +148,7 @@ def test_unknown_conditional_writes_are_probed_and_used() -> None:
         def capabilities(self):  # type: ignore[no-untyped-def]  # as the wrapped store's
             return dataclasses.replace(super().capabilities, conditional_put=Support.UNKNOWN)
 
-    run_job(world.context(store=Unknown(world.store, Recorded())), "new")
+    run_job(world.context(store=Unknown(world.store, Recorder())), "new")
     assert world.contents() == expected("new")
 
 
@@ -407,7 +407,7 @@ def test_request_cost_of_a_job_commit() -> None:
             for _ in range(5):
                 attempt.open(attempt.file_name(".txt")).close()
             messages.append(attempt.commit())
-    recorded = Recorded()
+    recorded = Recorder()
     TWO_PHASE.commit_job(world.context(store=InterceptedStore(world.store, recorded)), job, messages, 200)
     assert recorded.count(Operation.COMPLETE_UPLOAD) == 1000
     assert len(recorded.calls) <= 1200

@@ -1,4 +1,4 @@
-"""An interceptor that keeps the calls: what did this step cost, and in which order did it ask?"""
+"""Record the calls to a store: how many a step makes, and in which order."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import TypeVar
 
 from holdfast.stores.interceptors.intercepted import Operation, StoreCall
 
-__all__ = ["Recorded"]
+__all__ = ["Recorder"]
 
 T = TypeVar("T")
 
 
-class Recorded:
-    """Keeps every call in the order in which they started, also those that failed. Threads may share it.
+class Recorder:
+    """An interceptor that records every call in the order in which they started, failed ones too. Thread-safe.
 
     Attributes:
         calls: the calls so far.
@@ -31,12 +31,12 @@ class Recorded:
         return proceed()
 
     def counts(self) -> collections.Counter[Operation]:
-        """How many calls of each operation there were."""
+        """Return the number of calls of each operation."""
         with self._lock:
             return collections.Counter(call.operation for call in self.calls)
 
     def count(self, operation: Operation) -> int:
-        """How many calls of one operation there were."""
+        """Return the number of calls of one operation."""
         return self.counts()[operation]
 
     def clear(self) -> None:

@@ -1,0 +1,62 @@
+"""Provide the store of ``file://`` URLs and of plain paths."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from holdfast.errors import InvalidRequestError
+from holdfast.stores.provider import HadoopFileSystem, Location, StoreOptions, StoreProvider
+
+if TYPE_CHECKING:
+    from holdfast.stores.local.store import LocalStore
+
+__all__ = ["LOCAL", "absolute_path", "locate_path"]
+
+
+def absolute_path(path: str) -> str:
+    """Return a path as an absolute one; ``~`` is the user's home directory.
+
+    Raises:
+        InvalidRequestError: the path is relative and the working directory was deleted.
+    """
+    try:
+        return os.path.abspath(os.path.expanduser(path))
+    except FileNotFoundError as error:
+        raise InvalidRequestError(
+            "the path is relative and the working directory is gone: give an absolute path", path=path
+        ) from error
+
+
+def locate_path(path: str) -> Location:
+    """Return the location of a path of this machine, absolute or relative.
+
+    Guarantee: symbolic links are resolved, so that a directory has one name, and its parents are the parents of the
+    directory itself rather than of a link to it.
+
+    Raises:
+        InvalidRequestError: it cannot be a path, or is a link to a path that does not exist.
+    """
+    if "\0" in path or not path:
+        raise InvalidRequestError("this cannot be a path: give another", path=path)
+    absolute = absolute_path(path)
+    if os.path.islink(absolute) and not os.path.exists(absolute):
+        raise InvalidRequestError("the path is a link to nowhere: make the directory that it names", path=path)
+    return Location("/", os.path.realpath(absolute).strip("/"))
+
+
+def _locate(rest: str) -> Location:
+    host, slash, path = rest.partition("/")
+    if host not in ("", "localhost"):
+        raise InvalidRequestError("a file url names no host: write file:///path", host=host)
+    return locate_path(slash + path)
+
+
+def _open(location: Location, _options: StoreOptions) -> LocalStore:
+    from holdfast.stores.local.store import LocalStore
+
+    return LocalStore(location.root, keep=location.prefix)
+
+
+LOCAL = StoreProvider(schemes=("file",), open=_open, locate=_locate, hadoop=HadoopFileSystem(scheme="file"))
+"""``file:///path``."""

@@ -1,0 +1,151 @@
+"""Describe a kind of store: its URL schemes, its options and how to open it.
+
+A `StoreProvider` is all that the rest of Holdfast knows about a kind of store. The built-in ones are listed in
+`holdfast.stores.registry`; other packages register theirs as an entry point. This module imports no store, so that a
+program can parse URLs and options before it loads one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from holdfast.errors import InvalidRequestError
+
+if TYPE_CHECKING:
+    from holdfast.stores.base import ObjectStore
+
+__all__ = ["CommandFlag", "HadoopFileSystem", "Location", "OptionSpec", "StoreOptions", "StoreProvider", "fold_name"]
+
+
+@dataclass(frozen=True, slots=True)
+class StoreOptions:
+    """How to reach one kind of store: the base class of each provider's options.
+
+    A subclass is a frozen dataclass in which every field has a default. Its `repr` hides secrets, and pickling keeps
+    them, because tasks in other processes open the store as well.
+    """
+
+
+def fold_name(name: str) -> str:
+    """Return an option name in lower case and without underscores: ``secret_key`` and ``secretKey`` are one option."""
+    return name.replace("_", "").lower()
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptionSpec:
+    """One option as a string, and the field of the options class that it sets.
+
+    Attributes:
+        name: as the documentation spells it, in camel case; callers may write it in any case and in snake case.
+        field: of the provider's options class.
+        parse: returns the field's value; raises `InvalidRequestError` with one sentence. The caller adds the option's
+            name and, unless it is secret, its value.
+        secret: whether the value must never be shown, nor be accepted on a command line.
+    """
+
+    name: str
+    field: str
+    parse: Callable[[str], object] = str
+    secret: bool = False
+
+    @property
+    def keyword(self) -> str:
+        """The name in snake case, as Python callers write it."""
+        return re.sub(r"[A-Z]", lambda letter: f"_{letter[0].lower()}", self.name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommandFlag:
+    """A flag of Holdfast's commands that sets an option of a store, or an environment variable.
+
+    Attributes:
+        flag: such as ``--endpoint-url``.
+        help: one sentence for ``--help``.
+        metavar: placeholder of the value in ``--help``; empty for click's own.
+        option: name of the option that it sets; empty if it sets `variable`.
+        variable: environment variable that it sets for this process and those that it starts.
+        prepare: checks the value and returns the one to pass on; raises `InvalidRequestError`.
+    """
+
+    flag: str
+    help: str
+    metavar: str = ""
+    option: str = ""
+    variable: str = ""
+    prepare: Callable[[str], str] = str
+
+
+@dataclass(frozen=True, kw_only=True)
+class HadoopFileSystem:
+    """Hadoop's own file system for the same data, through which Spark can read it.
+
+    Attributes:
+        scheme: of its URLs, such as ``s3a``.
+        settings: Hadoop settings through which users configure it, such as ``fs.s3a.…``; empty if it needs none.
+        package: the JAR that contains it; empty if it is part of Hadoop.
+        fail_fast: returns the settings of a trial connection to a store (its `Location.root`) that gives up soon; None
+            if it needs no trial because it uses no network.
+    """
+
+    scheme: str
+    settings: str = ""
+    package: str = ""
+    fail_fast: Callable[[str], Mapping[str, str]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A directory in a store, parsed from a URL.
+
+    Attributes:
+        root: names the store: a bucket, a database file.
+        prefix: key of the directory, without a slash at either end; empty for the whole store.
+    """
+
+    root: str
+    prefix: str
+
+
+def _split_at_slash(rest: str) -> Location:
+    root, _, prefix = rest.partition("/")
+    return Location(root, prefix.strip("/"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoreProvider:
+    """One kind of store.
+
+    Attributes:
+        schemes: its URL schemes in lower case; the first is the canonical one.
+        open: opens the store that holds a location. Makes no request: a missing bucket shows at the first call.
+        locate: parses what follows ``scheme://``; raises `InvalidRequestError`, whose variables repeat no credentials.
+            The default takes everything up to the first slash as the root.
+        options: its options class; `StoreOptions` itself if the store has no options.
+        specs: the options that users may give as strings.
+        flags: the options that Holdfast's commands take as flags; only built-in providers have any.
+        in_process: whether the store lives in the memory of one process, so that Spark's tasks cannot reach it.
+        hadoop: Hadoop's file system for the same data; None if Hadoop has none.
+    """
+
+    schemes: tuple[str, ...]
+    open: Callable[[Location, Any], ObjectStore]
+    locate: Callable[[str], Location] = _split_at_slash
+    options: type[StoreOptions] = StoreOptions
+    specs: tuple[OptionSpec, ...] = ()
+    flags: tuple[CommandFlag, ...] = ()
+    in_process: bool = False
+    hadoop: HadoopFileSystem | None = None
+
+    def __post_init__(self) -> None:
+        if not self.schemes or any(scheme != scheme.lower() for scheme in self.schemes):
+            raise InvalidRequestError("a provider needs at least one url scheme in lower case", schemes=self.schemes)
+
+    def url(self, location: Location) -> str:
+        """Return the canonical URL of a location; it contains no credentials."""
+        base = f"{self.schemes[0]}://{location.root}"
+        if not location.prefix or base.endswith(":///"):
+            return base + location.prefix
+        return f"{base}/{location.prefix}"

@@ -1,0 +1,192 @@
+"""Find the provider of a URL scheme, and parse the options of the stores that a call reaches.
+
+Other packages add a store by registering its `StoreProvider` as an entry point, one per scheme::
+
+    [project.entry-points."holdfast.stores"]
+    sqlite = "holdfast_sqlite:PROVIDER"
+
+Entry points are searched only for what the built-in providers do not know: that search reads the metadata of every
+installed package.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from holdfast.errors import InvalidRequestError, UnsupportedError
+from holdfast.stores.local.provider import LOCAL
+from holdfast.stores.memory.provider import MEMORY
+from holdfast.stores.provider import OptionSpec, StoreOptions, StoreProvider, fold_name
+from holdfast.stores.s3.provider import S3
+from holdfast.wording import nearest
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint, EntryPoints
+
+__all__ = [
+    "BUILT_IN",
+    "ENTRY_POINT_GROUP",
+    "find_provider",
+    "installed_providers",
+    "options_of",
+    "parse_store_options",
+    "providers_for",
+    "scheme_of",
+    "secret_names",
+    "take_store_options",
+]
+
+BUILT_IN: tuple[StoreProvider, ...] = (S3, LOCAL, MEMORY)
+ENTRY_POINT_GROUP = "holdfast.stores"
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_by_scheme: dict[str, StoreProvider] = {scheme: one for one in BUILT_IN for scheme in one.schemes}
+
+
+# --- providers --------------------------------------------------------------------------------------------------------
+def scheme_of(url: str) -> str:
+    """Return the scheme of a URL in lower case; empty for a path."""
+    found = _SCHEME.match(url)
+    return found[1].lower() if found else ""
+
+
+def find_provider(scheme: str) -> StoreProvider:
+    """Return the provider of a URL scheme.
+
+    Raises:
+        InvalidRequestError: no package provides the scheme; offers the nearest one.
+        UnsupportedError: a package provides it, but its provider cannot be used.
+    """
+    known = _by_scheme.get(scheme)
+    if known is not None:
+        return known
+    entries = _entry_points().select(name=scheme)
+    if not entries:
+        raise _unknown_scheme(scheme)
+    if len({entry.value for entry in entries}) > 1:
+        raise UnsupportedError(
+            "several packages provide this url scheme: uninstall all but one",
+            scheme=scheme,
+            providers=", ".join(sorted(entry.value for entry in entries)),
+        )
+    provider = _loaded(next(iter(entries)))
+    _by_scheme[scheme] = provider
+    return provider
+
+
+def _entry_points() -> EntryPoints:
+    from importlib.metadata import (
+        entry_points,  # deferred: it takes 7 ms, and commands on built-in stores never need it
+    )
+
+    return entry_points(group=ENTRY_POINT_GROUP)
+
+
+def _loaded(entry: EntryPoint) -> StoreProvider:
+    try:
+        provider = entry.load()
+    except (ImportError, AttributeError) as error:
+        raise UnsupportedError(
+            "the package that provides this url scheme cannot be imported: reinstall it",
+            scheme=entry.name,
+            provider=entry.value,
+        ) from error
+    if not isinstance(provider, StoreProvider) or entry.name not in provider.schemes:
+        raise UnsupportedError(
+            "the entry point names no store provider of this scheme: correct it in the package that registers it",
+            scheme=entry.name,
+            provider=entry.value,
+        )
+    return provider
+
+
+def _unknown_scheme(scheme: str) -> InvalidRequestError:
+    installed = _entry_points().names
+    known = [*_by_scheme, *sorted(installed - set(_by_scheme))]
+    near = difflib.get_close_matches(scheme, known, 1, 0.3)
+    return InvalidRequestError(
+        f"no store has this url scheme: use {near[0] if near else 's3'}://", scheme=scheme, known=", ".join(known)
+    )
+
+
+def providers_for(urls: Iterable[str]) -> tuple[StoreProvider, ...]:
+    """Return the providers whose options a call may give: the built-in ones and those of its URLs.
+
+    One call reaches several stores: its destination, a shared directory, a directory for reports. A URL that no
+    provider understands is passed over here: opening it is refused.
+    """
+    found = list(BUILT_IN)
+    for scheme in map(scheme_of, urls):
+        try:
+            provider = find_provider(scheme) if scheme else LOCAL
+        except (InvalidRequestError, UnsupportedError):
+            continue
+        if provider not in found:
+            found.append(provider)
+    return tuple(found)
+
+
+def installed_providers() -> tuple[StoreProvider, ...]:
+    """Return the built-in providers and those of every installed package that can be loaded."""
+    return providers_for(f"{name}://" for name in sorted(_entry_points().names))
+
+
+# --- options ----------------------------------------------------------------------------------------------------------
+def options_of(provider: StoreProvider, given: Iterable[StoreOptions]) -> StoreOptions:
+    """Return the options that belong to a provider, or its defaults."""
+    return next((one for one in given if type(one) is provider.options), None) or provider.options()
+
+
+def take_store_options(
+    providers: Iterable[StoreProvider], take: Callable[[OptionSpec], object | None]
+) -> tuple[StoreOptions, ...]:
+    """Build the options of each provider of which at least one option was given.
+
+    Args:
+        take: returns the parsed value of an option, None if it was not given.
+
+    Raises:
+        InvalidRequestError: the options of a provider contradict each other.
+    """
+    found = []
+    for provider in providers:
+        values = {spec.field: value for spec in provider.specs if (value := take(spec)) is not None}
+        if values:
+            found.append(provider.options(**values))
+    return tuple(found)
+
+
+def parse_store_options(
+    texts: Mapping[str, str], providers: Sequence[StoreProvider] = BUILT_IN
+) -> tuple[StoreOptions, ...]:
+    """Parse store options that were given as strings, names in any case or in snake case.
+
+    Raises:
+        InvalidRequestError: an option is unknown (offers the nearest name) or wrong. Repeats no secret.
+    """
+    known = {fold_name(spec.name): spec.name for provider in providers for spec in provider.specs}
+    folded: dict[str, str] = {}
+    for name, text in texts.items():
+        if fold_name(name) not in known:
+            raise InvalidRequestError(f"unknown store option: {nearest(name, known.values())}", option=name)
+        if folded.setdefault(fold_name(name), text) != text:
+            raise InvalidRequestError("a store option is given twice with different values: leave one out", option=name)
+    return take_store_options(providers, lambda spec: _parsed(spec, folded.get(fold_name(spec.name))))
+
+
+def _parsed(spec: OptionSpec, text: str | None) -> object | None:
+    if text is None:
+        return None
+    try:
+        return spec.parse(text)
+    except InvalidRequestError as error:
+        shown = {} if spec.secret else {"value": text}
+        raise InvalidRequestError(error.message, option=spec.name, **shown) from (None if spec.secret else error)
+
+
+def secret_names(providers: Iterable[StoreProvider] = BUILT_IN) -> frozenset[str]:
+    """Return the names of secret options, folded by `fold_name`."""
+    return frozenset(fold_name(spec.name) for provider in providers for spec in provider.specs if spec.secret)
