@@ -29,12 +29,13 @@ check: lint types ## Run lint, types and every test, the long ones too, and the 
 
 lint: ## Run the linter
 	@scripts/run ruff check .
-	@scripts/run ruff format --check src tests benchmarks
+	@scripts/run ruff format --check src tests benchmarks examples
 
 types: ## Run the type checker
 	@scripts/run mypy
+	@scripts/run mypy --strict examples/sqlite-store/holdfast_sqlite.py
 
-mutants: ## Plant mistakes in commit/, let checker and tests judge them, write docs/mutants.md (MUTANTS=--all: hours)
+mutants: ## Plant mistakes in commit/, run checker and tests on each, write docs/explanation/mutants.md (--all: hours)
 	@scripts/run python -m tests.mutation $(MUTANTS)
 
 integration: ## Run the tests against real Spark and real servers only, the long ones too
@@ -50,4 +51,4 @@ lock: ## Resolve the dependencies anew into the lock files (then commit them)
 clean: ## Remove .venv and everything that tools left behind
 	rm -rf .venv .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist src/holdfast.egg-info
 	rm -rf artifacts derby.log metastore_db spark-warehouse benchmarks/results
-	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -8,10 +8,10 @@ from dataclasses import replace
 from benchmarks.job_files import JobShape, check_files, commit_by_rename, prepare_job, put_temporary_files
 from benchmarks.measure import Result, Say, run_in_turn
 from holdfast.commit import CommitContext, CommitSettings
-from holdfast.runtime import ThreadRunner
+from holdfast.runtime import Environment, ThreadRunner
 from holdfast.stores.base import ObjectStore, Part
 from holdfast.stores.interceptors.intercepted import InterceptedStore
-from holdfast.stores.interceptors.recorded import Recorded
+from holdfast.stores.interceptors.recording import Recorder
 from holdfast.stores.interceptors.throttled import Throttled, ThrottleOptions
 from holdfast.stores.memory.store import MemoryStore
 from holdfast.stores.s3.store import S3Store
@@ -57,8 +57,8 @@ class _Destinations:
             store=self._store,
             prefix=prefix,
             url=f"bench/{prefix}",
-            runner=self._runner,
             settings=CommitSettings(part_size_bytes=self._shape.file_bytes),
+            environment=Environment(runner=self._runner),
         )
         return timed, replace(timed, store=self._quick)
 
@@ -147,9 +147,9 @@ def measure_throttled(
 def measure_requests(threads: int, shape: JobShape | None = None) -> Result:
     """What a job commit asks of the store."""
     shape = shape or JobShape(tasks=200, files_per_task=5, file_bytes=10)
-    recorded = Recorded()
+    recorded = Recorder()
     store = InterceptedStore(MemoryStore(), recorded)
-    ctx = CommitContext(store=store, prefix="t/", url="bench/t", runner=ThreadRunner(threads))
+    ctx = CommitContext(store=store, prefix="t/", url="bench/t", environment=Environment(runner=ThreadRunner(threads)))
     job = prepare_job(ctx, shape, bytes(shape.file_bytes))
     recorded.clear()
     job.commit(ctx)

@@ -11,7 +11,7 @@ import pytest
 from holdfast.stores.base import MultipartLimits
 from holdfast.stores.interceptors.faulty import Faulty
 from holdfast.stores.interceptors.intercepted import InterceptedStore
-from holdfast.stores.interceptors.recorded import Recorded
+from holdfast.stores.interceptors.recording import Recorder
 from holdfast.stores.interceptors.throttled import Throttled, ThrottleOptions
 from holdfast.stores.local.store import LocalStore
 from holdfast.stores.memory.store import MemoryStore
@@ -59,7 +59,7 @@ def faulty() -> Handles:
 @pytest.fixture(scope="session")
 def recorded() -> Handles:
     inner = MemoryStore(limits=TINY_PARTS, rename=True)
-    return InterceptedStore(inner, Recorded()), inner
+    return InterceptedStore(inner, Recorder()), inner
 
 
 @pytest.fixture(scope="session")
@@ -73,7 +73,7 @@ def throttled() -> Handles:
 def nested() -> Handles:
     """A wrapper around a wrapper around a wrapper."""
     inner = InterceptedStore(MemoryStore(limits=TINY_PARTS, rename=True), Faulty())
-    return InterceptedStore(InterceptedStore(inner, Throttled(ThrottleOptions(request_s=0.0))), Recorded()), inner
+    return InterceptedStore(InterceptedStore(inner, Throttled(ThrottleOptions(request_s=0.0))), Recorder()), inner
 
 
 @pytest.fixture(scope="session")
@@ -85,7 +85,7 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> Handles:
 @pytest.fixture(scope="session")
 def local_recorded(tmp_path_factory: pytest.TempPathFactory) -> Handles:
     root: Path = tmp_path_factory.mktemp("local")
-    return InterceptedStore(LocalStore(str(root)), Recorded()), LocalStore(str(root))
+    return InterceptedStore(LocalStore(str(root)), Recorder()), LocalStore(str(root))
 
 
 def _s3_handles(options: S3Options) -> Handles:

@@ -24,7 +24,7 @@ from holdfast.stores.base import (
 from holdfast.stores.conformance import checks_for, run_conformance
 from holdfast.stores.interceptors.faulty import FOR_EVER, Fault, FaultMode, Faulty
 from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation, StoreCall
-from holdfast.stores.interceptors.recorded import Recorded
+from holdfast.stores.interceptors.recording import Recorder
 from holdfast.stores.memory.store import MemoryStore
 
 T = TypeVar("T")
@@ -92,7 +92,7 @@ def test_a_store_that_looks_before_it_writes_fails_in_races_only() -> None:
 
 def test_a_store_that_ends_is_not_asked_on() -> None:
     faulty = Faulty(Fault(FaultMode.FAIL, nth=300, times=FOR_EVER))
-    calls = Recorded()
+    calls = Recorder()
     with pytest.raises(UnavailableError):
         run_conformance(InterceptedStore(InterceptedStore(MemoryStore(limits=TINY_PARTS), faulty), calls))
     assert len(calls.calls) < 320
@@ -100,7 +100,7 @@ def test_a_store_that_ends_is_not_asked_on() -> None:
 
 def test_races_have_handles_of_their_own() -> None:
     inner = MemoryStore(limits=TINY_PARTS)
-    recorded = [Recorded() for _ in range(3)]
+    recorded = [Recorder() for _ in range(3)]
     handles = [InterceptedStore(inner, one) for one in recorded]
     seen: list[str] = []
     report = run_conformance(inner, racers=handles, rounds=4, told=lambda check, done, total: seen.append(check.name))

@@ -18,7 +18,7 @@ from holdfast.errors import HoldfastError, InvalidRequestError
 from holdfast.stores.base import iter_objects
 from holdfast.stores.interceptors.faulty import FOR_EVER, Fault, FaultMode, Faulty, SimulatedCrash, crash_at
 from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
-from holdfast.stores.interceptors.recorded import Recorded
+from holdfast.stores.interceptors.recording import Recorder
 from tests.simulation.world import (
     HOME,
     PUBLICATIONS,
@@ -269,7 +269,7 @@ def test_the_end_of_a_batch_lists_no_more_than_that_of_a_job() -> None:
     def listings(write: Callable[[CommitContext], object]) -> int:
         world = World("upload")
         write_batch(world.context(), batch_of(0), "zero")
-        seen = Recorded()
+        seen = Recorder()
         write(world.context(store=InterceptedStore(world.store, seen)))
         return seen.count(Operation.LIST) + seen.count(Operation.LIST_UPLOADS)
 

@@ -17,7 +17,7 @@ from holdfast.errors import HoldfastError, NotFoundError
 from holdfast.stores.base import ObjectStore, UploadPage, iter_objects, iter_uploads
 from holdfast.stores.interceptors.faulty import Faulty, SimulatedCrash, crash_at
 from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation, StoreCall
-from holdfast.stores.interceptors.recorded import Recorded
+from holdfast.stores.interceptors.recording import Recorder
 from holdfast.stores.probe import UploadListing
 from holdfast.testing.minio_like import MinioLike
 from tests.simulation.world import HOME, TASKS, World, expected, run_job, run_task, run_tasks, start
@@ -128,7 +128,7 @@ def test_chosen_names_of_a_live_job_are_spared() -> None:
 
     def write(ctx: CommitContext, name: bytes) -> tuple[TaskCommit, object]:
         job = start(ctx, SaveMode.OVERWRITE)
-        with TWO_PHASE.start_task(ctx, job, 0) as attempt:
+        with TWO_PHASE.setup_task(ctx, job, 0) as attempt:
             attempt.open("a").write(name)
             return attempt.commit(), job
 
@@ -248,7 +248,7 @@ def test_a_job_does_not_read_what_others_keep() -> None:
         world.store.put(f"{HOME}_holdfast/jobs/{other.job}/attempts/{number:05d}-x.jsonl", b"")
     job = start(world.context())
     messages = run_tasks(world.context(), job, "new")
-    recorded = Recorded()
+    recorded = Recorder()
     TWO_PHASE.commit_job(world.context(store=InterceptedStore(world.store, recorded)), job, messages, TASKS)
     listings = [
         call for call in recorded.calls if call.operation is Operation.LIST and call.key == f"{HOME}_holdfast/jobs/"
@@ -260,7 +260,7 @@ def test_a_job_does_not_read_what_others_keep() -> None:
 def test_pending_uploads_of_others_are_looked_at_up_to_a_limit() -> None:
     world = World("upload")
     theirs = [world.store.create_upload(f"{HOME}of another tool {number:06d}") for number in range(12_000)]
-    recorded = Recorded()
+    recorded = Recorder()
     run_job(world.context(store=InterceptedStore(world.store, recorded)), "new")
     assert recorded.counts()[Operation.LIST_UPLOADS] <= 10
     assert len(world.pending()) == len(theirs)
@@ -271,7 +271,7 @@ def test_recovery_lists_once_before_it_completes_what_is_there() -> None:
     world = World("upload")
     job = start(world.context())
     messages = run_tasks(world.context(), job, "new", 10)
-    recorded = Recorded()
+    recorded = Recorder()
     with pytest.raises(SimulatedCrash):
         TWO_PHASE.commit_job(dying_at(world, Operation.PUT, ".visible"), job, messages, 10)
     assert recover(world.context(store=InterceptedStore(world.store, recorded))).rolled_forward == [job.job]

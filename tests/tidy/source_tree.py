@@ -14,7 +14,7 @@ __all__ = ["ROOT", "SRC", "Module", "iter_imports", "modules", "text_files"]
 ROOT = Path(__file__).resolve().parents[2]
 SRC = ROOT / "src"
 
-_FOLDERS = (".ci", ".github", "benchmarks", "docs", "scripts", "src", "tests")
+_FOLDERS = (".ci", ".github", "benchmarks", "docs", "examples", "scripts", "src", "tests")
 _TOP_SUFFIXES = (".lock", ".md", ".toml", ".yaml", ".yml")
 _TOP_NAMES = (".gitignore", "LICENSE", "Makefile")
 _BINARY = (".parquet", ".orc", ".arrow", ".avro", ".gz", ".zip", ".png")

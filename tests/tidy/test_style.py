@@ -27,7 +27,13 @@ _IGNORE = re.compile(
 
 
 @pytest.mark.parametrize(
-    "command", ["ruff check --quiet .", "ruff format --check --quiet src tests benchmarks", "mypy --no-error-summary"]
+    "command",
+    [
+        "ruff check --quiet .",
+        "ruff format --check --quiet src tests benchmarks examples",
+        "mypy --no-error-summary",
+        "mypy --no-error-summary --strict examples/sqlite-store/holdfast_sqlite.py",
+    ],
 )
 def test_the_tools_are_content(command: str) -> None:
     arguments = [sys.executable, "-m", *command.split()]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
 import re
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ParamSpec
 
@@ -112,7 +111,6 @@ class Reach:
 
     given: tuple[tuple[str, str, str], ...] = ()
 
-    @contextlib.contextmanager
     def open(
         self,
         url: str,
@@ -120,8 +118,8 @@ class Reach:
         *,
         settings: CommitSettings | None = None,
         staging: bool = False,
-    ) -> Iterator[CommitContext]:
-        """Open the destination at `url`, and close it at the end.
+    ) -> CommitContext:
+        """Open the destination at `url`; the caller closes it.
 
         Args:
             staging: whether to look for jobs of committers that stage files.
@@ -129,7 +127,7 @@ class Reach:
         from holdfast.commit import open_context
         from holdfast.commit.context import silent
 
-        ctx = open_context(
+        return open_context(
             url,
             store_options=parse_store_options({option: value for option, _flag, value in self.given}),
             settings=settings,
@@ -137,10 +135,6 @@ class Reach:
             staging=staging,
             leave_no_trace=True,
         )
-        try:
-            yield ctx
-        finally:
-            ctx.close()
 
 
 def _prepared(flag: CommandFlag) -> Callable[[click.Context, click.Parameter, str | None], str | None]:

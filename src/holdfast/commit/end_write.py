@@ -94,7 +94,7 @@ def _abort_by_files(ctx: CommitContext, committer: Committer, token: str, job: s
     Some committers show files early and keep no record of the job.
     """
     files = find_files(ctx, token)
-    if files is not None and committer.leftovers is None:
+    if files is not None and not committer.leaves_records:
         committer.abort_job(ctx, _record(files.job, committer))
         job, files = files.job, find_files(ctx, token)
     if files is not None:

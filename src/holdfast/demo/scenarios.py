@@ -167,11 +167,8 @@ def _killed_driver(world: World) -> ScenarioReport:
 def _inspect_before_recovery(world: World, report: ScenarioReport, killed: Counter[str]) -> None:
     listing = world.plain.list_destination("flights-c")
     pending = world.plain.pending_uploads()
-    ctx = world.context("c")
-    try:
+    with world.context("c") as ctx:
         through_holdfast = len(read_snapshot(ctx).files)
-    finally:
-        ctx.close()
     names = ", ".join(f"{count} {name}" for name, count in killed.items())
     report.events.append(
         f"SIGKILL to {names} processes in the middle of the job commit: {listing.files} files visible, "
@@ -212,11 +209,8 @@ def _compared(world: World, report: ScenarioReport) -> ScenarioReport:
     report.difference = difference(world.flights, found)
     report.files = world.plain.list_destination(f"flights-{report.name}").files
     report.pending_uploads = world.plain.pending_uploads()
-    ctx = world.context(report.name)
-    try:
+    with world.context(report.name) as ctx:
         checked = verify(ctx)
-    finally:
-        ctx.close()
     if report.difference:
         report.problems.append(f"the rows differ from the source: {report.difference}")
     if report.seen_before:

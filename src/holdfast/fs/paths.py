@@ -5,6 +5,7 @@ A canonical path has no ``://``, because some users of fsspec split and join pat
     s3://bucket/a/b, s3a://…, s3n://…    bucket/a/b
     memory://name/a/b                    memory:name/a/b
     file:///data/a                       file:/data/a
+    other://name/a/b                     other:name/a/b, for the store of another package
 
 Each may start with ``holdfast-magic://``.
 """
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 
 from holdfast.commit.hadoop.magic_path import is_magic
 from holdfast.errors import InvalidRequestError
+from holdfast.stores.registry import find_provider
 
 __all__ = ["PROTOCOL", "Location", "canonical", "locate", "split_magic"]
 
@@ -43,9 +45,8 @@ class Location:
         """The url of the store."""
         if self.root == _FILE:
             return "file:///"
-        if self.root.startswith(_MEMORY):
-            return f"memory://{self.root.removeprefix(_MEMORY)}"
-        return f"s3://{self.root}"
+        scheme, colon, rest = self.root.partition(":")
+        return f"{scheme}://{rest}" if colon else f"s3://{self.root}"
 
     def path(self, key: str) -> str:
         """Return the canonical path of another key in the same store."""
@@ -71,7 +72,7 @@ def canonical(path: str) -> str:
         elif scheme == "file":
             path = f"{_FILE}{rest.lstrip('/')}"
         else:
-            raise InvalidRequestError("no store has this url scheme: use s3://, file:// or memory://", scheme=scheme)
+            path = f"{find_provider(scheme).schemes[0]}:{rest}"
     if path.startswith(_FILE):
         return _FILE + path.removeprefix(_FILE).strip("/")
     return path.strip("/")
@@ -85,6 +86,10 @@ def locate(path: str) -> Location:
     """
     if path.startswith(_FILE):
         return Location(_FILE, path.removeprefix(_FILE))
+    scheme, colon, rest = path.partition(":")
+    if colon and "/" not in scheme and scheme not in ("memory", "file"):
+        found = find_provider(scheme).locate(rest)
+        return Location(f"{scheme}:{found.root}", found.prefix)
     root, _, key = path.partition("/")
     if root in ("", _MEMORY, "file:"):
         raise InvalidRequestError("the path names no bucket: write bucket/key, or a url", path=path)

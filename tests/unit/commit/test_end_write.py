@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -25,10 +24,10 @@ def test_a_write_that_never_started_has_no_job(ctx: CommitContext) -> None:
 
 
 def test_an_undecided_job_is_aborted_once(ctx: CommitContext) -> None:
-    named = replace(ctx, ids=JobIds(TOKEN_VALUE, ctx.ids))
-    job = TWO_PHASE.start_job(named, SaveMode.APPEND, {TOKEN: TOKEN_VALUE})
+    named = ctx.with_environment(ids=JobIds(TOKEN_VALUE, ctx.ids))
+    job = TWO_PHASE.setup_job(named, SaveMode.APPEND, {TOKEN: TOKEN_VALUE})
     assert job is not None
-    with TWO_PHASE.start_task(ctx, job, 0) as attempt:
+    with TWO_PHASE.setup_task(ctx, job, 0) as attempt:
         attempt.open(attempt.file_name(".csv")).write(b"a")
         attempt.commit()
     assert end_write(ctx, TWO_PHASE, TOKEN_VALUE) == EndedWrite(end=WriteEnd.ABORTED, job=job.job)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from holdfast.commit import CommitContext
@@ -26,8 +24,9 @@ from holdfast.errors import ConflictError, NotFoundError, OutcomeUnknownError, P
 from holdfast.stores.base import MultipartLimits
 from holdfast.stores.interceptors.faulty import FOR_EVER, Fault, FaultMode, Faulty
 from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
-from holdfast.stores.interceptors.recorded import Recorded
+from holdfast.stores.interceptors.recording import Recorder
 from holdfast.stores.memory.store import MemoryStore
+from tests.altered import altered
 from tests.unit.commit.committer_jobs import Bucket
 
 HOME = "out put/dataset1/"
@@ -102,7 +101,7 @@ def test_a_directory_moves(kind: str) -> None:
 
 
 def test_a_directory_is_renamed_in_one_call_where_the_store_has_it() -> None:
-    store, recorded = make_store("directories"), Recorded()
+    store, recorded = make_store("directories"), Recorder()
     put(store, "a/x", "a/y")
     move_dir(Bucket("file-v1").context(store=InterceptedStore(store, recorded)), "a", "b")
     assert recorded.counts() == {Operation.RENAME_DIR: 1}
@@ -140,7 +139,7 @@ def test_looking(kind: str) -> None:
 @pytest.mark.parametrize("kind", STORES)
 def test_deleting_page_by_page(kind: str) -> None:
     """C7: the neighbour stays, and so does what is unfinished unless the caller says otherwise."""
-    store, recorded = make_store(kind), Recorded()
+    store, recorded = make_store(kind), Recorder()
     for number in range(1001):
         store.put(f"{HOME}a/{number:04d}", b"")
     put(store, "ab/x")
@@ -165,7 +164,7 @@ def open_sink(ctx: CommitContext) -> FileSink:
         base_seq=0,
         started_at_s=0.0,
     )
-    steps = replace(FILE_V1.task, open_file=lambda scope, path: open_whole_file(scope, f"hidden/{path}", path))
+    steps = altered(FILE_V1, open_file=lambda scope, path: open_whole_file(scope, f"hidden/{path}", path))
     return TaskAttempt(ctx, job, 0, steps).open("x")
 
 

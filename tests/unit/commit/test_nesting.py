@@ -24,7 +24,7 @@ from holdfast.commit.two_phase.stream_jobs import plan_batch
 from holdfast.errors import AccessDeniedError, ConflictError, CorruptDataError, InvalidRequestError
 from holdfast.stores.base import iter_objects
 from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation, StoreCall
-from holdfast.stores.interceptors.recorded import Recorded
+from holdfast.stores.interceptors.recording import Recorder
 from tests.simulation.world import (
     HOME,
     PUBLICATIONS,
@@ -72,7 +72,7 @@ def test_inside_another_destination(publication: str, mode: SaveMode, home: str)
         InvalidRequestError,
         match=r"lies inside another one.*overwrite-partitions.*outer='memory://world/out put/dataset1'$",
     ):
-        TWO_PHASE.start_job(world.context(home=home), mode, {})
+        TWO_PHASE.setup_job(world.context(home=home), mode, {})
     assert keys(world) == before
 
 
@@ -85,7 +85,7 @@ def test_around_another_destination(home: str, mode: SaveMode) -> None:
     with pytest.raises(
         InvalidRequestError, match=r"another destination lies inside this one.*inner='memory://world/out put/dataset1'$"
     ):
-        TWO_PHASE.start_job(world.context(home=home), mode, {})
+        TWO_PHASE.setup_job(world.context(home=home), mode, {})
     assert keys(world) == before
 
 
@@ -107,7 +107,7 @@ def test_every_committer_refuses(committer: str) -> None:
     for home in ("out put/dataset1/day=1/", "out put/", ""):
         for mode in bucket.value.modes - {SaveMode.FAIL, SaveMode.IGNORE}:
             with pytest.raises(InvalidRequestError, match="inside"):
-                bucket.value.start_job(bucket.context(home), mode, {})
+                bucket.value.setup_job(bucket.context(home), mode, {})
     assert [info.key for info in iter_objects(bucket.store, "")] == before
 
 
@@ -119,10 +119,10 @@ def test_an_overwrite_of_a_classic_committer_looks_every_time(committer: str) ->
     owner = Bucket("two_phase")
     owner.store = bucket.store
     owner.run_job(owner.context(), "inner")
-    assert bucket.value.start_job(bucket.context("out put/"), SaveMode.APPEND, {}) is not None
+    assert bucket.value.setup_job(bucket.context("out put/"), SaveMode.APPEND, {}) is not None
     for mode in bucket.value.modes & {SaveMode.OVERWRITE, SaveMode.OVERWRITE_PARTITIONS}:
         with pytest.raises(InvalidRequestError, match="inside"):
-            bucket.value.start_job(bucket.context("out put/"), mode, {})
+            bucket.value.setup_job(bucket.context("out put/"), mode, {})
     assert sorted(owner.visible().values()) == owner.expected("inner")
 
 
@@ -285,7 +285,7 @@ def test_folders_above_that_may_not_be_listed() -> None:
 
 def test_what_it_costs() -> None:
     """One listing a folder above at every start, one more each and one of what is below for the first job."""
-    world, recorded = World("upload"), Recorded()
+    world, recorded = World("upload"), Recorder()
     ctx = world.context(store=InterceptedStore(world.store, recorded))
 
     def listings(wanted: tuple[str, ...]) -> list[str]:

@@ -23,7 +23,7 @@ from holdfast.stores.base import (
 )
 from holdfast.stores.interceptors.faulty import Fault, FaultMode, Faulty
 from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation, StoreCall
-from holdfast.stores.interceptors.recorded import Recorded
+from holdfast.stores.interceptors.recording import Recorder
 from holdfast.stores.memory.store import MemoryStore
 from holdfast.stores.probe import UploadListing, find_upload_listing, heeds_conditions, upload_key
 from holdfast.stores.s3.options import S3Options
@@ -105,14 +105,14 @@ def test_uploads_that_are_not_listed_at_all(store: MemoryStore) -> None:
 
 def test_denied_is_no_answer_and_nothing_stays() -> None:
     inner = _Denies()
-    recorded = Recorded()
+    recorded = Recorder()
     with pytest.raises(AccessDeniedError):
         find_upload_listing(InterceptedStore(inner, recorded), "t/")
     assert recorded.count(Operation.ABORT_UPLOAD) == 1
 
 
 def test_stores_that_say_what_they_do_are_not_asked() -> None:
-    recorded = Recorded()
+    recorded = Recorder()
     store = InterceptedStore(MemoryStore(), recorded)
     assert find_upload_listing(store, "") is UploadListing.BY_DIRECTORY
     assert find_upload_listing(InterceptedStore(MemoryStore(limits=None, rename=True), recorded), "") is (
@@ -126,7 +126,7 @@ def test_a_server_is_asked_once() -> None:
     class Named(_Unknown):
         server = f"http://server-{IDS.token()} bucket"
 
-    first, second = Recorded(), Recorded()
+    first, second = Recorder(), Recorder()
     assert find_upload_listing(InterceptedStore(Named(), first), "") is UploadListing.BY_DIRECTORY
     assert find_upload_listing(InterceptedStore(Named(), second), "") is UploadListing.BY_DIRECTORY
     assert first.calls

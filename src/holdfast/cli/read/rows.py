@@ -22,7 +22,7 @@ from holdfast.cli.read.source import Source, find_source
 from holdfast.commit import CommitContext, Snapshot
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import RowFilter, nearest
-from holdfast.formats.spark_fields import beyond_arrow
+from holdfast.formats.columns.spark_fields import beyond_arrow
 from holdfast.options.parsing import parse_read_options
 from holdfast.options.values import Saying
 from holdfast.spark.file_format import FormatChoice
@@ -63,15 +63,20 @@ def first_rows(
 ) -> FoundRows:
     """Return the first `limit` rows that meet all conditions.
 
-    Guarantee: the columns and types are the same as in `holdfast.read`.
+        Guarantee: the columns and types are the same as in `holdfast.read`.
 
-    Args:
-        options: read options and options of the format, as in docs/reference/options.md.
-        ddl: the schema in Spark's DDL; None: the one in the log, else the files' own.
+        Args:
+    <<<<<<< HEAD:src/holdfast/cli/read/rows.py
+            options: read options and options of the format, as in docs/reference/options.md.
+            ddl: the schema in Spark's DDL; None: the one in the log, else the files' own.
+    =======
+            options: of the format, as in docs/reference/options.md.
+            ddl: the schema, as Spark's SQL spells it; None: as the log kept it, else that of the files.
+    >>>>>>> main:src/holdfast/cli/rows.py
 
-    Raises:
-        NotFoundError: there is nothing at the url.
-        InvalidRequestError: a column does not exist, or a condition cannot be parsed; suggests the nearest name.
+        Raises:
+            NotFoundError: there is nothing at the url.
+            InvalidRequestError: a column does not exist, or a condition cannot be parsed; suggests the nearest name.
     """
     source = find_source(ctx)
     kept = _kept(source.snapshot)

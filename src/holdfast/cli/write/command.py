@@ -100,8 +100,8 @@ def _check(said: Sequence[Saying], mode: str | None) -> tuple[WriteOptions, dict
 
     Refuse here whatever cannot work: Spark takes seconds to start.
     """
-    from holdfast.commit import get_committer
-    from holdfast.commit.two_phase.replacement import refuse_file, refuse_taken
+    from holdfast.commit import get_committer, require_fit
+    from holdfast.commit.destination import refuse_file, refuse_taken
     from holdfast.options.parsing import parse_write_options
     from holdfast.options.said import say_mode, settled
     from holdfast.options.values import Saying
@@ -112,14 +112,11 @@ def _check(said: Sequence[Saying], mode: str | None) -> tuple[WriteOptions, dict
     request += [one for one in said if one.name != "writetoken"]
     request.append(Saying.of("writeToken", SystemIds().token(), "writeToken"))
     parsed = parse_write_options(request, overwrite)
-    ctx = parsed.open()
-    try:
-        get_committer(parsed.committer).require_fit(ctx, parsed.mode)
+    with parsed.open() as ctx:
+        require_fit(get_committer(parsed.committer), ctx, parsed.mode)
         refuse_file(ctx)
         refuse_taken(ctx)
         refuse_foreign_write(ctx)
-    finally:
-        ctx.close()
     return parsed, settled(request)
 
 

@@ -19,11 +19,8 @@ def end_interrupted_write(options: WriteOptions, out: Output) -> None:
     out.note("interrupted: ending the job, please wait")
     url = options.store.url
     try:
-        ctx = options.open()
-        try:
+        with options.open() as ctx:
             ended = end_write(ctx, get_committer(options.committer), options.token)
-        finally:
-            ctx.close()
     except HoldfastError as error:
         out.note(f"error: {error}")
         out.note(f"the job could not be ended: run holdfast recover {url}")

@@ -7,7 +7,7 @@
     <shared>/<user>/<uuid>/staging-uploads/_temporary/0/_temporary/attempt_…
 
 ``<shared>`` is ``fs.s3a.committer.staging.tmp.path``. A staging job says nowhere what its destination is; its pending
-sets do. Recorded from 3.4.1 and 3.5.0; the older magic directory as Hadoop's documentation has it.
+sets do. Recorder from 3.4.1 and 3.5.0; the older magic directory as Hadoop's documentation has it.
 """
 
 from __future__ import annotations

@@ -19,9 +19,12 @@ Worked composition::
 from __future__ import annotations
 
 from holdfast.stores.base.functions import (
+    MAX_KEYS_PER_DELETE,
     batched_keys,
+    check_delete,
     check_key,
     check_move,
+    check_parts,
     is_marker,
     iter_objects,
     iter_uploads,
@@ -53,6 +56,7 @@ from holdfast.stores.base.values import (
 )
 
 __all__ = [
+    "MAX_KEYS_PER_DELETE",
     "Capabilities",
     "CopyStore",
     "Create",
@@ -71,8 +75,10 @@ __all__ = [
     "UploadPage",
     "WritableFile",
     "batched_keys",
+    "check_delete",
     "check_key",
     "check_move",
+    "check_parts",
     "is_marker",
     "iter_objects",
     "iter_uploads",

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from holdfast.errors import CorruptDataError, InvalidRequestError, PreconditionError, UnsupportedError
 from holdfast.stores.base.protocols import MultipartStore, ObjectStore, RenameStore
-from holdfast.stores.base.values import ObjectInfo, UploadInfo
+from holdfast.stores.base.values import ObjectInfo, Part, UploadInfo
 
 __all__ = [
+    "MAX_KEYS_PER_DELETE",
     "batched_keys",
+    "check_delete",
     "check_key",
     "check_move",
+    "check_parts",
     "is_marker",
     "iter_objects",
     "iter_uploads",
@@ -20,6 +23,10 @@ __all__ = [
     "rename",
     "replaced",
 ]
+
+
+MAX_KEYS_PER_DELETE = 1000
+"""The limit of S3's DeleteObjects."""
 
 
 def multipart(store: ObjectStore) -> MultipartStore:
@@ -158,7 +165,27 @@ def check_move(source: str, target: str) -> None:
         raise InvalidRequestError("a directory cannot move into itself: choose another", source=source, target=target)
 
 
-def batched_keys(keys: Iterable[str], size: int = 1000) -> Iterator[list[str]]:
+def check_delete(keys: Sequence[str]) -> None:
+    """Refuse more keys than `ObjectStore.delete_many` takes in one call.
+
+    Raises:
+        InvalidRequestError: with the reason.
+    """
+    if len(keys) > MAX_KEYS_PER_DELETE:
+        raise InvalidRequestError(f"at most {MAX_KEYS_PER_DELETE} keys in one call: use batched_keys", keys=len(keys))
+
+
+def check_parts(key: str, parts: Sequence[Part]) -> None:
+    """Refuse parts that `MultipartStore.complete_upload` cannot join, whatever was uploaded.
+
+    Raises:
+        InvalidRequestError: there are none, or they are not numbered from 1 without a gap.
+    """
+    if not parts or [part.number for part in parts] != list(range(1, len(parts) + 1)):
+        raise InvalidRequestError("parts have to be numbered from 1 without a gap", key=key)
+
+
+def batched_keys(keys: Iterable[str], size: int = MAX_KEYS_PER_DELETE) -> Iterator[list[str]]:
     """Keys in lists of at most `size`, as `ObjectStore.delete_many` takes them."""
     batch: list[str] = []
     for key in keys:

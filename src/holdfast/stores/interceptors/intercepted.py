@@ -2,7 +2,7 @@
 
 Worked composition::
 
-    recorded = Recorded()
+    recorded = Recorder()
     store = InterceptedStore(MemoryStore(), recorded)
     store.put("a", b"1")
     assert recorded.count(Operation.PUT) == 1

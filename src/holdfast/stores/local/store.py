@@ -35,7 +35,9 @@ from holdfast.stores.base import (
     PutMode,
     Support,
     UploadPage,
+    check_delete,
     check_move,
+    check_parts,
     replaced,
 )
 from holdfast.stores.local.links import append
@@ -126,8 +128,7 @@ class LocalStore:
             self._tree.remove(key)
 
     def delete_many(self, keys: Sequence[str]) -> None:
-        if len(keys) > 1000:
-            raise InvalidRequestError("at most 1000 keys in one call: use batched_keys", keys=len(keys))
+        check_delete(keys)
         for key in keys:
             self.delete(key)
 
@@ -208,8 +209,7 @@ class LocalStore:
 
     def complete_upload(self, key: str, upload_id: str, parts: Sequence[Part]) -> ObjectInfo:
         directory = self._upload_path(key, upload_id)
-        if not parts or [part.number for part in parts] != list(range(1, len(parts) + 1)):
-            raise InvalidRequestError("parts have to be numbered from 1 without a gap", key=key)
+        check_parts(key, parts)
         with os_errors(key):
             try:
                 with self._tree.locked_upload(directory) as held:

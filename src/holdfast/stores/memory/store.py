@@ -33,8 +33,10 @@ from holdfast.stores.base import (
     Update,
     UploadInfo,
     UploadPage,
+    check_delete,
     check_key,
     check_move,
+    check_parts,
     replaced,
 )
 
@@ -210,8 +212,7 @@ class MemoryStore:
             del self._keys[bisect.bisect_left(self._keys, key)]
 
     def delete_many(self, keys: Sequence[str]) -> None:
-        if len(keys) > 1000:
-            raise InvalidRequestError("at most 1000 keys in one call: use batched_keys", keys=len(keys))
+        check_delete(keys)
         with self._lock:
             for key in keys:
                 self._remove(key)
@@ -302,8 +303,7 @@ class MemoryStore:
 
     def _checked_parts(self, upload: _Upload, parts: Sequence[Part]) -> list[bytes]:
         key = upload.info.key
-        if not parts or [part.number for part in parts] != list(range(1, len(parts) + 1)):
-            raise InvalidRequestError("parts have to be numbered from 1 without a gap", key=key)
+        check_parts(key, parts)
         bodies: list[bytes] = []
         for part in parts:
             stored, data = upload.parts.get(part.number, (None, b""))

@@ -22,7 +22,6 @@ from holdfast.errors import (
     AccessDeniedError,
     CorruptDataError,
     HoldfastError,
-    InvalidRequestError,
     NotFoundError,
     PreconditionError,
     UnavailableError,
@@ -41,7 +40,9 @@ from holdfast.stores.base import (
     Support,
     Update,
     UploadPage,
+    check_delete,
     check_key,
+    check_parts,
     replaced,
 )
 from holdfast.stores.s3.client import AWS, Client, S3Connection, is_aws
@@ -223,8 +224,7 @@ class S3Store:
         self._connection.request("DeleteObject", key, Effect.VISIBLE, send)
 
     def delete_many(self, keys: Sequence[str]) -> None:
-        if len(keys) > 1000:
-            raise InvalidRequestError("at most 1000 keys in one call: use batched_keys", keys=len(keys))
+        check_delete(keys)
         if not keys:
             return
         in_bulk = [key for key in keys if is_xml(key)]  # the request's document can hold no other
@@ -318,8 +318,7 @@ class S3Store:
         return self._connection.request("UploadPart", key, Effect.NONE, send)
 
     def complete_upload(self, key: str, upload_id: str, parts: Sequence[Part]) -> ObjectInfo:
-        if not parts or [part.number for part in parts] != list(range(1, len(parts) + 1)):
-            raise InvalidRequestError("parts have to be numbered from 1 without a gap", key=key)
+        check_parts(key, parts)
 
         def send(client: Client) -> ObjectInfo:
             try:

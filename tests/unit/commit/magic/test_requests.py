@@ -9,12 +9,12 @@ from holdfast.commit.magic.file import iter_pending_paths, load_pending
 from holdfast.commit.magic.layout import attempt_dir
 from holdfast.commit.measure import Measure
 from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
-from holdfast.stores.interceptors.recorded import Recorded
+from holdfast.stores.interceptors.recording import Recorder
 from tests.unit.commit.committer_jobs import Bucket
 from tests.unit.commit.magic.magic_jobs import MAGIC
 
 
-def counts(recorded: Recorded) -> dict[str, int]:
+def counts(recorded: Recorder) -> dict[str, int]:
     found = collections.Counter(call.operation.value for call in recorded.calls)
     recorded.clear()
     return dict(found)
@@ -22,9 +22,9 @@ def counts(recorded: Recorded) -> dict[str, int]:
 
 def test_a_file() -> None:
     """Scenario 70: create is one request and looks for nothing, close is two puts besides the parts."""
-    bucket, recorded = Bucket("magic"), Recorded()
+    bucket, recorded = Bucket("magic"), Recorder()
     job = bucket.start(bucket.context())
-    attempt = MAGIC.start_task(bucket.context(store=InterceptedStore(bucket.store, recorded)), job, 0)
+    attempt = MAGIC.setup_task(bucket.context(store=InterceptedStore(bucket.store, recorded)), job, 0)
     sink = attempt.open("one")
     assert counts(recorded) == {}, "nothing before there is something to send"
     sink.write(b"1234")
@@ -40,9 +40,9 @@ def test_a_file() -> None:
 
 def test_a_task_commit() -> None:
     """Scenario 70: one listing, one GET a record and no HEAD, one PUT; then the directory goes."""
-    bucket, recorded = Bucket("magic"), Recorded()
+    bucket, recorded = Bucket("magic"), Recorder()
     ctx = bucket.context(store=InterceptedStore(bucket.store, recorded))
-    with MAGIC.start_task(ctx, bucket.start(ctx), 0) as attempt:
+    with MAGIC.setup_task(ctx, bucket.start(ctx), 0) as attempt:
         for number in range(3):
             attempt.open(f"f{number}").close()
         recorded.clear()
@@ -60,7 +60,7 @@ def test_a_job_commit() -> None:
 
     This is what it costs when no set travels with its task's message.
     """
-    bucket, recorded = Bucket("magic"), Recorded()
+    bucket, recorded = Bucket("magic"), Recorder()
     ctx = bucket.context(settings=CommitSettings(part_size_bytes=4, inline_manifest_bytes=0))
     job = bucket.start(ctx)
     commits = [bucket.run_task(ctx, job, task, [b"x"] * 5) for task in range(200)]
@@ -77,7 +77,7 @@ def test_a_job_commit() -> None:
 
 
 def test_an_abort_with_nothing_there() -> None:
-    bucket, recorded = Bucket("magic"), Recorded()
+    bucket, recorded = Bucket("magic"), Recorder()
     ctx = bucket.context(store=InterceptedStore(bucket.store, recorded))
     job = bucket.start(ctx)
     recorded.clear()
@@ -87,7 +87,7 @@ def test_an_abort_with_nothing_there() -> None:
 
 def test_sets_that_travelled_are_not_read_again() -> None:
     """A listing still says what counts: a set that was written over since is read, the others are not."""
-    bucket, recorded = Bucket("magic"), Recorded()
+    bucket, recorded = Bucket("magic"), Recorder()
     ctx = bucket.context()
     job = bucket.start(ctx)
     commits = [bucket.run_task(ctx, job, task, [b"x"] * 5) for task in range(20)]

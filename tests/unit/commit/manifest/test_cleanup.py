@@ -11,7 +11,7 @@ from holdfast.errors import OutcomeUnknownError
 from holdfast.runtime import ThreadRunner
 from holdfast.stores.interceptors.faulty import FOR_EVER, Fault, FaultMode, Faulty
 from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
-from holdfast.stores.interceptors.recorded import Recorded
+from holdfast.stores.interceptors.recording import Recorder
 from tests.unit.commit.attempts import HOME, open_attempt, run_attempt
 from tests.unit.commit.committer_jobs import Bucket
 
@@ -19,9 +19,9 @@ MANIFEST = COMMITTERS["manifest"]
 ATTEMPTS = "*/tasks/attempt_*"
 
 
-def ended(bucket: Bucket, *faults: Fault, **options: bool) -> tuple[JobRecord, JobOutcome | None, Recorded]:
+def ended(bucket: Bucket, *faults: Fault, **options: bool) -> tuple[JobRecord, JobOutcome | None, Recorder]:
     """A job with an attempt that never committed; its commit meets `faults` and runs with `options`."""
-    recorded = Recorded()
+    recorded = Recorder()
     store = InterceptedStore(InterceptedStore(bucket.store, Faulty(*faults)), recorded)
     ctx = bucket.context(store=store).with_settings(hadoop=HadoopSettings(**options))
     job = bucket.start(bucket.context())
@@ -35,13 +35,13 @@ def ended(bucket: Bucket, *faults: Fault, **options: bool) -> tuple[JobRecord, J
 
 
 def actions(bucket: Bucket) -> list[Action]:
-    assert MANIFEST.leftovers is not None
-    return [found.action for found in MANIFEST.leftovers(bucket.context())]
+    assert MANIFEST.leaves_records
+    return [found.action for found in MANIFEST.find_leftovers(bucket.context())]
 
 
 def finish_all(bucket: Bucket) -> None:
-    assert MANIFEST.leftovers is not None
-    for found in MANIFEST.leftovers(bucket.context()):
+    assert MANIFEST.leaves_records
+    for found in MANIFEST.find_leftovers(bucket.context()):
         found.finish()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
 
@@ -22,7 +21,7 @@ from holdfast.errors import (
 from holdfast.stores.base import iter_objects
 from holdfast.stores.interceptors.faulty import FOR_EVER, Fault, FaultMode
 from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
-from holdfast.stores.interceptors.recorded import Recorded
+from holdfast.stores.interceptors.recording import Recorder
 from tests.simulation.world import CountingIds
 from tests.unit.commit.attempts import HOME, Before, faulty_context, open_attempt, run_attempt
 from tests.unit.commit.committer_jobs import Bucket
@@ -83,7 +82,7 @@ def test_task_commit_shows_nothing_and_says_everything() -> None:
 def test_request_cost_of_a_task_commit() -> None:
     """One listing of the attempt's directory, at most two looks at a directory of the destination, three to save."""
     bucket, _ctx, job = started()
-    recorded = Recorded()
+    recorded = Recorder()
     ctx = bucket.context(store=InterceptedStore(bucket.store, recorded))
     attempt = open_attempt(bucket, ctx, job, 0, {f"day={day}/{n}": b"x" for day in range(2) for n in range(5)})
     recorded.calls.clear()
@@ -169,9 +168,9 @@ def test_late_attempt_that_dies_takes_the_other_ones_manifest_along() -> None:
 def test_two_attempts_with_one_name(path: str, error: type[ConflictError]) -> None:
     """Scenario 32: attempts have random names; were two alike, the second would not add its files to the first's."""
     bucket, ctx, job = started()
-    open_attempt(bucket, replace(ctx, ids=CountingIds()), job, 0, {"a": b"1"})
+    open_attempt(bucket, ctx.with_environment(ids=CountingIds()), job, 0, {"a": b"1"})
     with pytest.raises(error):
-        open_attempt(bucket, replace(ctx, ids=CountingIds()), job, 0, {path: b"2"}).commit()
+        open_attempt(bucket, ctx.with_environment(ids=CountingIds()), job, 0, {path: b"2"}).commit()
 
 
 def test_file_that_changed_before_the_commit() -> None:
@@ -283,7 +282,7 @@ def test_abort_of_a_task() -> None:
     for _ in range(2):
         MANIFEST.abort_task(bucket.context(), job, attempt.owner)
     attempt.abort()
-    with MANIFEST.start_task(ctx, job, 1):
+    with MANIFEST.setup_task(ctx, job, 1):
         pass
     assert [info.key for info in iter_objects(bucket.store, HOME)] == [HOME + job_mark(job)]
     assert not MANIFEST.abort_job(ctx, job).committed

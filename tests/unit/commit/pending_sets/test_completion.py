@@ -20,12 +20,12 @@ from holdfast.commit.pending_sets.completion import (
     writer_of,
 )
 from holdfast.commit.records import FileEntry, Totals
-from holdfast.commit.two_phase.publication import ATTEMPT_METADATA
+from holdfast.commit.uploads import ATTEMPT_METADATA
 from holdfast.errors import CorruptDataError, NotFoundError, OutcomeUnknownError, UnavailableError
 from holdfast.runtime import ThreadRunner
 from holdfast.stores.interceptors.faulty import FOR_EVER, Fault, FaultMode, Faulty
 from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
-from holdfast.stores.interceptors.recorded import Recorded
+from holdfast.stores.interceptors.recording import Recorder
 from tests.unit.commit.attempts import Before, faulty_context
 from tests.unit.commit.committer_jobs import Bucket
 
@@ -84,7 +84,7 @@ def test_all_are_completed() -> None:
 def test_a_failure_takes_all_back() -> None:
     """Scenario 11: of twelve completions the sixth fails: five files are deleted, seven uploads aborted."""
     bucket = Bucket("magic")
-    sets, recorded = three_sets(bucket), Recorded()
+    sets, recorded = three_sets(bucket), Recorder()
     faulty = Faulty(Fault(FaultMode.FAIL, Operation.COMPLETE_UPLOAD, nth=6))
     ctx = bucket.context(store=InterceptedStore(InterceptedStore(bucket.store, faulty), recorded))
     measure = Measure(ctx)

@@ -9,7 +9,7 @@ from holdfast.errors import DestinationExistsError, InvalidRequestError, Unavail
 from holdfast.stores.base import iter_uploads
 from holdfast.stores.interceptors.faulty import FOR_EVER, Fault, FaultMode
 from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
-from holdfast.stores.interceptors.recorded import Recorded
+from holdfast.stores.interceptors.recording import Recorder
 from tests.unit.commit.attempts import HOME, faulty_context, open_attempt, run_attempt
 from tests.unit.commit.committer_jobs import Bucket
 
@@ -23,9 +23,9 @@ def bucket_with_data(committer: str) -> Bucket:
     return bucket
 
 
-def looks(bucket: Bucket) -> tuple[CommitContext, Recorded]:
+def looks(bucket: Bucket) -> tuple[CommitContext, Recorder]:
     """A context, and what is asked of the destination through it."""
-    recorded = Recorded()
+    recorded = Recorder()
     return bucket.context(store=InterceptedStore(bucket.store, recorded)), recorded
 
 
@@ -47,7 +47,7 @@ def uploads(bucket: Bucket) -> list[str]:
 def test_a_mode_that_a_committer_does_not_know(committer: str, mode: SaveMode) -> None:
     """Scenario 39: refused before anything is written."""
     bucket = Bucket(committer)
-    with pytest.raises(InvalidRequestError, match="knows only the modes"):
+    with pytest.raises(InvalidRequestError, match="supports only the modes"):
         bucket.start(bucket.context(), mode)
     assert bucket.debris() == []
 
@@ -58,7 +58,7 @@ def test_directory_fail_at_the_start() -> None:
     bucket = bucket_with_data("staging-directory")
     with pytest.raises(DestinationExistsError):
         bucket.start(bucket.context(), SaveMode.FAIL)
-    assert COMMITTERS["staging-directory"].start_job(bucket.context(), SaveMode.IGNORE) is None
+    assert COMMITTERS["staging-directory"].setup_job(bucket.context(), SaveMode.IGNORE) is None
     assert bucket.visible() == OLD and bucket.debris() == []
 
 

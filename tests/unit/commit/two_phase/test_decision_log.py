@@ -16,7 +16,7 @@ from holdfast.errors import FencedError, OutcomeUnknownError
 from holdfast.stores.base import ObjectPage, ObjectStore
 from holdfast.stores.interceptors.faulty import SimulatedCrash
 from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation, StoreCall
-from holdfast.stores.interceptors.recorded import Recorded
+from holdfast.stores.interceptors.recording import Recorder
 from tests.simulation.world import HOME, TASKS, At, World, run_job, run_tasks, start
 
 T = TypeVar("T")
@@ -89,7 +89,7 @@ def test_nothing_within_retention_is_trimmed_although_it_lies_behind_a_gap() -> 
 
 def test_looking_at_a_log_that_was_never_trimmed_is_one_listing() -> None:
     world = grown(3)
-    recorded = Recorded()
+    recorded = Recorder()
     read_log(world.context(store=InterceptedStore(world.store, recorded)))
     assert recorded.count(Operation.LIST) == 1 and recorded.count(Operation.HEAD) == 0
 
@@ -253,7 +253,7 @@ def test_a_driver_that_is_held_up_after_its_decision_hears_that_it_stands() -> N
 def test_entries_are_trimmed_one_by_one() -> None:
     """While one is there, none behind it is gone: a driver looks at the one before its own."""
     world = grown(8)
-    recorded = Recorded()
+    recorded = Recorder()
     ctx = world.context(store=InterceptedStore(world.store, recorded)).with_settings(log_retention_entries=2)
     trim_log(ctx, read_log(ctx))
     gone = [call.key for call in recorded.calls if call.operation is Operation.DELETE]

@@ -17,7 +17,7 @@ from holdfast.commit.two_phase.streams import advance_streams, dead_batches, is_
 from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.stores.base import Capabilities, ObjectInfo, Overwrite, PutMode, Support, iter_objects
 from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
-from holdfast.stores.interceptors.recorded import Recorded
+from holdfast.stores.interceptors.recording import Recorder
 from tests.simulation.world import HOME, World, run_job
 
 MARKS = {"flights": StreamMark(batch=7, checkpoint="c1"), "gates": StreamMark(batch=3, checkpoint="c2")}
@@ -84,7 +84,7 @@ def test_a_stream_appends_or_replaces_everything(mode: SaveMode) -> None:
 def test_a_plan_writes_nothing_and_travels() -> None:
     world = World("upload")
     run_job(world.context(), "old")
-    seen = Recorded()
+    seen = Recorder()
     plan = plan_batch(world.context(store=InterceptedStore(world.store, seen)), SaveMode.APPEND, {"format": "text"})
     assert {call.operation for call in seen.calls} == {Operation.LIST, Operation.HEAD, Operation.GET}
     assert pickle.loads(pickle.dumps(plan)) == plan
@@ -118,7 +118,7 @@ class Ignoring(InterceptedStore):
 
 def test_a_store_that_ignores_conditions_is_refused_before_the_first_upload() -> None:
     world = World("upload")
-    ctx = world.context(store=Ignoring(world.store, Recorded()))
+    ctx = world.context(store=Ignoring(world.store, Recorder()))
     plan = plan_batch(ctx, SaveMode.APPEND, {})
     with pytest.raises(UnsupportedError, match="ignores conditional writes"):
         join_batch(ctx, plan, StreamBatch(stream="flights", checkpoint="c1", batch=0))

@@ -10,7 +10,7 @@ from holdfast.commit.success_file import read_success
 from holdfast.errors import InvalidRequestError, NotFoundError, OutcomeUnknownError, UnavailableError, UnsupportedError
 from holdfast.stores.interceptors.faulty import Fault, FaultMode, SimulatedCrash
 from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
-from holdfast.stores.interceptors.recorded import Recorded
+from holdfast.stores.interceptors.recording import Recorder
 from tests.unit.commit.attempts import HOME, faulty_context, open_attempt, run_attempt
 from tests.unit.commit.committer_jobs import Bucket
 from tests.unit.commit.magic.magic_jobs import leftovers, uploads
@@ -21,7 +21,7 @@ EMR = COMMITTERS["emr"]
 def test_it_is_refused_unless_asked_for() -> None:
     bucket = Bucket("emr")
     with pytest.raises(UnsupportedError, match="allow_unsafe: every task shows its files before the job is decided"):
-        EMR.start_job(bucket.context(settings=CommitSettings()), SaveMode.APPEND)
+        EMR.setup_job(bucket.context(settings=CommitSettings()), SaveMode.APPEND)
 
 
 def test_life_of_a_job() -> None:
@@ -43,7 +43,7 @@ def test_life_of_a_job() -> None:
 
 def test_what_it_costs() -> None:
     """No listing and no record: a file is its upload, a job is one PUT and the look for uploads that are left."""
-    bucket, recorded = Bucket("emr"), Recorded()
+    bucket, recorded = Bucket("emr"), Recorder()
     ctx = bucket.context(store=InterceptedStore(bucket.store, recorded))
     job = bucket.start(ctx)
     recorded.clear()
@@ -104,7 +104,7 @@ def test_an_abort_leaves_what_is_visible() -> None:
     ctx = bucket.context()
     job = bucket.start(ctx)
     done = bucket.run_task(ctx, job, 0, [b"done"])
-    waiting = EMR.start_task(ctx, job, 1)
+    waiting = EMR.setup_task(ctx, job, 1)
     sink = waiting.open("day=0/" + waiting.file_name(".txt"))
     sink.write(b"waiting")
     sink.close()

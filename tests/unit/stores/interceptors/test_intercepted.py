@@ -11,9 +11,8 @@ import pytest
 from holdfast.errors import UnavailableError, UnsupportedError
 from holdfast.stores import base
 from holdfast.stores.base import Create, MultipartLimits, ObjectInfo
-from holdfast.stores.interceptors.counted import Counted
 from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation, StoreCall
-from holdfast.stores.interceptors.recorded import Recorded
+from holdfast.stores.interceptors.recording import Recorder
 from holdfast.stores.memory.store import MemoryStore
 
 T = TypeVar("T")
@@ -64,7 +63,7 @@ def _use_everything(store: InterceptedStore) -> None:
 
 
 def test_calls_tell_what_they_are() -> None:
-    recorded = Recorded()
+    recorded = Recorder()
     store = InterceptedStore(MemoryStore(rename=True), recorded)
     _use_everything(store)
     assert [call.operation for call in recorded.calls] == [
@@ -91,7 +90,7 @@ def test_calls_tell_what_they_are() -> None:
 
 def test_capabilities_are_those_of_the_wrapped_store() -> None:
     inner = MemoryStore(limits=MultipartLimits(min_part_size_bytes=7), rename=True)
-    assert InterceptedStore(inner, Recorded()).capabilities is inner.capabilities
+    assert InterceptedStore(inner, Recorder()).capabilities is inner.capabilities
 
 
 def test_an_interceptor_may_refuse() -> None:
@@ -105,7 +104,7 @@ def test_an_interceptor_may_refuse() -> None:
 
 
 def test_recorded_keeps_failed_calls_and_counts() -> None:
-    recorded = Recorded()
+    recorded = Recorder()
     store = InterceptedStore(MemoryStore(), recorded)
     for _ in range(3):
         with pytest.raises(ValueError, match="no such object"):
@@ -118,19 +117,19 @@ def test_recorded_keeps_failed_calls_and_counts() -> None:
     assert recorded.calls == []
 
 
-def test_counted_names_each_operation() -> None:
-    counted = Counted()
-    store = InterceptedStore(MemoryStore(rename=True), counted)
+def test_each_operation_is_counted_also_when_it_fails() -> None:
+    recorded = Recorder()
+    store = InterceptedStore(MemoryStore(rename=True), recorded)
     _use_everything(store)
     with pytest.raises(ValueError, match="nothing is there"):
         store.rename_dir("missing", "e")
-    once = {operation.value: 1 for operation in Operation}
-    assert counted.counts() == once | {"put": 2, "rename_dir": 2}
-    assert counted.total == len(Operation) + 2
+    once = dict.fromkeys(Operation, 1)
+    assert recorded.counts() == once | {Operation.PUT: 2, Operation.RENAME_DIR: 2}
+    assert recorded.counts().total() == len(recorded.calls) == len(Operation) + 2
 
 
 def test_directories_are_renamed_by_stores_that_can() -> None:
-    recorded = Recorded()
+    recorded = Recorder()
     store = InterceptedStore(MemoryStore(rename=True, rename_dir=False), recorded)
     store.put("d/x", b"")
     assert not store.capabilities.rename_dir

@@ -1,0 +1,250 @@
+"""The registry: providers by URL scheme, those of other packages among them, and their options as strings."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from holdfast.commit import open_context
+from holdfast.errors import InvalidRequestError, UnsupportedError
+from holdfast.fs import MagicFileSystem
+from holdfast.options.parsing import parse_job_options, parse_read_options, parse_write_options
+from holdfast.stores import registry
+from holdfast.stores.base import ObjectStore
+from holdfast.stores.memory.store import MemoryStore
+from holdfast.stores.provider import CommandFlag, Location, OptionSpec, StoreOptions, StoreProvider, fold_name
+from holdfast.stores.registry import (
+    BUILT_IN,
+    find_provider,
+    installed_providers,
+    options_of,
+    parse_store_options,
+    providers_for,
+    secret_names,
+)
+from holdfast.stores.s3.options import S3Options
+from holdfast.stores.s3.provider import S3
+from holdfast.stores.url import open_destination
+
+
+# --- a provider of another package ------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DepotOptions(StoreOptions):
+    """Options of the stores below."""
+
+    host_name: str = "localhost"
+    pass_word: str | None = field(default=None, repr=False)
+
+
+def _password(text: str) -> str:
+    if not text.isprintable():
+        raise InvalidRequestError("a password holds no line break: remove it")
+    return text
+
+
+def _open(location: Location, options: DepotOptions) -> ObjectStore:
+    return _STORES.setdefault((location.root, options.host_name), MemoryStore())
+
+
+_STORES: dict[tuple[str, str], MemoryStore] = {}
+DEPOT = StoreProvider(
+    schemes=("depot", "depots"),
+    open=_open,
+    options=DepotOptions,
+    specs=(
+        OptionSpec(name="hostName", field="host_name"),
+        OptionSpec(name="passWord", field="pass_word", parse=_password, secret=True),
+    ),
+)
+NOT_A_PROVIDER = "depot"
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+    """Announce entry points as an installed package does."""
+    monkeypatch.setattr(registry, "_by_scheme", dict(registry._by_scheme))
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+
+    def announce(package: str, **entries: str) -> None:
+        metadata = tmp_path / f"{package}-1.0.dist-info"
+        metadata.mkdir()
+        (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+        lines = [f"{scheme} = {value}\n" for scheme, value in entries.items()]
+        (metadata / "entry_points.txt").write_text("".join(["[holdfast.stores]\n", *lines]))
+
+    yield announce
+    _STORES.clear()
+
+
+@pytest.fixture
+def depot(install: Callable[..., None]) -> None:
+    install("depot", depot=f"{__name__}:DEPOT", depots=f"{__name__}:DEPOT")
+
+
+# --- schemes ----------------------------------------------------------------------------------------------------------
+def test_built_in_providers_are_found_without_a_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_entry_points", lambda: pytest.fail("entry points were searched"))
+    assert {scheme: find_provider(scheme) for one in BUILT_IN for scheme in one.schemes} == registry._by_scheme
+    assert providers_for(["s3://b/k", "/data/t", "file:///x", "memory://m"]) == BUILT_IN
+    assert parse_store_options({"region": "eu-west-1"}) == (S3Options(region="eu-west-1"),)
+    open_destination("memory://registry/t")
+
+
+def test_a_provider_of_another_package(depot: None) -> None:
+    destination = open_destination("depots://north/a/b/", [DepotOptions(host_name="h"), S3Options()])
+    assert destination.url == "depot://north/a/b"
+    assert destination.store is _STORES["north", "h"]
+    assert open_destination(destination.url).store is _STORES["north", "localhost"], "the defaults"
+    assert find_provider("depot") is find_provider("depots")
+    assert providers_for(["depot://x", "s3://b", "nowhere://x"]) == (*BUILT_IN, DEPOT)
+    assert installed_providers()[: len(BUILT_IN)] == BUILT_IN
+    assert DEPOT in installed_providers()
+
+
+def test_a_job_reaches_it(depot: None) -> None:
+    ctx = open_context("depot://north/t", store_options=[DepotOptions(host_name="h")])
+    assert (ctx.url, ctx.prefix) == ("depot://north/t", "t/")
+    assert ctx.store is _STORES["north", "h"]
+
+
+def test_credentials_in_a_url_are_refused_for_every_store(depot: None) -> None:
+    with pytest.raises(InvalidRequestError, match="credentials do not belong in a url") as caught:
+        open_destination("depot://me:canary@north/t")
+    assert "canary" not in str(caught.value)
+
+
+def test_an_unknown_scheme_offers_the_nearest(depot: None) -> None:
+    with pytest.raises(InvalidRequestError, match="no store has this url scheme: use depot://") as caught:
+        find_provider("deppot")
+    assert "s3" in caught.value.variables["known"]  # type: ignore[operator]  # a string
+
+
+@pytest.mark.parametrize(
+    ("value", "sentence"),
+    [
+        ("no_such_module:PROVIDER", "cannot be imported: reinstall it"),
+        (f"{__name__}:NO_SUCH_NAME", "cannot be imported: reinstall it"),
+        (f"{__name__}:NOT_A_PROVIDER", "names no store provider of this scheme"),
+        ("holdfast.stores.s3.provider:S3", "names no store provider of this scheme"),
+    ],
+)
+def test_a_broken_package_is_named(install: Callable[..., None], value: str, sentence: str) -> None:
+    install("broken", broken=value)
+    with pytest.raises(UnsupportedError, match=sentence) as caught:
+        find_provider("broken")
+    assert caught.value.variables["provider"] == value
+    assert providers_for(["broken://x"]) == BUILT_IN
+
+
+def test_two_packages_cannot_share_a_scheme(install: Callable[..., None]) -> None:
+    install("one", depot=f"{__name__}:DEPOT")
+    install("two", depot="elsewhere:DEPOT")
+    with pytest.raises(UnsupportedError, match="uninstall all but one"):
+        find_provider("depot")
+
+
+def test_a_built_in_scheme_cannot_be_taken_over(install: Callable[..., None]) -> None:
+    install("thief", s3=f"{__name__}:DEPOT")
+    assert find_provider("s3") is S3
+
+
+@pytest.mark.parametrize("schemes", [(), ("Depot",)])
+def test_a_provider_needs_schemes_in_lower_case(schemes: tuple[str, ...]) -> None:
+    with pytest.raises(InvalidRequestError, match="at least one url scheme in lower case"):
+        StoreProvider(schemes=schemes, open=_open)
+
+
+# --- options ----------------------------------------------------------------------------------------------------------
+def test_names_are_taken_in_any_case_and_in_snake_case() -> None:
+    for name in ("endpoint", "ENDPOINT"):
+        assert parse_store_options({name: "http://h:1"}) == (S3Options(endpoint_url="http://h:1"),)
+    given = {"access_key": "a", "secretKey": "b", "SESSIONTOKEN": "c", "caBundle": "d", "pathstyle": "True"}
+    assert parse_store_options(given) == (
+        S3Options(access_key="a", secret_key="b", session_token="c", ca_bundle="d", addressing_style="path"),
+    )
+    assert parse_store_options({"path_style": "false"}) == (S3Options(addressing_style="virtual"),)
+    assert parse_store_options({}) == ()
+
+
+def test_every_option_sets_a_field_and_every_flag_an_option() -> None:
+    for provider in BUILT_IN:
+        names = {spec.name for spec in provider.specs}
+        assert len({fold_name(name) for name in names}) == len(names)
+        assert all(hasattr(provider.options(), spec.field) for spec in provider.specs)
+        assert all(bool(flag.option) != bool(flag.variable) for flag in provider.flags)
+        assert {flag.option for flag in provider.flags if flag.option} <= names
+    assert secret_names() == {"accesskey", "secretkey", "sessiontoken"}
+    assert [spec.keyword for spec in S3.specs][:3] == ["endpoint", "region", "ca_bundle"]
+
+
+def test_no_flag_takes_a_secret() -> None:
+    """A command line is visible to everybody on the machine."""
+    flags: list[CommandFlag] = [flag for provider in BUILT_IN for flag in provider.flags]
+    assert {fold_name(flag.option) for flag in flags}.isdisjoint(secret_names())
+
+
+def test_unknown_options_offer_the_nearest() -> None:
+    with pytest.raises(InvalidRequestError, match="unknown store option: did you mean endpoint"):
+        parse_store_options({"endpont": "http://h:1"})
+    with pytest.raises(InvalidRequestError, match="given twice with different values"):
+        parse_store_options({"region": "a", "REGION": "b"})
+    with pytest.raises(InvalidRequestError, match="unknown store option"):
+        parse_store_options({"hostName": "h"})
+    assert parse_store_options({"host_name": "h"}, [DEPOT]) == (DepotOptions(host_name="h"),)
+
+
+def test_a_value_is_shown_unless_it_is_secret() -> None:
+    with pytest.raises(InvalidRequestError, match="no such choice") as caught:
+        parse_store_options({"pathStyle": "maybe"})
+    assert caught.value.variables == {"option": "pathStyle", "value": "maybe"}
+    with pytest.raises(InvalidRequestError, match="no line break") as caught:
+        parse_store_options({"passWord": "canary\n"}, [DEPOT])
+    assert caught.value.variables == {"option": "passWord"}
+    assert caught.value.__cause__ is None
+    assert "canary" not in repr(parse_store_options({"passWord": "canary"}, [DEPOT]))
+
+
+def test_each_store_takes_its_own_options() -> None:
+    given = (S3Options(region="eu-west-1"), DepotOptions(host_name="h"))
+    assert options_of(DEPOT, given) == given[1]
+    assert options_of(S3, given) == given[0]
+    for provider in BUILT_IN:
+        assert options_of(provider, [DepotOptions()]) == provider.options()
+    assert pickle.loads(pickle.dumps(given)) == given
+
+
+# --- edges ------------------------------------------------------------------------------------------------------------
+def test_spark_options_of_another_package(depot: None) -> None:
+    texts = {"path": "depot://north/t", "HOSTNAME": "h", "password": "canary"}
+    wanted = DepotOptions(host_name="h", pass_word="canary")
+    assert parse_write_options(texts, overwrite=False).store.store_options == (wanted,)
+    assert parse_write_options(texts, overwrite=False).format_strings == {}
+    assert parse_read_options(texts).store.store_options == (wanted,)
+    assert parse_job_options({**texts, "region": "x"}).store.store_options == (S3Options(region="x"), wanted)
+    elsewhere = {"path": "/data/t", "reportDir": "depot://north/reports", "hostName": "h"}
+    assert parse_write_options(elsewhere, overwrite=False).store.store_options == (DepotOptions(host_name="h"),)
+    with pytest.raises(InvalidRequestError, match="unknown option"):
+        parse_write_options({"path": "/data/t", "hostName": "h"}, overwrite=False)
+    with pytest.raises(InvalidRequestError, match="unknown option: did you mean hostName"):
+        parse_job_options({"path": "depot://north/t", "hostNam": "h"})
+    with pytest.raises(InvalidRequestError, match="no line break") as caught:
+        parse_write_options({**texts, "password": "canary\n"}, overwrite=False)
+    assert "canary" not in str(caught.value)
+
+
+def test_fsspec_reaches_it(depot: None) -> None:
+    fs = MagicFileSystem(host_name="h", pass_word="canary", skip_instance_cache=True)
+    assert "canary" not in repr(fs) + fs.to_json()
+    fs.pipe_file("depot://north/a/b.txt", b"1")
+    assert _STORES["north", "h"].get("a/b.txt") == b"1"
+    assert fs.ls("depot://north/a", detail=False) == ["depot:north/a/b.txt"]
+    assert fs.cat_file("depot:north/a/b.txt") == b"1"
+    with pytest.raises(InvalidRequestError, match="did you mean host_name"):
+        MagicFileSystem(host_nam="h")
+    with pytest.raises(InvalidRequestError, match="no store has this url scheme"):
+        fs.exists("nowhere://a/b")
