@@ -22,7 +22,7 @@ Examples:
 
 _STATES = {
     ("commit", "done"): "committed",
-    ("commit", "visible"): "committed, clean-up pending",
+    ("commit", "visible"): "committed, cleanup pending",
     ("commit", "decided"): "committed, not visible yet",
     ("abort", "done"): "aborted",
 }
@@ -77,7 +77,7 @@ def history(url: str, limit: int, reach: Reach, out: Output) -> None:
 
 
 def _outcome(decision: Decision) -> str:
-    return _STATES.get((decision.entry.kind.value, decision.state), "aborted, clean-up pending")
+    return _STATES.get((decision.entry.kind.value, decision.state), "aborted, cleanup pending")
 
 
 def _fields(decision: Decision) -> dict[str, object]:

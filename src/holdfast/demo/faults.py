@@ -62,7 +62,7 @@ class _FaultyWriter(HoldfastWriter):
         for number, batch in enumerate(batches):
             if number == _KILLED_AFTER_BATCHES:
                 self._mark(KILLED, task)
-                os._exit(137)  # without exception or clean-up, like the kernel's out-of-memory killer
+                os._exit(137)  # without exception or cleanup, like the kernel's out-of-memory killer
             yield batch
 
     def _mark(self, what: str, task: int) -> None:

@@ -1,4 +1,4 @@
-"""Run ``holdfast check-store``: the conformance suite against a user's own bucket, and its clean-up."""
+"""Run ``holdfast check-store``: the conformance suite against a user's own bucket, and its cleanup."""
 
 from __future__ import annotations
 

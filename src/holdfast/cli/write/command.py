@@ -149,4 +149,4 @@ def _report(result: WriteResult, options: WriteOptions, out: Output) -> None:
         rows = f"{counted(result.rows, 'row')} in " if result.rows or not result.files else ""
         out.say(f"committed: {rows}{counted(result.files, 'file')}, {size(result.bytes)}, job {result.job}")
     if not result.finished:
-        out.note(f"the clean-up after the commit is pending: run holdfast recover {url}")
+        out.note(f"the cleanup after the commit is pending: run holdfast recover {url}")

@@ -1,4 +1,4 @@
-"""After Ctrl-C: the job of the write is ended, whichever committer it has, and no other job."""
+"""After Ctrl-C, the job of the write is ended, whichever committer it uses, and no other job."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from holdfast.options.parsing import WriteOptions, parse_write_options
 
 MINE, OTHER = "00000000abcd", "00000000ef01"
 LEAVES_FILES = {"direct", "emr"}
-"""What a task of theirs has committed stays (paper 000, XII.A and XII.C)."""
+"""Files that their tasks have committed stay visible (paper 000, XII.A and XII.C)."""
 
 
 @pytest.fixture(params=list(COMMITTERS))
@@ -42,7 +42,7 @@ def ctx(options: WriteOptions) -> Iterator[CommitContext]:
 
 
 def start(ctx: CommitContext, options: WriteOptions, write_id: str) -> tuple[JobRecord, list[TaskCommit | None]]:
-    """A job with one committed task."""
+    """Start a job with one committed task."""
     committer = COMMITTERS[options.committer]
     named = ctx.with_environment(ids=JobIds(write_id, ctx.ids))
     job = committer.setup_job(named, SaveMode.APPEND, {"token": write_id})
@@ -89,7 +89,7 @@ def test_a_job_without_a_committed_task_is_aborted(
     assert recover(ctx).jobs == []
 
 
-def test_a_committed_job_is_left_as_it_is(
+def test_a_committed_job_is_not_changed(
     ctx: CommitContext, options: WriteOptions, capsys: pytest.CaptureFixture[str]
 ) -> None:
     job, commits = start(ctx, options, MINE)
@@ -101,7 +101,7 @@ def test_a_committed_job_is_left_as_it_is(
     assert contents(ctx) == [MINE]
 
 
-def test_another_job_on_the_destination_goes_on(
+def test_another_job_on_the_destination_is_not_changed(
     ctx: CommitContext, options: WriteOptions, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """C7."""
@@ -112,7 +112,7 @@ def test_another_job_on_the_destination_goes_on(
     assert contents(ctx) == [OTHER]
 
 
-def test_a_store_that_is_away_leaves_the_job_to_recover(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unavailable_store_leaves_the_job_to_recovery(capsys: pytest.CaptureFixture[str]) -> None:
     keys = {"accessKey": "a", "secretKey": "b", "region": "us-east-1"}
     given = {"path": "s3://bucket/t", "endpoint": "http://127.0.0.1:9", "writeToken": MINE, **keys}
     end_interrupted_write(parse_write_options(given, overwrite=False), Output())

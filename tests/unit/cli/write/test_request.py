@@ -1,4 +1,4 @@
-"""`write` refuses a request that cannot be right before it starts Spark, and writes nothing."""
+"""`write` refuses an invalid request before it starts Spark, and writes nothing."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_the_extension_tells_the_format(path: str, expected: str) -> None:
 
 
 class Reader:
-    """Spark's reader, which finds options in any case and takes the last one."""
+    """Spark's reader: option names match in any case, and the last value wins."""
 
     def __init__(self) -> None:
         self.read = self
@@ -103,22 +103,20 @@ CSV = {"format": "csv", "header": "true", "inferschema": "true", "enforceschema"
         ("x.json", {"multiLine": "true"}, None, {"format": "json", "multiline": "true"}),
     ],
 )
-def test_what_spark_is_told_of_an_input(
-    path: str, options: dict[str, str], schema: str | None, told: dict[str, str]
-) -> None:
+def test_options_of_sparks_reader(path: str, options: dict[str, str], schema: str | None, told: dict[str, str]) -> None:
     spark: Any = Reader()
     assert Input(path, format_of(path), options, schema).load(spark) == told
 
 
 @pytest.mark.parametrize("name", ["delimiter", "Delimiter"])
-def test_the_other_name_of_a_separator_is_heeded(name: str) -> None:
-    """Of the two Spark would take ours."""
+def test_the_separator_may_be_called_delimiter(name: str) -> None:
+    """Given both names, Spark would use sep, our default."""
     spark: Any = Reader()
     found: Any = Input("x.csv", "csv", {name: ";"}, None).load(spark)
     assert "sep" not in found and found["delimiter"] == ";"
 
 
-def test_partition_columns_may_be_said_one_by_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_partition_columns_may_be_given_one_by_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def stop(_source: object, request: dict[str, Any], *_: object) -> None:
         raise InvalidRequestError(f"partitioned by {request['partitionby']}")
 
@@ -127,7 +125,7 @@ def test_partition_columns_may_be_said_one_by_one(monkeypatch: pytest.MonkeyPatc
     assert "partitioned by a,b,c" in run(*arguments).stderr
 
 
-def test_options_may_hold_equals_signs() -> None:
+def test_option_values_may_contain_equals_signs() -> None:
     assert option_pairs(["delimiter=="]) == [Saying.of("delimiter", "=", "--option delimiter")]
     with pytest.raises(InvalidRequestError):
         option_pairs(["=x"])
