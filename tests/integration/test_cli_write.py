@@ -65,7 +65,9 @@ def test_an_input_whose_header_names_other_columns(tmp_path: Path) -> None:
     written = write(tmp_path, "in.csv", "out", "--input-schema", "id string, name string")
     assert written.returncode == 1
     assert "CSV header does not conform to the schema" in written.stderr
-    assert run("read", str(tmp_path / "out")).exit_code == 2
+    assert visible(tmp_path / "out") == []
+    history = json.loads(run("history", str(tmp_path / "out"), "--json").stdout)
+    assert [one["kind"] for one in history["decisions"]] == ["abort"]
 
 
 @pytest.mark.slow

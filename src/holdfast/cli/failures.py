@@ -74,11 +74,20 @@ def _of_spark(error: Exception) -> HoldfastError:
 
 _RAISED = re.compile(r"^[\w.]+(?:Error|Exception|Exit)\b.*", re.MULTILINE)
 _CALLED = re.compile(r"^An error occurred while calling .*\n: ")
+_CAUSE = re.compile(r"^Caused by: (.+)", re.MULTILINE)
+_MOST = 400
+"""Characters of a foreign error that are shown."""
 
 
 def _key_line(error: Exception) -> str:
-    """Return the line that says most: the last one of a Python traceback, the first one of a Java trace."""
+    """Return what says most: the last line of a Python traceback; the first line of a Java trace, and its root cause.
+
+    Spark's first line may only name the file that it failed to read.
+    """
     text = _CALLED.sub("", str(error))
-    raised = _RAISED.findall(text) if "Traceback (most recent call last)" in text else []
-    lines = [line.strip() for line in (raised[-1:] or text.splitlines()) if line.strip()]
-    return (lines[0] if lines else type(error).__name__)[:400]
+    raised: list[str] = _RAISED.findall(text) if "Traceback (most recent call last)" in text else []
+    if raised:
+        return raised[-1].strip()[:_MOST]
+    first = next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)[:_MOST]
+    causes: list[str] = _CAUSE.findall(text)
+    return f"{first}, caused by {causes[-1].strip()[:_MOST]}" if causes else first

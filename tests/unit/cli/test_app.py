@@ -233,6 +233,10 @@ def test_characters_that_the_locale_lacks_are_escaped(tmp_path: Path) -> None:
             "nothing was written: org.x.SomeException: the sentence",
         ),
         (
+            "An error occurred.\n\tat a.b\nCaused by: x.Outer: no\n\tat c.d\nCaused by: x.Inner: the cause\n",
+            "nothing was written: An error occurred., caused by x.Inner: the cause",
+        ),
+        (
             "[X] Failed: Traceback (most recent call last):\n  File x\n    y\nValueError: the last line\n SQLSTATE: 1",
             "nothing was written: ValueError: the last line",
         ),

@@ -17,9 +17,7 @@ def _program(tmp_path: Path, body: str) -> str:
     path = tmp_path / "weed"
     script = path.with_name("weed.py")
     script.write_text(body)
-    path.write_text(
-        f'#!/bin/sh\nexec "{sys.executable}" "{script}" "$@"\n'
-    )  # a shebang allows no space in a path
+    path.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{script}" "$@"\n')  # a shebang allows no space in a path
     path.chmod(0o755)
     return str(path)
 
