@@ -80,9 +80,7 @@ def _record(job: str, committer: Committer) -> JobRecord:
     return JobRecord(
         job=JobId(job),
         committer=committer.name,
-        publication="",
         mode=SaveMode.APPEND,
-        base_seq=0,
         started_at_s=0.0,
     )
 
