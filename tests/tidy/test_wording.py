@@ -44,14 +44,19 @@ BANNED = {
 
 def _texts() -> list[tuple[str, str]]:
     suffixes = (".md", ".py", ".html")
-    return [(name, text) for name, text in text_files() if name.endswith(suffixes) and not name.startswith(UNCHECKED)]
+    return [
+        (name, _without_output(text) if name.endswith(".md") else text)
+        for name, text in text_files()
+        if name.endswith(suffixes) and not name.startswith(UNCHECKED)
+    ]
+
+
+_BLOCK = re.compile(r"^ *```(\S*)\n.*?^ *```$", re.DOTALL | re.MULTILINE)
 
 
 def _without_output(text: str) -> str:
     """Blank out blocks of command output: the code that prints them is checked where it stands."""
-    return re.sub(
-        r"^```(?:text)?\n.*?^```$", lambda block: "\n" * block[0].count("\n"), text, flags=re.DOTALL | re.MULTILINE
-    )
+    return _BLOCK.sub(lambda block: "\n" * block[0].count("\n") if block[1] in ("", "text") else block[0], text)
 
 
 def found_in(text: str) -> list[str]:
