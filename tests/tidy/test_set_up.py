@@ -112,7 +112,7 @@ def test_a_build_that_failed_is_repeated(checkout: Checkout) -> None:
     checkout.add_python()
     failed = checkout.run("bash", "-c", "exit 0", PIP_STATUS="1")
     assert failed.returncode == 1
-    assert failed.stderr.splitlines()[-1].startswith("holdfast: pip could not install")
+    assert failed.stderr.splitlines()[-1].startswith("holdfast: pip failed")
     checkout.take_calls()
     assert checkout.run("bash", "-c", "exit 0").returncode == 0
     assert checkout.take_calls() == _everything(checkout.root)

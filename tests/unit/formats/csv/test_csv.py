@@ -144,11 +144,7 @@ def test_null_in_the_only_column() -> None:
 
 
 def test_other_readers(tmp_path: Path) -> None:
-<<<<<<< HEAD
-    """With the options that docs/reference/formats.md names for them."""
-=======
-    """Uses the options that docs/spark.md lists for these readers."""
->>>>>>> 16330fa (Tests of formats and benchmarks, and scripts: plain English)
+    """Uses the options that docs/reference/formats.md lists for these readers."""
     duckdb, pandas, polars = pytest.importorskip("duckdb"), pytest.importorskip("pandas"), pytest.importorskip("polars")
     texts = ["plain", "", None, 'q"q', "b\\s", "end\\", '\\"', "a,b", "line\nfeed", "x\r", " pad ", "#c", "é🎈", "null"]
     batch = pa.record_batch({"x": pa.array(texts), "y": pa.array(range(len(texts)))})
