@@ -35,7 +35,7 @@ types: ## Run the type checker
 	@scripts/run mypy
 	@scripts/run mypy --strict examples/sqlite-store/holdfast_sqlite.py
 
-mutants: ## Plant mistakes in commit/, let checker and tests judge them, write docs/mutants.md (MUTANTS=--all: hours)
+mutants: ## Plant mistakes in commit/, run checker and tests on each, write docs/explanation/mutants.md (--all: hours)
 	@scripts/run python -m tests.mutation $(MUTANTS)
 
 integration: ## Run the tests against real Spark and real servers only, the long ones too

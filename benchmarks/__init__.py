@@ -1,1 +1,1 @@
-"""Figures of Holdfast, each measured beside what it is compared with, in one run. See docs/benchmarks.md."""
+"""Measure Holdfast side by side with what it is compared with: docs/explanation/benchmarks.md."""

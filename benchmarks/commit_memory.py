@@ -13,14 +13,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.job_files import JobShape, check_files, prepare_job
 from benchmarks.measure import Result, Say
 from benchmarks.peak_memory import growth_mb, start_mb
 from holdfast.commit import CommitContext
-from holdfast.runtime import SerialRunner, ThreadRunner
+from holdfast.runtime import Environment, SerialRunner, ThreadRunner
 from holdfast.stores.memory.store import MemoryStore
 
 __all__ = ["measure_memory"]
@@ -70,12 +69,12 @@ def _in_a_process(shape: JobShape, threads: int) -> dict[str, float]:
 # --- in the process ---------------------------------------------------------------------------------------------------
 def _measured(shape: JobShape, threads: int) -> dict[str, float]:
     store = MemoryStore()
-    ctx = CommitContext(store=store, prefix="t/", url="bench/t", runner=SerialRunner())
+    ctx = CommitContext(store=store, prefix="t/", url="bench/t", environment=Environment(runner=SerialRunner()))
     job = prepare_job(ctx, shape, bytes(shape.file_bytes))
     kept = list(store._uploads.values())
     before_mb = start_mb()
     started_s = time.perf_counter()
-    job.commit(replace(ctx, runner=ThreadRunner(threads)))
+    job.commit(ctx.with_environment(runner=ThreadRunner(threads)))
     commit_s = time.perf_counter() - started_s
     grown_mb = growth_mb(before_mb)
     assert len(kept) == shape.files

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from holdfast.commit import CommitContext, CommitSettings, Committer, JobRecord, Place, SaveMode, TaskCommit
 from holdfast.commit.layout import iter_visible
-from holdfast.runtime import ThreadRunner
+from holdfast.runtime import Environment, ThreadRunner
 from holdfast.stores.base import Capabilities, ObjectStore
 from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation, StoreCall
 from holdfast.stores.interceptors.throttled import Throttled, ThrottleOptions
@@ -141,11 +141,11 @@ def run_committer(committer: Committer, world: World, store: ObjectStore, shape:
         url=f"memory://bench/{home}",
         scratch=_place("scratch"),
         shared=_place("shared"),
-        runner=ThreadRunner(shape.threads),
         settings=_SETTINGS,
+        environment=Environment(runner=ThreadRunner(shape.threads)),
     )
     in_task = _over(context, tasks)
-    job = committer.start_job(context, SaveMode.APPEND, {})
+    job = committer.setup_job(context, SaveMode.APPEND, {})
     assert job is not None  # mode append always writes
     seconds: list[float] = []
 
@@ -175,7 +175,7 @@ def _run_task(
     committer: Committer, ctx: CommitContext, job: JobRecord, task: int, shape: Shape, seconds: list[float]
 ) -> TaskCommit:
     data = bytes(shape.file_bytes)
-    with committer.start_task(ctx, job, task) as attempt:
+    with committer.setup_task(ctx, job, task) as attempt:
         for _ in range(shape.files_per_task):
             sink = attempt.open(attempt.file_name(".bin"))
             sink.write(data)

@@ -4,7 +4,7 @@
 
 200 tasks of 5 files each, on a store in memory that answers every request after 50 ms and copies at 10 MB/s (the
 paper's figures of S3), and on an S3 server of this machine. Prints a table, leaves the numbers and a plot in
-``benchmarks/results/``. Exits 0 if every committer ran; docs/benchmarks.md says how to read the figures.
+``benchmarks/results/``. Exits 0 if every committer ran; docs/explanation/benchmarks.md says how to read the figures.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from dataclasses import replace
 from benchmarks.job_files import JobShape, check_files, commit_by_rename, prepare_job, put_temporary_files
 from benchmarks.measure import Result, Say, run_in_turn
 from holdfast.commit import CommitContext, CommitSettings
-from holdfast.runtime import ThreadRunner
+from holdfast.runtime import Environment, ThreadRunner
 from holdfast.stores.base import ObjectStore, Part
 from holdfast.stores.interceptors.intercepted import InterceptedStore
 from holdfast.stores.interceptors.recording import Recorder
@@ -57,8 +57,8 @@ class _Destinations:
             store=self._store,
             prefix=prefix,
             url=f"bench/{prefix}",
-            runner=self._runner,
             settings=CommitSettings(part_size_bytes=self._shape.file_bytes),
+            environment=Environment(runner=self._runner),
         )
         return timed, replace(timed, store=self._quick)
 
@@ -149,7 +149,7 @@ def measure_requests(threads: int, shape: JobShape | None = None) -> Result:
     shape = shape or JobShape(tasks=200, files_per_task=5, file_bytes=10)
     recorded = Recorder()
     store = InterceptedStore(MemoryStore(), recorded)
-    ctx = CommitContext(store=store, prefix="t/", url="bench/t", runner=ThreadRunner(threads))
+    ctx = CommitContext(store=store, prefix="t/", url="bench/t", environment=Environment(runner=ThreadRunner(threads)))
     job = prepare_job(ctx, shape, bytes(shape.file_bytes))
     recorded.clear()
     job.commit(ctx)

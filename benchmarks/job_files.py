@@ -38,11 +38,11 @@ class ReadyJob:
 
 def prepare_job(ctx: CommitContext, shape: JobShape, data: bytes) -> ReadyJob:
     """Run the tasks: every file is a pending upload, every manifest is written."""
-    record = TWO_PHASE.start_job(ctx, SaveMode.APPEND, {})
+    record = TWO_PHASE.setup_job(ctx, SaveMode.APPEND, {})
     assert record is not None  # mode append always writes
 
     def run_task(task: int) -> TaskCommit:
-        with TWO_PHASE.start_task(ctx, record, task) as attempt:
+        with TWO_PHASE.setup_task(ctx, record, task) as attempt:
             for _ in range(shape.files_per_task):
                 path = attempt.file_name(".parquet")
                 sink = attempt.open(path)

@@ -1,7 +1,7 @@
 """Jobs on S3 beside Hadoop's S3A magic committer, in one run on one server: ``python benchmarks/peers.py --help``.
 
-Prints a table and leaves the numbers in ``benchmarks/results/``. Exits 0 if every benchmark ran. docs/benchmarks.md
-says how to read the figures.
+Prints a table and leaves the numbers in ``benchmarks/results/``. Exits 0 if every benchmark ran.
+docs/explanation/benchmarks.md says how to read the figures.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["main"]
 
 _RESULTS = Path(__file__).resolve().parent / "results"
 _HOW = """Hadoop's S3A is not there, so ours run alone and no ratio is taken. To get it (Maven, some 15 MB):
-  the pom.xml of docs/spark.md, "Spark's own reader on S3", and in its <dependencies> also
+  the pom.xml of docs/how-to/read-with-s3a.md, "Spark's own reader on S3", and in its <dependencies> also
     <dependency><groupId>org.apache.spark</groupId><artifactId>spark-hadoop-cloud_2.13</artifactId><version>4.1.1</version>
       <exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions></dependency>
   mvn dependency:copy-dependencies -DoutputDirectory=jars -DexcludeGroupIds=io.netty,org.slf4j

@@ -2,7 +2,7 @@
 
 `holdfast.read` and `spark.read` of the same files, in one run, in turn. Prints a table and leaves the numbers in
 ``benchmarks/results/``. Exits 0 if every benchmark ran: a missed target is a finding, not a failure.
-docs/benchmarks.md says how to read the figures.
+docs/explanation/benchmarks.md says how to read the figures.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Steps of the commit layer over ten, a hundred, a thousand times as many files: ``python benchmarks/scale.py --help``.
 
-Prints a table and leaves the numbers in ``benchmarks/results/``. Exits 0 if every benchmark ran. docs/benchmarks.md
-says how to read the figures.
+Prints a table and leaves the numbers in ``benchmarks/results/``. Exits 0 if every benchmark ran.
+docs/explanation/benchmarks.md says how to read the figures.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from benchmarks.generated_store import GeneratedFiles, GeneratedStore
 from benchmarks.peak_memory import growth_mb, start_mb
 from holdfast.commit import TWO_PHASE, CommitContext, CommitSettings, JobId, SaveMode, read_snapshot, recover
 from holdfast.commit.layout import job_record
-from holdfast.runtime import ThreadRunner
+from holdfast.runtime import Environment, ThreadRunner
 from holdfast.stores.base import iter_objects
 from holdfast.stores.local.store import LocalStore
 
@@ -59,14 +59,14 @@ def _context(store: GeneratedStore, **settings: int) -> CommitContext:
         store=store,
         prefix="",
         url="bench",
-        runner=ThreadRunner(_THREADS),
-        settings=CommitSettings(**settings),  # type: ignore[arg-type]  # numbers only
+        settings=CommitSettings(**settings),
+        environment=Environment(runner=ThreadRunner(_THREADS)),
     )
 
 
 def _job(store: GeneratedStore, mode: SaveMode, tasks: int, files_per_task: int, partitions: int = 0) -> Prepared:
     """A job whose tasks have committed; calling what comes back is its job commit."""
-    record = TWO_PHASE.start_job(_context(store), mode, {})
+    record = TWO_PHASE.setup_job(_context(store), mode, {})
     assert record is not None, mode
     output = GeneratedFiles(record.job, tasks, files_per_task, partitions)
     store.outputs.append(output)
@@ -128,7 +128,7 @@ def _snapshot(files: int) -> Prepared:
 def _recover(files: int) -> Prepared:
     """A job that was decided, and whose driver died before it completed a file."""
     store = GeneratedStore()
-    record = TWO_PHASE.start_job(_context(store), SaveMode.APPEND, {})
+    record = TWO_PHASE.setup_job(_context(store), SaveMode.APPEND, {})
     assert record is not None
     output = GeneratedFiles(record.job, files // _FILES_PER_TASK, _FILES_PER_TASK)
     store.outputs.append(output)
@@ -149,7 +149,7 @@ def _recover(files: int) -> Prepared:
 def _recover_undecided(files: int) -> Prepared:
     """A job whose driver died before it decided anything."""
     store = GeneratedStore()
-    record = TWO_PHASE.start_job(_context(store), SaveMode.APPEND, {})
+    record = TWO_PHASE.setup_job(_context(store), SaveMode.APPEND, {})
     assert record is not None
     output = GeneratedFiles(record.job, files // _FILES_PER_TASK, _FILES_PER_TASK)
     store.outputs.append(output)

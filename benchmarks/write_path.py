@@ -1,7 +1,7 @@
 """The write path and the job commit, measured: `make bench`, or ``python benchmarks/write_path.py --help``.
 
 Prints a table and leaves the numbers in ``benchmarks/results/``. Exits 0 if every benchmark ran: a missed target is a
-finding, not a failure. docs/benchmarks.md says how to read the figures.
+finding, not a failure. docs/explanation/benchmarks.md says how to read the figures.
 """
 
 from __future__ import annotations

@@ -29,4 +29,4 @@ def nearest(name: str, known: Iterable[str]) -> str:
     if len(folded) <= _FEW:
         return "use one of " + ", ".join(folded.values())
     least_far = difflib.get_close_matches(name.lower(), folded, n=3, cutoff=0.0)
-    return f"use one of the {len(folded)} there are, such as " + ", ".join(folded[one] for one in least_far)
+    return f"use one of the {len(folded)} known names, such as " + ", ".join(folded[one] for one in least_far)

@@ -1,8 +1,7 @@
-"""The example of docs/committers.md."""
+"""The example of docs/how-to/choose-a-committer.md."""
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,8 @@ import pytest
 pytest.importorskip("pyspark.sql")
 
 from holdfast.commit import CommitSettings, open_context, recover
-from tests.integration.spark_session import ROOT, spark_session
+from tests.acceptance.guides import python_examples, run_examples
+from tests.integration.spark_session import spark_session
 
 pytestmark = [
     pytest.mark.acceptance,
@@ -20,11 +20,10 @@ pytestmark = [
 
 
 def test_the_example_runs_as_it_stands(tmp_path: Path) -> None:
-    examples = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "committers.md").read_text(), re.DOTALL)
-    assert len(examples) == 1
+    assert len(python_examples("how-to/choose-a-committer.md")) == 1
     names = {name: str(tmp_path / name) for name in ("url", "scratch", "shared", "reports")}
     with spark_session() as spark:
-        exec(compile(examples[0], "docs/committers.md", "exec"), {**names, "spark": spark})
+        run_examples("how-to/choose-a-committer.md", {**names, "spark": spark})
     assert len(list((tmp_path / "reports").glob("summary-*.json"))) == 1
     settings = CommitSettings(scratch_dir=names["scratch"], shared_dir=names["shared"])
     ctx = open_context(names["url"], settings=settings, staging=True)

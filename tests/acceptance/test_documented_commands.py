@@ -12,7 +12,8 @@ from holdfast.cli import cli
 from tests.tidy.source_tree import text_files
 
 _SPAN = re.compile(r"(?<![\w./-])holdfast ((?:[a-z]+|--version)(?: [^`\n|#]*)?)")
-_CODE = re.compile(r"```(?:bash|sh|console|text)?\n(.*?)```|`([^`\n]+)`", re.DOTALL)
+_CODE = re.compile(r"^ *```(\S*)\n(.*?)^ *```|`([^`\n]+)`", re.DOTALL | re.MULTILINE)
+_SHELL = ("", "bash", "console", "sh", "text")
 
 _COMMANDS = sorted(
     {
@@ -20,7 +21,7 @@ _COMMANDS = sorted(
         for name, text in text_files()
         if name.endswith(".md") and not name.startswith("docs/decisions/")
         for block in _CODE.finditer(text)
-        for found in _SPAN.findall(block[1] or block[2])
+        for found in _SPAN.findall(block[3] or (block[2] if block[1] in _SHELL else ""))
     }
 )
 

@@ -1,15 +1,15 @@
-"""The examples of docs/spark.md, in their order, in one session."""
+"""The examples of the guides to tables and SQL, in order, in one session: each page goes on where one ended."""
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("pyspark.sql")
 
-from tests.integration.spark_session import ROOT, assert_clean, spark_session
+from tests.acceptance.guides import python_examples, run_examples
+from tests.integration.spark_session import assert_clean, spark_session
 
 pytestmark = [
     pytest.mark.acceptance,
@@ -18,14 +18,16 @@ pytestmark = [
 ]
 
 
+PAGES = ("how-to/write-tables.md", "how-to/read-tables.md", "how-to/use-sql.md", "how-to/read-with-other-tools.md")
+
+
 def test_the_guide_runs_as_it_stands(tmp_path: Path) -> None:
-    examples = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "spark.md").read_text(), re.DOTALL)
-    assert len(examples) >= 5
+    assert sum(len(python_examples(name)) for name in PAGES) >= 5
     url = str(tmp_path / "flights")
     with spark_session() as spark:
-        names = {"spark": spark, "url": url}
-        for example in examples:
-            exec(compile(example, "docs/spark.md", "exec"), names)
+        names: dict[str, object] = {"spark": spark, "url": url}
+        for name in PAGES:
+            run_examples(name, names)
         assert spark.read.option("header", True).csv(url + "-csv").count() == 1000
     assert_clean(url)
     assert_clean(url + "-csv")

@@ -58,10 +58,10 @@ def test_a_job_of_two_phase(installed: ModuleType, tmp_path: Path) -> None:
     given = parse_write_options({"path": url, "lockTimeout": "5", "durable": "false"}, overwrite=False)
     assert given.store.store_options == (installed.SqliteOptions(lock_timeout_s=5.0, durable=False),)
     ctx = open_context(url, store_options=given.store.store_options)
-    job = TWO_PHASE.start_job(ctx, SaveMode.APPEND, {})
+    job = TWO_PHASE.setup_job(ctx, SaveMode.APPEND, {})
     reports = []
     for task in range(3):
-        with TWO_PHASE.start_task(ctx, job, task) as attempt:
+        with TWO_PHASE.setup_task(ctx, job, task) as attempt:
             sink = attempt.open(attempt.file_name(".txt"))
             sink.write(f"rows of {task}\n".encode())
             sink.close()
@@ -77,8 +77,8 @@ def test_a_job_of_two_phase(installed: ModuleType, tmp_path: Path) -> None:
     ]
     assert list(iter_uploads(multipart(ctx.store), ctx.prefix)) == []
 
-    lost = TWO_PHASE.start_job(ctx, SaveMode.APPEND, {})
-    with TWO_PHASE.start_task(ctx, lost, 0) as attempt:
+    lost = TWO_PHASE.setup_job(ctx, SaveMode.APPEND, {})
+    with TWO_PHASE.setup_task(ctx, lost, 0) as attempt:
         attempt.open(attempt.file_name(".txt")).close()
     assert [found.record.job for found in read_history(ctx).open_jobs if found.record] == [lost.job]
     recover(ctx)

@@ -1,4 +1,4 @@
-"""What stock Spark does with a Python source in SQL and in its catalog: the rows of the table in docs/spark.md.
+"""What stock Spark does with a Python source in SQL and in its catalog: the table in docs/reference/spark.md.
 
 Runs in the test's own process for classic Spark, and in a client's for Spark Connect.
 """

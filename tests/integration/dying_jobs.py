@@ -20,9 +20,9 @@ def dying_overwrite(frame: Any, url: str, nth: int) -> bool:
     table = TableJob.of(parse_write_options({"path": url, "partitionBy": "k"}, overwrite=True), frame.schema)
     with table.opened() as ctx:
         table = table.fitted(ctx, read_log(ctx))
-        job = TWO_PHASE.start_job(ctx, SaveMode.OVERWRITE, table.details)
+        job = TWO_PHASE.setup_job(ctx, SaveMode.OVERWRITE, table.details)
         assert job is not None
-        with TWO_PHASE.start_task(ctx, job, 0) as attempt:
+        with TWO_PHASE.setup_task(ctx, job, 0) as attempt:
             table.write_rows(iter(frame.toArrow().to_batches()), attempt)
             commit = attempt.commit()
         dying = replace(ctx, store=InterceptedStore(ctx.store, Faulty(crash_at(nth, after=True))))

@@ -1,6 +1,7 @@
 """Hadoop's own S3A committers, in a JVM of their own that a test may kill.
 
-The jars come from ``HOLDFAST_S3A_JARS``, as docs/spark.md says; the JVM is the one that PySpark starts, without Spark.
+The jars come from ``HOLDFAST_S3A_JARS`` (docs/how-to/read-with-s3a.md); the JVM is the one that PySpark starts, without
+Spark.
 """
 
 from __future__ import annotations

@@ -42,7 +42,8 @@ def main() -> None:
     s3 = S3Options(**json.loads(s3_json)) if s3_json != "null" else None
     opened = open_context(url, store_options=[s3] if s3 else [])
     ctx = dataclasses.replace(
-        opened, store=InterceptedStore(opened.store, Killer(int(nth), operation)), runner=SerialRunner()
+        opened.with_environment(runner=SerialRunner()),
+        store=InterceptedStore(opened.store, Killer(int(nth), operation)),
     )
     job, messages = pickle.load(sys.stdin.buffer)  # from the test that started this process
     COMMITTERS[job.committer].commit_job(ctx, job, messages, len(messages))

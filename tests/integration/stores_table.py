@@ -1,4 +1,4 @@
-"""The table of docs/stores.md, made anew: ``python -m tests.integration.stores_table [SERVER...]``.
+"""The table of docs/reference/stores.md, made anew: ``python -m tests.integration.stores_table [SERVER...]``.
 
 Runs the conformance suite, with races of 8 drivers in 40 rounds, on each server that is installed here, one after the
 other, and prints what was found as rows of Markdown; with ``--failed`` also each check that failed, for the deviations

@@ -95,7 +95,7 @@ def test_jobs_from_start_to_end(place: Place) -> None:
         assert contents(ctx) == sorted(expected(name) + expected("more"))
         run_job(ctx, "new", SaveMode.OVERWRITE)
         with pytest.raises(DestinationExistsError):
-            TWO_PHASE.start_job(ctx, SaveMode.FAIL, {})
+            TWO_PHASE.setup_job(ctx, SaveMode.FAIL, {})
         job = start(ctx, SaveMode.OVERWRITE)
         run_tasks(ctx, job, "never")
         assert not TWO_PHASE.abort_job(ctx, job).committed
@@ -115,7 +115,7 @@ def test_odd_partition_values(place: Place) -> None:
     ctx = place.context("table")
     job = start(ctx)
     values = ["a b", "50%25", "x+y", "ü☃😀", "a%2Fb", "__HIVE_DEFAULT_PARTITION__", "2026-11-21 09%3A33", "'\"", "&<>"]
-    with TWO_PHASE.start_task(ctx, job, 0) as attempt:
+    with TWO_PHASE.setup_task(ctx, job, 0) as attempt:
         paths = [f"k {number}={value}/{attempt.file_name('.txt')}" for number, value in enumerate(values)]
         for path in paths:
             with contextlib.closing(attempt.open(path)) as sink:
@@ -222,7 +222,7 @@ def test_two_jobs_at_once_and_a_zombie(place: Place) -> None:
     ctx, other = place.context("table"), place.context("table")
     one, two = start(ctx), start(other, SaveMode.OVERWRITE)
     ones, twos = run_tasks(ctx, one, "one"), run_tasks(other, two, "two")
-    with TWO_PHASE.start_task(ctx, one, 0) as zombie:
+    with TWO_PHASE.setup_task(ctx, one, 0) as zombie:
         sink = zombie.open(zombie.file_name(".txt"))
         sink.write(b"zombie")
         TWO_PHASE.commit_job(ctx, one, ones, TASKS)
@@ -287,7 +287,7 @@ def test_killed_attempt_leaves_no_file_on_local_disk(tmp_path: Path) -> None:
     """What an attempt was writing when it died is hidden from listings; the job's end takes it all the same."""
     ctx = open_context(str(tmp_path / "table"))
     job = start(ctx)
-    dead = TWO_PHASE.start_task(ctx, job, 0)
+    dead = TWO_PHASE.setup_task(ctx, job, 0)
     for number in range(2):  # never closed: the process is gone
         dead.open(f"day={number}/{dead.file_name('.txt')}").write(b"half")
     TWO_PHASE.commit_job(ctx, job, run_tasks(ctx, job, "new"), TASKS)
@@ -380,7 +380,7 @@ def test_full_disk(tmp_path: Path) -> None:
         job = start(ctx)
 
         def fill() -> None:
-            with TWO_PHASE.start_task(ctx, job, 0) as attempt:
+            with TWO_PHASE.setup_task(ctx, job, 0) as attempt:
                 sink = attempt.open(attempt.file_name(".txt"))
                 for _ in range(64):
                     sink.write(bytes(65536))

@@ -1,6 +1,7 @@
 """Holdfast on the S3 servers that it does not bring along: the conformance suite, and jobs whose drivers are killed.
 
-A deviation that is declared has to be there; one that is not fails. What they mean for users is in docs/stores.md.
+A deviation that is declared has to be there; one that is not fails. docs/reference/stores.md says
+what they mean for users.
 """
 
 from __future__ import annotations

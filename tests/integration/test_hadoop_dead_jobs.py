@@ -29,7 +29,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore"),  # PySpark's own imports warn
 ]
-needs_jars = pytest.mark.skipif(not JARS, reason="HOLDFAST_S3A_JARS names no directory with hadoop-aws: docs/spark.md")
+needs_jars = pytest.mark.skipif(not JARS, reason="no hadoop-aws in HOLDFAST_S3A_JARS: docs/how-to/read-with-s3a.md")
 
 BUCKET = "hadoop-dead"
 UUID = "3b1f9c0e-5a77-4c3d-9c55-0d5c8f7e1a2b"
@@ -169,9 +169,9 @@ def test_two_jobs_a_neighbour_and_a_live_job_of_ours(
     die(server.options, ctx, tmp_path / "1", 7)
     die(server.options, neighbour, tmp_path / "2", 7)
     beside = (visible(neighbour), debris(neighbour))
-    ours = TWO_PHASE.start_job(ctx, SaveMode.APPEND)
+    ours = TWO_PHASE.setup_job(ctx, SaveMode.APPEND)
     assert ours is not None
-    with TWO_PHASE.start_task(ctx, ours, 0) as attempt:
+    with TWO_PHASE.setup_task(ctx, ours, 0) as attempt:
         own = f"day=9/{attempt.file_name('.txt')}"
         attempt.open(own).write(b"ours")
         reported = [attempt.commit()]

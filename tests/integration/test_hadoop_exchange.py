@@ -1,6 +1,7 @@
 """Hadoop's S3A committers and ours on one job: what tasks of the one have committed, the other's job commit completes.
 
-The jars are those of docs/spark.md, in the directory that ``HOLDFAST_S3A_JARS`` names: hadoop-aws 3.5.0. Those of
+The jars are those of docs/how-to/read-with-s3a.md, in the directory that ``HOLDFAST_S3A_JARS`` names: hadoop-aws 3.5.0.
+Those of
 release 3.4.1, which keeps etags as texts, may be in ``HOLDFAST_S3A_OLD_JARS``.
 """
 
@@ -35,7 +36,7 @@ pytestmark = [
     pytest.mark.s3,
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore"),  # PySpark's own imports warn
-    pytest.mark.skipif(not JARS, reason="HOLDFAST_S3A_JARS names no directory with hadoop-aws: see docs/spark.md"),
+    pytest.mark.skipif(not JARS, reason="no hadoop-aws in HOLDFAST_S3A_JARS: docs/how-to/read-with-s3a.md"),
 ]
 
 BUCKET = "hadoop-exchange"
@@ -48,7 +49,7 @@ _numbers = itertools.count()
 @pytest.fixture(scope="module", params=["3.5.0", "3.4.1"])
 def release(request: pytest.FixtureRequest) -> str:
     if request.param == "3.4.1" and not OLD_JARS:
-        pytest.skip("HOLDFAST_S3A_OLD_JARS names no directory with hadoop-aws 3.4.1: see docs/spark.md")
+        pytest.skip("HOLDFAST_S3A_OLD_JARS names no directory with hadoop-aws 3.4.1: see docs/how-to/read-with-s3a.md")
     return str(request.param)
 
 
@@ -79,7 +80,7 @@ def files_of(task: int) -> dict[str, bytes]:
 
 
 def run_task(ctx: CommitContext, job: JobRecord, task: int, files: Mapping[str, bytes], by: str) -> TaskCommit:
-    with COMMITTERS[by].start_task(ctx, job, task) as attempt:
+    with COMMITTERS[by].setup_task(ctx, job, task) as attempt:
         for path, content in files.items():
             sink = attempt.open(path)
             sink.write(content)
@@ -88,7 +89,7 @@ def run_task(ctx: CommitContext, job: JobRecord, task: int, files: Mapping[str, 
 
 
 def start(ctx: CommitContext, by: str = "magic") -> JobRecord:
-    job = COMMITTERS[by].start_job(ctx, SaveMode.APPEND)
+    job = COMMITTERS[by].setup_job(ctx, SaveMode.APPEND)
     assert job is not None
     return job
 

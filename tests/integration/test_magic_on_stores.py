@@ -73,13 +73,13 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
 
 
 def start(ctx: CommitContext) -> JobRecord:
-    job = MAGIC.start_job(ctx, SaveMode.APPEND)
+    job = MAGIC.setup_job(ctx, SaveMode.APPEND)
     assert job is not None
     return job
 
 
 def run_task(ctx: CommitContext, job: JobRecord, task: int, files: dict[str, bytes]) -> TaskCommit:
-    with MAGIC.start_task(ctx, job, task) as attempt:
+    with MAGIC.setup_task(ctx, job, task) as attempt:
         for path, content in files.items():
             sink = attempt.open(path)
             sink.write(content)
@@ -104,7 +104,7 @@ def test_life_of_a_job(place: Place) -> None:
     """Scenarios 1, 2, 33 and 37, HADOOP-17112: odd names, an empty file and one of several parts."""
     ctx = place.context()
     job = start(ctx)
-    attempt = MAGIC.start_task(ctx, job, 2)
+    attempt = MAGIC.setup_task(ctx, job, 2)
     with attempt:
         for path, content in (("large", LARGE), ("empty", b"")):
             sink = attempt.open(path)
@@ -128,7 +128,7 @@ def test_the_marker(place: Place) -> None:
     ctx = place.context()
     fs = MagicFileSystem.over(ctx)
     job = start(ctx)
-    attempt = MAGIC.start_task(ctx, job, 0)
+    attempt = MAGIC.setup_task(ctx, job, 0)
     path = f"{ctx.url}/{magic_work_path(attempt.owner)}/a"
     fs.pipe_file(path, b"12345")
     info = fs.info(path)
@@ -168,8 +168,8 @@ def test_a_driver_that_dies(place: Place, completed: int) -> None:
     dying = place.context(last if completed == 8 else fault)
     with pytest.raises(SimulatedCrash):
         MAGIC.commit_job(dying, job, commits, 2)
-    assert MAGIC.leftovers is not None
-    (left,) = MAGIC.leftovers(ctx)
+    assert MAGIC.leaves_records
+    (left,) = MAGIC.find_leftovers(ctx)
     found = len(visible(ctx))  # calls that were under way are finished
     expected = Action.BACK if not found else Action.CLEAN if found == 8 else Action.FORWARD
     assert left.action is expected and left.files == found
@@ -238,7 +238,7 @@ def test_every_kind_of_writer(weed: S3Options) -> None:
     place = Place(f"s3://{BUCKET}/writers/out put", weed)
     ctx = place.context()
     job = start(ctx)
-    attempt = MAGIC.start_task(ctx, job, 0)
+    attempt = MAGIC.setup_task(ctx, job, 0)
     work = f"{ctx.url}/{magic_work_path(attempt.owner)}"
     fs = fsspec.filesystem("holdfast-magic", **options)
     frame = TABLE.to_pandas()

@@ -22,7 +22,7 @@ def run_tasks(ctx: CommitContext, job: JobRecord, name: str) -> list[TaskCommit]
     """Two files a task, in two partitions with spaces in their names."""
     commits = []
     for task in range(TASKS):
-        with MANIFEST.start_task(ctx, job, task) as attempt:
+        with MANIFEST.setup_task(ctx, job, task) as attempt:
             for number in range(2):
                 sink = attempt.open(f"day={number} of 2/{attempt.file_name('.txt')}")
                 sink.write(f"{name}/{task}/{number}".encode())
@@ -32,7 +32,7 @@ def run_tasks(ctx: CommitContext, job: JobRecord, name: str) -> list[TaskCommit]
 
 
 def start(ctx: CommitContext, mode: SaveMode = SaveMode.APPEND) -> JobRecord:
-    job = MANIFEST.start_job(ctx, mode)
+    job = MANIFEST.setup_job(ctx, mode)
     assert job is not None
     return job
 
@@ -59,7 +59,7 @@ def test_jobs_on_local_disk(tmp_path: Path) -> None:
     ctx = open_context(str(tmp_path / "out put" / "50% of+all"), threads=8).with_settings(hadoop=options)
     for name, mode in (("old", SaveMode.APPEND), ("new", SaveMode.OVERWRITE)):
         job = start(ctx, mode)
-        dead = MANIFEST.start_task(ctx, job, 0).open("day=0/dead.txt")
+        dead = MANIFEST.setup_task(ctx, job, 0).open("day=0/dead.txt")
         dead.write(b"x" * 100)  # its process dies: neither closed nor dropped
         assert MANIFEST.commit_job(ctx, job, run_tasks(ctx, job, name), TASKS).finished
         dead.discard()
@@ -93,8 +93,8 @@ def test_driver_killed_in_job_commit(tmp_path: Path) -> None:
         job = start(ctx)
         died = killed(ctx, job, run_tasks(ctx, job, "new"), nth)
         shown = len(visible(ctx)) - len(expected("old"))
-        assert MANIFEST.leftovers is not None
-        for leftover in MANIFEST.leftovers(ctx):
+        assert MANIFEST.leaves_records
+        for leftover in MANIFEST.find_leftovers(ctx):
             seen.add(leftover.action)
             leftover.finish()
         assert visible(ctx) == sorted(expected("old") + (expected("new") if shown else []))

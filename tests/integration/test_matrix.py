@@ -1,4 +1,4 @@
-"""Every type, null pattern and nesting in every format comes back as it went in, or as docs/types.md says.
+"""Every type, null pattern and nesting in every format comes back as it went in, or as docs/reference/types.md says.
 
 The tables are in `tests/matrix`. Stock Spark's own writers and readers are the measure; Holdfast's side runs in this
 process, as Spark's workers run it, and in the long variants through the workers too.

@@ -1,7 +1,7 @@
 """`holdfast.read` on S3 through Spark's own reader: Hadoop's S3A, which stock PySpark does not bring.
 
-The jars come from ``HOLDFAST_S3A_JARS``, a directory with hadoop-aws and what it needs; docs/spark.md says how to
-fill it.
+The jars come from ``HOLDFAST_S3A_JARS``, a directory with hadoop-aws and what it needs;
+docs/how-to/read-with-s3a.md says how to fill it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ pytestmark = [
     pytest.mark.spark,
     pytest.mark.s3,
     pytest.mark.slow,
-    pytest.mark.skipif(not JARS, reason="HOLDFAST_S3A_JARS names no directory with hadoop-aws: see docs/spark.md"),
+    pytest.mark.skipif(not JARS, reason="no hadoop-aws in HOLDFAST_S3A_JARS: docs/how-to/read-with-s3a.md"),
 ]
 
 BUCKETS = ("s3a", "s3a-other", "s3a-nokeys", "s3a-wrongkeys", "s3a-refused", "s3a-silent", "s3a-settings")

@@ -1,4 +1,4 @@
-"""Tables whose files differ, by readers that know nothing of Holdfast: the table in docs/spark.md, "Plain readers"."""
+"""Read tables whose files differ with plain readers: the table in docs/how-to/read-with-other-tools.md."""
 
 from __future__ import annotations
 

@@ -41,8 +41,8 @@ def test_statements(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_the_documented_table_is_this_one() -> None:
-    page = (ROOT / "docs" / "spark.md").read_text()
-    table = page[page.index("## Tables and SQL") :]
+    page = (ROOT / "docs" / "reference" / "spark.md").read_text()
+    table = page[page.index("## SQL statements") :]
     rows = re.findall(r"^\| `+ ?(.+?) ?`+ \| (works|refused)", table[: table.index("\n## ", 1)], re.MULTILINE)
     done = ("works", MADE)
     assert dict(rows) == {name: "works" if outcome in done else "refused" for name, outcome in OUTCOMES.items()}

@@ -122,7 +122,7 @@ def test_modes_of_a_partitioned_table(table: Table, rows: DataFrame) -> None:
         assert table.write(few, mode="overwrite-partitions", partition_by="k").rows == 10
         assert table.ids() == [n for n in range(60) if n % 3 != 1 or n < 30]
     else:
-        with pytest.raises(InvalidRequestError, match="knows only the modes"):
+        with pytest.raises(InvalidRequestError, match="supports only the modes"):
             table.write(few, mode="overwrite-partitions", partition_by="k")
     if SaveMode.IGNORE in modes:
         assert table.write(few, mode="ignore", partition_by="k").job is None
@@ -134,7 +134,7 @@ def test_modes_of_a_partitioned_table(table: Table, rows: DataFrame) -> None:
         assert table.write(few, mode="overwrite", partition_by="k").rows == 10
         assert table.ids() == [n for n in range(30) if n % 3 == 1]
     else:
-        with pytest.raises(InvalidRequestError, match="knows only the modes"):
+        with pytest.raises(InvalidRequestError, match="supports only the modes"):
             table.write(few, mode="overwrite", partition_by="k")
 
 

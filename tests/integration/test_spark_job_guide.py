@@ -1,8 +1,7 @@
-"""The examples of docs/files.md, in their order, in one session."""
+"""The examples of docs/how-to/write-files.md, in their order, in one session."""
 
 from __future__ import annotations
 
-import re
 import tarfile
 from pathlib import Path
 
@@ -12,7 +11,8 @@ pytest.importorskip("pyspark.sql")
 
 from pyspark.sql import SparkSession
 
-from tests.integration.spark_session import ROOT, assert_clean, visible
+from tests.acceptance.guides import python_examples, run_examples
+from tests.integration.spark_session import assert_clean, visible
 
 pytestmark = [
     pytest.mark.spark,
@@ -21,12 +21,10 @@ pytestmark = [
 
 
 def test_the_guide_runs_as_it_stands(spark: SparkSession, tmp_path: Path) -> None:
-    examples = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "files.md").read_text(), re.DOTALL)
-    assert len(examples) == 3
+    assert len(python_examples("how-to/write-files.md")) == 3
     url = str(tmp_path / "images")
     names: dict[str, object] = {"spark": spark, "url": url}
-    for example in examples:
-        exec(compile(example, "docs/files.md", "exec"), names)
+    run_examples("how-to/write-files.md", names)
     assert len(visible(url)) == 1000
     assert (Path(url) / "7/0007.jpg").read_bytes() == b"picture 7"
     assert visible(url + "-shards") == [f"train-{number:06d}.tar" for number in range(4)]

@@ -12,14 +12,14 @@ import pyarrow as pa
 import pytest
 
 from holdfast.formats import get_format
-from holdfast.formats.columns import plain_schema
+from holdfast.formats.columns.conversion import plain_schema
 from holdfast.table import TableWriter, WriteSettings
 
 pytest.importorskip("pyspark.sql")
 
 from tests.integration.test_spark_formats import Directory, expected, rows_of
 from tests.unit.formats.nested_batches import random_batches
-from tests.unit.formats.test_orc import INSTANT, old_and_nested, very_old
+from tests.unit.formats.orc.test_orc import INSTANT, old_and_nested, very_old
 from tests.unit.formats.test_round_trip import read, write
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]

@@ -234,9 +234,9 @@ def test_a_job_under_way_is_not_seen(spark: SparkSession, table: str) -> None:
     """C4."""
     ctx = open_context(table)
     try:
-        record = TWO_PHASE.start_job(ctx, SaveMode.APPEND, None)
+        record = TWO_PHASE.setup_job(ctx, SaveMode.APPEND, None)
         assert record is not None
-        with TWO_PHASE.start_task(ctx, record, 0) as attempt:
+        with TWO_PHASE.setup_task(ctx, record, 0) as attempt:
             path = f"k=0/{attempt.file_name('.parquet')}"
             attempt.open(path).write((Path(table) / visible(table)[0]).read_bytes())
             attempt.commit()

@@ -131,7 +131,7 @@ def test_json_is_inferred_from_all_files_as_spark_does(
     """And from the last line of each, whatever the size of a block is."""
     for number, lines in enumerate(JSON_FILES):
         (tmp_path / f"{number}.json").write_text("\n".join(lines))
-    monkeypatch.setattr("holdfast.formats.lines.BLOCK_BYTES", 16)
+    monkeypatch.setattr("holdfast.formats.lines.blocks.BLOCK_BYTES", 16)
     stock = spark.read.json(str(tmp_path))
     for reader in ("auto", "python"):
         found = holdfast.read(spark, str(tmp_path), reader=reader)
@@ -152,7 +152,7 @@ def test_csv_is_inferred_from_all_files_as_spark_does(
 ) -> None:
     for number, lines in enumerate(CSV_FILES):
         (tmp_path / f"{number}.csv").write_text(header + "\n".join(lines))
-    monkeypatch.setattr("holdfast.formats.lines.BLOCK_BYTES", 16)
+    monkeypatch.setattr("holdfast.formats.lines.blocks.BLOCK_BYTES", 16)
     stock = spark.read.options(header=str(bool(header)), inferSchema="true", multiLine="true").csv(str(tmp_path))
     for reader in ("native", "python"):
         found = holdfast.read(spark, str(tmp_path), reader=reader, file_format="csv", header=bool(header))
@@ -169,7 +169,7 @@ def test_columns_of_any_csv_header_are_there(spark: Any, tmp_path: Path) -> None
     assert sorted(found.collect()) == [(1, None), (2, "x")]
     (tmp_path / "0.csv").write_text("1\n")
     wider = holdfast.read(spark, str(tmp_path))
-    with pytest.raises(Exception, match="more values than there are columns"):
+    with pytest.raises(Exception, match="more values than columns"):
         wider.collect()
 
 
@@ -177,7 +177,7 @@ def test_a_header_that_stands_for_null_loses_no_column(spark: Any, tmp_path: Pat
     for number, (name, options) in enumerate([("N", {"null_value": "N"}), ("", {})]):
         frame = spark.sql(f"select 'x' as `{name or 'N'}`, 1 as b").toDF(name, "b")
         url = str(tmp_path / str(number))
-        with pytest.raises(Exception, match="a header cannot name a column"):
+        with pytest.raises(Exception, match="a header cannot contain an empty name"):
             holdfast.write(frame, url, file_format="csv", header=True, **options)
         holdfast.write(frame, url, file_format="csv", **options)
         assert holdfast.read(spark, url).collect() == [("x", 1)]

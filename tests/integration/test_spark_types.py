@@ -103,7 +103,7 @@ def test_variant_that_stock_spark_shredded_is_refused_or_read_by_spark(types: Sp
         types.sql("select parse_json('{\"a\":1}') as v, 1 as id").write.parquet(str(tmp_path / "t"))
     finally:
         types.conf.set("spark.sql.variant.writeShredding.enabled", "false")
-    with pytest.raises(Exception, match="only Spark puts together"):
+    with pytest.raises(Exception, match="which only Spark can read"):
         holdfast.read(types, str(tmp_path / "t"), reader="python").collect()
     assert holdfast.read(types, str(tmp_path / "t"), reader="python", columns=["id"]).collect()[0].id == 1
     assert holdfast.read(types, str(tmp_path / "t")).selectExpr("v:a::int").collect()[0][0] == 1
@@ -145,10 +145,10 @@ def test_char_and_varchar_come_back_padded_as_they_are(types: SparkSession, tmp_
 @pytest.mark.parametrize(
     ("column", "sentence"),
     [
-        ("interval 1 year", "PySpark hands no year-month interval to Python"),
-        ("array(interval '1-2' year to month)", "PySpark hands no year-month interval to Python"),
-        ("cast('12:34:56' as time(9))", "times are kept in microseconds: cast the column to time"),
-        ("st_geomfromwkb(X'0101000000000000000000F03F0000000000000040')", "spatial types are not written yet"),
+        ("interval 1 year", "PySpark cannot pass year-month intervals to Python"),
+        ("array(interval '1-2' year to month)", "PySpark cannot pass year-month intervals to Python"),
+        ("cast('12:34:56' as time(9))", "times are stored in microseconds: cast the column to time"),
+        ("st_geomfromwkb(X'0101000000000000000000F03F0000000000000040')", "spatial types are not supported yet"),
         ("named_struct('g', st_geogfromwkb(X'0101000000000000000000F03F0000000000000040'))", "spatial types"),
     ],
 )

@@ -28,7 +28,7 @@ def abort_jobs(url: str, count: int) -> None:
     ctx: CommitContext = open_context(url)
     try:
         for _ in range(count):
-            job = TWO_PHASE.start_job(ctx.with_settings(log_retention_entries=1), SaveMode.APPEND)
+            job = TWO_PHASE.setup_job(ctx.with_settings(log_retention_entries=1), SaveMode.APPEND)
             assert job is not None
             TWO_PHASE.abort_job(ctx.with_settings(log_retention_entries=1), job)
     finally:
@@ -191,9 +191,9 @@ def test_two_first_jobs_with_two_layouts(spark: Any, tmp_path: Path) -> None:
         from holdfast.commit.two_phase.decision_log import read_log
 
         late = late.fitted(ctx, read_log(ctx))
-        job = TWO_PHASE.start_job(ctx, SaveMode.APPEND, late.details)
+        job = TWO_PHASE.setup_job(ctx, SaveMode.APPEND, late.details)
         assert job is not None
-        with TWO_PHASE.start_task(ctx, job, 0) as attempt:
+        with TWO_PHASE.setup_task(ctx, job, 0) as attempt:
             late.write_rows(iter(frame.toArrow().to_batches()), attempt)
             commit = attempt.commit()
     holdfast.write(frame, url)
@@ -218,7 +218,7 @@ def test_a_write_id_is_an_idempotency_key(spark: Any, tmp_path: Path) -> None:
     assert holdfast.write(spark.range(4), url, write_id="second").rows == 4, "a failed write leaves its name free"
     ctx = open_context(url)
     try:
-        job = TWO_PHASE.start_job(ctx, SaveMode.APPEND, {"write_id": "third"})
+        job = TWO_PHASE.setup_job(ctx, SaveMode.APPEND, {"write_id": "third"})
         with pytest.raises(ConflictError, match="is running"):
             holdfast.write(spark.range(5), url, write_id="third")
         assert job is not None
@@ -361,7 +361,7 @@ def test_nulls_without_a_type_stay_nulls(spark: Any, tmp_path: Path) -> None:
     url = str(tmp_path / "alone")
     nothing, text = spark.sql("select null as a from range(2)"), spark.sql("select 'x' as a")
     for frame, by in ((nothing, []), (nothing.selectExpr("a", "1 as k"), ["k"])):
-        with pytest.raises(Exception, match="cannot tell null from an empty string"):
+        with pytest.raises(Exception, match="null and the empty string look the same"):
             holdfast.write(frame, url, file_format="csv", partition_by=by)
     for options in ({"file_format": "csv", "null_value": "-"}, {"file_format": "json"}):
         url = str(tmp_path / options["file_format"])

@@ -1,4 +1,4 @@
-"""Values as text that is equal if and only if they are: whoever read them, they come here as Arrow."""
+"""Convert values to text that is equal if and only if the values are, for any reader's results in Arrow."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from pyspark.sql.types import VariantVal
 __all__ = ["MARK", "canonical"]
 
 MARK = "\ue000"
-"""Stands before text that Spark itself made of a value that Arrow does not have (`tests.matrix.readers.shown`)."""
+"""A prefix of text that Spark made from a value that Arrow cannot represent (`tests.matrix.readers.shown`)."""
 
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
 def canonical(values: Any, kind: Any = None) -> list[Any]:
-    """An array's values: text, None, lists, dicts for structs, sorted lists of pairs for maps.
+    """Return an array's values: text, None, lists, dicts for structs, sorted lists of pairs for maps.
 
     Args:
-        kind: Spark's type, where known: some of its types are structs or numbers in Arrow.
+        values: the array.
+        kind: Spark's type if known, because some of its types are structs or numbers in Arrow.
     """
     if isinstance(values, pa.ChunkedArray):
         return [value for chunk in values.chunks for value in canonical(chunk, kind)]
@@ -40,7 +41,7 @@ def canonical(values: Any, kind: Any = None) -> list[Any]:
         return _with_nulls(values, rows or [{} for _ in range(len(values))])
     if pat.is_map(arrow):
         return [_pairs(one, kind) if one.is_valid else None for one in values]
-    if pat.is_nested(arrow) and pat.is_null(arrow.value_type):  # whose slices pyarrow cannot look into
+    if pat.is_nested(arrow) and pat.is_null(arrow.value_type):  # pyarrow cannot take values from their slices
         return [None if length is None else [None] * length for length in pc.list_value_length(values).to_pylist()]
     if pat.is_nested(arrow):
         return [canonical(one.values, _child(kind, "element")) if one.is_valid else None for one in values]
@@ -53,7 +54,7 @@ def _pairs(entries: Any, kind: Any) -> list[Any]:
 
 
 def _child(kind: Any, name: str) -> Any:
-    """The type below one of Spark's types."""
+    """Return the type of a child of one of Spark's types."""
     if kind is None:
         return None
     word = type(kind).__name__

@@ -1,4 +1,4 @@
-"""Writes wide tables in one direction or the other and says what became of every column, for each reader."""
+"""Write wide tables in each format and check what every reader returns for each column."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 import holdfast
 from holdfast.errors import HoldfastError
-from holdfast.formats.columns import map_children
+from holdfast.formats.columns.conversion import map_children
 from holdfast.spark.types import arrow_schema
 from holdfast.table.widening import nullable_fields
 from tests.matrix.in_process import read_table, write_batches
@@ -40,16 +40,18 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Dialect:
-    """A format with the options that it is written and read with.
+    """A format with the options to write and read it.
 
     Attributes:
-        settings: of Spark's session, while Spark writes.
+        name: the name of the dialect.
+        format: the name of the format.
+        settings: settings of the Spark session while Spark writes.
         writing, reading: options, under Spark's names.
         spark: whether stock Spark writes and reads it.
-        ours: whether Holdfast writes it: else it is only another form in which Spark writes.
-        typed: whether files keep the types: without, the schema is given to every reader.
-        alone: patterns of kinds, each of which gets a directory of its own.
-        unnative: those whose tables Spark's own reader leaves to the Python reader.
+        ours: whether Holdfast writes it. If not, it is another form in which Spark writes the format.
+        typed: whether files store the types. If not, every reader gets the schema.
+        alone: patterns of kinds that get a directory of their own.
+        unnative: patterns of kinds whose tables Spark's own reader leaves to the Python reader.
     """
 
     name: str
@@ -66,7 +68,7 @@ class Dialect:
 
 _MICROS = {"spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS"}
 _LINES = {"header": "true", "multiLine": "true"}
-_MANGLED = ("string*", "char", "varchar", "binary")  # a value that breaks its record breaks all columns
+_MANGLED = ("string*", "char", "varchar", "binary")  # a value that breaks its record affects all columns
 
 DIALECTS: dict[str, Dialect] = {
     one.name: one
@@ -92,10 +94,11 @@ DIALECTS: dict[str, Dialect] = {
 
 @dataclass(frozen=True)
 class Cell:
-    """One column on one way.
+    """One column, one writer and one reader.
 
     Attributes:
-        way: ``writer>dialect>reader``; the reader is ``-`` where the write was refused.
+        way: ``writer>dialect>reader``; the reader is ``-`` where the write was rejected.
+        column: the column.
     """
 
     way: str
@@ -104,7 +107,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of it: `error`, or a type and values beside those that went in."""
+    """The result for a cell: `error`, or the type and values that were read beside the expected ones."""
 
     error: str = ""
     type: str = ""
@@ -114,7 +117,7 @@ class Outcome:
 
     @property
     def same(self) -> bool:
-        """Whether what went in came out."""
+        """Return whether the column was read back as written."""
         return not self.error and self.type == self.wanted_type and list(self.values) == list(self.wanted)
 
 
@@ -127,9 +130,11 @@ class Input:
     """A wide table in the two forms in which it is written.
 
     Attributes:
-        frame: Spark's.
-        batches: as Spark hands it to Python, cut where asked; without the columns that cannot leave Spark.
-        zone: of the session.
+        frame: the table in Spark.
+        columns: its columns.
+        rows: the number of rows.
+        batches: the rows as Spark passes them to Python, sliced if requested, without columns that cannot leave Spark.
+        zone: the session's time zone.
     """
 
     frame: Any
@@ -140,10 +145,10 @@ class Input:
 
     @classmethod
     def of(cls, spark: Any, columns: Sequence[Column], rows: int, batch_rows: int | None = None) -> Input:
-        """Computes the table once."""
+        """Compute the table once."""
         frame = wide_frame(spark, columns, rows)
         names = [field.name for field in frame.schema.fields if _leaves_spark(field)]
-        # Not toArrow: it fails where a struct that may be null has fields that may not (Spark 4.3).
+        # Not toArrow: it fails for nullable structs with non-nullable fields (Spark 4.3).
         found = frame.select(*names)._collect_as_arrow()
         step = batch_rows or max(rows, 1)
         batches = [batch.slice(start, step) for batch in found for start in range(0, batch.num_rows, step)]
@@ -159,7 +164,7 @@ def _leaves_spark(field: Any) -> bool:
 
 
 Write = Callable[[Sequence[Column], str], None]
-"""Writes some columns to a place."""
+"""Writes some columns to a URL."""
 
 
 def _write_ours(
@@ -177,7 +182,7 @@ def _write_ours(
         holdfast.write(chosen, url, file_format=dialect.format, **given)
         return
     strings = {"path": url, "fileFormat": dialect.format, "timeZone": data.zone}
-    batches = (batch.select(names) for batch in data.batches)  # later than the check of the schema
+    batches = (batch.select(names) for batch in data.batches)  # lazily, after the check of the schema
     named = {key.replace("_", ""): str(value) for key, value in given.items()}
     write_batches([batches], chosen.schema, strings | named)
 
@@ -188,9 +193,9 @@ def _write_theirs(data: Input, dialect: Dialect, columns: Sequence[Column], url:
 
 
 def write_most(write: Write, columns: Sequence[Column], url: str) -> dict[Column, str]:
-    """Writes all columns but those that cannot be, whose reasons are returned.
+    """Write all columns except the rejected ones, and return the errors of those.
 
-    A refusal that names its column costs one more try; for others the column is looked for in halves, elsewhere.
+    An error that names its column costs one retry. For other errors, the column is found by bisection in another place.
     """
     refused: dict[Column, str] = {}
     left = list(columns)
@@ -217,7 +222,7 @@ def _search(write: Write, columns: Sequence[Column], url: str) -> dict[Column, s
     try:
         write(columns, url)
         return {}
-    except Exception as error:  # noqa: BLE001  # whatever it is, it is what becomes of the column
+    except Exception as error:  # noqa: BLE001  # any error is the result for the column
         if len(columns) == 1:
             return {columns[0]: _words(error)}
     finally:
@@ -234,11 +239,16 @@ def _words(error: Exception) -> str:
 def read_by_holdfast(
     spark: Any, data: Input, columns: Sequence[Column], dialect: Dialect, url: str, *, own: bool, reader: str
 ) -> dict[Column, Found]:
-    """What Holdfast finds; files of others that keep no types get the schema.
+    """Return what Holdfast reads. For files of other writers without types it gets the schema.
 
     Args:
+        spark: the session.
+        data: the table that was written.
+        columns: the columns to read.
+        dialect: the dialect of the files.
+        url: where they are.
         own: whether Holdfast wrote them.
-        reader: ``process`` for the Python reader without Spark, else the option of that name.
+        reader: ``process`` for the Python reader without Spark, otherwise the value of the option ``reader``.
     """
     by_name = {column.name: column for column in columns}
     options = {"path": url, "timeZone": data.zone, **({} if own else {"fileFormat": dialect.format, **dialect.reading})}
@@ -264,12 +274,12 @@ def read_by_holdfast(
 
 
 def _anywhere_null(schema: Any) -> Any:
-    """PySpark's toArrow fails where a struct that may be null has fields that may not (Spark 4.3)."""
+    """Make all fields nullable: PySpark's toArrow fails for nullable structs with non-nullable fields (Spark 4.3)."""
     return StructType.fromJson({"type": "struct", "fields": list(nullable_fields(schema.jsonValue()["fields"]))})
 
 
 def narrowed(schema: Any, names: Sequence[str], *, by_position: bool) -> Any:
-    """The schema for a part of the columns; where they go by position the others are text, which fits any value."""
+    """Return the schema for some of the columns; if position matters, the others become strings: they fit any value."""
     wanted = {"id", *names}
     if not by_position:
         return StructType([field for field in schema if field.name in wanted])
@@ -277,12 +287,12 @@ def narrowed(schema: Any, names: Sequence[str], *, by_position: bool) -> Any:
 
 
 def read_by_spark(spark: Any, frame: Any, columns: Sequence[Column], dialect: Dialect, url: str) -> dict[Column, Found]:
-    """What stock Spark finds."""
+    """Return what stock Spark reads."""
     by_name = {column.name: column for column in columns}
     reader = spark.read.format(dialect.format).options(**dialect.reading)
 
     def read(names: Sequence[str]) -> dict[str, Found]:
-        # CSV goes by position, and Spark takes no schema with char(n).
+        # CSV columns match by position, and Spark accepts no schema with char(n).
         chosen = names if dialect.format != "csv" else list(by_name)
         schema = StructType([readable(field) for field in frame.select("id", *chosen).schema])
         return spark_found((reader if dialect.typed else reader.schema(schema)).load(url), names)
@@ -298,7 +308,7 @@ def readable(field: Any) -> Any:
 def read_by_others(
     frame: Any, columns: Sequence[Column], dialect: Dialect, url: str
 ) -> Iterator[tuple[str, dict[Column, Found]]]:
-    """What each other reader of the format finds."""
+    """Yield what each other reader of the format reads."""
     by_name = {column.name: column for column in columns}
     fields = []
     for name in ("id", *by_name):
@@ -314,7 +324,7 @@ def read_by_others(
 
 
 def _nullable(field: Any) -> Any:
-    """With null allowed everywhere: readers that get a schema take NOT NULL below a null for an error."""
+    """Make all nested fields nullable: readers that get a schema reject NOT NULL below a null."""
     return pa.field(field.name, map_children(field.type, _nullable), True)
 
 
@@ -325,14 +335,14 @@ def _data_files(url: str) -> list[str]:
 
 
 def outcome(frame: Any, column: Column, found: Found, rows: int, *, types: bool) -> Outcome:
-    """What was found beside what went in; `types` where the reader speaks of types in Spark's words."""
+    """Combine what was read with the expected values; `types` if the reader uses Spark's names for types."""
     if found.error:
         return Outcome(error=found.error)
     wanted = frame.schema[column.name].dataType.simpleString() if types else found.type
     return Outcome("", found.type, wanted, found.values, expected(column, rows))
 
 
-# --- all ways ---------------------------------------------------------------------------------------------------------
+# --- all combinations -------------------------------------------------------------------------------------------------
 def survey(
     spark: Any,
     data: Input,
@@ -344,25 +354,28 @@ def survey(
     readers: Sequence[str] = ("process",),
     through_spark: bool = False,
 ) -> Outcomes:
-    """Every column on every way through a dialect.
+    """Test every column with all writers and readers of a dialect.
 
     Args:
-        place: a directory; made.
-        options: of Holdfast's writes.
-        expected: what to expect to be refused on a way that ends in ``-``, by the declaration that says so. Such
-            columns are tried alone: where trying is dear (another process), one for each declaration.
-        readers: Holdfast's, see `read_by_holdfast`.
-        through_spark: Holdfast's writes go through Spark's Python workers, else through this process.
+        spark: the session.
+        data: the table to write.
+        dialect: the dialect.
+        place: a directory; created if needed.
+        options: options of Holdfast's writes.
+        expected: returns the declaration by which a write is rejected, or None. Such columns are tested separately:
+            where a test is expensive (another process), one column for each declaration.
+        readers: Holdfast's readers, see `read_by_holdfast`.
+        through_spark: whether Holdfast writes through Spark's Python workers, or in this process.
     """
     found: Outcomes = {}
     spark.conf.set("spark.sql.session.timeZone", data.zone)
 
-    def both(writer: str, columns: list[Column], url: str, write: Write, *, dear: bool) -> None:
+    def both(writer: str, columns: list[Column], url: str, write: Write, *, expensive: bool) -> None:
         way = f"{writer}>{dialect.name}>-"
         apart = {column: expected(way, column) for column in columns}
         together = [column for column in columns if apart[column] is None]
         refused = write_most(write, together, url)
-        for column in _representatives(apart) if dear else [one for one in columns if apart[one] is not None]:
+        for column in _representatives(apart) if expensive else [one for one in columns if apart[one] is not None]:
             refused[column] = write_most(write, [column], url + "-alone").get(column, "")
         found.update({Cell(way, one): Outcome(error=text) for one, text in refused.items()})
         left = [one for one in together if one not in refused]
@@ -372,12 +385,16 @@ def survey(
     for number, columns in enumerate(_groups(data.columns, dialect)):
         if dialect.ours:
             write = functools.partial(_write_ours, data, dialect, options, through_spark)
-            both("holdfast", columns, f"{place}/{number}-holdfast", write, dear=through_spark)
+            both("holdfast", columns, f"{place}/{number}-holdfast", write, expensive=through_spark)
         if dialect.spark:
             for key, value in dialect.settings.items():
                 spark.conf.set(key, value)
             both(
-                "spark", columns, f"{place}/{number}-spark", functools.partial(_write_theirs, data, dialect), dear=True
+                "spark",
+                columns,
+                f"{place}/{number}-spark",
+                functools.partial(_write_theirs, data, dialect),
+                expensive=True,
             )
     return found
 
@@ -395,7 +412,7 @@ def _groups(columns: Sequence[Column], dialect: Dialect) -> list[list[Column]]:
     return [group for group in (together, *alone.values()) if group]
 
 
-_UNNAMEABLE = ("char", "varchar")  # Spark takes them in no schema of a DataFrame
+_UNNAMEABLE = ("char", "varchar")  # Spark accepts them in no schema of a DataFrame
 
 
 def _native(column: Column, dialect: Dialect) -> bool:
@@ -415,7 +432,7 @@ def _read_by_all(
 
     for reader in readers:
         if reader == "native" and not (own and all(_native(one, dialect) for one in columns)):
-            continue  # that would be stock Spark, which reads below; or it is refused for the whole table
+            continue  # this would be stock Spark, which reads below, or the reader rejects the whole table
         by_name = reader == "python" and not (own or dialect.typed)
         named = [one for one in columns if not (by_name and one.kind.name in _UNNAMEABLE)]
         results = read_by_holdfast(spark, data, named, dialect, url, own=own, reader=reader)

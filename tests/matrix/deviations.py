@@ -1,7 +1,7 @@
-"""What does not come back as it went in, as data: which way, which types, what happens instead, and why.
+"""Declare as data which values do not survive a round trip: which way, which types, the result, and the reason.
 
-A deviation that is declared here and does not occur fails the test, and so does one that occurs and is not declared;
-`tests.matrix.document` prints them as the table in docs/types.md. The first that matches a cell counts.
+The test fails if a declared deviation does not occur, or if an undeclared one does. `tests.matrix.document` prints the
+declarations as the tables in docs/reference/types.md. The first one that matches a cell applies.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ __all__ = ["DEVIATIONS", "Deviation", "Fails", "Reads", "judge", "refused_by"]
 
 @dataclass(frozen=True)
 class Fails:
-    """The write is refused (on ways to ``-``), or the reader cannot read the column.
+    """The write is rejected (on ways to ``-``), or the reader cannot read the column.
 
     Attributes:
-        words: which the error holds.
-        by_value: only where there are such values; without them the column comes back as it went in.
+        words: a part of the error message.
+        by_value: whether this depends on the values; without such values the column is read back as written.
     """
 
     words: str
@@ -36,13 +36,13 @@ class Fails:
 
 @dataclass(frozen=True)
 class Reads:
-    """Something else is read.
+    """The reader returns something else.
 
     Attributes:
-        shown: what, for the docs.
-        value: what of a canonical leaf.
-        seen: brings what is read into canonical form, where a reader takes a value apart.
-        type: in the words of Spark; empty where the type is the one that went in, or the reader is not Spark's.
+        shown: the result, for the docs.
+        value: maps a canonical leaf to the one that is read.
+        seen: converts what is read to canonical form, where a reader splits a value.
+        type: Spark's name of the type that is read; empty if the type is unchanged, or if the reader is not Spark's.
     """
 
     shown: str
@@ -53,11 +53,12 @@ class Reads:
 
 @dataclass(frozen=True)
 class Deviation:
-    """One row.
+    """One row of the table.
 
     Attributes:
-        ways, kinds, nestings: patterns, as of file names.
-        why: for the docs.
+        ways, kinds, nestings: patterns, like those for file names.
+        how: the result.
+        why: the reason, for the docs.
     """
 
     ways: tuple[str, ...]
@@ -67,7 +68,7 @@ class Deviation:
     nestings: tuple[str, ...] = ("*",)
 
     def covers(self, cell: Cell) -> bool:
-        """Whether the row speaks of the cell."""
+        """Check whether the row applies to the cell."""
         return (
             _any(self.ways, cell.way)
             and _any(self.kinds, cell.column.kind.name)
@@ -76,7 +77,7 @@ class Deviation:
 
 
 def refused_by(way: str, column: Column) -> int | None:
-    """The declaration by which a column is refused whatever its values are."""
+    """Return the number of the declaration by which a column is rejected regardless of its values, or None."""
     number = _first(Cell(way, column))
     how = None if number is None else DEVIATIONS[number].how
     return number if isinstance(how, Fails) and not how.by_value else None
@@ -92,18 +93,19 @@ def _any(patterns: Sequence[str], name: str) -> bool:
 
 # --- judging ----------------------------------------------------------------------------------------------------------
 def judge(found: dict[Cell, Outcome]) -> Iterator[str]:
-    """What is not as it is declared, a line each."""
+    """Yield a line for each difference between declarations and outcomes."""
     occurred: dict[tuple[int, str, str], bool] = {}
     for cell, outcome in found.items():
         number = _first(cell)
         if number is None:
             if not outcome.same:
-                yield f"{cell.way} {cell.column.name}: undeclared: {_told(outcome)}"
+                yield f"{cell.way} {cell.column.name}: undeclared: {_described(outcome)}"
             continue
         key = (number, cell.way, cell.column.kind.name)
         occurred[key] = occurred.get(key, False) or not outcome.same
         if not _fits(DEVIATIONS[number].how, cell, outcome):
-            yield f"{cell.way} {cell.column.name}: declared otherwise ({DEVIATIONS[number].how}): {_told(outcome)}"
+            declared = DEVIATIONS[number].how
+            yield f"{cell.way} {cell.column.name}: differs from its declaration ({declared}): {_described(outcome)}"
     for (number, way, kind), deviates in occurred.items():
         if not deviates:
             yield f"{way} {kind}: declared, but does not occur: {DEVIATIONS[number].why}"
@@ -125,7 +127,7 @@ def _fits(how: Fails | Reads, cell: Cell, outcome: Outcome) -> bool:
 
 
 def _has_leaf(value: Any) -> bool:
-    """Whether there is anything in it but nulls (the number beside a value in a struct does not count)."""
+    """Check whether the value contains anything but nulls (the number beside a value in a struct does not count)."""
     if isinstance(value, dict):
         return any(_has_leaf(one) for name, one in value.items() if name != "w")
     if isinstance(value, list):
@@ -158,7 +160,7 @@ def _changed(how: Callable[[str], Any], value: Any) -> Any:
     return None if value is None else how(value)
 
 
-def _told(outcome: Outcome) -> str:
+def _described(outcome: Outcome) -> str:
     if outcome.error:
         return outcome.error[:250]
     pairs = [(b, a) for a, b in zip(outcome.values, outcome.wanted, strict=False) if a != b]
@@ -167,9 +169,9 @@ def _told(outcome: Outcome) -> str:
     return f"{pairs[:2]}{kind}{rows}"[:300]
 
 
-# --- what readers make of a value -------------------------------------------------------------------------------------
+# --- how readers change values ----------------------------------------------------------------------------------------
 def _number(text: str) -> str:
-    """Of an interval: its number."""
+    """Return the number of an interval or a time."""
     word, _, number = text.partition(":")
     return number if word in ("i", "m", "n", "time") else text
 
@@ -192,7 +194,7 @@ def _no_empty(text: str) -> str | None:
 
 
 def _trimmed(text: str) -> str:
-    # Of java.lang.String.trim: everything up to the blank.
+    # Like java.lang.String.trim: all characters up to the blank.
     return "s:" + text[2:].strip("".join(map(chr, range(0x21)))) if text.startswith("s:") else text
 
 
@@ -235,7 +237,7 @@ def _null_to_none(text: str) -> str | None:
 
 
 def _null_variant(value: Any) -> Any:
-    """Null for VARIANT's null below a list or a map; a map's pairs are tuples."""
+    """Replace VARIANT's null below a list or a map by null; the pairs of a map are tuples."""
     if isinstance(value, dict):
         return {name: _null_variant(one) for name, one in value.items()}
     if isinstance(value, list | tuple):
@@ -259,28 +261,28 @@ def _by(writer: str, dialect: str, *readers: str) -> tuple[str, ...]:
 
 def _spark_refuses(dialect: str, kinds: tuple[str, ...], nestings: tuple[str, ...] = ("*",)) -> Deviation:
     words = "UNSUPPORTED_DATA_TYPE_FOR_DATASOURCE"
-    return Deviation(_by("spark", dialect, "-"), kinds, Fails(words), "Spark does not write it", nestings)
+    return Deviation(_by("spark", dialect, "-"), kinds, Fails(words), "Spark does not support it", nestings)
 
 
 _WRITTEN = (
-    Deviation(("holdfast>*>-",), ("calendar",), Fails("INTERVAL"), "Spark stores it nowhere either"),
+    Deviation(("holdfast>*>-",), ("calendar",), Fails("INTERVAL"), "Spark does not store it either"),
     Deviation(
         ("holdfast>*>-",),
         _MONTHS,
-        Fails("hands no year-month interval to Python"),
-        "PySpark has no Arrow type for it: store cast(column as string)",
+        Fails("cannot pass year-month intervals to Python"),
+        "PySpark has no Arrow type for them: store cast(column as string)",
     ),
     Deviation(
         ("holdfast>*>-",),
         _CHAR,
         Fails("cannot leave Spark"),
-        "with `spark.sql.preserveCharVarcharTypeInfo`; else they are strings of a padded length: cast to string",
+        "with `spark.sql.preserveCharVarcharTypeInfo`; without it they are padded strings: cast them to string",
     ),
-    Deviation(_by("holdfast", "csv", "-"), ("*",), Fails("cannot hold"), "CSV has no nested values", _DEEP),
+    Deviation(_by("holdfast", "csv", "-"), ("*",), Fails("does not support"), "CSV has no nested values", _DEEP),
     Deviation(
         ("holdfast>*>-",),
         ("geometry",),
-        Fails("spatial types are not written"),
+        Fails("spatial types are not supported"),
         "store st_asbinary(column) and the SRID",
     ),
 )
@@ -290,10 +292,30 @@ def _held(dialects: tuple[str, ...], kinds: tuple[str, ...], words: str, why: st
     return Deviation(tuple(f"holdfast>{one}>-" for one in dialects), kinds, Fails(words), why)
 
 
-_CUT = "Spark's writer cuts them to milliseconds unless timestampFormat says otherwise"
-_STRUCT = Reads("the struct below the type", seen=_vector, type=_VECTOR)
-_NO_INTERVAL = "PySpark has no Arrow type for it: `reader=native`, or read it as a string"
+_CUT = "by default Spark's writer truncates them to milliseconds; set timestampFormat"
+_STRUCT = Reads("the underlying struct", seen=_vector, type=_VECTOR)
+_NO_INTERVAL = "PySpark has no Arrow type for them: use `reader=native`, or read them as strings"
 _INSTANTS = ("instant", "instant_bc", "instant_early", "instant_f*", "instant_late", "local*")  # some with micros
+_FOUR_DIGITS = "pyarrow's reader supports only years of four digits"
+
+
+def _no_char(dialect: str) -> Deviation:
+    return Deviation(_by("spark", dialect, "holdfast"), _CHAR, Fails("cannot leave Spark"), "read it as a string")
+
+
+def _no_months(dialect: str) -> Deviation:
+    words = "cannot pass year-month intervals to Python"
+    return Deviation(_by("spark", dialect, "holdfast"), _MONTHS, Fails(words), _NO_INTERVAL)
+
+
+def _no_sign_below_a_second(dialect: str) -> Deviation:
+    how = Reads("without the sign if shorter than a second", _no_sign)
+    return Deviation(_by("spark", dialect, "spark"), ("seconds",), how, "Spark's parser")
+
+
+def _whole_millis(dialect: str) -> Deviation:
+    return Deviation(_by("spark", dialect, "spark", "holdfast"), _INSTANTS, Reads("whole milliseconds", _millis), _CUT)
+
 
 _PARQUET = (
     _spark_refuses("parquet*", ("calendar",)),
@@ -301,7 +323,7 @@ _PARQUET = (
         _by("holdfast", "parquet", "DuckDB"),
         _DAYS,
         Reads("the number of microseconds", _number),
-        "Parquet has no such type; pyarrow's own schema in the file tells pyarrow, pandas and polars",
+        "Parquet has no such type; pyarrow, pandas and polars find it in pyarrow's own schema in the file",
     ),
     Deviation(
         _by("holdfast", "parquet", *_OTHERS),
@@ -315,7 +337,7 @@ _PARQUET = (
         _by("spark", "parquet*", "holdfast"),
         (*_CHAR, *_MONTHS, "geometry"),
         Fails("leave it out with the option columns"),
-        "PySpark has no Arrow type for it: `reader=native` reads it",
+        "PySpark has no Arrow type for it: use `reader=native`",
     ),
 )
 
@@ -324,36 +346,36 @@ _ORC = (
         _by("holdfast", "orc", "-"),
         ("date_bc",),
         Fails("before the year 1", by_value=True),
-        "Spark's ORC reader takes them for years after it",
+        "Spark's ORC reader takes them for later years",
     ),
     _spark_refuses("orc", ("calendar", "geometry", "variant", "void")),
-    _held(("orc",), ("string_ci",), "ORC keeps no collation", "ORC keeps no collation"),
-    _held(("orc",), _DAY_FIELDS, "ORC files get one type of intervals", "cast it to interval day to second"),
-    _held(("orc",), ("udt",), "keeps only the type below", "take its parts"),
+    _held(("orc",), ("string_ci",), "ORC does not store collations", "ORC does not store collations"),
+    _held(("orc",), _DAY_FIELDS, "ORC files store only day-time intervals", "cast it to interval day to second"),
+    _held(("orc",), ("udt",), "stores only the underlying type", "store its parts"),
     _held(("orc",), ("variant",), "ORC has no VARIANT", "store to_json(column)"),
-    _held(("orc",), ("void",), "an ORC column has a type", "cast it to the type that it will have"),
+    _held(("orc",), ("void",), "every ORC column needs a concrete type", "cast it to a concrete type"),
     Deviation(
         _by("holdfast", "orc", "-"),
         ("date_early",),
-        Fails("which Java's calendar leaves out", by_value=True),
-        "only 1582-10-05 to 1582-10-14: Java's ORC reader has a calendar without them",
+        Fails("which Java's calendar skips", by_value=True),
+        "only 1582-10-05 to 1582-10-14: the calendar of Java's ORC reader skips them",
     ),
     Deviation(
         _by("holdfast", "orc", "-"),
         ("instant_early", "instant_old", "instant_bc"),
-        Fails("ORC cannot hold instants before 1900", by_value=True),
-        "Java's ORC reader shifts them by what the session's zone was then",
+        Fails("ORC cannot store instants before 1900", by_value=True),
+        "Java's ORC reader shifts them by the historical offset of the session's zone",
     ),
     Deviation(
         _by("holdfast", "orc", "-"),
         ("instant_fraction",),
         Fails("the last second before 1970", by_value=True),
-        "the format takes them for fractions of the first second after it",
+        "the format confuses fractions of the last second before 1970 with those of the first second after it",
     ),
     Deviation(
         _by("holdfast", "orc", "pyarrow", "pandas"),
         ("days_seconds", "time"),
-        Reads("the number that is stored", _number),
+        Reads("the stored number", _number),
         "stored as Spark stores it, as a number with Spark's type beside it",
     ),
     Deviation(
@@ -366,57 +388,60 @@ _ORC = (
         _by("holdfast", "orc", "pyarrow", "pandas"),
         ("instant_late", "instant_far"),
         Fails("out of range for nanosecond", by_value=True),
-        "they count ORC's instants in nanoseconds",
+        "they represent ORC's instants in nanoseconds",
     ),
-    Deviation(_by("spark", "orc", "holdfast", "spark"), _CHAR, Reads("string", type="string"), "Spark's files say so"),
+    Deviation(
+        _by("spark", "orc", "holdfast", "spark"), _CHAR, Reads("string", type="string"), "Spark stores them as strings"
+    ),
     Deviation(
         _by("spark", "orc", "holdfast", "spark"),
         ("string_ci",),
         Reads("string", type="string"),
-        "Spark's ORC files keep no collation",
+        "Spark does not store collations in ORC",
     ),
-    Deviation(_by("spark", "orc", "holdfast", "spark"), ("udt",), _STRUCT, "Spark's files keep no more"),
+    Deviation(_by("spark", "orc", "holdfast", "spark"), ("udt",), _STRUCT, "Spark stores only the struct"),
     Deviation(
         _by("spark", "orc", "holdfast", "spark"),
         ("date_early",),
         Reads("1582-10-15 for 1582-10-05 to 1582-10-14", _no_gap),
-        "Spark writes ORC in Java's calendar, which leaves them out",
+        "Spark writes ORC in Java's calendar, which skips them",
     ),
     Deviation(
         _by("spark", "orc", "holdfast", "spark"),
         ("instant_fraction",),
-        Reads("a second later in the last second before 1970", _after_epoch),
+        Reads("a second later, in the last second before 1970", _after_epoch),
         "Java's ORC writer",
     ),
     Deviation(
         _by("spark", "orc", "holdfast"),
         _DAY_FIELDS,
         Reads("interval day to second", type="interval day to second"),
-        "PySpark's Arrow types do not tell the fields",
+        "PySpark's Arrow types do not distinguish the fields",
     ),
     Deviation(
         _by("spark", "orc", "holdfast"),
         _MONTHS,
-        Fails("year-month intervals of ORC files cannot be read here"),
-        "PySpark has no Arrow type for it: `reader=native` reads it",
+        Fails("year-month intervals in ORC files are not supported"),
+        "PySpark has no Arrow type for them: use `reader=native`",
     ),
 )
 
 _CSV = (
     Deviation(
-        _by("holdfast", "csv", "-"), ("*",), Fails("csv cannot hold this type"), "CSV has no nested values", _DEEP
+        _by("holdfast", "csv", "-"), ("*",), Fails("csv does not support this type"), "CSV has no nested values", _DEEP
     ),
     _spark_refuses("csv", ("*",), _DEEP),
     _spark_refuses("csv", ("calendar", "geometry", "udt", "variant", "void")),
-    _held(("csv",), ("binary",), "CSV has text only", "store base64(column)"),
-    _held(("csv",), ("udt", "variant"), "csv cannot hold this type", "take its parts; store to_json(column)"),
-    _held(("csv", "json"), _DAYS, "has no length of time", "cast it to a string"),
-    _held(("csv", "json"), ("time",), "has no time of day", "cast it to a string"),
+    _held(("csv",), ("binary",), "CSV stores text only", "store base64(column)"),
+    _held(("csv",), ("udt",), "csv does not support this type", "store its parts"),
+    _held(("csv",), ("variant",), "csv does not support this type", "store to_json(column)"),
+    _held(("csv", "json"), _DAYS, "has no interval type", "cast it to a string"),
+    _held(("csv", "json"), ("time",), "has no time type", "cast it to a string"),
     Deviation(
         _by("holdfast", "csv", "spark"),
         ("string_empty",),
         Reads("null", _no_empty),
-        'Spark\'s CSV reader takes "" for null',
+        'Spark\'s CSV reader reads "" as null',
     ),
     Deviation(_by("*", "csv", "spark"), ("void",), Reads("string", type="string"), "Spark's CSV reader has no void"),
     Deviation(_by("spark", "csv", "spark"), ("binary",), Reads("the text [FF 00]", _hex_text), "Spark's writer"),
@@ -424,33 +449,31 @@ _CSV = (
         _by("spark", "csv", "holdfast"),
         ("binary",),
         Fails("has no values"),
-        "Spark writes text that Spark does not read back",
+        "Spark writes text that it cannot read back",
     ),
     Deviation(
-        _by("spark", "csv", "holdfast"), (*_DAYS, "time"), Fails("has no values"), "not read: read it as a string"
+        _by("spark", "csv", "holdfast"), (*_DAYS, "time"), Fails("has no values"), "not supported: read it as a string"
     ),
-    Deviation(_by("spark", "csv", "holdfast"), _MONTHS, Fails("no year-month interval to Python"), _NO_INTERVAL),
-    Deviation(_by("spark", "csv", "holdfast"), _CHAR, Fails("cannot leave Spark"), "read it as a string"),
+    _no_months("csv"),
+    _no_char("csv"),
     Deviation(
         _by("spark", "csv", "spark"), _CHAR, Reads("trimmed", _trimmed_or_null, type="string"), "Spark's writer trims"
     ),
-    Deviation(
-        _by("spark", "csv", "spark"), ("seconds",), Reads("without a sign below a second", _no_sign), "Spark's parser"
-    ),
-    Deviation(_by("spark", "csv", "spark", "holdfast"), _INSTANTS, Reads("whole milliseconds", _millis), _CUT),
+    _no_sign_below_a_second("csv"),
+    _whole_millis("csv"),
     Deviation(
         _by("spark", "csv", "holdfast", "spark"), ("string",), Reads("trimmed", _trimmed), "Spark's writer trims"
     ),
     Deviation(
         _by("spark", "csv", "spark"),
         ("string_empty", "string_lines", "string_zero"),
-        Reads("null for nothing but blanks", _trimmed_or_null),
-        'Spark\'s writer trims, its reader takes "" for null',
+        Reads("null if there are only blanks", _trimmed_or_null),
+        'Spark\'s writer trims, its reader reads "" as null',
     ),
     Deviation(
         _by("spark", "csv", "holdfast"),
         ("string_lines", "string_zero"),
-        Reads('"" for nothing but blanks', _trimmed),
+        Reads('"" if there are only blanks', _trimmed),
         "Spark's writer trims",
     ),
 )
@@ -462,60 +485,64 @@ _KEYS = (
         ("holdfast>json>-", "holdfast>avro>-"),
         _NOT_STRING,
         Fails("string"),
-        "maps have strings for keys",
+        "map keys must be strings",
         ("map_key",),
     ),
     Deviation(
         _by("spark", "json", "spark", "holdfast"),
         _NOT_STRING,
         Fails(""),
-        "Spark writes texts and reads none back: take strings",
+        "Spark writes text but cannot read it back: use strings",
         ("map_key",),
     ),
 )
 
 _JSON = (
     Deviation(
-        _by("holdfast", "json", "pyarrow"), ("*",), Fails("JSON conversion to map"), "it reads no maps", ("map*",)
+        _by("holdfast", "json", "pyarrow"),
+        ("*",),
+        Fails("JSON conversion to map"),
+        "pyarrow's JSON reader does not support maps",
+        ("map*",),
     ),
-    Deviation(_by("spark", "json", "spark"), _CHAR, Fails("AS_STRING"), "Spark's reader takes no such schema", _DEEP),
+    Deviation(
+        _by("spark", "json", "spark"), _CHAR, Fails("AS_STRING"), "Spark's reader does not accept the schema", _DEEP
+    ),
     _spark_refuses("json", ("calendar", "geometry")),
-    _held(("json",), ("variant",), "JSON keeps no types", "store to_json(column)"),
-    Deviation(_by("holdfast", "json", "pyarrow"), ("binary",), Reads("base64", _base64), "JSON has text only"),
+    _held(("json",), ("variant",), "JSON does not store types", "store to_json(column)"),
+    Deviation(_by("holdfast", "json", "pyarrow"), ("binary",), Reads("base64", _base64), "JSON stores text only"),
     Deviation(
         _by("holdfast", "json", "pyarrow"),
         ("date*", "float", "double"),
         Fails("changed from number to string", by_value=True),
-        "pyarrow's reader takes no text for a date, nor for NaN and infinity",
+        "pyarrow's reader does not accept text for dates, NaN and infinity",
     ),
     Deviation(
         _by("holdfast", "csv", "pyarrow"),
         ("date_late", "instant_far"),
         Fails("conversion error", by_value=True),
-        "pyarrow's reader knows years of four digits",
+        _FOUR_DIGITS,
     ),
     Deviation(
         _by("holdfast", "json", "pyarrow"),
         ("instant_far",),
         Fails("couldn't parse", by_value=True),
-        "pyarrow's reader knows years of four digits",
+        _FOUR_DIGITS,
     ),
-    Deviation(_by("holdfast", "json", "pyarrow"), ("udt",), _STRUCT, "it does not know the type"),
+    Deviation(_by("holdfast", "json", "pyarrow"), ("udt",), _STRUCT, "pyarrow does not know the type"),
     Deviation(_by("*", "json", "spark"), ("void",), Reads("string", type="string"), "Spark's JSON reader has no void"),
-    Deviation(_by("spark", "json", "spark", "holdfast"), _INSTANTS, Reads("whole milliseconds", _millis), _CUT),
+    _whole_millis("json"),
     Deviation(
         _by("spark", "json", "spark"), _CHAR, Reads("string", type="string"), "Spark's JSON reader has no char(n)"
     ),
-    Deviation(
-        _by("spark", "json", "spark"), ("seconds",), Reads("without a sign below a second", _no_sign), "Spark's parser"
-    ),
-    Deviation(_by("spark", "json", "holdfast"), _CHAR, Fails("cannot leave Spark"), "read it as a string"),
-    Deviation(_by("spark", "json", "holdfast"), _MONTHS, Fails("no year-month interval to Python"), _NO_INTERVAL),
+    _no_sign_below_a_second("json"),
+    _no_char("json"),
+    _no_months("json"),
     Deviation(
         _by("spark", "json", "holdfast"),
         (*_DAYS, "time", "variant"),
-        Fails("not of the column's type"),
-        "not read: read it as a string",
+        Fails("does not match the column's type"),
+        "not supported: read it as a string",
     ),
     Deviation(
         _by("spark", "json", "spark"),
@@ -530,13 +557,13 @@ _AVRO = (
     Deviation(
         _by("holdfast", "avro", "-"),
         ("date_late", "date_bc", "instant_far", "instant_bc"),
-        Fails("knows the years 1 to 9999", by_value=True),
-        "fastavro makes Python's dates of them",
+        Fails("supports only the years 1 to 9999", by_value=True),
+        "fastavro converts them to Python's dates",
     ),
-    _held(("avro",), _DAYS, "Avro has no length of time", "cast it to a string"),
-    _held(("avro",), ("string_ci",), "Avro keeps no collation", "cast to string collate UTF8_BINARY"),
-    _held(("avro",), ("time",), "Spark has no times in Avro", "cast it to a string"),
-    _held(("avro",), ("udt",), "keeps only the type below", "take its parts"),
+    _held(("avro",), _DAYS, "Avro has no interval type", "cast it to a string"),
+    _held(("avro",), ("string_ci",), "Avro does not store collations", "cast to string collate UTF8_BINARY"),
+    _held(("avro",), ("time",), "Spark does not support times in Avro", "cast it to a string"),
+    _held(("avro",), ("udt",), "stores only the underlying type", "store its parts"),
     _held(("avro",), ("variant",), "Avro has no VARIANT", "store to_json(column)"),
 )
 
@@ -551,17 +578,24 @@ _ARROW = (
 )
 
 _PARTITIONS = (
-    Deviation(_by("holdfast", "partitions", "-"), ("string_ci",), Fails("by plain strings only"), "so does Spark"),
-    Deviation(_by("spark", "partitions", "-"), ("string_ci",), Fails("INVALID_PARTITION_COLUMN"), "Spark refuses it"),
+    Deviation(
+        _by("holdfast", "partitions", "-"), ("string_ci",), Fails("by plain strings only"), "Spark rejects it too"
+    ),
+    Deviation(
+        _by("spark", "partitions", "-"), ("string_ci",), Fails("INVALID_PARTITION_COLUMN"), "Spark does not support it"
+    ),
     Deviation(
         _by("holdfast", "partitions", "-"),
         ("string_empty",),
         Fails("cannot tell an empty string from null"),
-        "Spark's directories do not tell it from null",
+        "Spark's directory names do not distinguish it from null",
     ),
-    Deviation(_by("spark", "partitions", "*"), ("string_empty",), Reads("null", _no_empty), "Spark's directories"),
+    Deviation(_by("spark", "partitions", "*"), ("string_empty",), Reads("null", _no_empty), "Spark's directory names"),
     Deviation(
-        _by("spark", "partitions", "-"), ("string_zero", "binary"), Fails("parquet"), "no file system takes the name"
+        _by("spark", "partitions", "-"),
+        ("string_zero", "binary"),
+        Fails("parquet"),
+        "file systems do not allow the name",
     ),
     Deviation(
         _by("holdfast", "partitions", "-"),
@@ -573,27 +607,22 @@ _PARTITIONS = (
         _by("holdfast", "partitions", "-"),
         (*_DAYS, "time"),
         Fails("a directory name cannot hold"),
-        "the name would not say which fields it has; Spark cannot read a time back: cast to a string",
+        "the name does not tell the fields of an interval, and Spark cannot read a time back: cast to a string",
     ),
     Deviation(
         _by("spark", "partitions", "*"),
         _CHAR,
         Reads("string", type="string"),
-        "read with the schema of Spark's own table",
+        "read them through Spark's own table, which has the schema",
     ),
     Deviation(
         _by("spark", "partitions", "holdfast"),
         (*_DAYS, "time"),
         Fails("a partition directory's value"),
-        "not read: read it as a string",
+        "not supported: read it as a string",
     ),
-    Deviation(_by("spark", "partitions", "holdfast"), _MONTHS, Fails("no year-month interval"), _NO_INTERVAL),
-    Deviation(
-        _by("spark", "partitions", "spark"),
-        ("seconds",),
-        Reads("without a sign below a second", _no_sign),
-        "Spark's parser",
-    ),
+    _no_months("partitions"),
+    _no_sign_below_a_second("partitions"),
 )
 
 DEVIATIONS: tuple[Deviation, ...] = (*_WRITTEN, *_KEYS, *_PARQUET, *_ORC, *_CSV, *_JSON, *_AVRO, *_ARROW, *_PARTITIONS)

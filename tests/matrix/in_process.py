@@ -1,6 +1,6 @@
-"""The data source's Python side without Spark: the calls that Spark makes, in its order, in this process.
+"""Run the Python side of the data source in this process, without Spark: the same calls in the same order.
 
-It is what Spark's Python workers run, minus the workers: the same batches, the same checks, the same commit.
+This is what Spark's Python workers run: the same batches, the same checks, the same commit.
 """
 
 from __future__ import annotations
@@ -21,15 +21,16 @@ __all__ = ["read_table", "write_batches"]
 def write_batches(
     tasks: Iterable[Iterable[Any]], schema: Any, options: Mapping[str, str], *, overwrite: bool = False
 ) -> None:
-    """Write a job, each of `tasks` as one task.
+    """Write a job with one task for each element of `tasks`.
 
     Args:
-        tasks: record batches, as Spark would hand them over.
-        schema: Spark's.
-        options: of the write, `path` among them.
+        tasks: the record batches of each task, as Spark would pass them.
+        schema: Spark's schema.
+        options: the options of the write, including `path`.
+        overwrite: whether to replace the table.
 
     Raises:
-        HoldfastError: what Spark would report; the job is aborted.
+        HoldfastError: the error that Spark would report; the job is aborted.
     """
     writer = HoldfastDataSource(dict(options)).writer(schema, overwrite)
     messages: list[Any] = []
@@ -44,7 +45,7 @@ def write_batches(
 
 
 def read_table(options: Mapping[str, str], schema: Any = None) -> tuple[Any, Any]:
-    """A scan.
+    """Scan a table.
 
     Returns:
         Spark's schema, and the rows as an Arrow table.
@@ -61,9 +62,9 @@ def read_table(options: Mapping[str, str], schema: Any = None) -> tuple[Any, Any
 
 @contextlib.contextmanager
 def _task(number: int) -> Iterator[None]:
-    """What a task can ask of Spark: the number of its partition."""
+    """Set up what a task can get from Spark: the number of its partition."""
     before = TaskContext._taskContext
-    context = TaskContext()  # which makes itself the current one
+    context = TaskContext()  # becomes the current one
     context._partitionId = number
     context._localProperties = {}
     try:

@@ -1,8 +1,8 @@
-"""Spark's types as data: for each a table of values, as the SQL that makes them and as what every reader has to find.
+"""List Spark's types as data: for each a table of values, as SQL expressions and as the results expected of readers.
 
-What is found is compared as text (`tests.matrix.canonical`): exact, with the type in front of it, so that an instant
-is no local time, ``-0.0`` is not ``0.0`` and NaN equals itself. Instants and dates are given by their number, so the
-session's zone has no part in them. A type has more than one row here where formats hold some of its values only.
+Results are compared as text (`tests.matrix.canonical`): exact, with a prefix for the type, so that an instant differs
+from a local time, ``-0.0`` differs from ``0.0`` and NaN equals itself. Instants and dates are given as numbers, so that
+they do not depend on the session's zone. A type has several rows where formats support only some of its values.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ __all__ = ["GROUPS", "KINDS", "Kind"]
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
-    """A type, or the part of its values that formats treat alike.
+    """A type, or the part of its values that formats handle alike.
 
     Attributes:
-        name: short, unique, fit for a column's name.
-        title: in the docs.
-        type: what Spark calls it (`simpleString`).
+        name: a short, unique name that can be part of a column's name.
+        title: the name in the docs.
+        type: Spark's name of the type (`simpleString`).
         values: pairs of SQL and canonical text.
-        nested: False: tried as a column and in a struct only (it differs little from a kind that is tried in all).
+        nested: whether to test it in all nestings; if not, only as a column and in a struct, because it differs little
+            from a kind that is tested in all.
         key: whether Spark allows it as a map's key.
         partition: whether Spark allows it as a partition column.
     """
@@ -193,10 +194,10 @@ _EARLY = (
 _USUAL = (
     "1970-01-01T00:00:00",
     "2026-07-02T03:04:05.000006",
-    "2026-03-08T07:30:00",  # New York's clocks jump at 07:00
-    "2026-11-01T05:30:00",  # 01:30 in New York, for the first time
-    "2026-11-01T06:30:00",  # and for the second
-    "1985-12-31T18:20:00",  # Kathmandu moves by a quarter of an hour at 18:30
+    "2026-03-08T07:30:00",  # New York's clocks jump forward at 07:00
+    "2026-11-01T05:30:00",  # the first 01:30 in New York
+    "2026-11-01T06:30:00",  # and the second one
+    "1985-12-31T18:20:00",  # Kathmandu's offset changes by a quarter of an hour at 18:30
     "1985-12-31T18:40:00",
     "1900-01-01T00:00:00",
     "2261-12-31T23:59:59.999999",
@@ -215,7 +216,7 @@ _OLD = (
     "1899-12-31T12:34:56.789",
 )
 _LATE = ("2262-04-12T00:00:00", "9999-12-31T23:59:59.999999", "2500-01-01T00:00:00")
-_LOCAL_ONLY = ("2026-03-08T02:30:00", "2026-11-01T01:30:00")  # no such hour, and twice such an hour, in New York
+_LOCAL_ONLY = ("2026-03-08T02:30:00", "2026-11-01T01:30:00")  # a missing and a repeated hour in New York
 
 _TIMES = (
     Kind(
@@ -366,7 +367,7 @@ _OTHERS = (
         title="user-defined type",
         type="udt",
         values=(
-            # Made of arrays by a function of Spark's machine learning: `tests.matrix.shapes` knows.
+            # Arrays here; `tests.matrix.shapes` converts them with a function of Spark ML.
             ("array(1.5D, 2.0D)", "u:[1.5,2.0]"),
             ("array(-0.0D)", "u:[-0.0]"),
         ),
@@ -389,9 +390,9 @@ KINDS: tuple[Kind, ...] = (*_NUMBERS, *_TEXTS, *_TIMES, *_INTERVALS, *_OTHERS)
 
 _DAY_FIELDS = tuple(one.name for one in _INTERVALS if one.values[0][1].startswith("i:") and one.name != "days_seconds")
 GROUPS = {
-    "intervals of days to seconds": ("days_seconds", *_DAY_FIELDS),
-    "intervals of other fields between day and second": _DAY_FIELDS,
-    "intervals of years and months": tuple(one.name for one in _INTERVALS if one.values[0][1].startswith("m:")),
+    "day-time intervals": ("days_seconds", *_DAY_FIELDS),
+    "day-time intervals other than day to second": _DAY_FIELDS,
+    "year-month intervals": tuple(one.name for one in _INTERVALS if one.values[0][1].startswith("m:")),
     "char(n), varchar(n)": ("char", "varchar"),
 }
-"""Kinds that are told as one where all of them behave alike."""
+"""Kinds that the docs list as one where all of them behave alike."""

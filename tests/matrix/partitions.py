@@ -1,4 +1,4 @@
-"""Every type as a partition column: directories name the values, and every reader has to take them back."""
+"""Test every type as a partition column: directories name the values, and every reader must return them."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from tests.matrix.shapes import NESTINGS, PATTERNS, Column, Nesting
 __all__ = ["PARTITION", "partition_columns", "survey_partitions"]
 
 PARTITION = Nesting("partition", "partition column", NESTINGS["plain"].sql, NESTINGS["plain"].make, ("some",))
-_TOGETHER = 4  # columns of one tree: each row is a file, so more make no more files
+_TOGETHER = 4  # columns of one table; each row is a file, so more columns do not add files
 
 
 def partition_columns() -> list[Column]:
-    """One for every type that Spark allows there."""
+    """Return a column for every type that Spark allows as a partition column."""
     return [Column(kind, PARTITION, PATTERNS["some"]) for kind in KINDS if kind.partition]
 
 
 def survey_partitions(spark: Any, data: Input, place: str) -> Outcomes:
-    """Each column on the ways of a Parquet table that is partitioned by it."""
+    """Test each column as a partition column of a Parquet table, with all writers and readers."""
     found: Outcomes = {}
     for number, start in enumerate(range(0, len(data.columns), _TOGETHER)):
         columns = data.columns[start : start + _TOGETHER]

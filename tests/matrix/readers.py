@@ -1,4 +1,4 @@
-"""Readers as values: what each makes of a directory, and what it cannot read at all."""
+"""Define readers as values: what each reads from a directory, and what it cannot read at all."""
 
 from __future__ import annotations
 
@@ -22,10 +22,12 @@ __all__ = ["READERS", "Files", "Found", "Reader", "in_halves", "spark_found", "s
 
 @dataclass(frozen=True)
 class Found:
-    """What a reader found in a column: its type in the reader's words, and its values in the order of `id`.
+    """What a reader returned for a column: its type under the reader's name, and its values in the order of `id`.
 
     Attributes:
-        error: the reader's words if it cannot read the column; then nothing else is known.
+        type: the type.
+        values: the values.
+        error: the reader's message if it cannot read the column; then type and values are empty.
     """
 
     type: str = ""
@@ -35,7 +37,7 @@ class Found:
 
 # --- Spark ------------------------------------------------------------------------------------------------------------
 def shown(sql: str, kind: Any, depth: int = 0) -> str | None:
-    """SQL for a value with all that Arrow does not have as marked text; None if there is nothing of the sort."""
+    """Return SQL for a value that turns everything that Arrow lacks into marked text; None if there is no such part."""
     word = kind.simpleString()
     name = type(kind).__name__
     if name == "YearMonthIntervalType":
@@ -72,14 +74,14 @@ def shown(sql: str, kind: Any, depth: int = 0) -> str | None:
 
 
 def spark_found(frame: Any, columns: Sequence[str]) -> dict[str, Found]:
-    """What a DataFrame holds; columns that spoil the whole are read one by one."""
+    """Return what a DataFrame contains; if a column breaks the query, read the columns one by one."""
     wanted = [name for name in columns if name in frame.columns]
     missing = {name: Found(error="the column is not there") for name in columns if name not in frame.columns}
     return missing | in_halves(wanted, functools.partial(spark_rows, frame))
 
 
 def spark_rows(frame: Any, names: Sequence[str]) -> dict[str, Found]:
-    """What a DataFrame holds, or the error of one that reads all columns whichever are wanted."""
+    """Return what a DataFrame contains, or raise if any of the columns cannot be read."""
     kinds = {field.name: field.dataType for field in frame.schema.fields}
     order = ["id"] if "id" in kinds else []
     shows = [f"{shown(f'`{name}`', kinds[name]) or f'`{name}`'} as `{name}`" for name in names]
@@ -88,12 +90,12 @@ def spark_rows(frame: Any, names: Sequence[str]) -> dict[str, Found]:
 
 
 def in_halves(names: Sequence[str], read: Callable[[Sequence[str]], dict[str, Found]]) -> dict[str, Found]:
-    """The columns read together; where that fails, in halves, down to those that fail alone."""
+    """Read the columns together; if that fails, bisect down to the columns that fail alone."""
     if not names:
         return {}
     try:
         return read(names)
-    except Exception as error:  # noqa: BLE001  # whatever it is, it is what the reader makes of the column
+    except Exception as error:  # noqa: BLE001  # any error is the result for the column
         if len(names) == 1:
             return {names[0]: Found(error=_sentence(error))}
     middle = len(names) // 2
@@ -107,7 +109,7 @@ def _sentence(error: BaseException) -> str:
 
 
 def table_found(table: Any, names: Sequence[str], schema: Any) -> dict[str, Found]:
-    """What an Arrow table of Spark's rows holds; `schema` is Spark's."""
+    """Return what an Arrow table of Spark's rows contains; `schema` is Spark's."""
     kinds = {field.name: field.dataType for field in schema.fields}
     if table is None:
         return {name: Found(kinds[name].simpleString()) for name in names}
@@ -119,7 +121,7 @@ def table_found(table: Any, names: Sequence[str], schema: Any) -> dict[str, Foun
             continue
         try:
             found[name] = Found(kinds[name].simpleString(), canonical(table.column(name), kinds[name]))
-        except Exception as error:  # noqa: BLE001  # whatever it is, it is what the reader makes of the column
+        except Exception as error:  # noqa: BLE001  # any error is the result for the column
             found[name] = Found(error=_sentence(error))
     return found
 
@@ -132,9 +134,9 @@ def _table_found(table: Any, names: Sequence[str], types: Mapping[str, str] | No
     for name in names:
         try:
             column = table.column(name)
-            values = canonical(column)  # before they are sorted: Arrow cannot take from lists of nothing but nulls
+            values = canonical(column)  # before sorting: Arrow's take fails for lists that contain only nulls
             found[name] = Found((types or {}).get(name, str(column.type)), [values[row] for row in rows])
-        except Exception as error:  # noqa: BLE001  # whatever it is, it is what the reader makes of the column
+        except Exception as error:  # noqa: BLE001  # any error is the result for the column
             found[name] = Found(error=_sentence(error))
     return found
 
@@ -142,11 +144,11 @@ def _table_found(table: Any, names: Sequence[str], types: Mapping[str, str] | No
 # --- others -----------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Files:
-    """A directory as readers other than Spark take it.
+    """A directory as readers other than Spark read it.
 
     Attributes:
         paths: its files.
-        schema: as Arrow has it, for formats that do not keep types; None where Arrow has no such type.
+        schema: the Arrow schema, for formats without types; fields that Arrow lacks are missing.
         names: the columns.
     """
 
@@ -156,22 +158,23 @@ class Files:
 
 
 Read = Callable[[Files, Sequence[str]], Any]
-"""Arrow table of some columns (and `id`)."""
+"""Returns an Arrow table of some columns (and `id`)."""
 
 
 @dataclass(frozen=True)
 class Reader:
-    """A reader that is not Spark's.
+    """A reader other than Spark.
 
     Attributes:
-        formats: how it reads each, or the reason why it cannot.
+        name: its name.
+        formats: a function to read each format, or the reason why there is none.
     """
 
     name: str
     formats: Mapping[str, Read | str]
 
     def read(self, format_name: str, files: Files) -> dict[str, Found]:
-        """What it finds."""
+        """Return what the reader finds."""
         how = self.formats[format_name]
         assert callable(how)
 
@@ -219,7 +222,7 @@ def _holds_null(kind: Any) -> bool:
 
 
 def _sound(column: Any) -> Any:
-    """The column; nulls of no type below others anew, for pandas cuts them wrongly where files are small."""
+    """Return the column, with untyped nulls below other types rebuilt: pandas slices them wrongly in small files."""
     kind = column.type
     if not pa.types.is_nested(kind) or not _holds_null(kind):
         return column
@@ -227,7 +230,7 @@ def _sound(column: Any) -> Any:
 
 
 def _rows(array: Any, count: int = 0) -> list[Any]:
-    """The values; an array of nulls may have a wrong length, and has `count`."""
+    """Return the values; an array of nulls may have a wrong length, so it gets `count` values."""
     kind = array.type
     if pa.types.is_null(kind):
         return [None] * count
@@ -292,7 +295,7 @@ def _fastavro(files: Files, names: Sequence[str]) -> Any:
 
 
 _NO_AVRO = "has no Avro reader"
-_NO_TYPES = "takes every value for text or a guess: no types to compare"
+_NO_TYPES = "reads every value as text or a guessed type, so there are no types to compare"
 
 READERS: tuple[Reader, ...] = (
     Reader(
@@ -313,7 +316,7 @@ READERS: tuple[Reader, ...] = (
                 lambda pd, path, names: pd.read_parquet(path, columns=list(names), dtype_backend="pyarrow")
             ),
             "orc": _pandas(lambda pd, path, names: pd.read_orc(path, columns=list(names), dtype_backend="pyarrow")),
-            "arrow": "takes a NOT NULL field below a null for an error in Arrow files (so read them with pyarrow)",
+            "arrow": "rejects a NOT NULL field below a null in Arrow files (read them with pyarrow)",
             "csv": _NO_TYPES,
             "json": _NO_TYPES,
             "avro": _NO_AVRO,
@@ -338,7 +341,7 @@ READERS: tuple[Reader, ...] = (
             "arrow": _polars(lambda pl, path, names: pl.read_ipc(path, columns=list(names))),
             "csv": "has no escape character in its CSV reader",
             "json": _NO_TYPES,
-            "avro": "has an Avro reader that panics on types that it does not know",
+            "avro": "has an Avro reader that panics on unknown types",
         },
     ),
     Reader(

@@ -1,4 +1,4 @@
-"""Null patterns and nestings: columns of a wide table as SQL over base columns, and what has to be found in them."""
+"""Build wide tables for testing: nestings and null patterns as SQL over base columns, and the expected values."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ __all__ = ["NESTINGS", "PATTERNS", "Column", "Nesting", "Pattern", "columns_of",
 
 @dataclass(frozen=True)
 class Pattern:
-    """Where nulls are. Conditions over `id` and `last`, in SQL that is Python too but for ``=``.
+    """The positions of nulls: conditions over `id` and `last`, in SQL that is also Python except for ``=``.
 
     Attributes:
-        leaf: the value is null.
-        inner: what is right around it is null.
-        outer: the column is null.
+        name: the name of the pattern.
+        leaf: when the value is null.
+        inner: when its direct parent is null.
+        outer: when the column is null.
     """
 
     name: str
@@ -46,12 +47,14 @@ PATTERNS: dict[str, Pattern] = {
 
 @dataclass(frozen=True)
 class Nesting:
-    """A way of putting a value into a column.
+    """A way to nest a value in a column.
 
     Attributes:
-        sql: of the value (as SQL that may be null), the value without nulls, and the conditions for what is around it.
+        name: the name of the nesting.
+        title: the name in the docs.
+        sql: returns the column's SQL, from SQL of the value, SQL of the value without nulls, and the null pattern.
         make: the same in Python, over canonical values.
-        patterns: those in which it makes a difference.
+        patterns: the null patterns that make a difference.
     """
 
     name: str
@@ -152,7 +155,7 @@ class Column:
 
 
 def columns_of(kinds: Iterable[Kind] = KINDS, cells: dict[str, Sequence[str]] | None = None) -> list[Column]:
-    """The columns of `kinds`: each nesting with its patterns, or only those of `cells` (nesting: patterns)."""
+    """Return the columns for `kinds`: each nesting with its patterns, or only those of `cells` (nesting: patterns)."""
     chosen = cells or {nesting.name: nesting.patterns for nesting in NESTINGS.values()}
     found = []
     for kind in kinds:
@@ -169,7 +172,7 @@ def _holds(condition: str, row: int, last: int) -> bool:
 
 
 def expected(column: Column, rows: int) -> list[Any]:
-    """What has to be found, in the order of `id`."""
+    """Return the expected values, in the order of `id`."""
     found = []
     for row in range(rows):
         text = column.kind.values[row % len(column.kind.values)][1]
@@ -181,22 +184,22 @@ def expected(column: Column, rows: int) -> list[Any]:
 
 
 def wide_frame(spark: Any, columns: Sequence[Column], rows: int) -> Any:
-    """A DataFrame with the column `id` and `columns`, in one partition, in the order of `id`, already computed.
+    """Return a computed DataFrame of one partition with the column `id` and `columns`, in the order of `id`.
 
-    Where no null can be, its schema says so: NOT NULL children of structs that may be null are among the cases.
+    Where there can be no null, the schema says so: NOT NULL children of nullable structs are among the cases.
     """
     kinds = list(dict.fromkeys(column.kind for column in columns))
     base = spark.range(0, rows, 1, 1).selectExpr("id", *(f"{_cycle(kind)} as `{kind.name}`" for kind in kinds))
     if any(kind.type == "udt" for kind in kinds):
         base = base.withColumns({kind.name: array_to_vector(base[kind.name]) for kind in kinds if kind.type == "udt"})
-    base = base.localCheckpoint()  # else every column repeats the whole of its base
+    base = base.localCheckpoint()  # otherwise every column computes the whole base again
     last = str(rows - 1)
     wide = base.selectExpr("id", *(f"{column.sql.replace('last', last)} as `{column.name}`" for column in columns))
     return wide.localCheckpoint()
 
 
 def _cycle(kind: Kind) -> str:
-    """The values in turn."""
+    """Return SQL that cycles through the values."""
     values = [sql for sql, _ in kind.values]
     branches = " ".join(f"when {number} then {sql}" for number, sql in enumerate(values[:-1]))
     return f"case id % {len(values)} {branches} else {values[-1]} end" if branches else values[-1]

@@ -29,7 +29,7 @@ WANTED = 0.9
 """Of all mutants that are not the same program, so many are to be caught."""
 
 _RESULTS = ROOT / "build" / "mutants" / "results.jsonl"
-_PAGE = ROOT / "docs" / "mutants.md"
+_PAGE = ROOT / "docs" / "explanation" / "mutants.md"
 _NO_JUDGES = frozenset({"test_mutants.py"})  # plants mistakes of its own
 
 

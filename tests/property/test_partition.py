@@ -25,7 +25,7 @@ from holdfast.table.partition import (
 )
 from holdfast.table.values import java_float, parse_values, partition_texts
 from holdfast.table.zones import find_zone
-from tests.unit.formats.test_types import FIELDS
+from tests.unit.formats.columns.test_types import FIELDS
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=40)
 DIRECTORY_TEXT = TEXT.filter(lambda text: text not in ("", NULL_PARTITION))

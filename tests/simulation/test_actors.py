@@ -58,7 +58,7 @@ def serial(order: list[tuple[str, SaveMode]]) -> list[bytes]:
 def ready(world: World, name: str, mode: SaveMode) -> Callable[[CommitContext], JobOutcome]:
     """A job whose tasks are done: what is left is its commit."""
     ctx = world.context()
-    job = TWO_PHASE.start_job(ctx, mode, {"name": name})
+    job = TWO_PHASE.setup_job(ctx, mode, {"name": name})
     assert job is not None
     messages = run_tasks(ctx, job, name)
     return lambda ctx: TWO_PHASE.commit_job(ctx, job, messages, TASKS)
@@ -399,7 +399,7 @@ def test_job_in_a_destination_above_another(publication: str, monkeypatch: pytes
         def write_below(ctx: CommitContext) -> None:
             above = replace(ctx, prefix=parent, url=f"memory://world/{parent}")
             job = start(above)
-            with TWO_PHASE.start_task(above, job, 0) as attempt:
+            with TWO_PHASE.setup_task(above, job, 0) as attempt:
                 for path in (f"dataset1/day=0/{attempt.file_name('.txt')}", "dataset1/of my choice.txt"):
                     sink = attempt.open(path)
                     sink.write(b"of the parent")

@@ -212,7 +212,7 @@ def test_a_twin_that_has_committed_the_job_is_not_in_its_way(publication: str, m
     for nth in range(1, 200):
         world = World(publication)
         job = start(world.context(), mode)
-        with TWO_PHASE.start_task(world.context(), job, 0) as attempt:
+        with TWO_PHASE.setup_task(world.context(), job, 0) as attempt:
             attempt.open("chosen").write(b"1")
             message = attempt.commit()
         twin = At(nth, lambda: TWO_PHASE.commit_job(world.context(), job, [message], 1))  # noqa: B023  # fires at once
@@ -275,9 +275,9 @@ def test_a_destination_below_a_folder_named_attempts(caplog: pytest.LogCaptureFi
 def test_more_that_publication_needs(tmp_path: Path, name: str) -> None:
     ctx = open_context(str(tmp_path))
     details: dict[str, object] = {}
-    job = TWO_PHASE.start_job(ctx, SaveMode.APPEND, {WRITE_ID: "w"} if name == "writes" else details)
+    job = TWO_PHASE.setup_job(ctx, SaveMode.APPEND, {WRITE_ID: "w"} if name == "writes" else details)
     assert job is not None
-    with TWO_PHASE.start_task(ctx, job, 0) as attempt:
+    with TWO_PHASE.setup_task(ctx, job, 0) as attempt:
         attempt.open("day=9/f" if name == "link back" else "f").write(b"1")
         message = attempt.commit()
     if name == "link back":

@@ -72,7 +72,7 @@ def job_files(name: str, folder: str = "") -> dict[str, bytes]:
 
 
 def run_task(ctx: CommitContext, job: JobRecord, task: int, name: str, folder: str = "") -> TaskCommit:
-    with TWO_PHASE.start_task(ctx, job, task) as attempt:
+    with TWO_PHASE.setup_task(ctx, job, task) as attempt:
         for path, data in files(name, task, folder).items():
             sink = attempt.open(path)
             sink.write(data[:5])
@@ -272,7 +272,7 @@ def test_a_lost_source_is_not_taken_for_the_old_file_of_its_name(tmp_path: Path)
     ctx = open_context(str(tmp_path))
     for number in range(2):
         job = start(ctx, SaveMode.OVERWRITE)
-        with TWO_PHASE.start_task(ctx, job, 0) as attempt:
+        with TWO_PHASE.setup_task(ctx, job, 0) as attempt:
             attempt.open("a").write(b"%d" % number)
             message = attempt.commit()
         if number == 0:
@@ -291,7 +291,7 @@ def test_a_rename_whose_reply_was_lost_is_known_by_the_file(
 ) -> None:
     ctx = open_context(str(tmp_path))
     job = start(ctx)
-    with TWO_PHASE.start_task(ctx, job, 0) as attempt:
+    with TWO_PHASE.setup_task(ctx, job, 0) as attempt:
         attempt.open("a").write(b"1")
         message = attempt.commit()
     if copied:
@@ -316,7 +316,7 @@ def test_chosen_names_that_look_like_attempts_files(place: str, tmp_path: Path) 
     ctx = World("rename").context() if place == "memory" else open_context(str(tmp_path))
     names = ["a", "a.pending/b", "a.pending.pending", "b/a", "b/a.pending/c"]
     job = start(ctx)
-    with TWO_PHASE.start_task(ctx, job, 0) as attempt:
+    with TWO_PHASE.setup_task(ctx, job, 0) as attempt:
         for name in names:
             attempt.open(name).write(name.encode())
         message = attempt.commit()
@@ -449,9 +449,9 @@ def test_contested_uploads_go_although_the_other_job_withdraws(publication: str)
     """C9: the live attempt for whose sake uploads were spared fails and takes its announcements back."""
     world = World(publication)
     dead, live = start(world.context()), start(world.context())
-    killed = TWO_PHASE.start_task(world.context(), dead, 0)  # it reports nothing, and gives nothing up
+    killed = TWO_PHASE.setup_task(world.context(), dead, 0)  # it reports nothing, and gives nothing up
     killed.open("tars/0.tar").write(b"many bytes")
-    with contextlib.suppress(ValueError), TWO_PHASE.start_task(world.context(), live, 0) as attempt:
+    with contextlib.suppress(ValueError), TWO_PHASE.setup_task(world.context(), live, 0) as attempt:
         attempt.open("tars/0.tar").write(b"many bytes")
         TWO_PHASE.abort_job(world.context(), dead)
         if publication == "upload":
@@ -534,7 +534,7 @@ def test_a_name_is_a_file_or_a_directory(publication: str, paths: tuple[str, str
     def commit(mode: SaveMode, *names: str) -> None:
         ctx = world.context()
         job = start(ctx, mode)
-        with TWO_PHASE.start_task(ctx, job, 0) as attempt:
+        with TWO_PHASE.setup_task(ctx, job, 0) as attempt:
             for name in names:
                 attempt.open(name).write(name.encode())
             message = attempt.commit()

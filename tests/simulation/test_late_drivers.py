@@ -167,7 +167,7 @@ def test_a_late_write_does_not_count_beside_its_repetition() -> None:
     ctx = short(world.context())
     run_job(ctx, "zero")
     first = start(ctx)
-    second = TWO_PHASE.start_job(ctx, SaveMode.APPEND, {WRITE_ID: "daily"})
+    second = TWO_PHASE.setup_job(ctx, SaveMode.APPEND, {WRITE_ID: "daily"})
     assert second is not None
     told = two_late(world, first, second)
     assert isinstance(told[1], FencedError)

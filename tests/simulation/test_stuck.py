@@ -33,9 +33,9 @@ T = TypeVar("T")
 
 def commit_file(ctx: CommitContext, path: str, mode: SaveMode = SaveMode.APPEND, data: bytes = b"new") -> JobOutcome:
     """One job of one task that writes one file of the caller's naming."""
-    job = TWO_PHASE.start_job(ctx, mode)
+    job = TWO_PHASE.setup_job(ctx, mode)
     assert job is not None
-    with TWO_PHASE.start_task(ctx, job, 0) as attempt:
+    with TWO_PHASE.setup_task(ctx, job, 0) as attempt:
         sink = attempt.open(path)
         sink.write(data)
         sink.close()
@@ -77,7 +77,7 @@ def test_what_publication_needs_is_checked_before_the_decision(
     ctx = open_context(str(tmp_path / "table"))
     run_job(ctx, "old")
     job = start(ctx, mode)
-    with TWO_PHASE.start_task(ctx, job, 0) as attempt:
+    with TWO_PHASE.setup_task(ctx, job, 0) as attempt:
         sink = attempt.open(path)
         sink.write(b"new")
         sink.close()

@@ -128,7 +128,7 @@ def test_chosen_names_of_a_live_job_are_spared() -> None:
 
     def write(ctx: CommitContext, name: bytes) -> tuple[TaskCommit, object]:
         job = start(ctx, SaveMode.OVERWRITE)
-        with TWO_PHASE.start_task(ctx, job, 0) as attempt:
+        with TWO_PHASE.setup_task(ctx, job, 0) as attempt:
             attempt.open("a").write(name)
             return attempt.commit(), job
 

@@ -34,7 +34,7 @@ def write(ctx: CommitContext, name: str, write_id: str = "nightly", mode: SaveMo
     found = find_write(ctx, read_log(ctx), write_id)
     if found is not None:
         return JobOutcome(job=found.job, committed=False)  # type: ignore[arg-type]  # a text is what is left of the id
-    job = TWO_PHASE.start_job(ctx, mode, {WRITE_ID: write_id})
+    job = TWO_PHASE.setup_job(ctx, mode, {WRITE_ID: write_id})
     assert job is not None
     return TWO_PHASE.commit_job(ctx, job, run_tasks(ctx, job, name), TASKS)
 
@@ -121,7 +121,7 @@ def test_the_name_outlives_the_log() -> None:
 def test_a_write_that_failed_leaves_its_name_free() -> None:
     world = World("upload")
     ctx = world.context()
-    job = TWO_PHASE.start_job(ctx, SaveMode.APPEND, {WRITE_ID: "nightly"})
+    job = TWO_PHASE.setup_job(ctx, SaveMode.APPEND, {WRITE_ID: "nightly"})
     assert job is not None
     with pytest.raises(ConflictError, match=r"is running.*holdfast recover"):
         refuse_running(ctx, "nightly")
@@ -136,7 +136,7 @@ def test_an_abort_that_died_halfway_leaves_its_name_free() -> None:
     undone = 0
     for nth in itertools.count(1):
         world = World("upload")
-        job = TWO_PHASE.start_job(world.context(), SaveMode.APPEND, {WRITE_ID: "nightly"})
+        job = TWO_PHASE.setup_job(world.context(), SaveMode.APPEND, {WRITE_ID: "nightly"})
         assert job is not None
         try:
             TWO_PHASE.abort_job(world.context(crash_at(nth, after=True)), job)
@@ -151,7 +151,7 @@ def test_an_abort_that_died_halfway_leaves_its_name_free() -> None:
 
 def test_a_job_that_is_quiet_blocks_nobody() -> None:
     world = World("upload")
-    assert TWO_PHASE.start_job(world.context(), SaveMode.APPEND, {WRITE_ID: "nightly"}) is not None
+    assert TWO_PHASE.setup_job(world.context(), SaveMode.APPEND, {WRITE_ID: "nightly"}) is not None
     world.clock.sleep(QUIET_S + 1)
     refuse_running(world.context(), "nightly")
 
@@ -160,7 +160,7 @@ def test_a_slow_writer_is_told_of_the_faster_one() -> None:
     """It drops its own work, and nothing of it is seen."""
     world = World("rename")
     ctx = world.context()
-    slow = TWO_PHASE.start_job(ctx, SaveMode.OVERWRITE, {WRITE_ID: "nightly"})
+    slow = TWO_PHASE.setup_job(ctx, SaveMode.OVERWRITE, {WRITE_ID: "nightly"})
     assert slow is not None
     messages = run_tasks(ctx, slow, "slow")
     fast = write(ctx, "fast")

@@ -23,7 +23,7 @@ from holdfast.commit import (
     verify,
 )
 from holdfast.commit.layout import is_hidden
-from holdfast.runtime import SerialRunner
+from holdfast.runtime import Environment, SerialRunner
 from holdfast.stores.base import MultipartLimits, ObjectPage, ObjectStore, iter_objects, iter_uploads
 from holdfast.stores.interceptors.faulty import Fault, Faulty
 from holdfast.stores.interceptors.intercepted import InterceptedStore, StoreCall
@@ -117,10 +117,8 @@ class World:
             store=handle,
             prefix=home,
             url=f"memory://world/{home}",
-            clock=self.clock,
-            ids=self.ids,
-            runner=SerialRunner(),
             settings=CommitSettings(part_size_bytes=4),
+            environment=Environment(clock=self.clock, ids=self.ids, runner=SerialRunner()),
         )
 
     def intercepted(self, interceptor: At) -> CommitContext:
@@ -174,7 +172,7 @@ def expected(name: str, tasks: int = TASKS) -> list[bytes]:
 
 def run_task(ctx: CommitContext, job: JobRecord, task: int, name: str) -> TaskCommit:
     """One attempt: two files, in two partitions, the first in several parts."""
-    with TWO_PHASE.start_task(ctx, job, task) as attempt:
+    with TWO_PHASE.setup_task(ctx, job, task) as attempt:
         for number in range(2):
             path = f"day={number}/{attempt.file_name('.txt')}"
             sink = attempt.open(path)
@@ -191,7 +189,7 @@ def run_tasks(ctx: CommitContext, job: JobRecord, name: str, tasks: int = TASKS)
 
 
 def start(ctx: CommitContext, mode: SaveMode = SaveMode.APPEND) -> JobRecord:
-    job = TWO_PHASE.start_job(ctx, mode, {})
+    job = TWO_PHASE.setup_job(ctx, mode, {})
     assert job is not None
     return job
 

@@ -84,7 +84,7 @@ def test_every_module_has_a_layer() -> None:
             "from holdfast.errors import FencedError\nfrom holdfast.stores.base import Part",
             0,
         ),
-        ("holdfast.commit.two_phase.decision_log", "from holdfast.formats.csv import CsvWriter", 1),
+        ("holdfast.commit.two_phase.decision_log", "from holdfast.formats.csv.format import CsvWriter", 1),
         ("holdfast.commit.two_phase.decision_log", "def f():\n    import pyspark.sql", 1),
         ("holdfast.table.read", "if TYPE_CHECKING:\n    from pyspark.sql import DataFrame", 1),
         ("holdfast.table.read", "if TYPE_CHECKING:\n    from holdfast.options.parsing import Options", 1),

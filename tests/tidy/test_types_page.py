@@ -1,4 +1,4 @@
-"""docs/types.md is what the tables of tests/matrix say."""
+"""docs/reference/types.md is what the tables of tests/matrix say."""
 
 from __future__ import annotations
 

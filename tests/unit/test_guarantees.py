@@ -77,7 +77,7 @@ def test_no_other_committer_holds_all_of_it() -> None:
         assert any(not row.answers[name].holds for row in promised)
 
 
-# --- docs/committers.md -----------------------------------------------------------------------------------------------
+# --- docs/reference/committers.md -------------------------------------------------------------------------------------
 def as_markdown() -> str:
     """The table of the document: guarantees as rows, committers as columns, conditions as numbered notes."""
     notes: list[str] = []
@@ -98,8 +98,8 @@ def as_markdown() -> str:
 
 
 def test_the_document_has_this_table() -> None:
-    text = (Path(__file__).parents[2] / "docs" / "committers.md").read_text(encoding="utf-8")
-    assert as_markdown() in text, f"put this into docs/committers.md:\n{as_markdown()}"
+    text = (Path(__file__).parents[2] / "docs" / "reference" / "committers.md").read_text(encoding="utf-8")
+    assert as_markdown() in text, f"put this into docs/reference/committers.md:\n{as_markdown()}"
 
 
 def test_both_staging_committers_answer_alike() -> None:

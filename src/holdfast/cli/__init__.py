@@ -1,4 +1,4 @@
-"""What a person types: one module per command. Start reading at `app`; docs/cli.md is the user's page."""
+"""What a person types: one module per command. Start reading at `app`; docs/reference/cli.md is the user's page."""
 
 from __future__ import annotations
 

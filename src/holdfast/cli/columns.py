@@ -13,9 +13,9 @@ import pyarrow as pa
 from holdfast.cli.source import Source
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import get_format
-from holdfast.formats.arrow_schema import arrow_schema_of
-from holdfast.formats.spark_ddl import parse_ddl
-from holdfast.formats.spark_schema import spark_schema_json
+from holdfast.formats.spark.arrow_schema import arrow_schema_of
+from holdfast.formats.spark.ddl import parse_ddl
+from holdfast.formats.spark.schema_json import spark_schema_json
 from holdfast.spark.file_format import FormatChoice
 from holdfast.table import DataFile, TableSchema, first_with_rows, given_schema, read_schema
 from holdfast.table.contract import TableRecord

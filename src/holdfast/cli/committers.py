@@ -27,7 +27,7 @@ Examples:
   holdfast committers --why magic
 
 Choose one with --committer of holdfast write, or with option("committer", NAME) in Spark. Which one to choose is in
-docs/committers.md."""
+docs/reference/committers.md."""
 
 
 @click.command(epilog=_EPILOG)

@@ -64,7 +64,7 @@ def _end(ctx: CommitContext, committer: Committer, token: str) -> str:
 def _given_up(ctx: CommitContext, committer: Committer, token: str, job: str) -> str:
     """Some committers show files early and keep no record of the job but the names of these files."""
     early = find_files(ctx, token)
-    if early is not None and committer.leftovers is None:
+    if early is not None and not committer.leaves_records:
         committer.abort_job(ctx, _record(early.job, committer))
         job, early = early.job, find_files(ctx, token)
     if early is not None:

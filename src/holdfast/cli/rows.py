@@ -22,7 +22,7 @@ from holdfast.cli.source import Source, find_source
 from holdfast.commit import CommitContext, Snapshot
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import RowFilter, nearest
-from holdfast.formats.spark_fields import beyond_arrow
+from holdfast.formats.columns.spark_fields import beyond_arrow
 from holdfast.options.parsing import parse_read_options
 from holdfast.spark.file_format import FormatChoice
 from holdfast.table import DataFile, TableSchema, plan_splits, read_split
@@ -65,7 +65,7 @@ def first_rows(
     Guarantee: the columns and types are those that `holdfast.read` shows.
 
     Args:
-        options: of the format, as in docs/spark.md.
+        options: of the format, as in docs/reference/options.md.
         ddl: the schema, as Spark's SQL spells it; None: as the log kept it, else that of the files.
 
     Raises:

@@ -37,8 +37,8 @@ Examples:
 
 INPUT is anything that Spark reads: a file, a directory, a glob, a url that this Spark knows. CSV files have a header,
 and their types are inferred, unless --input-option or --input-schema says otherwise. All rows become visible at once,
-or none: also if you press Ctrl-C. Options of the write are those of docs/spark.md, e.g. maxRecordsPerFile=100000 or
-targetFileSize=256m."""
+or none: also if you press Ctrl-C. Options of the write are those of docs/reference/options.md, e.g.
+maxRecordsPerFile=100000 or targetFileSize=256m."""
 
 
 @click.command(epilog=_EPILOG)
@@ -120,8 +120,8 @@ def write(
 
 def _check(said: Sequence[tuple[str, str, str | None]], mode: str | None) -> tuple[WriteOptions, dict[str, str]]:
     """The request, parsed, and its options. Refuses what cannot be right before Spark starts: that takes seconds."""
-    from holdfast.commit import get_committer
-    from holdfast.commit.two_phase.replacement import refuse_file, refuse_taken
+    from holdfast.commit import get_committer, require_fit
+    from holdfast.commit.destination import refuse_file, refuse_taken
     from holdfast.options.parsing import parse_write_options
     from holdfast.options.said import say_mode, settled
     from holdfast.options.values import Saying
@@ -135,7 +135,7 @@ def _check(said: Sequence[tuple[str, str, str | None]], mode: str | None) -> tup
     parsed = parse_write_options(sayings, overwrite)
     ctx = parsed.open()
     try:
-        get_committer(parsed.committer).require_fit(ctx, parsed.mode)
+        require_fit(get_committer(parsed.committer), ctx, parsed.mode)
         refuse_file(ctx)
         refuse_taken(ctx)
         refuse_foreign_write(ctx)

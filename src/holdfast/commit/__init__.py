@@ -17,7 +17,7 @@ from holdfast.commit.records import (
 )
 from holdfast.commit.recovery import recover
 from holdfast.commit.recovery_report import RecoveredJob, RecoveryReport
-from holdfast.commit.registry import COMMITTERS, TWO_PHASE, get_committer
+from holdfast.commit.registry import COMMITTERS, TWO_PHASE, get_committer, require_fit
 from holdfast.commit.task import TaskAttempt
 from holdfast.commit.two_phase.history import Decision, History, VerifyReport, read_history, verify
 from holdfast.commit.two_phase.snapshot import Instant, Snapshot, VisibleFile, read_instant, read_snapshot
@@ -57,5 +57,6 @@ __all__ = [
     "read_instant",
     "read_snapshot",
     "recover",
+    "require_fit",
     "verify",
 ]

@@ -1,25 +1,17 @@
-"""A committer as a value: a name, what it asks of a store, and the steps of each phase.
-
-Committer
-├── start      check the destination, say who the job is
-├── task       TaskSteps: name, open, commit, abort of an attempt
-├── commit     from the reports of the accepted attempts to visible files
-├── abort      give the job up, or carry out its decision if it has one
-└── leftovers  what dead jobs left, and what may be done about each
-"""
+"""Define what a committer is: what it asks of a store, and the steps of its jobs and tasks."""
 
 from __future__ import annotations
 
+import abc
 import enum
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from holdfast.commit.context import CommitContext, CommitSettings
 from holdfast.commit.ids import FileOwner
-from holdfast.commit.measure import Measure
-from holdfast.commit.records import JobOutcome, JobRecord, SaveMode, TaskCommit
-from holdfast.commit.success_file import failure_report, save_report
-from holdfast.commit.task import TaskAttempt, TaskSteps
+from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, SaveMode, TaskCommit
+from holdfast.commit.sinks import RenameSink, UploadSink
+from holdfast.commit.task import TaskAttempt, TaskScope
 from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.stores.base import Capabilities, Support
 
@@ -92,20 +84,26 @@ class Leftover:
     uploads: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Committer:
-    """How a job's output is held and shown.
+class Committer(abc.ABC):
+    """How a job's output is held back and made visible.
+
+    The steps have the names of Hadoop's ``OutputCommitter``. The driver calls `setup_job`, then `commit_job` or
+    `abort_job`; tasks call `setup_task`, and the attempt that it returns calls `commit_task` or `abort_task`.
+
+    A committer is a leaf class without state: it overrides the abstract steps and nothing else.
 
     Attributes:
         name: as in the option ``committer``.
+        summary: one line for tables.
+        source: the paper or manual that describes it.
         needs: what a store must offer.
-        modes: what it can do with data that are there.
+        modes: the save modes that it supports.
         unsafe: why it runs only with ``allow_unsafe``; empty if it does not need that.
-        staging: whether it wants `CommitContext.scratch` and `CommitContext.shared`.
-        start: from context, name of the committer, mode and details; None if there is nothing to do.
-        leftovers: None for the committer that keeps a log, which `recovery` reads, and for those whose dead jobs leave
-            nothing that could be told apart.
-        recover_task: take over what an earlier attempt at the job committed for a task; whether there was anything.
+        staging: whether it needs `CommitContext.scratch` and `CommitContext.shared`.
+        keeps_log: whether the destination's decision log says what it committed.
+        leaves_records: whether a job that died leaves records by which `find_leftovers` finds it.
+        pins_attempts: whether the job commit publishes exactly the attempts that reported; otherwise a task's number
+            decides, and two reports for one number are one.
     """
 
     name: str
@@ -113,74 +111,33 @@ class Committer:
     source: str
     needs: tuple[Need, ...]
     modes: frozenset[SaveMode]
-    start: Callable[[CommitContext, str, SaveMode, Mapping[str, object]], JobRecord | None]
-    task: TaskSteps
-    commit: Callable[[Measure, JobRecord, Sequence[TaskCommit | None], int | Collection[int]], JobOutcome]
-    abort: Callable[[Measure, JobRecord], JobOutcome]
-    leftovers: Callable[[CommitContext], Iterator[Leftover]] | None = None
-    recover_task: Callable[[CommitContext, JobRecord, int], bool] | None = None
     unsafe: str = ""
     staging: bool = False
+    keeps_log: bool = False
+    leaves_records: bool = True
+    pins_attempts: bool = False
 
-    def refusal(self, capabilities: Capabilities, settings: CommitSettings = _DEFAULTS) -> str:
-        """Why the committer does not run on such a store, in words; empty if it does."""
-        if self.unsafe and not settings.allow_unsafe:
-            return f"{self.name} runs only with allow_unsafe: {self.unsafe}"
-        missing = next((need for need in self.needs if not need.met(capabilities) and not need.waived(settings)), None)
-        return "" if missing is None else f"{self.name} needs {missing.what}, which the store does not offer"
-
-    def waivers(self, capabilities: Capabilities) -> list[str]:
-        """The settings with which the committer runs on such a store all the same; empty if nothing helps."""
-        missing = [need.waiver for need in self.needs if not need.met(capabilities)]
-        return sorted(set(missing)) if all(missing) else []
-
-    def start_job(
+    # --- driver -------------------------------------------------------------------------------------------------------
+    @abc.abstractmethod
+    def setup_job(
         self, ctx: CommitContext, mode: SaveMode, details: Mapping[str, object] | None = None
     ) -> JobRecord | None:
         """Check the destination and announce a job. Nothing is written before every check has passed.
 
         Args:
-            details: what is kept with the decision (schema, format); never secrets.
+            details: stored with the job (schema, format); never secrets.
 
         Returns:
-            The job, or None if `mode` is ``ignore`` and the destination holds data.
+            The job, or None if `mode` is ``ignore`` and the destination contains data.
 
         Raises:
-            UnsupportedError: the committer does not fit the store; says why, and which ones would.
-            InvalidRequestError: the committer has no such mode, or the destination is a file, or lies inside another
-                one or around one.
-            DestinationExistsError: mode ``fail`` and the destination holds data.
+            UnsupportedError: the committer does not fit the store; the message says why.
+            InvalidRequestError: the committer does not support the mode, or the destination is a file, or lies inside
+                another destination or around one.
+            DestinationExistsError: mode ``fail`` and the destination contains data.
         """
-        self.require_fit(ctx, mode)
-        return self.start(ctx, self.name, mode, details or {})
 
-    def require_fit(self, ctx: CommitContext, mode: SaveMode) -> None:
-        """Refuse a store or a mode that the committer cannot do; asks the store nothing.
-
-        Raises:
-            UnsupportedError: the committer does not fit the store; says why, and which ones would.
-            InvalidRequestError: the committer has no such mode.
-        """
-        from holdfast.commit.registry import fitting_committers  # the registry is made of these values
-
-        refused = self.refusal(ctx.store.capabilities, ctx.settings)
-        if refused:
-            can = ctx.store.capabilities
-            names = " or ".join(other.name for other in fitting_committers(can)) or "another store"
-            waivers = "".join(f", or accept that with {waiver}" for waiver in self.waivers(can))
-            raise UnsupportedError(f"{refused}: choose {names}{waivers}", url=ctx.url)
-        if mode not in self.modes:
-            known = ", ".join(sorted(one.value for one in self.modes))
-            raise InvalidRequestError(f"{self.name} knows only the modes {known}: choose one", mode=mode.value)
-
-    def start_task(self, ctx: CommitContext, job: JobRecord, task: int) -> TaskAttempt:
-        """An attempt at task number `task`, for this process alone."""
-        return TaskAttempt(ctx, job, task, self.task)
-
-    def abort_task(self, ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
-        """Give up an attempt from another process; again is harmless (scenario 21)."""
-        self.task.abort(ctx, job, owner)
-
+    @abc.abstractmethod
     def commit_job(
         self,
         ctx: CommitContext,
@@ -191,32 +148,82 @@ class Committer:
         """Make the job's output visible.
 
         Args:
-            commits: what the accepted attempts reported.
-            tasks: how many tasks there are, or their numbers.
+            commits: the reports of the accepted attempts.
+            tasks: the number of tasks, or their numbers.
 
         Raises:
-            HoldfastError: the job is not committed, or nobody can say; call `abort_job`. The report directory, if there
-                is one, has the story.
+            HoldfastError: the job is not committed, or its outcome is unknown: call `abort_job`. The report directory,
+                if there is one, gets the details.
         """
-        measure = Measure(ctx)
-        try:
-            with measure.recorder.timed("committer_commit_job"):
-                outcome = self.commit(measure, job, commits, tasks)
-        except Exception as error:
-            save_report(ctx, failure_report(measure, self.name, job, error))
-            raise
-        if outcome.report is not None:
-            save_report(ctx, outcome.report)
-        return replace(outcome, statistics=measure.statistics())
 
+    @abc.abstractmethod
     def abort_job(self, ctx: CommitContext, job: JobRecord) -> JobOutcome:
-        """Give the job up, unless it turns out to be decided. Again is harmless (scenario 20)."""
-        measure = Measure(ctx)
-        with measure.stage("job_stage_abort"):
-            outcome = self.abort(measure, job)
-        if not outcome.committed:
-            save_report(ctx, failure_report(measure, self.name, job, InvalidRequestError("the job was aborted")))
-        return outcome
+        """Abort the job, unless it turns out to be committed. Idempotent (scenario 20)."""
+
+    @abc.abstractmethod
+    def find_leftovers(self, ctx: CommitContext) -> Iterator[Leftover]:
+        """List jobs that died, and what may be done about each.
+
+        None for a committer that keeps a log, whose jobs `recover` finds there, nor for one that leaves no records.
+
+        Raises:
+            CorruptDataError: a record that has to be read cannot be read.
+        """
+
+    # --- tasks --------------------------------------------------------------------------------------------------------
+    def setup_task(self, ctx: CommitContext, job: JobRecord, task: int) -> TaskAttempt:
+        """Start an attempt at task number `task`, for this process alone."""
+        return TaskAttempt(ctx, job, task, self)
+
+    @abc.abstractmethod
+    def name_file(self, owner: FileOwner, number: int, extension: str) -> str:
+        """Return the base name of an attempt's file `number`, counted from 0."""
+
+    @abc.abstractmethod
+    def open_file(self, scope: TaskScope, path: str) -> UploadSink | RenameSink:
+        """Open a sink for the target `path`, relative to the destination."""
+
+    @abc.abstractmethod
+    def commit_task(self, scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
+        """Report the files of an attempt, all of which are complete and durable."""
+
+    @abc.abstractmethod
+    def abort_task(self, ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
+        """Discard what an attempt left behind. Runs in any process; idempotent (scenario 21)."""
+
+    def work_path(self, owner: FileOwner) -> str:
+        """Return the directory, relative to the destination, below which programs may write files of the attempt.
+
+        Empty if the committer does not offer that: see `holdfast.fs`.
+        """
+        return ""
+
+    # --- requirements -------------------------------------------------------------------------------------------------
+    def refusal(self, capabilities: Capabilities, settings: CommitSettings = _DEFAULTS) -> str:
+        """Return why the committer does not run on such a store; empty if it does."""
+        if self.unsafe and not settings.allow_unsafe:
+            return f"{self.name} runs only with allow_unsafe: {self.unsafe}"
+        missing = next((need for need in self.needs if not need.met(capabilities) and not need.waived(settings)), None)
+        return "" if missing is None else f"{self.name} needs {missing.what}, which the store does not offer"
+
+    def waivers(self, capabilities: Capabilities) -> list[str]:
+        """Return the settings with which the committer runs on such a store anyway; empty if none helps."""
+        missing = [need.waiver for need in self.needs if not need.met(capabilities)]
+        return sorted(set(missing)) if all(missing) else []
+
+    def check_fit(self, ctx: CommitContext, mode: SaveMode) -> None:
+        """Refuse a store or a mode that the committer does not support. Sends no request.
+
+        Raises:
+            UnsupportedError: the committer does not fit the store; the message says why.
+            InvalidRequestError: the committer does not support the mode.
+        """
+        refused = self.refusal(ctx.store.capabilities, ctx.settings)
+        if refused:
+            raise UnsupportedError(f"{refused}: choose another committer or store", url=ctx.url)
+        if mode not in self.modes:
+            known = ", ".join(sorted(one.value for one in self.modes))
+            raise InvalidRequestError(f"{self.name} supports only the modes {known}: choose one", mode=mode.value)
 
 
 MULTIPART = Need(what="multipart uploads", met=lambda can: can.multipart is not None)

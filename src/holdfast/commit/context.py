@@ -6,16 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from holdfast.commit.records import JobRecord, SaveMode
-from holdfast.errors import (
-    HoldfastError,
-    InvalidRequestError,
-    NotFoundError,
-    OutcomeUnknownError,
-    PreconditionError,
-    UnavailableError,
-)
-from holdfast.runtime import Clock, Ids, Runner, SystemClock, SystemIds, ThreadRunner
-from holdfast.stores.base import Create, ObjectStore, Overwrite
+from holdfast.errors import InvalidRequestError
+from holdfast.runtime import Clock, Environment, Ids, Runner
+from holdfast.stores.base import ObjectStore
+from holdfast.versioned_log import RecordStore
 
 __all__ = [
     "CommitContext",
@@ -24,7 +18,6 @@ __all__ = [
     "HadoopSettings",
     "Place",
     "Progress",
-    "create_record",
     "files_only",
     "silent",
     "table_in_the_way",
@@ -159,7 +152,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitContext:
-    """A destination and the seams.
+    """A destination, and the environment in which a step runs. Use it in a ``with`` statement, which closes its stores.
 
     Attributes:
         store: where the destination is.
@@ -168,6 +161,7 @@ class CommitContext:
         scratch: directory of this machine alone, for `staging-*`.
         shared: directory that all machines of a job share, for `staging-*`.
         reports: where reports go besides ``_SUCCESS``.
+        environment: clock, ids and threads.
         contract: what the decision asks before a job may change the destination's table.
         partition: the directory in which a job of this kind puts the rows of a directory that is there: others name the
             same partition otherwise, such as ``month=01`` for ``month=1``.
@@ -179,9 +173,7 @@ class CommitContext:
     scratch: Place | None = None
     shared: Place | None = None
     reports: Place | None = None
-    clock: Clock = field(default_factory=SystemClock)
-    ids: Ids = field(default_factory=SystemIds)
-    runner: Runner = field(default_factory=ThreadRunner)
+    environment: Environment = field(default_factory=Environment)
     settings: CommitSettings = field(default_factory=CommitSettings)
     progress: Progress = silent
     contract: Contract = files_only
@@ -191,8 +183,40 @@ class CommitContext:
         # C7: "dataset1" must never reach into "dataset10".
         assert not self.prefix or self.prefix.endswith("/"), self.prefix
 
+    def __enter__(self) -> CommitContext:
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        self.close()
+
+    @property
+    def clock(self) -> Clock:
+        """Time and waiting."""
+        return self.environment.clock
+
+    @property
+    def ids(self) -> Ids:
+        """Random tokens."""
+        return self.environment.ids
+
+    @property
+    def runner(self) -> Runner:
+        """Threads."""
+        return self.environment.runner
+
+    @property
+    def records(self) -> RecordStore:
+        """The destination as a directory of records that are created once."""
+        return RecordStore(
+            store=self.store,
+            prefix=self.prefix,
+            url=self.url,
+            clock=self.clock,
+            conditional=not self.settings.allow_unfenced,
+        )
+
     def key(self, path: str) -> str:
-        """The store's key of a path relative to the destination."""
+        """Return the store's key of a path relative to the destination."""
         return self.prefix + path
 
     def at(self, place: Place) -> CommitContext:
@@ -208,49 +232,9 @@ class CommitContext:
             if place is not None:
                 place.store.close()
 
+    def with_environment(self, **changes: object) -> CommitContext:
+        """Return the same context with another clock, ids or runner."""
+        return replace(self, environment=replace(self.environment, **changes))  # type: ignore[arg-type]  # names are fields
+
     def with_settings(self, **changes: object) -> CommitContext:
         return replace(self, settings=replace(self.settings, **changes))  # type: ignore[arg-type]  # names are fields
-
-
-def create_record(ctx: CommitContext, path: str, data: bytes) -> bytes:
-    """Create a record if nobody has, and say what is there now.
-
-    Guarantee: returns the bytes of the record at `path`: `data` if this call (or one whose reply was lost) wrote it,
-    else the winner's. A lost reply is settled by writing again under the same condition and comparing contents, so
-    `data` must be unlike anybody else's (it carries a random token).
-
-    Raises:
-        OutcomeUnknownError: the store did not answer; read the record before anything else.
-        UnavailableError: nothing was written.
-    """
-    key = ctx.key(path)
-    last: HoldfastError | None = None
-    unknown = False
-    for attempt in range(6):
-        if attempt:
-            ctx.clock.sleep(min(0.1 * 2**attempt, 5.0))
-        try:
-            if ctx.settings.allow_unfenced:
-                return _create_unfenced(ctx, key, data)
-            ctx.store.put(key, data, Create())
-            return data
-        except PreconditionError as error:
-            last = error
-            try:
-                return ctx.store.get(key)
-            except NotFoundError:
-                continue  # S3 answers 409 while another write of the key is under way: ask again
-        except (OutcomeUnknownError, UnavailableError) as error:
-            last = error
-            unknown = unknown or isinstance(error, OutcomeUnknownError)
-    kind = OutcomeUnknownError if unknown else UnavailableError
-    raise kind("a record could not be written: run the same command again", url=ctx.url, record=path) from last
-
-
-def _create_unfenced(ctx: CommitContext, key: str, data: bytes) -> bytes:
-    """Look, then write: all that a store without conditional writes allows."""
-    try:
-        return ctx.store.get(key)
-    except NotFoundError:
-        ctx.store.put(key, data, Overwrite())
-        return ctx.store.get(key)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from holdfast.commit.context import CommitContext, CommitSettings, Place, Progress, silent
 from holdfast.errors import AccessDeniedError, InvalidRequestError
-from holdfast.runtime import ThreadRunner
+from holdfast.runtime import Environment, ThreadRunner
 from holdfast.stores.local.store import LocalStore
 from holdfast.stores.provider import StoreOptions
 from holdfast.stores.url import open_destination
@@ -49,7 +49,7 @@ def open_context(
         scratch=_scratch(settings.scratch_dir or _own("scratch", leave_no_trace)) if staging else None,
         shared=_place(settings.shared_dir or _own("shared", leave_no_trace), store_options) if staging else None,
         reports=_place(settings.report_dir, store_options) if settings.report_dir else None,
-        runner=ThreadRunner(threads),
+        environment=Environment(runner=ThreadRunner(threads)),
         settings=settings,
         progress=progress,
     )

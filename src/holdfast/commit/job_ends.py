@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from holdfast.commit import layout
 from holdfast.commit.context import CommitContext
+from holdfast.commit.destination import is_to_be_skipped, refuse_file, refuse_taken
 from holdfast.commit.ids import FileOwner, JobId, new_job_id
 from holdfast.commit.measure import Measure
 from holdfast.commit.nesting import refuse_nested
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, JobReport, SaveMode, TaskCommit, Totals
 from holdfast.commit.statistics import NO_STATISTICS, Statistics
 from holdfast.commit.success_file import FILENAME_LIMIT, encode_report, read_success
-from holdfast.commit.task import totals_of
-from holdfast.commit.two_phase.replacement import is_to_be_skipped, refuse_file, refuse_taken
+from holdfast.commit.task_commits import totals_of
 from holdfast.errors import CorruptDataError
 from holdfast.stores.base import batched_keys
 

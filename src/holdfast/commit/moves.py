@@ -17,7 +17,7 @@ from holdfast.commit.context import CommitContext
 from holdfast.commit.records import FileEntry
 from holdfast.commit.sinks import RenameSink, UploadSink
 from holdfast.commit.task import TaskScope
-from holdfast.commit.two_phase.publication import complete_upload, open_upload
+from holdfast.commit.uploads import complete_upload, open_upload
 from holdfast.errors import ConflictError, NotFoundError, OutcomeUnknownError, UnsupportedError
 from holdfast.stores.base import CopyStore, ObjectInfo, batched_keys, iter_objects, iter_uploads, multipart, rename
 

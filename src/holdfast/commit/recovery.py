@@ -78,8 +78,8 @@ def find_leftovers(ctx: CommitContext, committer: Committer) -> list[Leftover]:
     Raises:
         CorruptDataError: it cannot tell, because a record cannot be read.
     """
-    if committer.leftovers is None or committer.refusal(ctx.store.capabilities, _ANYTHING):
+    if committer.refusal(ctx.store.capabilities, _ANYTHING):
         return []
     if committer.staging and ctx.shared is None:
         return []
-    return list(committer.leftovers(ctx))
+    return list(committer.find_leftovers(ctx))

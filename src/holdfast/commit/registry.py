@@ -1,38 +1,26 @@
-"""All committers, by name."""
+"""Find a committer by its name, and those that fit a store."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
 
-from holdfast.commit.committer import CONDITIONAL_WRITES, HIDDEN_WRITES, Committer
+from holdfast.commit.committer import Committer
+from holdfast.commit.context import CommitContext
 from holdfast.commit.file_output.v1 import FILE_V1
 from holdfast.commit.file_output.v2 import FILE_V2
 from holdfast.commit.magic.committer import MAGIC
 from holdfast.commit.manifest.committer import MANIFEST
 from holdfast.commit.records import SaveMode
 from holdfast.commit.staging.committer import STAGING_DIRECTORY, STAGING_PARTITIONED
-from holdfast.commit.two_phase.job import abort_job, commit_job, start_job
-from holdfast.commit.two_phase.task import TWO_PHASE_TASK
+from holdfast.commit.two_phase.committer import TWO_PHASE
 from holdfast.commit.unsafe.direct import DIRECT
 from holdfast.commit.unsafe.emr import EMR
 from holdfast.commit.unsafe.stocator import STOCATOR
-from holdfast.errors import InvalidRequestError
+from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.stores.base import Capabilities
 
-__all__ = ["COMMITTERS", "TWO_PHASE", "fitting_committers", "get_committer"]
-
-TWO_PHASE = Committer(
-    name="two_phase",
-    summary="hidden files, one decision record, then all of them visible",
-    source="ours; papers 000 (VI, VIII, XI, XIII) and 002",
-    needs=(HIDDEN_WRITES, CONDITIONAL_WRITES),
-    modes=frozenset(SaveMode),
-    start=start_job,
-    task=TWO_PHASE_TASK,
-    commit=commit_job,
-    abort=abort_job,
-)
+__all__ = ["COMMITTERS", "TWO_PHASE", "fitting_committers", "get_committer", "require_fit"]
 
 COMMITTERS: Mapping[str, Committer] = {
     committer.name: committer
@@ -69,3 +57,19 @@ def get_committer(name: str) -> Committer:
 def fitting_committers(capabilities: Capabilities) -> list[Committer]:
     """The committers that run on such a store without ``allow_unsafe``, the default first."""
     return [committer for committer in COMMITTERS.values() if not committer.refusal(capabilities)]
+
+
+def require_fit(committer: Committer, ctx: CommitContext, mode: SaveMode) -> None:
+    """Refuse a store or a mode that the committer does not support, and name alternatives. Sends no request.
+
+    Raises:
+        UnsupportedError: the committer does not fit the store; the message says why, and which ones would.
+        InvalidRequestError: the committer does not support the mode.
+    """
+    can = ctx.store.capabilities
+    refused = committer.refusal(can, ctx.settings)
+    if refused:
+        names = " or ".join(other.name for other in fitting_committers(can)) or "another store"
+        waivers = "".join(f", or accept that with {waiver}" for waiver in committer.waivers(can))
+        raise UnsupportedError(f"{refused}: choose {names}{waivers}", url=ctx.url)
+    committer.check_fit(ctx, mode)

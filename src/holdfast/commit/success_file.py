@@ -8,27 +8,23 @@ from __future__ import annotations
 import json
 import logging
 import socket
-import traceback
 from collections.abc import Mapping
 from datetime import datetime, timezone
 
 from holdfast.commit import layout
 from holdfast.commit.context import CommitContext
 from holdfast.commit.hadoop.statistics import encode_statistics
-from holdfast.commit.measure import Measure
-from holdfast.commit.records import JobRecord, JobReport
-from holdfast.errors import CorruptDataError, HoldfastError, NotFoundError, PreconditionError, UnsupportedError
+from holdfast.commit.records import JobReport
+from holdfast.errors import CorruptDataError, NotFoundError, PreconditionError, UnsupportedError
 from holdfast.stores.base import Create, Overwrite, PutMode, Update
 
 __all__ = [
     "FILENAME_LIMIT",
     "SuccessReport",
     "encode_report",
-    "failure_report",
     "parse_success",
     "read_success",
     "report_seq",
-    "save_report",
     "write_success",
 ]
 
@@ -76,34 +72,6 @@ def encode_report(report: JobReport) -> bytes:
         "iostatistics": {**statistics, "counters": {**statistics["counters"], **counted}},
     }
     return json.dumps(document, indent=2, ensure_ascii=False).encode() + b"\n"
-
-
-def failure_report(measure: Measure, committer: str, job: JobRecord, error: BaseException) -> JobReport:
-    """What there is to say of a job that fails: scenario 74, facts 2.2."""
-    return JobReport(
-        job=job.job,
-        committer=committer,
-        mode=job.mode,
-        at_s=measure.ctx.clock.now_s(),
-        success=False,
-        stage=measure.stage_name,
-        metrics=measure.metrics(),
-        diagnostics={
-            "exception": f"{type(error).__name__}: {error}",
-            "stacktrace": "".join(traceback.format_tb(error.__traceback__)),
-        },
-        statistics=measure.statistics(),
-    )
-
-
-def save_report(ctx: CommitContext, report: JobReport) -> None:
-    """Put a report into the report directory, if there is one. Trouble with it is logged, never raised."""
-    if ctx.reports is None:
-        return
-    try:
-        ctx.reports.store.put(f"{ctx.reports.prefix}summary-{report.job}.json", encode_report(report))
-    except HoldfastError as error:
-        _log.warning("the report of job %s could not be saved in %s: %s", report.job, ctx.reports.url, error)
 
 
 def read_success(ctx: CommitContext) -> SuccessReport | None:

@@ -8,21 +8,20 @@ an attempt, which are a value: `TaskSteps`.
 from __future__ import annotations
 
 import contextlib
-import zlib
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from holdfast.commit import layout
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import FileOwner, file_owner, new_attempt_id
 from holdfast.commit.intents import Intents
 from holdfast.commit.measure import Measure
-from holdfast.commit.records import FileEntry, JobRecord, TaskCommit, Totals
+from holdfast.commit.records import FileEntry, JobRecord, TaskCommit
 from holdfast.commit.sinks import FileSink, PartBudget, RenameSink, UploadSink
 from holdfast.errors import HoldfastError, InvalidRequestError
 from holdfast.runtime import BackgroundExecutor
 
-__all__ = ["TaskAttempt", "TaskScope", "TaskSteps", "inline_record", "totals_of"]
+__all__ = ["TaskAttempt", "TaskScope", "TaskSteps"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,21 +45,24 @@ class TaskScope:
     measure: Measure
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskSteps:
-    """What differs between committers in a task.
+class TaskSteps(Protocol):
+    """The steps of a task attempt in which committers differ; every `Committer` has them."""
 
-    Attributes:
-        name_file: base name of the attempt's n-th file, from n and the extension.
-        open_file: a sink for a target relative to the destination.
-        commit: the attempt's files are complete and durable: report them.
-        abort: give up what the attempt left behind; runs in any process, also long after the attempt died.
-    """
+    def name_file(self, owner: FileOwner, number: int, extension: str) -> str:
+        """Return the base name of the attempt's file `number`, counted from 0."""
+        ...
 
-    name_file: Callable[[FileOwner, int, str], str]
-    open_file: Callable[[TaskScope, str], UploadSink | RenameSink]
-    commit: Callable[[TaskScope, tuple[FileEntry, ...]], TaskCommit]
-    abort: Callable[[CommitContext, JobRecord, FileOwner], None]
+    def open_file(self, scope: TaskScope, path: str) -> UploadSink | RenameSink:
+        """Open a sink for the target `path`, relative to the destination."""
+        ...
+
+    def commit_task(self, scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
+        """Report the attempt's files, which are complete and durable."""
+        ...
+
+    def abort_task(self, ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
+        """Discard what the attempt left behind. Runs in any process, also long after the attempt died."""
+        ...
 
 
 class TaskAttempt:
@@ -161,7 +163,7 @@ class TaskAttempt:
         recorder.count("committer_tasks_completed")
         recorder.count("committer_task_file_count", len(files))
         recorder.count("committer_bytes_uploaded", sum(file.size_bytes for file in files))
-        report = self._steps.commit(self._scope, files)
+        report = self._steps.commit_task(self._scope, files)
         self._committed = True
         return report
 
@@ -179,7 +181,7 @@ class TaskAttempt:
                 self._scope.intents.withdraw()
         self._sinks.clear()
         with contextlib.suppress(HoldfastError):
-            self._steps.abort(self._scope.ctx, self._scope.job, self._scope.owner)
+            self._steps.abort_task(self._scope.ctx, self._scope.job, self._scope.owner)
 
 
 def _is_gone(sink: UploadSink | RenameSink) -> bool:
@@ -190,17 +192,3 @@ def _is_gone(sink: UploadSink | RenameSink) -> bool:
     except HoldfastError:
         return False
     return not in_doubt
-
-
-def inline_record(ctx: CommitContext, data: bytes) -> bytes | None:
-    """A record of the attempt as its message takes it along, or None if it is too large for that."""
-    packed = zlib.compress(data, level=1)  # names repeat: a third to a tenth is left
-    return packed if len(packed) <= ctx.settings.inline_manifest_bytes else None
-
-
-def totals_of(files: tuple[FileEntry, ...]) -> Totals:
-    """Counts of an attempt's files."""
-    totals = Totals()
-    for file in files:
-        totals += Totals(files=1, size_bytes=file.size_bytes, rows=file.rows)
-    return totals

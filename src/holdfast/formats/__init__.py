@@ -1,4 +1,7 @@
-"""File formats: one module each, all behind `FileFormat`. A format, and pyarrow, is loaded when it is asked for."""
+"""Read and write file formats through `FileFormat`, one package per format.
+
+A format and pyarrow are imported when a format is first requested.
+"""
 
 from holdfast.formats.base import (
     BatchWriter,

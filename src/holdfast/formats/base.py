@@ -1,7 +1,7 @@
-"""What a file format is: a frozen value with the functions that write and read one file.
+"""Define `FileFormat`: a frozen value with the functions that write and read one file.
 
-A writer takes record batches and a sink; a reader takes a seekable binary file and gives record batches back.
-Neither closes what it was given: whoever opened a sink or a file closes it.
+A writer takes record batches and a sink. A reader takes a seekable binary file and yields record batches. Neither
+closes the sink or file it was given: the caller that opened it closes it.
 
 Worked composition::
 
@@ -10,17 +10,19 @@ Worked composition::
     file_format.check_schema(schema)                       # before anything is written
     writer = file_format.open_writer(sink, schema, options)
     writer.write(batch)
-    writer.close()                                         # the footer is written; the sink is still open
+    writer.close()                                         # writes the footer; the sink stays open
 
-Errors: `InvalidRequestError` for a type or an option that the format cannot hold, before any byte is written;
-`CorruptDataError` for a file that is not of the format.
+Errors: `InvalidRequestError` for a type or an option that the format does not support, before any byte is written;
+`CorruptDataError` for a file that is not in the format.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, BinaryIO, Generic, Protocol, TypeVar
+
+from holdfast.errors import InvalidRequestError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,33 +41,33 @@ __all__ = [
 
 
 class ByteSink(Protocol):
-    """Where a format writer sends the bytes of a file, from its start to its end."""
+    """A destination for the bytes of one file, written in order."""
 
     def write(self, data: bytes | memoryview, /) -> int:
-        """Append all of `data`; returns its length."""
+        """Append all of `data` and return its length."""
         ...
 
 
 class BatchWriter(Protocol):
-    """One file that is being written."""
+    """A file that is being written."""
 
     @property
     def buffered_bytes(self) -> int:
-        """Estimate of the memory held for rows that did not reach the sink yet."""
+        """Return an estimate of the memory held for rows that have not reached the sink yet."""
         ...
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Append rows; the batch has the schema that the writer was opened with (dictionary encoding aside)."""
+        """Append rows. The batch has the schema that the writer was opened with, except for dictionary encoding."""
         ...
 
     def close(self) -> None:
-        """Send the rest and the footer to the sink. The sink stays open. Called once."""
+        """Write the remaining rows and the footer to the sink. The sink stays open. Call this once."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class FormatOptions:
-    """Settings of one format; each format has its own subclass."""
+    """Settings of one format. Each format defines its own subclass."""
 
 
 Opt = TypeVar("Opt", bound=FormatOptions)
@@ -73,11 +75,11 @@ Opt = TypeVar("Opt", bound=FormatOptions)
 
 @dataclass(frozen=True, slots=True)
 class ParsedOptions(Generic[Opt]):
-    """What `FileFormat.parse_options` made of strings.
+    """The result of `FileFormat.parse_options`.
 
     Attributes:
         options: the format's options.
-        unknown: keys, as given, that this format does not know; the caller may know them.
+        unknown: keys, as given, that this format does not know. The caller may know them.
     """
 
     options: Opt
@@ -86,11 +88,11 @@ class ParsedOptions(Generic[Opt]):
 
 @dataclass(frozen=True, slots=True)
 class RowFilter:
-    """A condition that a row has to meet; a null result does not meet it.
+    """A condition on rows. A row passes if the result is true; null does not pass.
 
     Attributes:
         expression: a `pyarrow.compute.Expression` over column names.
-        columns: the names in it. An expression cannot be asked for them.
+        columns: the column names it uses, because an expression cannot list them itself.
     """
 
     expression: Any
@@ -98,7 +100,7 @@ class RowFilter:
 
 
 def require_all(filters: Sequence[RowFilter]) -> RowFilter | None:
-    """The conjunction of filters, None for no filter."""
+    """Return the conjunction of the filters, or None if there are none."""
     if not filters:
         return None
     expression = filters[0].expression
@@ -123,15 +125,15 @@ class ReadBatches(Protocol[Opt]):  # type: ignore[misc]  # Opt is invariant in F
 
 @dataclass(frozen=True, kw_only=True)
 class Inference(Generic[Opt]):
-    """How a format without types takes them from its values, over any number of files.
+    """Functions that infer the schema of a format without types from the values of any number of files.
 
     Attributes:
-        look: (source, options) to what the values of one file tell; the file is read to its end, in pieces.
-        merge: what a file tells, and what the next one does, to what both do.
-        schema: what the files tell to their schema.
+        inspect: (source, options) to the findings from one file. Reads the file to its end, in chunks.
+        merge: combines the findings from two files.
+        schema: turns findings into a schema.
     """
 
-    look: Callable[[BinaryIO, Opt], Any]
+    inspect: Callable[[BinaryIO, Opt], Any]
     merge: Callable[[Any, Any], Any]
     schema: Callable[[Any], pa.Schema]
 
@@ -141,25 +143,26 @@ class FileFormat(Generic[Opt]):
     """One file format.
 
     Attributes:
-        name: the format's one name.
-        aliases: other names that `get_format` knows.
-        default_options: the options that hold when nothing is said.
-        parsers: option names as Spark users write them, lower case, each with a function from the value to the fields
-            of the options that it sets; it raises `InvalidRequestError` for a bad value.
-        extension: what a file name ends in, with the leading dot, e.g. ``.snappy.parquet``.
-        check_schema: raises `InvalidRequestError` that names the column, its type and the formats that can hold it.
-        open_writer: (sink, schema, options) to a `BatchWriter`. The schema was checked.
+        name: the canonical name of the format.
+        aliases: other names that `get_format` accepts.
+        default_options: the options used when none are given.
+        parsers: option names as Spark users write them, in lower case, each with a function from the value to the
+            option fields that it sets. The function raises `InvalidRequestError` for an invalid value.
+        extension: the suffix of a file name, with the leading dot, e.g. ``.snappy.parquet``.
+        check_schema: raises `InvalidRequestError` that names the column, its type and the formats that support it.
+        open_writer: (sink, schema, options) to a `BatchWriter`. The caller has checked the schema.
         read_schema: the schema of a file, from its footer or inferred from its values.
-        read_batches: (source, schema, columns, row_filter, options, row_groups) to record batches. `schema` is that of
-            the rows in the file (CSV without a header has no other); out come `columns` of it, in that order and type:
-            null where the file lacks one, cast where it has another type; only rows that meet the filter, whose columns
-            are in the schema too. `row_groups` narrows the file to one of the groups that `plan_splits` gave.
+        read_batches: (source, schema, columns, row_filter, options, row_groups) to record batches. `schema` describes
+            the rows in the file (CSV without a header has no other schema). The result has the given `columns` of it,
+            in that order and type: null where the file lacks a column, cast where the type differs. Only rows that
+            pass the filter are returned; the filter's columns are in the schema too. `row_groups` restricts the read
+            to one of the groups that `plan_splits` returned.
         plan_splits: (source, options, bytes) to groups of row groups of about that size; ``[None]``: not splittable.
-        by_position: whether files tell their columns by position only, so that all files need one order.
-        maybe_by_position: whether there are files that do, so that a reader has to know all of a table's columns.
-        reader_options: options to those that every reader of files written with them has to use, under Spark's names
-            and in one spelling each, defaults included. Files whose reader options are equal can be read together.
-        inference: how the schema of many files is inferred; None where each file tells its own.
+        by_position: whether files identify columns by position only, so that all files must use the same order.
+        maybe_by_position: whether some files do, so that a reader must know all columns of the table.
+        reader_options: maps options to those that every reader of the written files must use, under Spark's names and
+            in one spelling each, defaults included. Files with equal reader options can be read together.
+        inference: how to infer the schema of many files; None where each file contains its own.
     """
 
     name: str
@@ -177,21 +180,32 @@ class FileFormat(Generic[Opt]):
     reader_options: Callable[[Opt], Mapping[str, str]] = field(default=lambda _: {})
     inference: Inference[Opt] | None = None
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Spark carries settings between processes: a format travels by its name."""
-        from holdfast.formats.registry import get_format
-
-        return get_format, (self.name,)
-
     def parse_options(self, given: Mapping[str, str]) -> ParsedOptions[Opt]:
-        """Turn strings into options; names are matched without regard to case.
+        """Parse option strings. Names are matched case-insensitively.
 
         Returns:
-            The options and the keys that this format does not know, for the caller to judge.
+            The options, and the keys that this format does not know. The caller decides what to do with those.
 
         Raises:
-            InvalidRequestError: a value is no good, or two spellings of one option contradict each other.
+            InvalidRequestError: a value is invalid, or two spellings of one option contradict each other.
         """
-        from holdfast.formats.options import parse_format_options
-
-        return parse_format_options(self, given)
+        fields: dict[str, Any] = {}
+        set_by: dict[str, str] = {}
+        unknown: list[str] = []
+        for key, value in given.items():
+            parser = self.parsers.get(key.lower())
+            if parser is None:
+                unknown.append(key)
+                continue
+            try:
+                parsed = parser(value)
+            except InvalidRequestError as error:
+                raise InvalidRequestError(error.message, option=key, value=value, format=self.name) from error
+            for name, field_value in parsed.items():
+                if name in fields and fields[name] != field_value:
+                    raise InvalidRequestError(
+                        "two options contradict each other: set only one", first=set_by[name], second=key
+                    )
+                fields[name] = field_value
+                set_by[name] = key
+        return ParsedOptions(replace(self.default_options, **fields), tuple(unknown))

@@ -1,9 +1,13 @@
-"""The formats by name. Each is loaded when it is first asked for: a process of a Spark job needs one of them."""
+"""Look up file formats by name and load each one when it is first requested.
+
+A process of a Spark job needs only one of them.
+"""
 
 from __future__ import annotations
 
+import copyreg
 import importlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from holdfast.errors import InvalidRequestError
@@ -20,17 +24,17 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "text": ("txt",),
     "arrow": ("ipc", "feather"),
     "avro": (),
-}  # with the aliases of each; the module of the name holds the format, under the name in capitals
+}  # name -> aliases; the format is the upper-case constant in the module `holdfast.formats.<name>.format`
 _BY_ALIAS = {alias: name for name, aliases in _NAMES.items() for alias in (name, *aliases)}
 
 
 class _Formats(Mapping[str, FileFormat[Any]]):
-    """Looks like a dictionary that holds all of them."""
+    """A read-only mapping of all formats that imports each one on access."""
 
     def __getitem__(self, name: str) -> FileFormat[Any]:
         if name not in _NAMES:
             raise KeyError(name)
-        found: FileFormat[Any] = getattr(importlib.import_module(f"holdfast.formats.{name}"), name.upper())
+        found: FileFormat[Any] = getattr(importlib.import_module(f"holdfast.formats.{name}.format"), name.upper())
         return found
 
     def __iter__(self) -> Iterator[str]:
@@ -44,16 +48,16 @@ FORMATS: Mapping[str, FileFormat[Any]] = _Formats()
 
 
 def format_of_name(path: str) -> FileFormat[Any] | None:
-    """The format that a file's name tells, also behind the ending of a codec; None if it tells none."""
+    """Return the format that a file name indicates, also before a codec suffix, or None."""
     words = path.rpartition("/")[2].lower().split(".")[1:]
     return next((FORMATS[_BY_ALIAS[word]] for word in reversed(words) if word in _BY_ALIAS), None)
 
 
 def format_name(name: str) -> str:
-    """The one name of the format of that name or alias, in any case.
+    """Return the canonical name of the format with that name or alias, in any case.
 
     Raises:
-        InvalidRequestError: no such format; the message offers the nearest names.
+        InvalidRequestError: there is no such format; the message suggests the closest names.
     """
     try:
         return _BY_ALIAS[name.strip().lower()]
@@ -62,9 +66,20 @@ def format_name(name: str) -> str:
 
 
 def get_format(name: str) -> FileFormat[Any]:
-    """The format of that name or alias, in any case.
+    """Return the format with that name or alias, in any case.
 
     Raises:
-        InvalidRequestError: no such format; the message offers the nearest names.
+        InvalidRequestError: there is no such format; the message suggests the closest names.
     """
     return FORMATS[format_name(name)]
+
+
+def _by_name(file_format: FileFormat[Any]) -> tuple[Callable[[str], FileFormat[Any]], tuple[str]]:
+    """Pickle a format as its name, because its functions cannot be pickled.
+
+    Spark sends settings from process to process.
+    """
+    return get_format, (file_format.name,)
+
+
+copyreg.pickle(FileFormat, _by_name)

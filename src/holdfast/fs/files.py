@@ -12,7 +12,7 @@ from fsspec.spec import AbstractBufferedFile
 from holdfast.commit.context import CommitContext
 from holdfast.commit.records import FileEntry
 from holdfast.commit.sinks import FileSink, PartBudget, UploadSink
-from holdfast.commit.two_phase.publication import ATTEMPT_METADATA, complete_upload
+from holdfast.commit.uploads import ATTEMPT_METADATA, complete_upload
 from holdfast.errors import HoldfastError, NotFoundError
 from holdfast.runtime import BackgroundExecutor
 from holdfast.stores.base import multipart

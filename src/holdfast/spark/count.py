@@ -36,7 +36,7 @@ def count(
         spark: the session: its time zone, and its own reader.
         url: ``s3://bucket/key`` or a directory.
         filters: as of `holdfast.read`.
-        options: those of docs/spark.md, except ``columns``.
+        options: those of docs/reference/options.md, except ``columns``.
 
     Raises:
         NotFoundError: nothing is there.

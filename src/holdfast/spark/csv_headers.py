@@ -8,7 +8,7 @@ from typing import BinaryIO
 
 from holdfast.commit import CommitContext
 from holdfast.errors import UnsupportedError
-from holdfast.formats.csv import CsvOptions, header_names
+from holdfast.formats.csv.format import CsvOptions, header_names
 from holdfast.spark.file_format import FormatChoice
 from holdfast.table.contract import TableRecord
 from holdfast.table.inferred import File, look_at_files

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from holdfast.commit import Snapshot
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import FormatOptions, format_of_name, get_format
-from holdfast.formats.lines import codec_of_name
+from holdfast.formats.lines.blocks import codec_of_name
 from holdfast.options.parsing import ReadOptions, parse_late_format_options
 from holdfast.table import ReadSettings, first_with_rows
 from holdfast.table.contract import decode_table

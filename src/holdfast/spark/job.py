@@ -11,7 +11,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from holdfast.commit import CommitContext, Committer, JobOutcome, JobRecord, SaveMode, get_committer
+from holdfast.commit import CommitContext, Committer, JobOutcome, JobRecord, SaveMode, get_committer, require_fit
 from holdfast.commit.context import table_in_the_way
 from holdfast.commit.two_phase.decision_log import read_log, read_newest
 from holdfast.errors import HoldfastError, InvalidRequestError, UnsupportedError
@@ -69,7 +69,7 @@ def job(
 
     Guarantee: only files of attempts whose results Spark accepted appear, each partition's once; an error in the block
     (also Ctrl-C) aborts the job and goes on its way. After `OutcomeUnknownError` ``holdfast recover`` tells what became
-    of the job, and ends it. Other committers than the default guarantee less: docs/committers.md.
+    of the job, and ends it. Other committers than the default guarantee less: docs/reference/committers.md.
 
     Args:
         spark: the session, of a classic Spark application.
@@ -79,7 +79,8 @@ def job(
             ``errorifexists``) if anything is there.
         committer: how the files are held and shown; ``two_phase`` if nothing is said.
         allow_empty: commit also if no task has reported.
-        options: store and commit options of docs/spark.md in snake case: ``endpoint="http://…"``, ``part_size="16m"``.
+        options: store and commit options of docs/reference/options.md in snake case: ``endpoint="http://…"``,
+            ``part_size="16m"``.
 
     Raises:
         InvalidRequestError: fix the call; nothing happened.
@@ -120,7 +121,8 @@ class Job:
         with self._opened() as ctx:
             refuse_foreign_write(ctx)
             self._require_no_table(ctx)
-            self._record = self._committer.start_job(ctx, self._mode)
+            require_fit(self._committer, ctx, self._mode)
+            self._record = self._committer.setup_job(ctx, self._mode)
         return self
 
     def _require_no_table(self, ctx: CommitContext) -> None:
@@ -132,7 +134,7 @@ class Job:
         newest = read_newest(ctx, read_log(ctx))
         if newest is None or newest.state.table is None:
             return
-        if self._mode not in (SaveMode.OVERWRITE, SaveMode.FAIL) or self._committer.leftovers is not None:
+        if self._mode not in (SaveMode.OVERWRITE, SaveMode.FAIL) or not self._committer.keeps_log:
             raise table_in_the_way(ctx, newest.state.table)
 
     def attempt(self, function: Callable[..., Any]) -> Callable[[Iterable[Any]], Iterator[Any]]:

@@ -35,7 +35,7 @@ def read(
         columns: read only these, or this one; Spark does not tell Python sources which columns a query needs.
         filters: only rows that meet all of these, e.g. ``[("month", "=", 1), ("day", "in", [1, 2])]``; partitions and
             row groups that cannot hold any are not read. Operators: ``= != < <= > >= in``.
-        options: those of docs/spark.md, also in snake case: ``file_format="csv"``, ``header=True``.
+        options: those of docs/reference/options.md, also in snake case: ``file_format="csv"``, ``header=True``.
 
     Raises:
         NotFoundError: nothing is there.

@@ -28,7 +28,7 @@ __all__ = ["HoldfastDataSource"]
 class HoldfastDataSource(DataSource):
     """``df.write.format("holdfast")``, ``df.writeStream.format("holdfast")`` and ``spark.read.format("holdfast")``.
 
-    Options are in docs/spark.md; they are parsed and checked before any task runs.
+    Options are in docs/reference/options.md; they are parsed and checked before any task runs.
     """
 
     @classmethod

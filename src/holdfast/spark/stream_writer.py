@@ -101,7 +101,7 @@ class HoldfastStreamWriter(DataSourceStreamArrowWriter):
                     for _ in batches:  # Spark wants its rows taken
                         pass
                     return BatchReport(task, None, None, None)
-                with TWO_PHASE.start_task(ctx, job, task) as attempt:
+                with TWO_PHASE.setup_task(ctx, job, task) as attempt:
                     self._table.write_rows(itertools.chain(first, batches), attempt)
                     return BatchReport(task, job, attempt.commit(), self._table.written)
 

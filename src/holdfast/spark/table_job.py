@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.types import StructType
 
 from holdfast.commit import TWO_PHASE, CommitContext, JobRecord, SaveMode, TaskAttempt, get_committer
+from holdfast.commit.destination import has_output
 from holdfast.commit.two_phase.decision_log import LogView, read_newest
-from holdfast.commit.two_phase.replacement import has_output
 from holdfast.commit.two_phase.write_ids import WRITE_ID
 from holdfast.commit.write_lookup import TOKEN
 from holdfast.errors import ConflictError, InvalidRequestError
@@ -188,7 +188,7 @@ class TableJob:
     # --- tasks --------------------------------------------------------------------------------------------------------
     def write_rows(self, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt) -> None:
         """Write one partition's rows into hidden files of `attempt`."""
-        from holdfast.formats.columns import conform
+        from holdfast.formats.columns.conversion import conform
         from holdfast.table import TableWriter
 
         # Without any row, one file keeps the schema for plain readers; task 0 is there in every job.

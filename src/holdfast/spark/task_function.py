@@ -78,7 +78,7 @@ class TaskFunction:
         number = use * PARTITIONS + partition
         with (
             contextlib.closing(self._options.open()) as ctx,
-            committer.start_task(ctx, self._record, number) as attempt,
+            committer.setup_task(ctx, self._record, number) as attempt,
         ):
             run = Run(
                 task=number,

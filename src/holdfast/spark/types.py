@@ -11,8 +11,8 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType, _parse_datatype_json_string
 
 from holdfast.errors import InvalidRequestError
-from holdfast.formats.spark_fields import beyond_arrow, describe, spark_field
-from holdfast.formats.types import UNREACHABLE
+from holdfast.formats.columns.spark_fields import beyond_arrow, describe, spark_field
+from holdfast.formats.columns.types import UNREACHABLE
 from holdfast.table.contract import TableRecord
 
 __all__ = [
@@ -62,7 +62,7 @@ def _reason(kind: DataType) -> str:
 
 
 def described_schema(schema: StructType) -> pa.Schema:
-    """The same with what Arrow cannot say of the columns, for writers: `holdfast.formats.spark_fields`.
+    """The same with what Arrow cannot say of the columns, for writers: `holdfast.formats.columns.spark_fields`.
 
     Raises:
         InvalidRequestError: a type has no counterpart in Arrow.

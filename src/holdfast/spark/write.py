@@ -66,7 +66,7 @@ def write(
 
     Guarantee: when this returns, the destination holds every row once, whatever died on the way; when it raises, the
     destination is as it was, except after `OutcomeUnknownError`, where ``holdfast recover`` tells and ends it. Other
-    committers than the default guarantee less: docs/committers.md.
+    committers than the default guarantee less: docs/reference/committers.md.
 
     Args:
         df: the rows.
@@ -78,7 +78,8 @@ def write(
         committer: how the output is held and shown; ``two_phase`` if nothing is said.
         repartition: bring the rows of a partition to one task first: few files, one shuffle.
         sort_within_partitions: sort each task's rows by `partition_by` first: a task then has one file open at a time.
-        options: those of docs/spark.md, also in snake case: ``compression="zstd"``, ``max_records_per_file=10_000``.
+        options: those of docs/reference/options.md, also in snake case: ``compression="zstd"``,
+            ``max_records_per_file=10_000``.
 
     Raises:
         InvalidRequestError: fix the call; nothing happened.

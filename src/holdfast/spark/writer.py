@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from holdfast.commit import JobRecord, TaskCommit, get_committer
+from holdfast.commit import JobRecord, TaskCommit, get_committer, require_fit
 from holdfast.commit.two_phase.decision_log import read_log
 from holdfast.commit.two_phase.write_ids import find_write
 from holdfast.commit.write_lookup import JobIds, refuse_running
@@ -70,8 +70,9 @@ class HoldfastWriter(DataSourceArrowWriter):
                 refuse_running(ctx, options.write_id)
             self._table = table.fitted(ctx, view)
             committer = get_committer(options.committer)
-            named = replace(ctx, ids=JobIds(options.token, ctx.ids))
-            self._job = committer.start_job(named, options.mode, self._table.details)
+            named = ctx.with_environment(ids=JobIds(options.token, ctx.ids))
+            require_fit(committer, ctx, options.mode)
+            self._job = committer.setup_job(named, options.mode, self._table.details)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskReport:
         """Write one partition to hidden files.
@@ -89,7 +90,7 @@ class HoldfastWriter(DataSourceArrowWriter):
             assert context is not None, "write runs in tasks only"
             refuse_table(context)
             committer = get_committer(self._table.options.committer)
-            with self._table.opened() as ctx, committer.start_task(ctx, self._job, context.partitionId()) as attempt:
+            with self._table.opened() as ctx, committer.setup_task(ctx, self._job, context.partitionId()) as attempt:
                 self._table.write_rows(iterator, attempt)
                 return TaskReport(attempt.commit())
 

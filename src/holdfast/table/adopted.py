@@ -13,7 +13,7 @@ from typing import Any
 
 from holdfast.commit import CommitContext
 from holdfast.formats import FileFormat, FormatOptions
-from holdfast.formats.types import children
+from holdfast.formats.columns.types import children
 from holdfast.table.contract import TableRecord
 from holdfast.table.file_fields import Fields, with_theirs
 from holdfast.table.inferred import File

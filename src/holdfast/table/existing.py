@@ -20,7 +20,7 @@ from holdfast.commit import CommitContext
 from holdfast.commit.layout import iter_visible
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import FORMATS, FileFormat, FormatOptions, format_of_name
-from holdfast.formats.rounding import is_rounded
+from holdfast.formats.lines.rounding import is_rounded
 from holdfast.table.adopted import adopted_columns
 from holdfast.table.contract import TableRecord
 from holdfast.table.others import Fingerprint

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from holdfast.errors import InvalidRequestError
-from holdfast.formats.arrow_schema import arrow_schema_of
-from holdfast.formats.columns import map_children
-from holdfast.formats.json_schema import merge_types, schema_of
-from holdfast.formats.spark_schema import spark_schema_json
-from holdfast.formats.types import children, is_binary, is_list, is_string
+from holdfast.formats.columns.conversion import map_children
+from holdfast.formats.columns.types import children, is_binary, is_list, is_string
+from holdfast.formats.json.schema import merge_types, schema_of
+from holdfast.formats.spark.arrow_schema import arrow_schema_of
+from holdfast.formats.spark.schema_json import spark_schema_json
 from holdfast.table.widening import nullable_fields
 
 __all__ = ["Fields", "fields_of", "is_plain", "require_folded", "with_theirs"]

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.types as pat
 
-from holdfast.formats.types import is_string
+from holdfast.formats.columns.types import is_string
 from holdfast.table.civil import is_date, is_timestamp
 from holdfast.table.values import parse_float
 

@@ -81,7 +81,9 @@ def what_files_tell(
     inference = file_format.inference
     assert inference is not None, "the caller asks formats without types only"
     found: Any = None
-    looked = look_at_files(files, open_file, lambda file, source: inference.look(source, options_of(file.path)), each)
+    looked = look_at_files(
+        files, open_file, lambda file, source: inference.inspect(source, options_of(file.path)), each
+    )
     for number, seen in enumerate(looked):
         found = inference.merge(found, seen) if number else seen
     return found

@@ -17,7 +17,7 @@ import pyarrow.types as pat
 
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import nearest
-from holdfast.formats.types import check_names, kind_of
+from holdfast.formats.columns.types import check_names, kind_of
 from holdfast.table.values import parse_values, partition_texts
 
 __all__ = [

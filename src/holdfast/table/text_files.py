@@ -13,10 +13,10 @@ import pyarrow as pa
 from holdfast.commit import CommitContext
 from holdfast.errors import CorruptDataError, InvalidRequestError
 from holdfast.formats import FileFormat, FormatOptions
-from holdfast.formats.arrow_schema import arrow_schema_of
-from holdfast.formats.csv import header_names
-from holdfast.formats.csv_schema import safe_names
-from holdfast.formats.lines import codec_of_name
+from holdfast.formats.csv.format import header_names
+from holdfast.formats.csv.schema import safe_names
+from holdfast.formats.lines.blocks import codec_of_name
+from holdfast.formats.spark.arrow_schema import arrow_schema_of
 from holdfast.table.contract import TableRecord
 from holdfast.table.inferred import File, look_at_files, opener, what_files_tell
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from holdfast.errors import InvalidRequestError
-from holdfast.formats.types import is_string
+from holdfast.formats.columns.types import is_string
 from holdfast.table.civil import date_text, parse_date, parse_time, time_text
 from holdfast.table.zones import Zone, find_zone
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import BatchWriter, FileFormat, FormatOptions
-from holdfast.formats.buffer import BatchBuffer
-from holdfast.formats.columns import plain_batch
+from holdfast.formats.columns.buffer import BatchBuffer
+from holdfast.formats.columns.conversion import plain_batch
 from holdfast.table.attempt import AttemptFiles, AttemptSink
 from holdfast.table.partition import PartitionSplitter, resolve_partition_columns
 

@@ -30,26 +30,26 @@ from holdfast.checker.kernel.calls import Call, Fault
 from holdfast.checker.kernel.process import Actor, Port
 from holdfast.checker.kernel.world import World
 from holdfast.checker.simulated_store import SimulatedStore, StoreResource
-from holdfast.commit import SaveMode, TaskCommit, context, layout
+from holdfast.commit import SaveMode, TaskCommit, layout, uploads
 from holdfast.commit.codec import decode_manifest, digest
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import AttemptId, file_name
 from holdfast.commit.records import JobRecord, ManifestRef, Totals
 from holdfast.commit.registry import TWO_PHASE
-from holdfast.commit.task import totals_of
+from holdfast.commit.task_commits import totals_of
 from holdfast.commit.two_phase import (
     decision,
-    decision_log,
     helping,
     job,
     publication,
     recovery,
     roll_forward,
     snapshot,
-    task,
 )
+from holdfast.commit.two_phase.committer import TwoPhaseCommitter
 from holdfast.commit.two_phase.live_jobs import OverJobs
 from holdfast.stores.base import iter_objects, iter_uploads
+from holdfast.versioned_log import RecordStore, VersionedLog
 
 __all__ = ["MUTANTS", "REDUNDANT", "Edit", "Mutant", "listed_commits", "world_of"]
 
@@ -254,7 +254,7 @@ MUTANTS = (
     Mutant(
         name="overwrites-decisions",
         slip="Records are put without the condition that nobody else has created them.",
-        edits=(Edit(context.create_record, "ctx.store.put(key, data, Create())", "ctx.store.put(key, data)"),),
+        edits=(Edit(RecordStore._put_new, "self.store.put(key, data, Create())", "self.store.put(key, data)"),),
         scene=_SECOND_DRIVER,
         breaks=("C8",),
     ),
@@ -277,7 +277,7 @@ MUTANTS = (
         slip="A record whose put was not answered is taken as written.",
         edits=(
             Edit(
-                context.create_record,
+                RecordStore.create,
                 "        except (OutcomeUnknownError, UnavailableError) as error:",
                 "        except OutcomeUnknownError:\n            return data\n"
                 "        except UnavailableError as error:",
@@ -324,14 +324,14 @@ MUTANTS = (
     Mutant(
         name="unknown-completion-is-success",
         slip="A completion that was not answered is taken as done.",
-        edits=(Edit(publication._settled, "continue  # again", "return True  # again"),),
+        edits=(Edit(uploads.settle, "continue  # again", "return True  # again"),),
         scene=_FAILURE,
         breaks=("C1",),
     ),
     Mutant(
         name="not-found-is-success",
         slip="A completion that finds no upload is taken as done by somebody else, without a look at the object.",
-        edits=(Edit(publication.complete_upload, "lambda: is_published(ctx, file, written_by)", "lambda: True"),),
+        edits=(Edit(uploads.complete_upload, "lambda: is_published(ctx, file, written_by)", "lambda: True"),),
         scene=_EXPIRING,
         breaks=("C1",),
         change=_with_bucket_rule,
@@ -342,8 +342,8 @@ MUTANTS = (
         edits=(
             Edit(
                 publication._rename_file,
-                "    return _settled(",
-                "    store.delete(ctx.key(file.path))\n    return _settled(",
+                "    return settle(",
+                "    store.delete(ctx.key(file.path))\n    return settle(",
             ),
         ),
         scene=_RENAMES_SECOND_DRIVER,
@@ -363,7 +363,7 @@ MUTANTS = (
         slip="A task completes its uploads when it commits, to spare the driver the work.",
         edits=(
             Edit(
-                task._commit,
+                TwoPhaseCommitter.commit_task,
                 "    owner, totals = scope.owner, totals_of(files)",
                 "    owner, totals = scope.owner, totals_of(files)\n"
                 "    for file in files:\n"
@@ -398,13 +398,13 @@ MUTANTS = (
         slip="An attempt that may not commit aborts every pending upload of its job.",
         edits=(
             Edit(
-                task._abort,
-                '"""The sinks',
+                TwoPhaseCommitter.abort_task,
+                '"""Do nothing',
                 "from holdfast.commit.two_phase.publication import Leftovers\n"
                 "    from holdfast.stores.probe import UploadListing\n"
                 "    left = Leftovers(listing=UploadListing.BY_DIRECTORY)\n"
                 "    PUBLICATIONS[job.publication].sweep(ctx, lambda found, key: found == job.job, left)\n"
-                '    """The sinks',
+                '    """Do nothing',
             ),
         ),
         scene=SCENES["asking"],
@@ -428,7 +428,7 @@ MUTANTS = (
     Mutant(
         name="unannounced",
         slip="A job starts without writing its record.",
-        edits=(Edit(job.start_job, "if record is not None:", "if False:"),),
+        edits=(Edit(TwoPhaseCommitter.setup_job, "if record is not None:", "if False:"),),
         scene=_SPECULATION,
         breaks=("C7",),
     ),
@@ -499,7 +499,7 @@ REDUNDANT = (
         name="lost-reply-is-conflict",
         slip="A record that stands there after a lost reply is taken for somebody else's.",
         edits=(
-            Edit(decision_log.append_entry, "if found != data:", "if True:"),
+            Edit(VersionedLog.append, "if found != data:", "if True:"),
             Edit(decision._decide, "if found.job == job.job:", "if found is mine:"),
         ),
         scene=SCENES["lost-reply"],

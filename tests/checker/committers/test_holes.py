@@ -1,4 +1,4 @@
-"""docs/holes.md is true: each hole is found and told as it says there, and the variants close what they claim to close.
+"""docs/explanation/holes.md is true: each hole is found as described, and each variant closes the hole it claims to.
 
 The stories and the table of the document are generated: run this file with ``HOLDFAST_WRITE_DOCS=1`` to write them.
 """
@@ -28,7 +28,7 @@ from holdfast.checker.kernel.shrink import shrink
 from holdfast.checker.narrative.story import Story, tell
 from holdfast.commit import COMMITTERS, Committer
 
-DOCUMENT = Path(__file__).parents[3] / "docs" / "holes.md"
+DOCUMENT = Path(__file__).parents[3] / "docs" / "explanation" / "holes.md"
 WRITE = "HOLDFAST_WRITE_DOCS"
 STATES = 150_000
 ALL = ("magic", "staging-directory", "staging-partitioned", "manifest", "file-v1")
@@ -199,7 +199,7 @@ def written(text: str) -> str:
     parts = {"table": table(), **{hole.name: example(hole) for hole in HOLES}}
     for name, part in parts.items():
         start, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
-        assert text.count(start) == text.count(end) == 1, f"docs/holes.md has no place for {name}"
+        assert text.count(start) == text.count(end) == 1, f"docs/explanation/holes.md has no place for {name}"
         before, _, rest = text.partition(start)
         text = f"{before}{start}{part}\n{end}{rest.partition(end)[2]}"
     return text

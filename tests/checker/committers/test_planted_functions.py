@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -21,13 +21,13 @@ from holdfast.commit.layout import SUCCESS
 from holdfast.commit.measure import Measure
 from holdfast.commit.records import JobOutcome, JobRecord, JobReport, LogEntry
 from holdfast.commit.recovery_report import RecoveredJob, RecoveryReport
-from holdfast.commit.registry import TWO_PHASE
 from holdfast.commit.success_file import encode_report, write_success
-from holdfast.commit.two_phase import decision, decision_log, job, recovery, replacement, roll_forward, snapshot
+from holdfast.commit.two_phase import committer, decision, job, recovery, replacement, roll_forward, snapshot
 from holdfast.commit.two_phase.cleanup import clean_up_decided
 from holdfast.commit.two_phase.decision_log import LogView, read_entry, write_mark
 from holdfast.commit.two_phase.manifests import Prepared
 from holdfast.commit.two_phase.replacement import delete_replaced, plan_replaced
+from holdfast.versioned_log import VersionedLog
 
 
 @pytest.fixture(autouse=True)
@@ -92,6 +92,10 @@ def _gives_up_two_files(measure: Measure, record: JobRecord, commits: Sequence[A
     return job.commit_job(measure, record, commits, tasks)
 
 
+def _finds_no_entry(log: VersionedLog[LogEntry], seq: int, kind: str = "json") -> bool:
+    return kind != "json" and log.records.exists(log.path(seq, kind))
+
+
 def _never_commits(measure: Measure, record: JobRecord, commits: Sequence[Any], tasks: Any) -> JobOutcome:
     return job.abort_job(measure, record)
 
@@ -102,14 +106,12 @@ class _Slip:
 
     Attributes:
         planted: what stands where.
-        commit: what the committer does instead, if it is that.
         breaks: what the verdict says of the scene.
     """
 
     name: str
     scene: str
     planted: Mapping[tuple[object, str], object] = field(default_factory=dict)
-    commit: Any = None
     breaks: str = "log-order"
 
 
@@ -145,15 +147,22 @@ _SLIPS = (
     _Slip(
         name="gaps-are-believed",
         scene="one-task+busy+at-once+piecemeal",
-        planted={(decision_log, "record_exists"): lambda ctx, seq, mark: False},
+        planted={(VersionedLog, "exists"): _finds_no_entry},
     ),
     _Slip(
         name="recovery-tells-the-opposite",
         scene="one-task+slow+recovery",
         planted={(recovery, "_end_open_job"): _told_as_taken_back},
     ),
-    _Slip(name="gives-up-jobs-of-two-files", scene="one-task+two-files", commit=_gives_up_two_files, breaks="reached"),
-    _Slip(name="never-commits", scene="one-task", commit=_never_commits, breaks="reached"),
+    _Slip(
+        name="gives-up-jobs-of-two-files",
+        scene="one-task+two-files",
+        planted={(committer, "commit_job"): _gives_up_two_files},
+        breaks="reached",
+    ),
+    _Slip(
+        name="never-commits", scene="one-task", planted={(committer, "commit_job"): _never_commits}, breaks="reached"
+    ),
     _Slip(
         name="never-cleans-up",
         scene="one-task",
@@ -172,8 +181,7 @@ def test_it_is_found(slip: _Slip, monkeypatch: pytest.MonkeyPatch) -> None:
     scene = combine(features_of(slip.scene) or ())
     for (module, name), function in slip.planted.items():
         monkeypatch.setattr(module, name, function)
-    committer = TWO_PHASE if slip.commit is None else replace(TWO_PHASE, commit=slip.commit)
-    found = small_verdict(committer, scenes=[scene], first=slip.breaks != "reached")
+    found = small_verdict(scenes=[scene], first=slip.breaks != "reached")
     assert (scene.name, slip.breaks) in found.findings
 
 
@@ -188,8 +196,7 @@ def test_the_shipped_code_does_nothing_of_the_kind(name: str) -> None:
 def test_the_small_verdict_finds_it(slip: _Slip, monkeypatch: pytest.MonkeyPatch) -> None:
     for (module, name), function in slip.planted.items():
         monkeypatch.setattr(module, name, function)
-    committer = TWO_PHASE if slip.commit is None else replace(TWO_PHASE, commit=slip.commit)
-    assert small_verdict(committer).findings
+    assert small_verdict().findings
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Every benchmark runs at toy size and leaves the fields that docs/benchmarks.md names. No time is asserted."""
+"""Every benchmark runs at toy size and reports what docs/explanation/benchmarks.md names. No time is asserted."""
 
 from __future__ import annotations
 

@@ -52,11 +52,11 @@ def start_table(
     ctx: CommitContext, mode: SaveMode = SaveMode.APPEND, tasks: int = 1
 ) -> tuple[JobRecord, list[TaskCommit | None]]:
     """A job whose tasks have written, and that nobody has decided."""
-    job = TWO_PHASE.start_job(ctx, mode, {"format": "parquet"})
+    job = TWO_PHASE.setup_job(ctx, mode, {"format": "parquet"})
     assert job is not None
     commits: list[TaskCommit | None] = []
     for task in range(tasks):
-        with TWO_PHASE.start_task(ctx, job, task) as attempt:
+        with TWO_PHASE.setup_task(ctx, job, task) as attempt:
             for month, rows in FLIGHTS.items():
                 path = f"month={month}/{attempt.file_name('.parquet')}"
                 data = io.BytesIO()

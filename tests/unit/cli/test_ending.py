@@ -45,7 +45,7 @@ def leave_behind(ctx: CommitContext) -> None:
     """The upload of an attempt that came too late: its job is over."""
     job, commits = start_table(ctx)
     TWO_PHASE.commit_job(ctx, job, commits, 1)
-    attempt = TWO_PHASE.start_task(ctx, job, 0)
+    attempt = TWO_PHASE.setup_task(ctx, job, 0)
     store = multipart(ctx.store)
     key = ctx.key(attempt.file_name(".parquet"))
     part: Part = store.upload_part(key, store.create_upload(key), 1, b"x")
@@ -153,9 +153,9 @@ def test_abort_at_a_parent_spares_the_jobs_below_it(ctx: CommitContext) -> None:
 @pytest.mark.parametrize("above", [False, True])
 def test_uploads_under_chosen_names_are_known_by_their_announcement(ctx: CommitContext, above: bool) -> None:
     """C7: the key of a file of `holdfast.job` tells nothing; still it is the data of an unfinished job."""
-    job = TWO_PHASE.start_job(ctx, SaveMode.APPEND)
+    job = TWO_PHASE.setup_job(ctx, SaveMode.APPEND)
     assert job is not None
-    with TWO_PHASE.start_task(ctx, job, 0) as attempt:
+    with TWO_PHASE.setup_task(ctx, job, 0) as attempt:
         attempt.open("images/1.jpg").write(b"picture")
         commit = attempt.commit()
     url = ctx.url.rpartition("/")[0] if above else ctx.url
@@ -232,9 +232,9 @@ def test_expect_refuses_what_is_no_count(ctx: CommitContext, number: tuple[str, 
 def classic_uploads(ctx: CommitContext) -> JobRecord:
     """A task of magic that has committed two uploads, in a job that nobody ends."""
     chosen = get_committer("magic")
-    job = chosen.start_job(ctx, SaveMode.APPEND)
+    job = chosen.setup_job(ctx, SaveMode.APPEND)
     assert job is not None
-    attempt = chosen.start_task(ctx, job, 0)
+    attempt = chosen.setup_task(ctx, job, 0)
     for number in range(2):
         attempt.open(f"month={number}/{attempt.file_name('.csv')}").write(b"x" * 9_000_000)
     attempt.commit()

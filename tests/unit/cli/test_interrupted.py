@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -45,11 +44,11 @@ def ctx(options: WriteOptions) -> Iterator[CommitContext]:
 def start(ctx: CommitContext, options: WriteOptions, write_id: str) -> tuple[JobRecord, list[TaskCommit | None]]:
     """A job with one committed task."""
     committer = COMMITTERS[options.committer]
-    named = replace(ctx, ids=JobIds(write_id, ctx.ids))
-    job = committer.start_job(named, SaveMode.APPEND, {"token": write_id})
+    named = ctx.with_environment(ids=JobIds(write_id, ctx.ids))
+    job = committer.setup_job(named, SaveMode.APPEND, {"token": write_id})
     assert job is not None
     assert job.job.endswith(write_id)
-    with committer.start_task(ctx, job, 0) as attempt:
+    with committer.setup_task(ctx, job, 0) as attempt:
         attempt.open(attempt.file_name(".csv")).write(write_id.encode())
         return job, [attempt.commit()]
 
@@ -79,9 +78,9 @@ def test_a_job_without_a_committed_task_is_aborted(
     ctx: CommitContext, options: WriteOptions, capsys: pytest.CaptureFixture[str]
 ) -> None:
     committer = COMMITTERS[options.committer]
-    job = committer.start_job(replace(ctx, ids=JobIds(MINE, ctx.ids)), SaveMode.APPEND, {"token": MINE})
+    job = committer.setup_job(ctx.with_environment(ids=JobIds(MINE, ctx.ids)), SaveMode.APPEND, {"token": MINE})
     assert job is not None
-    with committer.start_task(ctx, job, 0) as attempt:
+    with committer.setup_task(ctx, job, 0) as attempt:
         sink = attempt.open(attempt.file_name(".csv"))
         sink.write(b"x" * 9_000_000)
         end_write(options, Output())

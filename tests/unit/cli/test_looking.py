@@ -263,7 +263,7 @@ def test_history_names_stream_and_batch(url: str) -> None:
             StreamBatch(stream="flights", checkpoint="query-1", batch=7),
         )
         assert job is not None
-        with TWO_PHASE.start_task(ctx, job, 0) as attempt:
+        with TWO_PHASE.setup_task(ctx, job, 0) as attempt:
             assert TWO_PHASE.commit_job(ctx, job, [attempt.commit()], 1).committed
     assert "flights, 7" in run("history", url).output
     newest = json.loads(run("history", url, "--json").output)["decisions"][-1]

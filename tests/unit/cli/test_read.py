@@ -16,7 +16,7 @@ import pyarrow.parquet
 import pytest
 
 from holdfast.commit import TWO_PHASE, SaveMode, open_context
-from holdfast.formats.spark_schema import spark_schema_json
+from holdfast.formats.spark.schema_json import spark_schema_json
 from holdfast.testing.moto import MotoServer
 from tests.unit.cli.destinations import commit_table, on_screen, run, start_table
 
@@ -38,9 +38,9 @@ def commit_files(url: str, files: Mapping[str, bytes], table: Mapping[str, objec
     """A job with these files by extension, which leaves such a table in the log."""
     kept = {"format_options": {}, "partition_by": [], "time_zone": "", **table}
     ctx = replace(open_context(url), contract=lambda ctx, job, known: kept)
-    job = TWO_PHASE.start_job(ctx, SaveMode.APPEND)
+    job = TWO_PHASE.setup_job(ctx, SaveMode.APPEND)
     assert job is not None
-    with TWO_PHASE.start_task(ctx, job, 0) as attempt:
+    with TWO_PHASE.setup_task(ctx, job, 0) as attempt:
         for extension, data in files.items():
             attempt.open(directory + attempt.file_name(extension)).write(data)
         commit = attempt.commit()
@@ -177,7 +177,7 @@ def test_a_column_of_orc_that_is_called_col_is_no_other_one(tmp_path: Path) -> N
     ("arguments", "sentence"),
     [
         (["--option", "hedaer=true"], "unknown option: did you mean header"),
-        (["--option", "header=ture"], "write true or false"),
+        (["--option", "header=ture"], "use true or false"),
         (["--option", "header"], "an option is written as key=value"),
         (["--option", "sep=;", "--option", "SEP=,"], "given twice with different values"),
         (["--option", "columns=a"], "give --columns"),

@@ -99,7 +99,7 @@ def failed(tmp_path: Path) -> Path:
     job, commits = start_table(ctx)
     fault = Fault(FaultMode.FAIL, Operation.PUT, "*/_holdfast/log/*", times=100)
 
-    broken = replace(ctx, store=InterceptedStore(ctx.store, Faulty(fault)), clock=SimulatedClock())
+    broken = replace(ctx.with_environment(clock=SimulatedClock()), store=InterceptedStore(ctx.store, Faulty(fault)))
     with pytest.raises(HoldfastError):
         TWO_PHASE.commit_job(broken, job, commits, len(commits))
     TWO_PHASE.abort_job(replace(ctx, reports=None), job)

@@ -28,7 +28,7 @@ from tests.unit.cli.destinations import run
         (["flights.csv", "s3://bucket/t", "--committer", "manifest"], "manifest needs atomic file rename"),
         (
             ["flights.csv", "out", "--committer", "magic", "--mode", "overwrite-partitions", "--partition-by", "k"],
-            "knows only the modes append",
+            "supports only the modes append",
         ),
         (["flights.csv", "out", "--option", "manifestSaveAttempts=0"], "not a whole number from 1"),
         (["flights.csv", "out", "--option", "writeId=a", "--committer", "magic"], "only two_phase remembers"),

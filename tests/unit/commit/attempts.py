@@ -45,7 +45,7 @@ def open_attempt(
     bucket: Bucket, ctx: CommitContext, job: JobRecord, task: int, files: Mapping[str, bytes]
 ) -> TaskAttempt:
     """An attempt that has written and closed `files` (path to content) and has not committed."""
-    attempt = bucket.value.start_task(ctx, job, task)
+    attempt = bucket.value.setup_task(ctx, job, task)
     for path, content in files.items():
         sink = attempt.open(path)
         sink.write(content)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from holdfast.commit import COMMITTERS, CommitContext, CommitSettings, Committer, JobOutcome, JobRecord, Place, SaveMode
 from holdfast.commit.layout import iter_visible
 from holdfast.commit.records import TaskCommit
-from holdfast.runtime import Runner, SerialRunner
+from holdfast.runtime import Environment, Runner, SerialRunner
 from holdfast.stores.base import MultipartLimits, ObjectStore, iter_objects, iter_uploads
 from holdfast.stores.memory.store import MemoryStore
 from tests.simulation.world import CountingIds, SimulatedClock
@@ -59,21 +59,19 @@ class Bucket:
             url=f"memory://bucket/{home}",
             scratch=Place(store=self.scratch, prefix="", url="memory://scratch"),
             shared=Place(store=self.shared, prefix="", url="memory://shared"),
-            clock=self.clock,
-            ids=self.ids,
-            runner=self.runner,
             settings=settings or CommitSettings(part_size_bytes=self.part_bytes, allow_unsafe=True),
             progress=progress or (lambda stage, done, total: None),
+            environment=Environment(clock=self.clock, ids=self.ids, runner=self.runner),
         )
 
     def start(self, ctx: CommitContext, mode: SaveMode = SaveMode.APPEND) -> JobRecord:
-        job = self.value.start_job(ctx, mode, {})
+        job = self.value.setup_job(ctx, mode, {})
         assert job is not None
         return job
 
     def run_task(self, ctx: CommitContext, job: JobRecord, task: int, contents: list[bytes]) -> TaskCommit:
         """An attempt that writes one file a content, each into the partition of its number."""
-        with self.value.start_task(ctx, job, task) as attempt:
+        with self.value.setup_task(ctx, job, task) as attempt:
             for number, content in enumerate(contents):
                 path = f"day={number}/{attempt.file_name('.txt')}"
                 sink = attempt.open(path)

@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.commit import COMMITTERS, TWO_PHASE, CommitSettings, SaveMode, get_committer
+from holdfast.commit import COMMITTERS, TWO_PHASE, CommitSettings, SaveMode, get_committer, require_fit
 from holdfast.commit.committer import CONSISTENT_LISTING, RENAME_DIR
 from holdfast.commit.registry import fitting_committers
 from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.stores.base import Capabilities, MultipartLimits, Support
 from holdfast.stores.memory.store import MemoryStore
+from tests.altered import altered
 from tests.simulation.world import World
 
 S3 = Capabilities(conditional_put=Support.YES, multipart=MultipartLimits(), metadata=True, copy=True)
@@ -57,15 +58,17 @@ def test_file_v1_runs_on_copies_only_if_the_user_accepts_that() -> None:
 
 def test_a_refusal_names_what_would_do() -> None:
     ctx = World("upload").context(store=MemoryStore())
-    picky = replace(TWO_PHASE, name="picky", needs=(RENAME_DIR, CONSISTENT_LISTING))
+    picky = altered(TWO_PHASE, name="picky", needs=(RENAME_DIR, CONSISTENT_LISTING))
     with pytest.raises(
         UnsupportedError,
         match=r"picky needs atomic directory rename.*: choose two_phase.*, or accept that with allow_unsafe",
     ):
-        picky.start_job(ctx, SaveMode.APPEND)
+        require_fit(picky, ctx, SaveMode.APPEND)
+    with pytest.raises(UnsupportedError, match=r"picky needs atomic directory rename.*: choose another committer"):
+        picky.setup_job(ctx, SaveMode.APPEND)
 
 
 def test_a_mode_that_a_committer_lacks_is_refused() -> None:
-    plain = replace(TWO_PHASE, name="plain", modes=frozenset({SaveMode.APPEND}))
-    with pytest.raises(InvalidRequestError, match="plain knows only the modes append"):
-        plain.start_job(World("upload").context(), SaveMode.OVERWRITE)
+    plain = altered(TWO_PHASE, name="plain", modes=frozenset({SaveMode.APPEND}))
+    with pytest.raises(InvalidRequestError, match="plain supports only the modes append"):
+        plain.setup_job(World("upload").context(), SaveMode.OVERWRITE)

@@ -102,7 +102,7 @@ def test_recovery_of_a_dead_job(committer: str) -> None:
     report = recover(ctx)
     assert report.damaged == {}
     assert recover(ctx).damaged == {}
-    if COMMITTERS[committer].leftovers is not None or committer == "two_phase":
+    if COMMITTERS[committer].find_leftovers is not None or committer == "two_phase":
         assert bucket.debris() == []
 
 

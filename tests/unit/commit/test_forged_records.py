@@ -257,7 +257,7 @@ def test_counts_of_a_report_that_are_none(value: object) -> None:
     """Hadoop's tools write reports, too: what is no count says nothing, and nothing breaks."""
     bucket = Bucket("magic")
     ctx = bucket.context()
-    job = bucket.value.start_job(ctx, SaveMode.APPEND, {"token": "t"})
+    job = bucket.value.setup_job(ctx, SaveMode.APPEND, {"token": "t"})
     assert job is not None
     bucket.commit(ctx, job, [bucket.run_task(ctx, job, 0, [b"12345"])])
     report = json.loads(ctx.store.get(ctx.key("_SUCCESS")))
@@ -272,7 +272,7 @@ def test_counts_of_a_report_that_are_none(value: object) -> None:
 def test_an_aborted_write_is_not_remembered() -> None:
     """Its name stays free: the caller tries again."""
     world = World("upload")
-    job = TWO_PHASE.start_job(world.context(), SaveMode.APPEND, {WRITE_ID: "nightly"})
+    job = TWO_PHASE.setup_job(world.context(), SaveMode.APPEND, {WRITE_ID: "nightly"})
     assert job is not None
     TWO_PHASE.abort_job(world.context(), job)
     assert find_write(world.context(), read_log(world.context()), "nightly") is None

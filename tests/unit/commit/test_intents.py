@@ -13,7 +13,7 @@ from holdfast.commit.intents import QUIET_S, is_intents
 from holdfast.commit.layout import intents, manifest
 from holdfast.commit.records import JobRecord
 from holdfast.errors import CorruptDataError, OutcomeUnknownError, UnavailableError
-from holdfast.runtime import ThreadRunner
+from holdfast.runtime import Environment, ThreadRunner
 from holdfast.stores.interceptors.faulty import FOR_EVER, Fault, FaultMode
 from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
 from holdfast.stores.interceptors.recording import Recorder
@@ -25,7 +25,7 @@ PATHS = ("images/ä b.jpg", 'odd "name"\n\x85', "x")
 
 
 def written(ctx: CommitContext, job: JobRecord, count: int, size: int = 3, task: int = 0) -> TaskCommit:
-    with TWO_PHASE.start_task(ctx, job, task) as attempt:
+    with TWO_PHASE.setup_task(ctx, job, task) as attempt:
         for number in range(count):
             with_sink = attempt.open(f"f/{task}-{number}")
             with_sink.write(b"x" * size)
@@ -35,7 +35,7 @@ def written(ctx: CommitContext, job: JobRecord, count: int, size: int = 3, task:
 
 def give_up(ctx: CommitContext, job: JobRecord) -> None:
     """An attempt that is left without commit, as by an error in the caller's code."""
-    with TWO_PHASE.start_task(ctx, job, 0) as attempt:
+    with TWO_PHASE.setup_task(ctx, job, 0) as attempt:
         attempt.open("large").write(b"more than one part")
         attempt.open("small").close()
 
@@ -63,7 +63,7 @@ def test_small_files_are_announced_by_the_batch() -> None:
 
 def test_a_large_file_announces_what_waits_along_with_itself() -> None:
     world, recorded = World("upload"), Recorder()
-    with TWO_PHASE.start_task(
+    with TWO_PHASE.setup_task(
         world.context(store=InterceptedStore(world.store, recorded)), start(world.context()), 0
     ) as attempt:
         attempt.open("small").close()
@@ -95,7 +95,13 @@ def test_names_of_ours_need_no_announcement() -> None:
 def test_in_threads() -> None:
     world = World("upload")
     ctx = world.context()
-    ctx = CommitContext(store=ctx.store, prefix=ctx.prefix, url=ctx.url, runner=ThreadRunner(8), settings=ctx.settings)
+    ctx = CommitContext(
+        store=ctx.store,
+        prefix=ctx.prefix,
+        url=ctx.url,
+        settings=ctx.settings,
+        environment=Environment(runner=ThreadRunner(8)),
+    )
     job = start(ctx)
     TWO_PHASE.commit_job(ctx, job, [written(ctx, job, 300, size=9)], 1)
     assert len(world.listing()) == 300 and world.pending() == [] and world.leftovers() == []
@@ -161,7 +167,7 @@ def test_a_dropped_file_is_no_part_of_the_attempt() -> None:
         world = World(publication)
         ctx = world.context()
         job = start(ctx)
-        with TWO_PHASE.start_task(ctx, job, 0) as attempt:
+        with TWO_PHASE.setup_task(ctx, job, 0) as attempt:
             attempt.open("kept").write(b"1")
             attempt.open("dropped").write(b"more than one part")
             attempt.drop("dropped")

@@ -21,9 +21,9 @@ def test_a_job_writes_through_the_link(tmp_path: Path, committer: str, filled: b
         (tmp_path / "t" / inside).symlink_to(tmp_path / f"elsewhere{day}")
     value = COMMITTERS[committer]
     ctx = open_context(str(tmp_path / "t"), settings=CommitSettings(allow_unsafe=True))
-    job = value.start_job(ctx, SaveMode.APPEND, {})
+    job = value.setup_job(ctx, SaveMode.APPEND, {})
     assert job is not None
-    with value.start_task(ctx, job, 0) as attempt:
+    with value.setup_task(ctx, job, 0) as attempt:
         for day in range(2):
             sink = attempt.open(f"day={day}/hour=1/{attempt.file_name('.txt')}")
             sink.write(b"new")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from holdfast.commit import CommitContext
@@ -28,6 +26,7 @@ from holdfast.stores.interceptors.faulty import FOR_EVER, Fault, FaultMode, Faul
 from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
 from holdfast.stores.interceptors.recording import Recorder
 from holdfast.stores.memory.store import MemoryStore
+from tests.altered import altered
 from tests.unit.commit.committer_jobs import Bucket
 
 HOME = "out put/dataset1/"
@@ -165,7 +164,7 @@ def open_sink(ctx: CommitContext) -> FileSink:
         base_seq=0,
         started_at_s=0.0,
     )
-    steps = replace(FILE_V1.task, open_file=lambda scope, path: open_whole_file(scope, f"hidden/{path}", path))
+    steps = altered(FILE_V1, open_file=lambda scope, path: open_whole_file(scope, f"hidden/{path}", path))
     return TaskAttempt(ctx, job, 0, steps).open("x")
 
 

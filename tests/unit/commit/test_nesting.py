@@ -72,7 +72,7 @@ def test_inside_another_destination(publication: str, mode: SaveMode, home: str)
         InvalidRequestError,
         match=r"lies inside another one.*overwrite-partitions.*outer='memory://world/out put/dataset1'$",
     ):
-        TWO_PHASE.start_job(world.context(home=home), mode, {})
+        TWO_PHASE.setup_job(world.context(home=home), mode, {})
     assert keys(world) == before
 
 
@@ -85,7 +85,7 @@ def test_around_another_destination(home: str, mode: SaveMode) -> None:
     with pytest.raises(
         InvalidRequestError, match=r"another destination lies inside this one.*inner='memory://world/out put/dataset1'$"
     ):
-        TWO_PHASE.start_job(world.context(home=home), mode, {})
+        TWO_PHASE.setup_job(world.context(home=home), mode, {})
     assert keys(world) == before
 
 
@@ -107,7 +107,7 @@ def test_every_committer_refuses(committer: str) -> None:
     for home in ("out put/dataset1/day=1/", "out put/", ""):
         for mode in bucket.value.modes - {SaveMode.FAIL, SaveMode.IGNORE}:
             with pytest.raises(InvalidRequestError, match="inside"):
-                bucket.value.start_job(bucket.context(home), mode, {})
+                bucket.value.setup_job(bucket.context(home), mode, {})
     assert [info.key for info in iter_objects(bucket.store, "")] == before
 
 
@@ -119,10 +119,10 @@ def test_an_overwrite_of_a_classic_committer_looks_every_time(committer: str) ->
     owner = Bucket("two_phase")
     owner.store = bucket.store
     owner.run_job(owner.context(), "inner")
-    assert bucket.value.start_job(bucket.context("out put/"), SaveMode.APPEND, {}) is not None
+    assert bucket.value.setup_job(bucket.context("out put/"), SaveMode.APPEND, {}) is not None
     for mode in bucket.value.modes & {SaveMode.OVERWRITE, SaveMode.OVERWRITE_PARTITIONS}:
         with pytest.raises(InvalidRequestError, match="inside"):
-            bucket.value.start_job(bucket.context("out put/"), mode, {})
+            bucket.value.setup_job(bucket.context("out put/"), mode, {})
     assert sorted(owner.visible().values()) == owner.expected("inner")
 
 

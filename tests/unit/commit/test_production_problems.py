@@ -88,7 +88,7 @@ def test_whitespace_in_paths(committer: str, home: str) -> None:
     ctx = bucket.context(home)
     job = bucket.start(ctx)
     path = "day=a b/  leading and trailing /file3 with space %20+é.bin"
-    with bucket.value.start_task(ctx, job, 0) as attempt:
+    with bucket.value.setup_task(ctx, job, 0) as attempt:
         sink = attempt.open(path)
         sink.write(b"content")
         sink.close()
@@ -151,7 +151,7 @@ def test_nothing_is_seen_before_the_job_commits(committer: str) -> None:
     bucket = Bucket(committer)
     ctx = bucket.context()
     job = bucket.start(ctx)
-    with bucket.value.start_task(ctx, job, 0) as attempt:
+    with bucket.value.setup_task(ctx, job, 0) as attempt:
         sink = attempt.open(f"day=0/{attempt.file_name('.txt')}")
         sink.write(b"abcdefghijkl")
         assert bucket.visible() == {}
@@ -187,7 +187,7 @@ def test_aborts(committer: str) -> None:
     bucket.value.abort_job(ctx, idle)
     job = bucket.start(ctx)
     bucket.run_task(ctx, job, 0, [b"committed"])
-    with bucket.value.start_task(ctx, job, 1) as attempt:
+    with bucket.value.setup_task(ctx, job, 1) as attempt:
         attempt.open(f"day=0/{attempt.file_name('.txt')}").write(b"dropped")
     bucket.value.abort_task(ctx, job, attempt.owner)
     bucket.value.abort_job(ctx, job)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pytest
 
@@ -13,6 +13,7 @@ from holdfast.commit.committer import MULTIPART, Action, Leftover
 from holdfast.errors import CorruptDataError, HoldfastError, UnavailableError
 from holdfast.stores.interceptors.faulty import Faulty, SimulatedCrash, crash_at
 from holdfast.stores.interceptors.intercepted import InterceptedStore
+from tests.altered import altered
 from tests.simulation.world import World
 from tests.unit.commit.committer_jobs import Bucket
 
@@ -51,8 +52,7 @@ class Found:
         def leftovers(ctx: CommitContext) -> Iterator[Leftover]:
             return iter(self.leftovers)
 
-        fake = replace(TWO_PHASE, name="fake", needs=(), leftovers=leftovers)
-        return replace(fake, **changes)  # type: ignore[arg-type]  # names of fields
+        return altered(TWO_PHASE, **{"name": "fake", "needs": (), "find_leftovers": leftovers, **changes})
 
 
 @pytest.fixture
@@ -132,7 +132,7 @@ def test_leftovers_that_cannot_be_read_are_damage_of_that_committer(ctx: CommitC
 
     good = Found()
     good.add("good", Action.CLEAN)
-    fakes = [good.committer(name="broken", leftovers=broken), good.committer()]
+    fakes = [good.committer(name="broken", find_leftovers=broken), good.committer()]
     report = recover(ctx, committers=fakes)
     assert list(report.damaged) == ["broken"]
     assert report.cleaned_up == ["good"]
@@ -179,7 +179,7 @@ def test_what_a_zombie_writes_takes_no_committed_job_back(committer: str, task_c
     ctx = bucket.context()
     job = bucket.start(ctx)
     bucket.commit(ctx, job, [bucket.run_task(ctx, job, 0, [b"one"])])
-    zombie = bucket.value.start_task(ctx, job, 0)
+    zombie = bucket.value.setup_task(ctx, job, 0)
     sink = zombie.open(f"day=9/{zombie.file_name('.txt')}")
     sink.write(b"late")
     sink.close()
@@ -223,7 +223,7 @@ def test_two_live_jobs_of_two_committers_are_left_alone_together() -> None:
     ctx = bucket.context()
     job = bucket.start(ctx)
     commits = [bucket.run_task(ctx, job, task, bucket.contents("new", task)) for task in range(2)]
-    other = TWO_PHASE.start_job(ctx, SaveMode.APPEND)
+    other = TWO_PHASE.setup_job(ctx, SaveMode.APPEND)
     assert other is not None
     assert recover(ctx, older_than_s=3600).left_alone == [other.job, job.job]
     assert bucket.commit(ctx, job, commits).committed

@@ -8,7 +8,6 @@ from typing import TypeVar
 import pytest
 
 from holdfast.commit import TWO_PHASE, CommitContext, Place, SaveMode, codec, verify
-from holdfast.commit.context import create_record
 from holdfast.commit.hadoop_jobs import QUIET_S, Foreign, Resolution
 from holdfast.commit.ids import AttemptId, FileOwner, JobId, file_name
 from holdfast.commit.intents import find_announcers, is_intents
@@ -177,4 +176,4 @@ def test_a_record_that_may_be_there_is_not_called_unavailable(
     world = World("upload")
     ctx = world.context(store=InterceptedStore(world.store, fail))
     with pytest.raises(said):
-        create_record(ctx, "_holdfast/log/x", b"{}")
+        ctx.records.create("_holdfast/log/x", b"{}")

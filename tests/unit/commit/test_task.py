@@ -11,7 +11,7 @@ from holdfast.commit.codec import decode_manifest
 from holdfast.commit.records import TaskCommit, TaskManifest
 from holdfast.commit.sinks import part_size
 from holdfast.errors import InvalidRequestError, UnavailableError
-from holdfast.runtime import ThreadRunner
+from holdfast.runtime import Environment, ThreadRunner
 from holdfast.stores.base import MultipartLimits
 from holdfast.stores.interceptors.faulty import FOR_EVER, Fault, FaultMode
 from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
@@ -29,7 +29,7 @@ def test_request_cost_of_a_task() -> None:
     world = World("upload")
     job = start(world.context())
     recorded = Recorder()
-    with TWO_PHASE.start_task(world.context(store=InterceptedStore(world.store, recorded)), job, 0) as attempt:
+    with TWO_PHASE.setup_task(world.context(store=InterceptedStore(world.store, recorded)), job, 0) as attempt:
         for _ in range(3):
             sink = attempt.open(attempt.file_name(".txt"))
             sink.write(b"abc")
@@ -56,11 +56,11 @@ def test_empty_file_and_task_without_files(publication: str) -> None:
     world = World(publication)
     ctx = world.context()
     job = start(ctx)
-    with TWO_PHASE.start_task(ctx, job, 0) as attempt:
+    with TWO_PHASE.setup_task(ctx, job, 0) as attempt:
         name = attempt.file_name(".txt")
         attempt.open(name).close()
         empty = attempt.commit()
-    with TWO_PHASE.start_task(ctx, job, 1) as attempt:
+    with TWO_PHASE.setup_task(ctx, job, 1) as attempt:
         nothing = attempt.commit()
     assert TWO_PHASE.commit_job(ctx, job, [empty, nothing], 2).committed
     assert world.listing() == {name: b""}
@@ -79,7 +79,7 @@ def test_file_that_needs_too_many_parts_is_refused() -> None:
     store = MemoryStore(limits=limits, clock=world.clock, ids=world.ids)
     ctx = world.context(store=store).with_settings(part_size_bytes=1)
     job = start(ctx)
-    with pytest.raises(InvalidRequestError, match="write smaller files"), TWO_PHASE.start_task(ctx, job, 0) as attempt:
+    with pytest.raises(InvalidRequestError, match="write smaller files"), TWO_PHASE.setup_task(ctx, job, 0) as attempt:
         attempt.open(attempt.file_name(".txt")).write(b"12345")
     assert not store.list_uploads_page("").uploads
 
@@ -92,7 +92,7 @@ def test_many_open_files_share_one_budget() -> None:
         part_size_bytes=100, part_buffer_bytes=50
     )
     job = start(ctx)
-    with TWO_PHASE.start_task(ctx, job, 0) as attempt:
+    with TWO_PHASE.setup_task(ctx, job, 0) as attempt:
         sinks = [attempt.open(attempt.file_name(".txt")) for _ in range(10)]
         for number, sink in enumerate(sinks):
             sink.write(b"x" * (number + 5))
@@ -108,7 +108,7 @@ STRANGER = "part-00000-20200101000000000-00000000000a-00000000000b-00000.txt"
 @pytest.mark.parametrize("path", ["../{}", "/{}", "_x/{}", "a//{}", "p=x._COPYING_/{}", STRANGER, ""])
 def test_task_writes_only_below_its_destination(path: str) -> None:
     world = World("upload")
-    with TWO_PHASE.start_task(world.context(), start(world.context()), 0) as attempt:
+    with TWO_PHASE.setup_task(world.context(), start(world.context()), 0) as attempt:
         with pytest.raises(InvalidRequestError, match=r"do not start with '_' or '\.' and do not end in '\._COPYING_'"):
             attempt.open(path.format(attempt.file_name(".txt")))
         name = attempt.file_name(".txt")
@@ -141,11 +141,17 @@ def test_threads_end_with_the_attempt_and_the_job() -> None:
     """HADOOP-16570: fifty jobs in one process, as many threads afterwards as before."""
     world = World("upload")
     ctx = world.context()
-    ctx = CommitContext(store=ctx.store, prefix=ctx.prefix, url=ctx.url, runner=ThreadRunner(8), settings=ctx.settings)
+    ctx = CommitContext(
+        store=ctx.store,
+        prefix=ctx.prefix,
+        url=ctx.url,
+        settings=ctx.settings,
+        environment=Environment(runner=ThreadRunner(8)),
+    )
     before = threading.active_count()
     for number in range(50):
         job = start(ctx)
-        with TWO_PHASE.start_task(ctx, job, 0) as attempt:
+        with TWO_PHASE.setup_task(ctx, job, 0) as attempt:
             sink = attempt.open(attempt.file_name(".txt"))
             sink.write(b"content of more than one part")
             commit = attempt.commit()

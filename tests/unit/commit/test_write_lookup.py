@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from holdfast.commit import COMMITTERS, CommitContext, CommitSettings, HadoopSettings, SaveMode
@@ -15,8 +13,8 @@ TOKEN = "00000000abcd"
 
 
 def run(bucket: Bucket, ctx: CommitContext, write_id: str = TOKEN) -> str:
-    named = replace(ctx, ids=JobIds(write_id, ctx.ids))
-    job = bucket.value.start_job(named, SaveMode.APPEND, {"token": write_id})
+    named = ctx.with_environment(ids=JobIds(write_id, ctx.ids))
+    job = bucket.value.setup_job(named, SaveMode.APPEND, {"token": write_id})
     assert job is not None
     bucket.commit(ctx, job, [bucket.run_task(ctx, job, 0, [b"12345", b"678"])])
     return job.job

@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import get_format
-from holdfast.formats.render import scalar_text
+from holdfast.formats.lines.render import scalar_text
 
 
 @pytest.mark.parametrize(

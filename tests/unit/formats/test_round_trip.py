@@ -239,7 +239,7 @@ def test_text_is_one_line_per_row() -> None:
 
 @pytest.mark.parametrize(
     ("value", "sentence"),
-    [(None, "text cannot hold null"), ("a\nb", "line end"), ("a\r", "line end"), ("\ufeffa", "byte order mark")],
+    [(None, "text files cannot store null"), ("a\nb", "line end"), ("a\r", "line end"), ("\ufeffa", "byte order mark")],
 )
 def test_text_that_would_be_read_as_something_else_is_refused(value: str | None, sentence: str) -> None:
     batch = pa.record_batch({"value": pa.array(["a", value])})
@@ -264,7 +264,7 @@ def test_text_that_would_be_read_as_something_else_is_refused(value: str | None,
 def test_lines_of_others_are_those_of_spark(data: bytes, lines: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     schema = pa.schema([("value", pa.string())])
     assert read(get_format("text"), data, schema)["value"].to_pylist() == lines
-    monkeypatch.setattr("holdfast.formats.lines.BLOCK_BYTES", 4)
+    monkeypatch.setattr("holdfast.formats.lines.blocks.BLOCK_BYTES", 4)
     assert read(get_format("text"), data, schema)["value"].to_pylist() == lines
 
 

@@ -67,7 +67,7 @@ def test_csv_records(case: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("case", ANSWERS["csv_rows"], ids=lambda case: json.dumps(case["options"]))
 def test_csv_records_do_not_depend_on_where_a_block_ends(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast.formats.lines.BLOCK_BYTES", 4)
+    monkeypatch.setattr("holdfast.formats.lines.blocks.BLOCK_BYTES", 4)
     test_csv_records(case)
 
 
@@ -78,7 +78,7 @@ def test_csv_values(case: dict[str, Any]) -> None:
     refused = LOSSY.get(case["type"], set()) | OTHER_DIGITS
     for text, spark in zip(case["texts"], case["spark"], strict=True):
         if text and (spark is None or text in refused):
-            with pytest.raises(InvalidRequestError, match="correct the file or give another schema"):
+            with pytest.raises(InvalidRequestError, match="correct the file or use another schema"):
                 read("csv", f"{text}|\n", pa.schema([("a", kind), ("b", pa.string())]), sep="|")
             continue
         table = read("csv", f"{text}|\n", pa.schema([("a", kind), ("b", pa.string())]), sep="|")

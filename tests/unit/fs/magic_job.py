@@ -26,10 +26,10 @@ class MagicJob:
     def __post_init__(self) -> None:
         self.ctx: CommitContext = open_context(f"memory://{self.name}/{self.home}")
         self.committer = COMMITTERS["magic"]
-        job = self.committer.start_job(self.ctx, SaveMode.APPEND)
+        job = self.committer.setup_job(self.ctx, SaveMode.APPEND)
         assert job is not None
         self.job: JobRecord = job
-        self.attempt: TaskAttempt = self.committer.start_task(self.ctx, job, 0)
+        self.attempt: TaskAttempt = self.committer.setup_task(self.ctx, job, 0)
         self.fs = MagicFileSystem()
 
     @property

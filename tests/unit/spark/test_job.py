@@ -32,7 +32,7 @@ class Holder:
         self.world = World(publication)
         self.ctx = self.world.context()
         self.job = start(self.ctx)
-        self.attempt: TaskAttempt = TWO_PHASE.start_task(self.ctx, self.job, 0)
+        self.attempt: TaskAttempt = TWO_PHASE.setup_task(self.ctx, self.job, 0)
         self.task = Task(self.attempt, partition=7)
 
     def published(self) -> dict[str, bytes]:

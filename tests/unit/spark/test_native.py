@@ -38,9 +38,9 @@ SESSION: Any = SimpleNamespace(conf=SimpleNamespace(get=lambda _name, default=""
 def run_job(url: Path, name: str, mode: SaveMode = SaveMode.APPEND, *faults: Fault) -> None:
     """A job with one file in each of two directories, which hold its name."""
     ctx = open_context(str(url), threads=1)
-    job = TWO_PHASE.start_job(ctx, mode, {})
+    job = TWO_PHASE.setup_job(ctx, mode, {})
     assert job is not None
-    with TWO_PHASE.start_task(ctx, job, 0) as attempt:
+    with TWO_PHASE.setup_task(ctx, job, 0) as attempt:
         for number in range(2):
             path = f"k={number}/{attempt.file_name('.txt')}"
             sink = attempt.open(path)

@@ -31,9 +31,9 @@ def test_the_error_says_what_is_there(tmp_path: Path, name: str, kind: type[Exce
 
 def test_a_folder_of_a_destination_is_no_table(tmp_path: Path) -> None:
     ctx = open_context(str(tmp_path / "t"))
-    job = TWO_PHASE.start_job(ctx, SaveMode.APPEND)
+    job = TWO_PHASE.setup_job(ctx, SaveMode.APPEND)
     assert job is not None
-    with TWO_PHASE.start_task(ctx, job, 0) as attempt:
+    with TWO_PHASE.setup_task(ctx, job, 0) as attempt:
         attempt.open(f"k=1/{attempt.file_name('.csv')}").write(b"1,2\n")
         commit = attempt.commit()
     TWO_PHASE.commit_job(ctx, job, [commit], 1)

@@ -26,9 +26,9 @@ def commit_table(url: Path, file_format: str, data: bytes) -> None:
     """A table of the columns a and b, with one file."""
     record = TableRecord(fields=[A_LONG.jsonValue(), B_STRING.jsonValue()], file_format=file_format)
     ctx = replace(open_context(str(url)), contract=lambda *_: record.encode())
-    job = TWO_PHASE.start_job(ctx, SaveMode.APPEND)
+    job = TWO_PHASE.setup_job(ctx, SaveMode.APPEND)
     assert job is not None
-    with TWO_PHASE.start_task(ctx, job, 0) as attempt:
+    with TWO_PHASE.setup_task(ctx, job, 0) as attempt:
         attempt.open(attempt.file_name(f".{file_format}")).write(data)
         commit = attempt.commit()
     TWO_PHASE.commit_job(ctx, job, [commit], 1)

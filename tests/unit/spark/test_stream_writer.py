@@ -37,9 +37,9 @@ def _append(url: Path, schema: StructType, rows: pa.RecordBatch, **options: str)
     job = TableJob.of(parse_write_options({"path": str(url), **options}, overwrite=False), schema)
     with job.opened() as ctx:
         job = job.fitted(ctx, read_log(ctx))
-        record = TWO_PHASE.start_job(ctx, SaveMode.APPEND, job.details)
+        record = TWO_PHASE.setup_job(ctx, SaveMode.APPEND, job.details)
         assert record is not None
-        with TWO_PHASE.start_task(ctx, record, 0) as attempt:
+        with TWO_PHASE.setup_task(ctx, record, 0) as attempt:
             job.write_rows(iter([rows]), attempt)
             commit = attempt.commit()
     with job.opened() as ctx:

@@ -35,9 +35,9 @@ def prepared(path: Path, schema: StructType, rows: list[dict[str, Any]], **optio
     committer = get_committer(table.options.committer)
     with table.opened() as ctx:
         table = table.fitted(ctx, read_log(ctx))
-        job = committer.start_job(ctx, SaveMode.APPEND, table.details)
+        job = committer.setup_job(ctx, SaveMode.APPEND, table.details)
         assert job is not None
-        with committer.start_task(ctx, job, 0) as attempt:
+        with committer.setup_task(ctx, job, 0) as attempt:
             table.write_rows(iter([pa.RecordBatch.from_pylist(rows, arrow_schema(schema))]), attempt)
             message = attempt.commit()
 

@@ -42,9 +42,9 @@ def test_a_committer_without_a_log_leaves_a_logged_table_as_it_is(tmp_path: Path
     narrow = StructType([StructField("id", IntegerType())])
     job = _fitted(tmp_path, narrow)
     with job.opened() as ctx:
-        record = TWO_PHASE.start_job(ctx, SaveMode.APPEND, job.details)
+        record = TWO_PHASE.setup_job(ctx, SaveMode.APPEND, job.details)
         assert record is not None
-        with TWO_PHASE.start_task(ctx, record, 0) as attempt:
+        with TWO_PHASE.setup_task(ctx, record, 0) as attempt:
             job.write_rows(iter([pa.record_batch({"id": pa.array([1], pa.int32())})]), attempt)
             commit = attempt.commit()
         TWO_PHASE.commit_job(ctx, record, [commit], 1)
@@ -62,9 +62,9 @@ def test_a_committer_without_a_log_leaves_a_logged_table_as_it_is(tmp_path: Path
 def test_rows_have_the_announced_columns_in_any_case(tmp_path: Path, name: str) -> None:
     job = _fitted(tmp_path, StructType([StructField("Id", LongType())]))
     with job.opened() as ctx:
-        record = TWO_PHASE.start_job(ctx, SaveMode.APPEND, job.details)
+        record = TWO_PHASE.setup_job(ctx, SaveMode.APPEND, job.details)
         assert record is not None
-        with TWO_PHASE.start_task(ctx, record, 0) as attempt:
+        with TWO_PHASE.setup_task(ctx, record, 0) as attempt:
             job.write_rows(iter([pa.record_batch({name: pa.array([1])})]), attempt)
             with pytest.raises(InvalidRequestError, match=r"did not announce: rename it column='other'"):
                 job.write_rows(iter([pa.record_batch({name: pa.array([2]), "other": pa.array([2])})]), attempt)

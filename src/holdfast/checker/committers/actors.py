@@ -32,7 +32,7 @@ from holdfast.commit.recovery import recover
 from holdfast.commit.two_phase.snapshot import read_snapshot
 from holdfast.commit.two_phase.stream_jobs import join_batch, plan_batch, settle_batch
 from holdfast.errors import DestinationExistsError, HoldfastError
-from holdfast.runtime import Runner, SerialRunner
+from holdfast.runtime import Environment, Runner, SerialRunner
 from holdfast.stores.base import Capabilities
 
 __all__ = [
@@ -175,10 +175,8 @@ class Setting:
             url=f"memory://{DESTINATION}/{home}",
             scratch=place("scratch", f"{port.name}/") if staging else None,
             shared=place("shared", "") if staging else None,
-            clock=StillClock(time_of(port.name)),
-            ids=port,
-            runner=runner,
             settings=self.settings,
+            environment=Environment(clock=StillClock(time_of(port.name)), ids=port, runner=runner),
         )
 
 
@@ -192,7 +190,7 @@ def start_job(setting: Setting, port: Port, mode: SaveMode, batch: int | None) -
     ctx = setting.context(port)
     try:
         if batch is None:
-            job = setting.committer.start_job(ctx, mode, {})
+            job = setting.committer.setup_job(ctx, mode, {})
         else:
             stream = StreamBatch(stream="stream", checkpoint="checkpoint", batch=batch)
             job = join_batch(ctx, plan_batch(ctx, mode, {}), stream)
@@ -266,7 +264,7 @@ def attempt_program(setting: Setting, task: int, attempt: int) -> Callable[[Port
 def run_attempt(setting: Setting, port: Port, job: JobRecord, task: int, attempt: int) -> None:
     """What an attempt does once it has started."""
     try:
-        with setting.committer.start_task(setting.context(port), job, task) as running:
+        with setting.committer.setup_task(setting.context(port), job, task) as running:
             write_files(setting, running, task, attempt)
             if setting.order is Order.ASK_FIRST and not _ask(port, "may_commit", task, attempt):
                 return

@@ -22,6 +22,7 @@ from holdfast.checker.kernel.process import Actor, Port
 from holdfast.checker.kernel.world import World
 from holdfast.checker.simulated_store import StoreResource
 from holdfast.commit import CommitContext, Committer, JobRecord, TaskCommit
+from holdfast.commit.file_output.v1 import FILE_V1, recover_v1_task
 from holdfast.commit.ids import AttemptId, FileOwner
 from holdfast.errors import HoldfastError
 
@@ -100,8 +101,8 @@ def _restart(setting: Setting, found: tuple[Actor, ...]) -> tuple[Actor, ...]:
         rerun = [task for task in range(setting.tasks) if task not in committed]
         try:
             for task in committed:
-                if committer.recover_task is not None:
-                    committer.recover_task(ctx, job, task)
+                if job.committer == FILE_V1.name:
+                    recover_v1_task(ctx, job, task)
             reports = [_rerun(setting, ctx, job, task) for task in rerun]
             outcome = committer.commit_job(ctx, job, reports, rerun)
         except HoldfastError as error:
@@ -119,7 +120,7 @@ def _one_task_repeated(setting: Setting, found: tuple[Actor, ...]) -> tuple[Acto
 
 
 def _rerun(setting: Setting, ctx: CommitContext, job: JobRecord, task: int) -> TaskCommit:
-    with setting.committer.start_task(ctx, job, task) as running:
+    with setting.committer.setup_task(ctx, job, task) as running:
         write_files(setting, running, task, 1)
         return running.commit()
 

@@ -257,7 +257,8 @@ def combine(features: Iterable[Feature]) -> Scene:
     )
     properties = [name for name in PROPERTIES if not (collide and name in _OF_ONE_JOB)]
     if "chosen" in names and "replaced-data" in properties:
-        properties.remove("replaced-data")  # a file goes where one of its name comes: docs/files.md, Modes and names
+        # A file is replaced by one of the same name: docs/how-to/write-files.md, Modes and names.
+        properties.remove("replaced-data")
     return Scene(
         name="+".join(one.name for one in given) or "plain",
         summary="; ".join(one.summary for one in given) or "nothing goes wrong",

@@ -7,8 +7,8 @@ The model knows what jobs bring and what modes mean, and nothing of how the prot
 - who reads through Holdfast sees the decisions that are marked visible, in the order of the log, and nothing else;
 - who lists the destination may meanwhile see more. Of a decision that is not marked visible any of its files, and all
   that it replaces; of one that is, all of its files, and what it replaces or not; of one that is done, its outcome.
-- of names that jobs choose themselves docs/files.md says that one which a decision takes from an earlier job is seen by
-  nobody who reads through Holdfast, until the decision is marked visible.
+- docs/how-to/write-files.md says of names that jobs choose themselves: one which a decision takes from an earlier job
+  is seen by nobody who reads through Holdfast, until the decision is marked visible.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ def _handed(one: OtherJob, job: JobRecord, report: TaskCommit) -> Handed:
 
 def _run_task(setting: Setting, ctx: CommitContext, job: JobRecord, one: OtherJob, number: int) -> TaskCommit:
     """The only task: a file in each directory."""
-    with setting.committer.start_task(ctx, job, 0) as running:
+    with setting.committer.setup_task(ctx, job, 0) as running:
         for at, folder in enumerate(one.directories):
             name = chosen_name(0, at) if setting.chosen else running.file_name(".txt")
             sink = running.open(f"{folder}/{name}")

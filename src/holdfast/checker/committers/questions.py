@@ -248,7 +248,7 @@ def _finished_on(bench: Bench, view: View) -> str:
     reports = [one[1] for one in cluster.accepted if one is not None]
     try:
         if not reports:
-            with committer.start_task(copy.context(), job, 0) as running:
+            with committer.setup_task(copy.context(), job, 0) as running:
                 write_files(bench.setting, running, 0, 1)
                 reports = [running.commit()]
         committer.commit_job(copy.context(), job, reports, 1)

@@ -17,7 +17,7 @@ from holdfast.commit import COMMITTERS, CommitContext, JobOutcome, JobRecord, Pl
 from holdfast.commit.recovery import recover
 from holdfast.commit.registry import TWO_PHASE
 from holdfast.errors import HoldfastError
-from holdfast.runtime import SerialRunner
+from holdfast.runtime import Environment, SerialRunner
 from holdfast.stores.base import iter_objects, iter_uploads
 from holdfast.stores.memory.store import MemoryStore
 
@@ -76,10 +76,8 @@ class Copy:
             url=f"memory://{DESTINATION}/{home}",
             scratch=places.get("scratch"),
             shared=places.get("shared"),
-            clock=StillClock(FINALLY_S),
-            ids=self.ids,
-            runner=SerialRunner(),
             settings=self.setting.settings,
+            environment=Environment(clock=StillClock(FINALLY_S), ids=self.ids, runner=SerialRunner()),
         )
 
     def key(self) -> Hashable:
@@ -150,9 +148,9 @@ class Copy:
         mode = self.setting.mode
         if SaveMode.APPEND in committer.modes and mode in (SaveMode.FAIL, SaveMode.IGNORE):
             mode = SaveMode.APPEND
-        job = committer.start_job(ctx, mode if name == "bystander" else SaveMode.APPEND, {})
+        job = committer.setup_job(ctx, mode if name == "bystander" else SaveMode.APPEND, {})
         assert job is not None, "no such job ignores data"
-        with committer.start_task(ctx, job, 0) as running:
+        with committer.setup_task(ctx, job, 0) as running:
             path = f"day=9/{running.file_name('.txt')}"
             sink = running.open(path)
             sink.write(content(name, 0, 0, 0))

@@ -32,7 +32,9 @@ def page(story: Story) -> str:
         "sentences": "".join(f"<li>{html.escape(sentence.text)}</li>" for sentence in story.sentences),
         "story": _embedded(story),
     }
-    template = importlib.resources.files("holdfast.checker.narrative").joinpath("timeline.html").read_text(encoding="utf-8")
+    template = (
+        importlib.resources.files("holdfast.checker.narrative").joinpath("timeline.html").read_text(encoding="utf-8")
+    )
     return _FIELD.sub(lambda found: fields[found[1]], template)
 
 

@@ -38,7 +38,7 @@ Exit codes:
 
 A scene is given up after {STATES:,} states unless --states or --seconds say otherwise; the small worlds never are.
 Random walks end after {WALK_S:.0f} s unless --histories or --seconds say otherwise. What is simulated, and what is not:
-docs/checker.md."""
+docs/how-to/run-the-checker.md."""
 
 _FILE = click.Path(path_type=Path)
 

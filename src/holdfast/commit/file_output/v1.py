@@ -18,8 +18,9 @@ Sources: paper 000, III.B; paper 001, "Hadoop MR Commit algorithm 1".
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import final
 
 from holdfast.commit.attempt_names import file_name
 from holdfast.commit.committer import (
@@ -46,12 +47,13 @@ from holdfast.commit.file_output.merging import merge_paths_v1
 from holdfast.commit.file_output.recovery import find_file_jobs
 from holdfast.commit.ids import FileOwner
 from holdfast.commit.job_ends import report_task, reported_totals, succeed, succeeded
-from holdfast.commit.measure import Measure
+from holdfast.commit.job_report import measured_abort, measured_commit, report_abort, report_commit
 from holdfast.commit.moves import delete_dir, is_dir, list_children, list_files, move_dir
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, SaveMode, TaskCommit
+from holdfast.commit.sinks import RenameSink, UploadSink
 from holdfast.commit.success_file import FILENAME_LIMIT
-from holdfast.commit.task import TaskScope, TaskSteps
-from holdfast.commit.two_phase.manifests import check_messages
+from holdfast.commit.task import TaskScope
+from holdfast.commit.task_commits import check_messages
 from holdfast.errors import NotFoundError
 
 __all__ = [
@@ -85,11 +87,6 @@ def commit_v1_attempt(ctx: CommitContext, job: JobRecord, owner: FileOwner, writ
         move_dir(ctx, attempt_dir(job, owner), target)
 
 
-def _commit_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
-    commit_v1_attempt(scope.ctx, scope.job, scope.owner, len(files))
-    return report_task(scope.owner, files)
-
-
 # --- job --------------------------------------------------------------------------------------------------------------
 def list_v1_tasks(ctx: CommitContext, job: JobRecord) -> Iterator[str]:
     """The directories that tasks have committed, in the order of their names: whatever is there but ``_temporary``."""
@@ -97,42 +94,6 @@ def list_v1_tasks(ctx: CommitContext, job: JobRecord) -> Iterator[str]:
     for name, is_directory in list_children(ctx, directory):
         if is_directory and name != TEMPORARY:
             yield f"{directory}/{name}"
-
-
-def _commit_job(
-    measure: Measure, job: JobRecord, commits: Sequence[TaskCommit | None], tasks: int | Collection[int]
-) -> JobOutcome:
-    """Merge every committed directory, one after the other; then ``_SUCCESS``; then delete ``_temporary``.
-
-    Args:
-        commits: of the tasks that ran in this attempt at the job; those taken over from an earlier one report nothing.
-
-    Raises:
-        NotFoundError: tasks wrote files and nothing of them is there: the job ended before (scenario 8).
-
-    Crash: some files are visible. It cannot be repeated: `holdfast recover` takes them back.
-    """
-    ctx = measure.ctx
-    totals = reported_totals(check_messages(job, commits, tasks))
-    committed = list(list_v1_tasks(ctx, job))
-    if totals.files and not committed:
-        raise NotFoundError(
-            "nothing of the job is there, it was committed or aborted before: run it again", url=ctx.url, job=job.job
-        )
-    names: list[str] = []
-    with measure.stage("job_stage_rename_files"):
-        for done, directory in enumerate(committed, start=1):
-            if len(names) < FILENAME_LIMIT:
-                names += [path[len(directory) + 1 :] for path, _info in list_files(ctx, directory)]
-            merge_paths_v1(ctx, directory)
-            ctx.progress("tasks", done, len(committed))
-    return clean_up(measure, job, succeed(measure, job, totals=totals, tasks=len(committed), paths=names))
-
-
-def _abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
-    """Delete the job's directory and ``_temporary`` with it. What a failed job commit has merged stays (C5)."""
-    committed = succeeded(measure.ctx, job.job)
-    return clean_up(measure, job, JobOutcome(job=job.job, committed=committed))
 
 
 # --- recovery ---------------------------------------------------------------------------------------------------------
@@ -162,20 +123,81 @@ def recover_v1_task(ctx: CommitContext, job: JobRecord, task: int) -> bool:
     return True
 
 
-def _leftovers(ctx: CommitContext) -> Iterator[Leftover]:
-    return find_file_jobs(ctx, committer="file-v1")
+@final
+class FileV1Committer(Committer):
+    """Renames a directory at each task commit and merges the directories at job commit."""
+
+    name = "file-v1"
+    summary = "directories renamed at task commit, merged one by one at job commit; one job at a time in a destination"
+    source = "papers 000 (III.B) and 001 (algorithm 1)"
+    needs = (RENAME_DIR, CONSISTENT_LISTING, RENAME_OR_COPY, HIDDEN_WRITES)
+    modes = frozenset({SaveMode.APPEND, SaveMode.FAIL, SaveMode.IGNORE, SaveMode.OVERWRITE})
+
+    def setup_job(
+        self, ctx: CommitContext, mode: SaveMode, details: Mapping[str, object] | None = None
+    ) -> JobRecord | None:
+        self.check_fit(ctx, mode)
+        return start_file_job(ctx, self.name, mode, details or {})
+
+    def commit_job(
+        self,
+        ctx: CommitContext,
+        job: JobRecord,
+        commits: Sequence[TaskCommit | None],
+        tasks: int | Collection[int],
+    ) -> JobOutcome:
+        """Merge every committed directory, one after the other; then ``_SUCCESS``; then delete ``_temporary``.
+
+        Args:
+            commits: of the tasks that ran in this attempt at the job; those taken over from an earlier one do not
+                report.
+
+        Raises:
+            NotFoundError: tasks wrote files and nothing of them is there: the job ended before (scenario 8).
+
+        Crash: some files are visible. It cannot be repeated: `holdfast recover` takes them back.
+        """
+        with measured_commit(ctx, self.name, job) as measure:
+            totals = reported_totals(check_messages(job, commits, tasks))
+            committed = list(list_v1_tasks(measure.ctx, job))
+            if totals.files and not committed:
+                raise NotFoundError(
+                    "nothing of the job is there, it was committed or aborted before: run it again",
+                    url=measure.ctx.url,
+                    job=job.job,
+                )
+            names: list[str] = []
+            with measure.stage("job_stage_rename_files"):
+                for done, directory in enumerate(committed, start=1):
+                    if len(names) < FILENAME_LIMIT:
+                        names += [path[len(directory) + 1 :] for path, _info in list_files(measure.ctx, directory)]
+                    merge_paths_v1(measure.ctx, directory)
+                    measure.ctx.progress("tasks", done, len(committed))
+            outcome = clean_up(measure, job, succeed(measure, job, totals=totals, tasks=len(committed), paths=names))
+        return report_commit(ctx, measure, outcome)
+
+    def abort_job(self, ctx: CommitContext, job: JobRecord) -> JobOutcome:
+        """Delete the job's directory and ``_temporary`` with it. What a failed job commit has merged stays (C5)."""
+        with measured_abort(ctx) as measure:
+            committed = succeeded(measure.ctx, job.job)
+            outcome = clean_up(measure, job, JobOutcome(job=job.job, committed=committed))
+        return report_abort(ctx, measure, self.name, job, outcome)
+
+    def find_leftovers(self, ctx: CommitContext) -> Iterator[Leftover]:
+        return find_file_jobs(ctx, committer=self.name)
+
+    def name_file(self, owner: FileOwner, number: int, extension: str) -> str:
+        return file_name(owner, number, extension)
+
+    def open_file(self, scope: TaskScope, path: str) -> UploadSink | RenameSink:
+        return open_attempt_file(scope, path)
+
+    def commit_task(self, scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
+        commit_v1_attempt(scope.ctx, scope.job, scope.owner, len(files))
+        return report_task(scope.owner, files)
+
+    def abort_task(self, ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
+        abort_attempt(ctx, job, owner)
 
 
-FILE_V1 = Committer(
-    name="file-v1",
-    summary="directories renamed at task commit, merged one by one at job commit; one job at a time in a destination",
-    source="papers 000 (III.B) and 001 (algorithm 1)",
-    needs=(RENAME_DIR, CONSISTENT_LISTING, RENAME_OR_COPY, HIDDEN_WRITES),
-    modes=frozenset({SaveMode.APPEND, SaveMode.FAIL, SaveMode.IGNORE, SaveMode.OVERWRITE}),
-    start=start_file_job,
-    task=TaskSteps(name_file=file_name, open_file=open_attempt_file, commit=_commit_task, abort=abort_attempt),
-    commit=_commit_job,
-    abort=_abort_job,
-    leftovers=_leftovers,
-    recover_task=recover_v1_task,
-)
+FILE_V1 = FileV1Committer()

@@ -14,7 +14,8 @@ Sources: paper 000, III.C; paper 001, "v2 commit algorithm".
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import final
 
 from holdfast.commit.attempt_names import file_name
 from holdfast.commit.committer import CONSISTENT_LISTING, HIDDEN_WRITES, RENAME_OR_COPY, Committer, Leftover
@@ -29,57 +30,78 @@ from holdfast.commit.file_output.layout import (
 )
 from holdfast.commit.file_output.merging import merge_paths_v2
 from holdfast.commit.file_output.recovery import find_file_jobs
+from holdfast.commit.ids import FileOwner
 from holdfast.commit.job_ends import report_task, reported_totals, succeed, succeeded
-from holdfast.commit.measure import Measure
+from holdfast.commit.job_report import measured_abort, measured_commit, report_abort, report_commit
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, SaveMode, TaskCommit
-from holdfast.commit.task import TaskScope, TaskSteps
-from holdfast.commit.two_phase.manifests import check_messages
+from holdfast.commit.sinks import RenameSink, UploadSink
+from holdfast.commit.task import TaskScope
+from holdfast.commit.task_commits import check_messages
 
 __all__ = ["FILE_V2"]
 
 
-def _commit_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
-    """Merge the attempt's files into the destination: they are visible from now on.
+@final
+class FileV2Committer(Committer):
+    """Renames files to their final names at each task commit."""
 
-    Crash: some of them are visible. Nobody takes those back.
-    """
-    if require_attempt(scope.ctx, scope.job, scope.owner, len(files)):
-        with scope.measure.stage("task_stage_rename_files"):
-            merge_paths_v2(scope.ctx, attempt_dir(scope.job, scope.owner))
-    return report_task(scope.owner, files)
+    name = "file-v2"
+    summary = "files renamed to their places at task commit, where readers see them before the job has committed"
+    source = "papers 000 (III.C) and 001 (v2 commit algorithm)"
+    needs = (CONSISTENT_LISTING, RENAME_OR_COPY, HIDDEN_WRITES)
+    modes = frozenset({SaveMode.APPEND, SaveMode.FAIL, SaveMode.IGNORE, SaveMode.OVERWRITE})
+
+    def setup_job(
+        self, ctx: CommitContext, mode: SaveMode, details: Mapping[str, object] | None = None
+    ) -> JobRecord | None:
+        self.check_fit(ctx, mode)
+        return start_file_job(ctx, self.name, mode, details or {})
+
+    def commit_job(
+        self,
+        ctx: CommitContext,
+        job: JobRecord,
+        commits: Sequence[TaskCommit | None],
+        tasks: int | Collection[int],
+    ) -> JobOutcome:
+        """``_SUCCESS``, then delete ``_temporary``: the tasks have done the rest. Can be repeated (scenario 8).
+
+        ``_SUCCESS`` names no files: the driver does not know them.
+        """
+        with measured_commit(ctx, self.name, job) as measure:
+            present = check_messages(job, commits, tasks)
+            outcome = succeed(measure, job, totals=reported_totals(present), tasks=len(present), paths=())
+            outcome = clean_up(measure, job, outcome)
+        return report_commit(ctx, measure, outcome)
+
+    def abort_job(self, ctx: CommitContext, job: JobRecord) -> JobOutcome:
+        """Delete ``_temporary``. The files of committed tasks stay where they are (C5 does not hold)."""
+        with measured_abort(ctx) as measure:
+            committed = succeeded(measure.ctx, job.job)
+            outcome = clean_up(measure, job, JobOutcome(job=job.job, committed=committed))
+        return report_abort(ctx, measure, self.name, job, outcome)
+
+    def find_leftovers(self, ctx: CommitContext) -> Iterator[Leftover]:
+        return find_file_jobs(ctx, committer=self.name)
+
+    def name_file(self, owner: FileOwner, number: int, extension: str) -> str:
+        return file_name(owner, number, extension)
+
+    def open_file(self, scope: TaskScope, path: str) -> UploadSink | RenameSink:
+        return open_attempt_file(scope, path)
+
+    def commit_task(self, scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
+        """Merge the attempt's files into the destination: they are visible from now on.
+
+        Crash: some of them are visible. Nobody takes those back.
+        """
+        if require_attempt(scope.ctx, scope.job, scope.owner, len(files)):
+            with scope.measure.stage("task_stage_rename_files"):
+                merge_paths_v2(scope.ctx, attempt_dir(scope.job, scope.owner))
+        return report_task(scope.owner, files)
+
+    def abort_task(self, ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
+        abort_attempt(ctx, job, owner)
 
 
-def _commit_job(
-    measure: Measure, job: JobRecord, commits: Sequence[TaskCommit | None], tasks: int | Collection[int]
-) -> JobOutcome:
-    """``_SUCCESS``, then delete ``_temporary``: the tasks have done the rest. Can be repeated (scenario 8).
-
-    ``_SUCCESS`` names no files: the driver does not know them.
-    """
-    present = check_messages(job, commits, tasks)
-    outcome = succeed(measure, job, totals=reported_totals(present), tasks=len(present), paths=())
-    return clean_up(measure, job, outcome)
-
-
-def _abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
-    """Delete ``_temporary``. The files of committed tasks stay where they are (C5 does not hold)."""
-    committed = succeeded(measure.ctx, job.job)
-    return clean_up(measure, job, JobOutcome(job=job.job, committed=committed))
-
-
-def _leftovers(ctx: CommitContext) -> Iterator[Leftover]:
-    return find_file_jobs(ctx, committer="file-v2")
-
-
-FILE_V2 = Committer(
-    name="file-v2",
-    summary="files renamed to their places at task commit, where readers see them before the job has committed",
-    source="papers 000 (III.C) and 001 (v2 commit algorithm)",
-    needs=(CONSISTENT_LISTING, RENAME_OR_COPY, HIDDEN_WRITES),
-    modes=frozenset({SaveMode.APPEND, SaveMode.FAIL, SaveMode.IGNORE, SaveMode.OVERWRITE}),
-    start=start_file_job,
-    task=TaskSteps(name_file=file_name, open_file=open_attempt_file, commit=_commit_task, abort=abort_attempt),
-    commit=_commit_job,
-    abort=_abort_job,
-    leftovers=_leftovers,
-)
+FILE_V2 = FileV2Committer()

@@ -17,15 +17,17 @@ Sources: paper 000, VI.A, VIII.C and XIV; paper 001, "Magic Committer"; HADOOP-1
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import final
 
 from holdfast.commit.attempt_names import attempt_name, file_name
-from holdfast.commit.committer import CONSISTENT_LISTING, MULTIPART, Committer
+from holdfast.commit.committer import CONSISTENT_LISTING, MULTIPART, Committer, Leftover
 from holdfast.commit.context import CommitContext
 from holdfast.commit.hadoop.pending import TASK_ATTEMPT_ID, PendingSet, SinglePending, encode_pendingset
 from holdfast.commit.ids import FileOwner
 from holdfast.commit.job_ends import start_over
+from holdfast.commit.job_report import measured_abort, measured_commit, report_abort, report_commit
 from holdfast.commit.magic.file import iter_pending_paths, load_pending, open_magic_file
 from holdfast.commit.magic.layout import attempt_dir, magic_work_path, pendingset_path
 from holdfast.commit.magic.recovery import magic_leftovers
@@ -36,76 +38,16 @@ from holdfast.commit.pending_sets.completion import abort_all, complete_all, eta
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, SaveMode, TaskCommit
 from holdfast.commit.sinks import UploadSink
 from holdfast.commit.success_file import read_success
-from holdfast.commit.task import TaskScope, TaskSteps, inline_record, totals_of
-from holdfast.commit.two_phase.manifests import check_messages
+from holdfast.commit.task import TaskScope
+from holdfast.commit.task_commits import check_messages, inline_record, totals_of
 from holdfast.errors import CorruptDataError, HoldfastError, InvalidRequestError, NotFoundError
 
-__all__ = ["MAGIC", "MODES"]
+__all__ = ["MAGIC", "MagicCommitter"]
 
-MODES = frozenset({SaveMode.APPEND, SaveMode.FAIL, SaveMode.IGNORE, SaveMode.OVERWRITE})
 _log = logging.getLogger(__name__)
 
 
 # --- tasks ------------------------------------------------------------------------------------------------------------
-def _open_file(scope: TaskScope, path: str) -> UploadSink:
-    return open_magic_file(
-        scope.measure, f"{magic_work_path(scope.owner)}/{path}", background=scope.background, budget=scope.budget
-    )
-
-
-def _commit_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
-    """Gather the attempt's upload records into the task's pending set.
-
-    Guarantee: one atomic put; it takes the place of an earlier attempt's set. What counts is what a listing of the
-    attempt's directory shows: files that were written there through a file system are among it.
-
-    Raises:
-        NotFoundError: the listing lacks a file that this attempt wrote: the job has ended (scenario 6), or the store's
-            listings lag. Nothing was committed.
-        HoldfastError: a record could not be read, or the set not be written; all uploads that were read are aborted.
-
-    Crash: before the put nothing is committed; after it the attempt's directory is left, which goes with the job.
-    """
-    measure, owner = scope.measure, scope.owner
-    ctx = measure.ctx
-    with measure.stage("task_stage_scan_directory"):
-        paths = list(iter_pending_paths(ctx, attempt_dir(owner)))
-        pendings = _load_all(measure, owner, paths, {file.path: file.rows for file in files})
-    missing = {ctx.key(file.path) for file in files} - {pending.key for pending in pendings}
-    if missing:
-        raise NotFoundError(
-            "records of the attempt's uploads are gone, its job was committed or aborted: run the job again",
-            job=owner.job,
-            key=min(missing),
-        )
-    with measure.stage("task_stage_save_manifest"):
-        data = encode_pendingset(
-            PendingSet(
-                job_id=owner.job,
-                commits=tuple(pendings),
-                extra_data={TASK_ATTEMPT_ID: attempt_name(owner)},
-                statistics=measure.statistics(),
-            ),
-            etags_of(ctx),
-        )
-        try:
-            written = ctx.store.put(ctx.key(pendingset_path(owner.job, owner.task)), data)
-        except HoldfastError:
-            abort_all(measure, pendings)
-            raise
-    try:
-        delete_dir(ctx, attempt_dir(owner), unfinished=False)
-    except HoldfastError as error:  # the task is committed; the directory goes with the job's
-        _log.warning("the directory of a committed attempt could not be deleted yet (%s)", error)
-    totals = totals_of(tuple(pending.file_entry(ctx.prefix) for pending in pendings))
-    return TaskCommit(
-        job=owner.job,
-        task=owner.task,
-        attempt=owner.attempt,
-        totals=totals,
-        inline=inline_record(ctx, data),
-        etag=written.etag,
-    )
 
 
 def _load_all(measure: Measure, owner: FileOwner, paths: list[str], rows: dict[str, int]) -> list[SinglePending]:
@@ -131,87 +73,171 @@ def _load_all(measure: Measure, owner: FileOwner, paths: list[str], rows: dict[s
     return pendings
 
 
-def _abort_task(ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
-    """Abort the uploads that the attempt has recorded, then delete its directory; nothing there is no error."""
-    measure = Measure(ctx)
-    with measure.stage("task_stage_abort_task"):
-        found: list[SinglePending] = []
-        for path in list(iter_pending_paths(ctx, attempt_dir(owner))):
-            try:
-                found.append(load_pending(measure, owner.job, path))
-            except (CorruptDataError, NotFoundError) as error:
-                _log.warning("an upload of an aborted attempt could not be read and is not aborted (%s)", error)
-        abort_all(measure, found)
-        delete_dir(ctx, attempt_dir(owner), unfinished=False)
-
-
 # --- the driver -------------------------------------------------------------------------------------------------------
-def _commit_job(
-    measure: Measure, job: JobRecord, commits: Sequence[TaskCommit | None], tasks: int | Collection[int]
-) -> JobOutcome:
-    """Complete the uploads of every pending set that a listing shows; then ``_SUCCESS``; then clean up.
-
-    A set that travelled with its task's message is not read again if the listing shows the etag that its put had: the
-    listing alone says what counts, so a set that was written over since is read.
-
-    Guarantee: on return every file of the sets is visible. After an error the files that became visible are deleted
-    again and the other uploads aborted, as far as the store lets: the job has to be run again.
-
-    Raises:
-        NotFoundError: there are no sets: the job was committed or aborted before (scenario 8); or an upload is gone.
-        CorruptDataError: a set cannot be read.
-
-    Crash: see C4 at the top of this module.
-    Source: paper 000, VI.A (commitJob); sets are loaded as they are completed, not all before (HADOOP-16570).
-    """
-    ctx = measure.ctx
-    reported = check_messages(job, commits, tasks)
-    with measure.stage("job_stage_load_manifests"):
-        names = find_pendingsets(ctx, job.job)
-    if reported and not names:
-        raise NotFoundError("the job has no pending sets, it was committed or aborted: run it again", job=job.job)
-    with measure.stage("job_stage_complete_uploads"):
-        travelled = {
-            pendingset_path(job.job, commit.task): commit
-            for commit in reported
-            if commit.etag and names.get(pendingset_path(job.job, commit.task)) == commit.etag
-        }
-
-        def load(path: str) -> PendingSet:
-            data = travelled[path].manifest_data() if path in travelled else None
-            return load_pendingset(measure, job.job, path, data)
-
-        published = complete_all(measure, list(names), load)
-    outcome = succeed_with(measure, job, published)
-    with measure.stage("job_stage_cleanup"):
-        left = clean_up(measure, job.job, with_sets=False)
-    return replace(outcome, finished=not left, pending_reason=left)
 
 
-def _abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
-    """Abort what is pending and delete the records; files that are visible stay (paper 000, VI.A, abortJob).
+@final
+class MagicCommitter(Committer):
+    """Uploads to the final names in tasks and completes all uploads at job commit."""
 
-    A job whose ``_SUCCESS`` is there is committed, whoever asks to abort it: only its clean-up is finished.
-    """
-    committed = False
-    try:
-        report = read_success(measure.ctx)
-        committed = report is not None and report.get("jobId") == job.job
-    except HoldfastError as error:  # abort goes on: all it can meet are uploads that wait
-        _log.warning("the success report could not be read (%s)", error)
-    left = clean_up(measure, job.job, with_sets=True)
-    return JobOutcome(job=job.job, committed=committed, finished=not left, pending_reason=left)
+    name = "magic"
+    summary = "uploads to the final names, which the job commit completes one by one"
+    source = "papers 000 (VI.A) and 001"
+    needs = (MULTIPART, CONSISTENT_LISTING)
+    modes = frozenset({SaveMode.APPEND, SaveMode.FAIL, SaveMode.IGNORE, SaveMode.OVERWRITE})
+
+    def setup_job(
+        self, ctx: CommitContext, mode: SaveMode, details: Mapping[str, object] | None = None
+    ) -> JobRecord | None:
+        self.check_fit(ctx, mode)
+        return start_over(ctx, self.name, mode, details or {})
+
+    def commit_job(
+        self,
+        ctx: CommitContext,
+        job: JobRecord,
+        commits: Sequence[TaskCommit | None],
+        tasks: int | Collection[int],
+    ) -> JobOutcome:
+        """Complete the uploads of every pending set that a listing shows; then ``_SUCCESS``; then clean up.
+
+        A set that travelled with its task's message is not read again if the listing shows the etag of its put. The
+        listing alone says what counts, so a set that was overwritten since is read.
+
+        Guarantee: on return every file of the sets is visible. After an error the files that became visible are deleted
+        again and the other uploads aborted, as far as the store lets: the job has to be run again.
+
+        Raises:
+            NotFoundError: there are no sets, since the job was committed or aborted before (scenario 8); or an upload
+                is gone.
+            CorruptDataError: a set cannot be read.
+
+        Crash: see C4 at the top of this module.
+        Source: paper 000, VI.A (commitJob); sets are loaded as they are completed, not all before (HADOOP-16570).
+        """
+        with measured_commit(ctx, self.name, job) as measure:
+            reported = check_messages(job, commits, tasks)
+            with measure.stage("job_stage_load_manifests"):
+                names = find_pendingsets(measure.ctx, job.job)
+            if reported and not names:
+                raise NotFoundError(
+                    "the job has no pending sets, it was committed or aborted: run it again", job=job.job
+                )
+            with measure.stage("job_stage_complete_uploads"):
+                travelled = {
+                    pendingset_path(job.job, commit.task): commit
+                    for commit in reported
+                    if commit.etag and names.get(pendingset_path(job.job, commit.task)) == commit.etag
+                }
+
+                def load(path: str) -> PendingSet:
+                    data = travelled[path].manifest_data() if path in travelled else None
+                    return load_pendingset(measure, job.job, path, data)
+
+                published = complete_all(measure, list(names), load)
+            outcome = succeed_with(measure, job, published)
+            with measure.stage("job_stage_cleanup"):
+                left = clean_up(measure, job.job, with_sets=False)
+            outcome = replace(outcome, finished=not left, pending_reason=left)
+        return report_commit(ctx, measure, outcome)
+
+    def abort_job(self, ctx: CommitContext, job: JobRecord) -> JobOutcome:
+        """Abort what is pending and delete the records; files that are visible stay (paper 000, VI.A, abortJob).
+
+        A job whose ``_SUCCESS`` is there is committed, whoever asks to abort it: only its clean-up is finished.
+        """
+        with measured_abort(ctx) as measure:
+            committed = False
+            try:
+                report = read_success(measure.ctx)
+                committed = report is not None and report.get("jobId") == job.job
+            except HoldfastError as error:  # abort goes on: all it can meet are uploads that wait
+                _log.warning("the success report could not be read (%s)", error)
+            left = clean_up(measure, job.job, with_sets=True)
+            outcome = JobOutcome(job=job.job, committed=committed, finished=not left, pending_reason=left)
+        return report_abort(ctx, measure, self.name, job, outcome)
+
+    def find_leftovers(self, ctx: CommitContext) -> Iterator[Leftover]:
+        return magic_leftovers(ctx)
+
+    def name_file(self, owner: FileOwner, number: int, extension: str) -> str:
+        return file_name(owner, number, extension)
+
+    def open_file(self, scope: TaskScope, path: str) -> UploadSink:
+        return open_magic_file(
+            scope.measure, f"{magic_work_path(scope.owner)}/{path}", background=scope.background, budget=scope.budget
+        )
+
+    def commit_task(self, scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
+        """Gather the attempt's upload records into the task's pending set.
+
+        Guarantee: one atomic put; it takes the place of an earlier attempt's set. What counts is what a listing of the
+        attempt's directory shows: files that were written there through a file system are among it.
+
+        Raises:
+            NotFoundError: the listing lacks a file that this attempt wrote: the job has ended (scenario 6), or the
+                store's listings lag. Nothing was committed.
+            HoldfastError: a record could not be read, or the set not be written. All uploads that were read are
+                aborted.
+
+        Crash: before the put nothing is committed; after it the attempt's directory is left, which goes with the job.
+        """
+        measure, owner = scope.measure, scope.owner
+        ctx = measure.ctx
+        with measure.stage("task_stage_scan_directory"):
+            paths = list(iter_pending_paths(ctx, attempt_dir(owner)))
+            pendings = _load_all(measure, owner, paths, {file.path: file.rows for file in files})
+        missing = {ctx.key(file.path) for file in files} - {pending.key for pending in pendings}
+        if missing:
+            raise NotFoundError(
+                "records of the attempt's uploads are gone, its job was committed or aborted: run the job again",
+                job=owner.job,
+                key=min(missing),
+            )
+        with measure.stage("task_stage_save_manifest"):
+            data = encode_pendingset(
+                PendingSet(
+                    job_id=owner.job,
+                    commits=tuple(pendings),
+                    extra_data={TASK_ATTEMPT_ID: attempt_name(owner)},
+                    statistics=measure.statistics(),
+                ),
+                etags_of(ctx),
+            )
+            try:
+                written = ctx.store.put(ctx.key(pendingset_path(owner.job, owner.task)), data)
+            except HoldfastError:
+                abort_all(measure, pendings)
+                raise
+        try:
+            delete_dir(ctx, attempt_dir(owner), unfinished=False)
+        except HoldfastError as error:  # the task is committed; the directory goes with the job's
+            _log.warning("the directory of a committed attempt could not be deleted yet (%s)", error)
+        totals = totals_of(tuple(pending.file_entry(ctx.prefix) for pending in pendings))
+        return TaskCommit(
+            job=owner.job,
+            task=owner.task,
+            attempt=owner.attempt,
+            totals=totals,
+            inline=inline_record(ctx, data),
+            etag=written.etag,
+        )
+
+    def abort_task(self, ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
+        """Abort the uploads that the attempt has recorded, then delete its directory; nothing there is no error."""
+        measure = Measure(ctx)
+        with measure.stage("task_stage_abort_task"):
+            found: list[SinglePending] = []
+            for path in list(iter_pending_paths(ctx, attempt_dir(owner))):
+                try:
+                    found.append(load_pending(measure, owner.job, path))
+                except (CorruptDataError, NotFoundError) as error:
+                    _log.warning("an upload of an aborted attempt could not be read and is not aborted (%s)", error)
+            abort_all(measure, found)
+            delete_dir(ctx, attempt_dir(owner), unfinished=False)
+
+    def work_path(self, owner: FileOwner) -> str:
+        return magic_work_path(owner)
 
 
-MAGIC = Committer(
-    name="magic",
-    summary="uploads to the final names, which the job commit completes one by one",
-    source="papers 000 (VI.A) and 001",
-    needs=(MULTIPART, CONSISTENT_LISTING),
-    modes=MODES,
-    start=start_over,
-    task=TaskSteps(name_file=file_name, open_file=_open_file, commit=_commit_task, abort=_abort_task),
-    commit=_commit_job,
-    abort=_abort_job,
-    leftovers=magic_leftovers,
-)
+MAGIC = MagicCommitter()

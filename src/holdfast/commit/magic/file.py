@@ -19,7 +19,7 @@ from holdfast.commit.measure import Measure
 from holdfast.commit.pending_sets.completion import bucket_name, etags_of, pending_of_entry
 from holdfast.commit.records import FileEntry
 from holdfast.commit.sinks import PartBudget, UploadSink
-from holdfast.commit.two_phase.publication import ATTEMPT_METADATA
+from holdfast.commit.uploads import ATTEMPT_METADATA
 from holdfast.errors import InvalidRequestError
 from holdfast.runtime import BackgroundExecutor
 from holdfast.stores.base import iter_objects, multipart

@@ -23,7 +23,7 @@ from holdfast.commit.measure import Measure
 from holdfast.commit.moves import is_dir, move_file
 from holdfast.commit.records import JobOutcome, JobRecord, SaveMode, TaskCommit
 from holdfast.commit.success_file import read_success
-from holdfast.commit.two_phase.manifests import check_messages
+from holdfast.commit.task_commits import check_messages
 from holdfast.errors import (
     CorruptDataError,
     DestinationExistsError,
@@ -33,11 +33,11 @@ from holdfast.errors import (
 )
 from holdfast.stores.base import Create, Overwrite, Support
 
-__all__ = ["abort_job", "commit_job", "finish_job", "is_reported", "start_job"]
+__all__ = ["abort_job", "commit_job", "finish_job", "is_reported", "setup_job"]
 
 
 # --- start ------------------------------------------------------------------------------------------------------------
-def start_job(ctx: CommitContext, committer: str, mode: SaveMode, details: Mapping[str, object]) -> JobRecord | None:
+def setup_job(ctx: CommitContext, committer: str, mode: SaveMode, details: Mapping[str, object]) -> JobRecord | None:
     """Check the destination and make the job's directory, which is to be new (scenario 31).
 
     A store has no directories to make, so a record of the job stands for it. Hadoop looks and then makes it; here one

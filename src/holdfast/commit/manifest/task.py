@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from holdfast.commit.attempt_names import attempt_name, file_name, task_name
+from holdfast.commit.attempt_names import attempt_name, task_name
 from holdfast.commit.context import CommitContext
 from holdfast.commit.hadoop import (
     DirStatus,
@@ -22,22 +22,23 @@ from holdfast.commit.manifest.layout import attempt_dir, attempt_manifest, job_m
 from holdfast.commit.moves import delete_dir, file_info, is_dir, list_files
 from holdfast.commit.records import FileEntry, JobRecord, TaskCommit
 from holdfast.commit.sinks import RenameSink
-from holdfast.commit.task import TaskScope, TaskSteps, totals_of
+from holdfast.commit.task import TaskScope
+from holdfast.commit.task_commits import totals_of
 from holdfast.errors import ConflictError, InvalidRequestError, NotFoundError, OutcomeUnknownError, UnavailableError
 from holdfast.stores.base import rename
 
-__all__ = ["MANIFEST_TASK"]
+__all__ = ["abort_task", "commit_task", "open_file"]
 
 _PAUSE_S = 0.5  # Hadoop's, times the number of the try
 
 
-def _open_file(scope: TaskScope, path: str) -> RenameSink:
+def open_file(scope: TaskScope, path: str) -> RenameSink:
     source = f"{attempt_dir(scope.job, scope.owner)}/{path}"
     return RenameSink(rename(scope.ctx.store), scope.ctx.key(source), source, path, background=scope.background)
 
 
 # --- commit -----------------------------------------------------------------------------------------------------------
-def _commit(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
+def commit_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
     """Scan the attempt's directory, save what is to be renamed as the task's manifest.
 
     Guarantee: the manifest appears whole, in one step, and replaces that of another attempt at the task: the last
@@ -165,10 +166,7 @@ def _save_once(scope: TaskScope, manifest: IntermediateManifest) -> None:
 
 
 # --- abort ------------------------------------------------------------------------------------------------------------
-def _abort(ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
+def abort_task(ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
     """Remove the attempt's directory; the manifest of an attempt that committed stays (scenarios 10, 16, 22)."""
     delete_dir(ctx, attempt_dir(job, owner))
     ctx.store.delete(ctx.key(attempt_manifest(job, owner)))
-
-
-MANIFEST_TASK = TaskSteps(name_file=file_name, open_file=_open_file, commit=_commit, abort=_abort)

@@ -28,7 +28,7 @@ from holdfast.commit.measure import Measure
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, Totals
 from holdfast.commit.statistics import NO_STATISTICS, Statistics
 from holdfast.commit.success_file import FILENAME_LIMIT
-from holdfast.commit.two_phase.publication import complete_upload, is_published
+from holdfast.commit.uploads import complete_upload, is_published
 from holdfast.errors import HoldfastError, NotFoundError, OutcomeUnknownError
 from holdfast.stores.base import Support, iter_uploads_of, multipart
 

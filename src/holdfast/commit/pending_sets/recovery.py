@@ -34,7 +34,7 @@ from holdfast.commit.measure import Measure
 from holdfast.commit.pending_sets.completion import complete_all, succeed_with, waits_unlisted, writer_of
 from holdfast.commit.records import JobRecord
 from holdfast.commit.success_file import read_success
-from holdfast.commit.two_phase.publication import is_published
+from holdfast.commit.uploads import is_published
 from holdfast.errors import ConflictError, CorruptDataError, UnavailableError
 from holdfast.stores.base import batched_keys, iter_uploads, multipart
 

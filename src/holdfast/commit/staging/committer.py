@@ -22,25 +22,26 @@ Sources: paper 000, VI.1, VI.2, VIII.B and XIV; paper 001, "The Netflix Staging 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import final
 
 from holdfast.commit.attempt_names import attempt_name, file_name
-from holdfast.commit.committer import MULTIPART, Committer
+from holdfast.commit.committer import MULTIPART, Committer, Leftover, Need
 from holdfast.commit.context import CommitContext
 from holdfast.commit.file_output.layout import abort_attempt
 from holdfast.commit.file_output.v1 import commit_v1_attempt
 from holdfast.commit.hadoop.pending import TASK_ATTEMPT_ID, PendingSet, encode_pendingset
 from holdfast.commit.ids import FileOwner
-from holdfast.commit.job_ends import delete_visible, new_job, report_task, succeeded
+from holdfast.commit.job_ends import new_job, report_task, succeeded
+from holdfast.commit.job_report import measured_abort, measured_commit, report_abort, report_commit
 from holdfast.commit.measure import Measure
 from holdfast.commit.moves import delete_dir
 from holdfast.commit.pending_sets.completion import Published, abort_all, complete_all, etags_of, succeed_with
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, SaveMode, TaskCommit
 from holdfast.commit.sinks import RenameSink
 from holdfast.commit.staging.cleanup import clean_up
-from holdfast.commit.staging.conflicts import delete_partitions, partitions_of, refuse_data, refuse_partitions_with_data
+from holdfast.commit.staging.conflicts import DIRECTORY_CONFLICTS, PARTITION_CONFLICTS, ConflictPolicy
 from holdfast.commit.staging.layout import (
     announce_job,
     list_pendingsets,
@@ -51,91 +52,22 @@ from holdfast.commit.staging.layout import (
     scratch_dir,
     shared_context,
 )
-from holdfast.commit.staging.recovery import directory_leftovers, partitioned_leftovers
+from holdfast.commit.staging.recovery import staging_leftovers
 from holdfast.commit.staging.uploading import upload_files
-from holdfast.commit.task import TaskScope, TaskSteps
-from holdfast.commit.two_phase.manifests import check_messages
+from holdfast.commit.task import TaskScope
+from holdfast.commit.task_commits import check_messages
 from holdfast.errors import HoldfastError
 from holdfast.stores.base import rename
 
-__all__ = ["STAGING_DIRECTORY", "STAGING_PARTITIONED"]
+__all__ = ["STAGING_DIRECTORY", "STAGING_PARTITIONED", "StagingCommitter"]
 
 _log = logging.getLogger(__name__)
 
 
 # --- start ------------------------------------------------------------------------------------------------------------
-def _start_directory(
-    ctx: CommitContext, committer: str, mode: SaveMode, details: Mapping[str, object]
-) -> JobRecord | None:
-    """Mode ``fail`` is checked here and again in the job commit (scenario 40); ``overwrite`` deletes only there."""
-    return _announced(ctx, new_job(ctx, committer, mode, details))
-
-
-def _start_partitioned(
-    ctx: CommitContext, committer: str, mode: SaveMode, details: Mapping[str, object]
-) -> JobRecord | None:
-    """Nothing is checked here: other partitions may hold data in any mode."""
-    job = new_job(ctx, committer, SaveMode.APPEND, details)
-    return _announced(ctx, None if job is None else replace(job, mode=mode))
-
-
-def _announced(ctx: CommitContext, job: JobRecord | None) -> JobRecord | None:
-    if job is not None:
-        announce_job(ctx, job)
-    return job
 
 
 # --- tasks ------------------------------------------------------------------------------------------------------------
-def _open_file(scope: TaskScope, path: str) -> RenameSink:
-    scratch = scratch_context(scope.ctx)
-    source = f"{scratch_dir(scope.job.job, scope.owner)}/{path}"
-    return RenameSink(rename(scratch.store), scratch.key(source), "", path, background=scope.background)
-
-
-def _commit_partitioned_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
-    """As `_commit_task`, after a look at the partitions in mode ``fail`` (scenario 43)."""
-    if scope.job.mode is not SaveMode.APPEND:
-        partitions = partitions_of(file.path for file in files)
-        if scope.job.mode is SaveMode.FAIL:
-            refuse_partitions_with_data(scope.ctx, partitions)
-    return _commit_task(scope, files)
-
-
-def _commit_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
-    """Upload the attempt's files, save what was uploaded, commit that record as `file-v1` does.
-
-    Guarantee: an attempt without files has nothing to commit. Else the record is that of one attempt at the task, the
-    last one to commit (scenario 7). After an error, every upload that was started is aborted (scenarios 12 to 15).
-
-    Raises:
-        NotFoundError: the job has ended (scenario 6), or the shared directory is not shared; a staged file is gone.
-
-    Crash: uploads are pending; from the rename of the record on the task is committed.
-    Source: paper 000, VI.1 (commitTask); the text has the record saved before it is committed, the listing after.
-    """
-    measure, owner, job = scope.measure, scope.owner, scope.job
-    if files:
-        require_job(measure.ctx, job.job)
-        with measure.stage("task_stage_upload_files"):
-            pendings = upload_files(measure, owner, files)
-        try:
-            with measure.stage("task_stage_save_manifest"):
-                _save_pendingset(
-                    measure.ctx,
-                    job,
-                    owner,
-                    PendingSet(
-                        job_id=owner.job,
-                        commits=tuple(pendings),
-                        extra_data={TASK_ATTEMPT_ID: attempt_name(owner)},
-                        statistics=measure.statistics(),
-                    ),
-                )
-        except Exception:
-            abort_all(measure, pendings)
-            raise
-        _delete_scratch(measure.ctx, owner)
-    return report_task(owner, files)
 
 
 def _save_pendingset(ctx: CommitContext, job: JobRecord, owner: FileOwner, pendingset: PendingSet) -> None:
@@ -152,116 +84,161 @@ def _delete_scratch(ctx: CommitContext, owner: FileOwner) -> None:
         _log.warning("staged files of a committed attempt could not be deleted yet (%s)", error)
 
 
-def _abort_task(ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
-    """Delete the attempt's files, if they are on this machine, and its record if it has not committed."""
-    delete_dir(scratch_context(ctx), scratch_dir(owner.job, owner))
-    abort_attempt(shared_context(ctx, job.job), job, owner)
-
-
 # --- the driver -------------------------------------------------------------------------------------------------------
-def _resolve_directory(measure: Measure, job: JobRecord, names: Sequence[str]) -> None:
-    if job.mode is SaveMode.FAIL:
-        refuse_data(measure.ctx)
-    if job.mode is SaveMode.OVERWRITE:
-        delete_visible(measure.ctx)
 
 
-def _resolve_partitioned(measure: Measure, job: JobRecord, names: Sequence[str]) -> None:
-    """Replace the partitions that any of the job's pending sets names: a pass over all sets, before the completions."""
-    if job.mode is not SaveMode.OVERWRITE_PARTITIONS:
-        return
-    ctx = measure.ctx
-    partitions = set[str]()
-    for found in ctx.runner.map(lambda name: load_pendingset(measure, job.job, name), names):
-        partitions |= partitions_of(pending.key.removeprefix(ctx.prefix) for pending in found.commits)
-    delete_partitions(ctx, partitions)
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagingCommitter(Committer):
+    """Stages files on each task's machine, uploads them at task commit and completes the uploads at job commit.
 
-
-def _commit_job(
-    measure: Measure,
-    job: JobRecord,
-    commits: Sequence[TaskCommit | None],
-    tasks: int | Collection[int],
-    *,
-    resolve: Callable[[Measure, JobRecord, Sequence[str]], None],
-) -> JobOutcome:
-    """Settle conflicts, complete the uploads of every pending set in the shared directory, ``_SUCCESS``, clean up.
-
-    Guarantee: on return every file of the sets is visible. After an error from the conflicts on, the job is aborted:
-    files that became visible are deleted again, all other uploads aborted (scenarios 11 and 46), as far as the store
-    lets. What was replaced does not come back.
-
-    Raises:
-        NotFoundError: the job is not there any more (scenario 8); or an upload is gone.
-        DestinationExistsError: mode ``fail``, and data have come since the job started.
-        CorruptDataError: a set cannot be read.
-
-    Crash: what is replaced may be gone (C9); some files may be visible and the others wait (C4).
-    Source: paper 000, VI.1 (commitJob); sets are loaded as they are completed, not all before (HADOOP-16570).
+    Attributes:
+        conflicts: what it does about data that the destination contains.
     """
-    ctx = measure.ctx
-    check_messages(job, commits, tasks)
-    with measure.stage("job_stage_load_manifests"):
-        names = list_pendingsets(ctx, job)
-        require_job(ctx, job.job)  # after the listing: one of a directory that is gone shows nothing
-    try:
-        published = _publish(measure, job, names, resolve)
-    except Exception:
-        failed_in = measure.stage_name
-        clean_up(measure, job)
-        measure.stage_name = failed_in  # what the report is to say
-        raise
-    outcome = succeed_with(measure, job, published)
-    left = clean_up(measure, job, with_sets=False)
-    return replace(outcome, finished=not left, pending_reason=left)
+
+    name: str
+    summary: str
+    modes: frozenset[SaveMode]
+    conflicts: ConflictPolicy
+    source: str = "papers 000 (VI.1, VI.2) and 001 (staging committer)"
+    needs: tuple[Need, ...] = (MULTIPART,)
+    staging: bool = True
+
+    def setup_job(
+        self, ctx: CommitContext, mode: SaveMode, details: Mapping[str, object] | None = None
+    ) -> JobRecord | None:
+        self.check_fit(ctx, mode)
+        # A mode that is checked later, by task, must not refuse the destination now.
+        job = new_job(ctx, self.name, mode if self.conflicts.at_setup else SaveMode.APPEND, details or {})
+        if job is None:
+            return None
+        job = replace(job, mode=mode)
+        announce_job(ctx, job)
+        return job
+
+    def commit_job(
+        self,
+        ctx: CommitContext,
+        job: JobRecord,
+        commits: Sequence[TaskCommit | None],
+        tasks: int | Collection[int],
+    ) -> JobOutcome:
+        """Settle conflicts, complete the uploads of every pending set in the shared directory, ``_SUCCESS``, clean up.
+
+        Guarantee: on return every file of the sets is visible. If an error occurs once conflicts are being resolved,
+        the job is aborted: files that became visible are deleted again and all other uploads aborted (scenarios 11 and
+        46), best effort. What was replaced does not come back.
+
+        Raises:
+            NotFoundError: the job is not there any more (scenario 8); or an upload is gone.
+            DestinationExistsError: mode ``fail``, and data have come since the job started.
+            CorruptDataError: a set cannot be read.
+
+        Crash: what is replaced may be gone (C9); some files may be visible and the others wait (C4).
+        Source: paper 000, VI.1 (commitJob); sets are loaded as they are completed, not all before (HADOOP-16570).
+        """
+        with measured_commit(ctx, self.name, job) as measure:
+            check_messages(job, commits, tasks)
+            with measure.stage("job_stage_load_manifests"):
+                names = list_pendingsets(measure.ctx, job)
+                require_job(measure.ctx, job.job)  # after the listing: a directory that is gone lists nothing
+            try:
+                published = self._publish(measure, job, names)
+            except Exception:
+                failed_in = measure.stage_name
+                clean_up(measure, job)
+                measure.stage_name = failed_in  # the stage to report
+                raise
+            outcome = succeed_with(measure, job, published)
+            left = clean_up(measure, job, with_sets=False)
+            outcome = replace(outcome, finished=not left, pending_reason=left)
+        return report_commit(ctx, measure, outcome)
+
+    def _publish(self, measure: Measure, job: JobRecord, names: Sequence[str]) -> Published:
+        def load(name: str) -> PendingSet:
+            return load_pendingset(measure, job.job, name)
+
+        with measure.stage("job_stage_resolve_conflicts"):
+            self.conflicts.resolve(measure, job, names, load)
+        with measure.stage("job_stage_complete_uploads"):
+            return complete_all(measure, names, load)
+
+    def abort_job(self, ctx: CommitContext, job: JobRecord) -> JobOutcome:
+        """Abort the uploads of all pending sets, delete them and the staged files; visible files stay.
+
+        A job whose ``_SUCCESS`` is there is committed, whoever asks to abort it: only its clean-up is finished.
+        """
+        with measured_abort(ctx) as measure:
+            committed = succeeded(measure.ctx, job.job)
+            left = clean_up(measure, job)
+            outcome = JobOutcome(job=job.job, committed=committed, finished=not left, pending_reason=left)
+        return report_abort(ctx, measure, self.name, job, outcome)
+
+    def find_leftovers(self, ctx: CommitContext) -> Iterator[Leftover]:
+        return staging_leftovers(ctx, self.name)
+
+    def name_file(self, owner: FileOwner, number: int, extension: str) -> str:
+        return file_name(owner, number, extension)
+
+    def open_file(self, scope: TaskScope, path: str) -> RenameSink:
+        scratch = scratch_context(scope.ctx)
+        source = f"{scratch_dir(scope.job.job, scope.owner)}/{path}"
+        return RenameSink(rename(scratch.store), scratch.key(source), "", path, background=scope.background)
+
+    def commit_task(self, scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
+        """Upload the attempt's files, save what was uploaded, commit that record as `file-v1` does.
+
+        Guarantee: an attempt without files has nothing to commit. Otherwise the record is that of one attempt at the
+        task, the last one to commit (scenario 7). After an error, every upload that was started is aborted
+        (scenarios 12 to 15).
+
+        Raises:
+            NotFoundError: the job has ended (scenario 6), or the shared directory is not shared; a staged file is gone.
+
+        Crash: uploads are pending; from the rename of the record on the task is committed.
+        Source: paper 000, VI.1 (commitTask); the text has the record saved before it is committed, the listing after.
+        """
+        measure, owner, job = scope.measure, scope.owner, scope.job
+        self.conflicts.check_task(scope.ctx, job, files)
+        if files:
+            require_job(measure.ctx, job.job)
+            with measure.stage("task_stage_upload_files"):
+                pendings = upload_files(measure, owner, files)
+            try:
+                with measure.stage("task_stage_save_manifest"):
+                    _save_pendingset(
+                        measure.ctx,
+                        job,
+                        owner,
+                        PendingSet(
+                            job_id=owner.job,
+                            commits=tuple(pendings),
+                            extra_data={TASK_ATTEMPT_ID: attempt_name(owner)},
+                            statistics=measure.statistics(),
+                        ),
+                    )
+            except Exception:
+                abort_all(measure, pendings)
+                raise
+            _delete_scratch(measure.ctx, owner)
+        return report_task(owner, files)
+
+    def abort_task(self, ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
+        """Delete the attempt's files, if they are on this machine, and its record if it has not committed."""
+        delete_dir(scratch_context(ctx), scratch_dir(owner.job, owner))
+        abort_attempt(shared_context(ctx, job.job), job, owner)
 
 
-def _publish(
-    measure: Measure,
-    job: JobRecord,
-    names: Sequence[str],
-    resolve: Callable[[Measure, JobRecord, Sequence[str]], None],
-) -> Published:
-    with measure.stage("job_stage_resolve_conflicts"):
-        resolve(measure, job, names)
-    with measure.stage("job_stage_complete_uploads"):
-        return complete_all(measure, names, lambda name: load_pendingset(measure, job.job, name))
-
-
-def _abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
-    """Abort the uploads of all pending sets, delete them and the staged files; visible files stay.
-
-    A job whose ``_SUCCESS`` is there is committed, whoever asks to abort it: only its clean-up is finished.
-    """
-    committed = succeeded(measure.ctx, job.job)
-    left = clean_up(measure, job)
-    return JobOutcome(job=job.job, committed=committed, finished=not left, pending_reason=left)
-
-
-STAGING_DIRECTORY = Committer(
+STAGING_DIRECTORY = StagingCommitter(
     name="staging-directory",
     summary="files on the task's machine, uploaded at task commit, completed at job commit; replaces whole directories",
-    source="papers 000 (VI.1, VI.2) and 001 (staging committer)",
-    needs=(MULTIPART,),
     modes=frozenset({SaveMode.APPEND, SaveMode.FAIL, SaveMode.IGNORE, SaveMode.OVERWRITE}),
-    start=_start_directory,
-    task=TaskSteps(name_file=file_name, open_file=_open_file, commit=_commit_task, abort=_abort_task),
-    commit=partial(_commit_job, resolve=_resolve_directory),
-    abort=_abort_job,
-    leftovers=directory_leftovers,
-    staging=True,
+    conflicts=DIRECTORY_CONFLICTS,
 )
 
-STAGING_PARTITIONED = Committer(
+STAGING_PARTITIONED = StagingCommitter(
     name="staging-partitioned",
     summary="as staging-directory, but looks for conflicts in, and replaces, only the partitions that it writes into",
-    source="papers 000 (VI.1, VI.2) and 001 (staging committer)",
-    needs=(MULTIPART,),
     modes=frozenset({SaveMode.APPEND, SaveMode.FAIL, SaveMode.OVERWRITE_PARTITIONS}),
-    start=_start_partitioned,
-    task=TaskSteps(name_file=file_name, open_file=_open_file, commit=_commit_partitioned_task, abort=_abort_task),
-    commit=partial(_commit_job, resolve=_resolve_partitioned),
-    abort=_abort_job,
-    leftovers=partitioned_leftovers,
-    staging=True,
+    conflicts=PARTITION_CONFLICTS,
 )

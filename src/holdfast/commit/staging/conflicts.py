@@ -14,18 +14,41 @@ Source: paper 000, VI.2; paper 001, "Conflict Resolution".
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from holdfast.commit.context import CommitContext
+from holdfast.commit.destination import has_output
+from holdfast.commit.hadoop.pending import PendingSet
 from holdfast.commit.job_ends import delete_visible
-from holdfast.commit.two_phase.replacement import has_output
+from holdfast.commit.measure import Measure
+from holdfast.commit.records import FileEntry, JobRecord, SaveMode
 from holdfast.errors import DestinationExistsError, InvalidRequestError
 
-__all__ = ["delete_partitions", "partitions_of", "refuse_data", "refuse_partitions_with_data"]
+__all__ = ["DIRECTORY_CONFLICTS", "PARTITION_CONFLICTS", "ConflictPolicy", "LoadSet"]
 
 
-def refuse_data(ctx: CommitContext) -> None:
+LoadSet = Callable[[str], PendingSet]
+"""Reads one of the job's pending sets by its name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConflictPolicy:
+    """When a committer checks for data that its destination contains, and what it replaces.
+
+    Attributes:
+        at_setup: whether `setup_job` already refuses (``fail``) or skips (``ignore``) a destination that contains data.
+        check_task: called with the files of an attempt before it uploads them.
+        resolve: called before the first completion, with the names of the job's pending sets: checks again, or deletes
+            what is replaced.
+    """
+
+    at_setup: bool
+    check_task: Callable[[CommitContext, JobRecord, Sequence[FileEntry]], None]
+    resolve: Callable[[Measure, JobRecord, Sequence[str], LoadSet], None]
+
+
+def _refuse_data(ctx: CommitContext) -> None:
     """Go on only if the destination holds nothing.
 
     Raises:
@@ -37,7 +60,7 @@ def refuse_data(ctx: CommitContext) -> None:
         )
 
 
-def partitions_of(paths: Iterable[str]) -> set[str]:
+def _partitions_of(paths: Iterable[str]) -> set[str]:
     """The directories that hold `paths`.
 
     Raises:
@@ -60,7 +83,7 @@ def _inside(ctx: CommitContext, partition: str) -> CommitContext:
     return replace(ctx, prefix=ctx.key(f"{partition}/"), url=f"{ctx.url.rstrip('/')}/{partition}")
 
 
-def refuse_partitions_with_data(ctx: CommitContext, partitions: Iterable[str]) -> None:
+def _refuse_partitions_with_data(ctx: CommitContext, partitions: Iterable[str]) -> None:
     """Go on only if there is no file in any of the partitions, nor below them.
 
     Raises:
@@ -75,7 +98,7 @@ def refuse_partitions_with_data(ctx: CommitContext, partitions: Iterable[str]) -
             )
 
 
-def delete_partitions(ctx: CommitContext, partitions: Iterable[str]) -> None:
+def _delete_partitions(ctx: CommitContext, partitions: Iterable[str]) -> None:
     """Delete what readers see in the partitions and below them; neither siblings nor parents (scenario 45).
 
     Crash: some are gone, and what replaces them is not there (C9 does not hold).
@@ -90,3 +113,39 @@ def delete_partitions(ctx: CommitContext, partitions: Iterable[str]) -> None:
     found = sorted(partitions)
     for done, _deleted in enumerate(ctx.runner.map(delete, found), start=1):
         ctx.progress("partitions", done, len(found))
+
+
+# --- policies ---------------------------------------------------------------------------------------------------------
+def _accept_task(ctx: CommitContext, job: JobRecord, files: Sequence[FileEntry]) -> None:
+    """Accept every task: the whole directory is checked by the driver."""
+
+
+def _resolve_directory(measure: Measure, job: JobRecord, names: Sequence[str], load: LoadSet) -> None:
+    """Refuse data (mode ``fail``, scenario 40) or delete all of it (mode ``overwrite``)."""
+    if job.mode is SaveMode.FAIL:
+        _refuse_data(measure.ctx)
+    if job.mode is SaveMode.OVERWRITE:
+        delete_visible(measure.ctx)
+
+
+def _check_partitions(ctx: CommitContext, job: JobRecord, files: Sequence[FileEntry]) -> None:
+    """Refuse files outside of partitions, and in mode ``fail`` partitions that contain data (scenario 43)."""
+    if job.mode is not SaveMode.APPEND:
+        partitions = _partitions_of(file.path for file in files)
+        if job.mode is SaveMode.FAIL:
+            _refuse_partitions_with_data(ctx, partitions)
+
+
+def _resolve_partitions(measure: Measure, job: JobRecord, names: Sequence[str], load: LoadSet) -> None:
+    """Delete the partitions that any of the job's pending sets names: one pass over all sets."""
+    if job.mode is not SaveMode.OVERWRITE_PARTITIONS:
+        return
+    ctx = measure.ctx
+    partitions = set[str]()
+    for found in ctx.runner.map(load, names):
+        partitions |= _partitions_of(pending.key.removeprefix(ctx.prefix) for pending in found.commits)
+    _delete_partitions(ctx, partitions)
+
+
+DIRECTORY_CONFLICTS = ConflictPolicy(at_setup=True, check_task=_accept_task, resolve=_resolve_directory)
+PARTITION_CONFLICTS = ConflictPolicy(at_setup=False, check_task=_check_partitions, resolve=_resolve_partitions)

@@ -29,7 +29,7 @@ from holdfast.commit.staging.layout import (
 )
 from holdfast.errors import CorruptDataError, NotFoundError, UnavailableError
 
-__all__ = ["directory_leftovers", "partitioned_leftovers"]
+__all__ = ["staging_leftovers"]
 
 _SETS = SetStore(
     names=list_pendingsets,
@@ -38,17 +38,8 @@ _SETS = SetStore(
 )
 
 
-def directory_leftovers(ctx: CommitContext) -> Iterator[Leftover]:
-    """One for each job of ``staging-directory`` in the shared directory; live jobs are among them."""
-    return _leftovers(ctx, "staging-directory")
-
-
-def partitioned_leftovers(ctx: CommitContext) -> Iterator[Leftover]:
-    """One for each job of ``staging-partitioned`` in the shared directory; live jobs are among them."""
-    return _leftovers(ctx, "staging-partitioned")
-
-
-def _leftovers(ctx: CommitContext, committer: str) -> Iterator[Leftover]:
+def staging_leftovers(ctx: CommitContext, committer: str) -> Iterator[Leftover]:
+    """List the jobs of `committer` in the shared directory, live ones included."""
     if ctx.scratch is None or ctx.store.capabilities.multipart is None:
         return
     for destination, job, active_at_s in find_jobs(ctx):

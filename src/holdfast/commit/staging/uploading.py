@@ -17,7 +17,7 @@ from holdfast.commit.pending_sets.completion import abort_all, pending_of_entry
 from holdfast.commit.records import FileEntry
 from holdfast.commit.sinks import part_size
 from holdfast.commit.staging.layout import scratch_context, scratch_dir
-from holdfast.commit.two_phase.publication import ATTEMPT_METADATA
+from holdfast.commit.uploads import ATTEMPT_METADATA
 from holdfast.errors import CorruptDataError, InvalidRequestError, OutcomeUnknownError, UnavailableError
 from holdfast.stores.base import MultipartStore, Part, multipart
 

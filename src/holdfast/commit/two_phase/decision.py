@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from holdfast.commit import layout
 from holdfast.commit.context import CommitContext
+from holdfast.commit.destination import is_to_be_skipped
 from holdfast.commit.nesting import is_first, refuse_nested
 from holdfast.commit.records import JobRecord, Kind, LogEntry, LogState, SaveMode, Totals
 from holdfast.commit.two_phase.decision_log import LogView, append_entry, find_decision, read_log, read_newest
@@ -14,7 +15,7 @@ from holdfast.commit.two_phase.helping import finish_earlier, refuse_touched, st
 from holdfast.commit.two_phase.manifests import Prepared, iter_manifests, store_refs
 from holdfast.commit.two_phase.pending_uploads import missing_uploads
 from holdfast.commit.two_phase.publication import PUBLICATIONS, UPLOADS
-from holdfast.commit.two_phase.replacement import is_to_be_skipped, plan_replaced
+from holdfast.commit.two_phase.replacement import plan_replaced
 from holdfast.commit.two_phase.streams import advance_streams, is_committed_batch
 from holdfast.commit.two_phase.write_ids import is_written, write_id_of
 from holdfast.errors import ConflictError, FencedError, HoldfastError, NotFoundError

@@ -12,11 +12,13 @@ from dataclasses import replace
 
 from holdfast.commit import layout
 from holdfast.commit.codec import encode_job
-from holdfast.commit.context import CommitContext, create_record
+from holdfast.commit.context import CommitContext
+from holdfast.commit.destination import is_to_be_skipped, refuse_file, refuse_taken, written_by
 from holdfast.commit.ids import new_job_id
 from holdfast.commit.measure import Measure
 from holdfast.commit.nesting import is_first, refuse_nested
 from holdfast.commit.records import JobOutcome, JobRecord, Kind, LogEntry, SaveMode, TaskCommit
+from holdfast.commit.task_commits import check_messages
 from holdfast.commit.two_phase.cleanup import clean_up_job, refusals_told
 from holdfast.commit.two_phase.decision import decide, is_there_already, read_log_behind
 from holdfast.commit.two_phase.decision_log import (
@@ -29,10 +31,9 @@ from holdfast.commit.two_phase.decision_log import (
     record_exists,
     trim_log,
 )
-from holdfast.commit.two_phase.manifests import ManifestCache, check_messages, prepare_job
+from holdfast.commit.two_phase.manifests import ManifestCache, prepare_job
 from holdfast.commit.two_phase.pending_uploads import find_listing
 from holdfast.commit.two_phase.publication import UPLOADS, choose_publication
-from holdfast.commit.two_phase.replacement import is_to_be_skipped, refuse_file, refuse_taken, written_by
 from holdfast.commit.two_phase.roll_forward import finish_decision
 from holdfast.commit.two_phase.write_ids import forget_writes, write_id_of
 from holdfast.errors import (
@@ -48,31 +49,12 @@ from holdfast.errors import (
 from holdfast.stores.base import Support
 from holdfast.stores.probe import UploadListing, refuses_second_create
 
-__all__ = ["abort_job", "announce_job", "commit_job", "describe_job", "start_job"]
+__all__ = ["abort_job", "announce_job", "commit_job", "describe_job"]
 
 _log = logging.getLogger(__name__)
 
 
 # --- start ------------------------------------------------------------------------------------------------------------
-def start_job(ctx: CommitContext, committer: str, mode: SaveMode, details: Mapping[str, object]) -> JobRecord | None:
-    """Check the destination and announce a job. Nothing is written before every check has passed.
-
-    Returns:
-        The job, or None if `mode` is ``ignore`` and the destination holds data.
-
-    Raises:
-        DestinationExistsError: mode ``fail`` and the destination holds data.
-        InvalidRequestError: the destination is a file, or lies inside another one or around one.
-        UnsupportedError: the store cannot keep the promise; says what is missing.
-
-    Crash: at most a ``job.json``; `recover` removes it.
-    """
-    record = describe_job(ctx, committer, mode, details)
-    if record is not None:
-        announce_job(ctx, record)
-    return record
-
-
 def describe_job(
     ctx: CommitContext, committer: str, mode: SaveMode, details: Mapping[str, object], view: LogView | None = None
 ) -> JobRecord | None:
@@ -114,7 +96,7 @@ def announce_job(ctx: CommitContext, record: JobRecord) -> None:
     Crash: at most a ``job.json``; `recover` removes it.
     """
     data = encode_job(record)
-    found = create_record(ctx, layout.job_record(record.job), data)
+    found = ctx.records.create(layout.job_record(record.job), data)
     if found != data:
         raise ConflictError("another job has the same id: run the job again", job=record.job)
     _require_conditional_writes(ctx, record, data)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from holdfast.commit import layout
@@ -15,7 +15,6 @@ from holdfast.errors import InvalidRequestError
 __all__ = [
     "ManifestCache",
     "Prepared",
-    "check_messages",
     "committed_manifests",
     "iter_manifests",
     "load_refs",
@@ -54,35 +53,6 @@ class Prepared:
     partitions: frozenset[str]
     chosen: Mapping[str, Totals]
     cache: ManifestCache
-
-
-def check_messages(
-    job: JobRecord, commits: Sequence[TaskCommit | None], tasks: int | Collection[int]
-) -> list[TaskCommit]:
-    """Exactly one message a task, none missing, none twice (C1, C3); else nothing is decided.
-
-    Args:
-        tasks: how many there are, numbered from 0, or their numbers.
-
-    Raises:
-        InvalidRequestError: which task is missing or doubled.
-    """
-    present = [commit for commit in commits if commit is not None]
-    wanted = sorted(range(tasks) if isinstance(tasks, int) else tasks)
-    found = sorted(commit.task for commit in present)
-    if found != wanted:
-        missing = sorted(set(wanted) - set(found))
-        raise InvalidRequestError(
-            "the job cannot be committed, each task must report exactly once: run it again",
-            job=job.job,
-            tasks=len(wanted),
-            reported=len(found),
-            missing=missing[:5],
-        )
-    strangers = [commit.job for commit in present if commit.job != job.job]
-    if strangers:
-        raise InvalidRequestError("a task reports for another job: run the job again", job=job.job, other=strangers[0])
-    return sorted(present, key=lambda commit: commit.task)
 
 
 def _load(ctx: CommitContext, ref: ManifestRef, data: bytes | None) -> tuple[ManifestRef, bytes, TaskManifest]:

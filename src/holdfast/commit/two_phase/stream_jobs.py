@@ -18,7 +18,7 @@ from holdfast.commit import layout
 from holdfast.commit.codec import encode_job
 from holdfast.commit.context import CommitContext
 from holdfast.commit.records import JobRecord, SaveMode, StreamBatch, StreamMark
-from holdfast.commit.registry import TWO_PHASE
+from holdfast.commit.two_phase.committer import TWO_PHASE
 from holdfast.commit.two_phase.decision_log import LogView, read_entry, read_log, trim_log
 from holdfast.commit.two_phase.helping import finish_earlier
 from holdfast.commit.two_phase.job import announce_job, describe_job
@@ -58,7 +58,7 @@ def plan_batch(
     """
     if mode not in (SaveMode.APPEND, SaveMode.OVERWRITE):
         raise InvalidRequestError("a stream appends, or overwrites with every batch: leave the mode out", mode=mode)
-    TWO_PHASE.require_fit(ctx, mode)
+    TWO_PHASE.check_fit(ctx, mode)
     job = describe_job(ctx, TWO_PHASE.name, mode, details, view)
     assert job is not None  # only mode ignore has nothing to do
     try:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 
 from holdfast.commit import layout
-from holdfast.commit.context import CommitContext, create_record
+from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import is_job_id
 from holdfast.commit.json_fields import count_field, guarded, json_line, json_object, require, text_field
 from holdfast.commit.records import JobRecord, Kind, LogEntry, Totals, Written
@@ -71,7 +71,7 @@ def remember_write(ctx: CommitContext, entry: LogEntry) -> None:
         "bytes": totals.size_bytes,
         "rows": totals.rows,
     }
-    create_record(ctx, _place(write_id), json_line(record))
+    ctx.records.create(_place(write_id), json_line(record))
 
 
 def forget_writes(ctx: CommitContext) -> None:

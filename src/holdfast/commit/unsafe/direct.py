@@ -14,58 +14,76 @@ Source: paper 000, XII.A and Table V.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import final
 
 from holdfast.commit.attempt_names import file_name
-from holdfast.commit.committer import MULTIPART, Committer
+from holdfast.commit.committer import MULTIPART, Committer, Leftover
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import FileOwner
 from holdfast.commit.job_ends import report_task, reported_totals, start_over, succeed, succeeded
-from holdfast.commit.measure import Measure
+from holdfast.commit.job_report import measured_abort, measured_commit, report_abort, report_commit
 from holdfast.commit.moves import open_uploaded_file
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, SaveMode, TaskCommit
 from holdfast.commit.sinks import UploadSink
-from holdfast.commit.task import TaskScope, TaskSteps
-from holdfast.commit.two_phase.manifests import check_messages
+from holdfast.commit.task import TaskScope
+from holdfast.commit.task_commits import check_messages
 
 __all__ = ["DIRECT"]
 
 
-def _open_file(scope: TaskScope, path: str) -> UploadSink:
-    return open_uploaded_file(scope, path, path)
+@final
+class DirectCommitter(Committer):
+    """Writes to the final names; the commits do nothing."""
+
+    name = "direct"
+    summary = "tasks write to the final names; the commits do nothing"
+    source = "paper 000 (XII.A, Table V)"
+    needs = (MULTIPART,)
+    modes = frozenset({SaveMode.APPEND, SaveMode.FAIL, SaveMode.IGNORE, SaveMode.OVERWRITE})
+    unsafe = "tasks write straight into the destination, where failed and repeated attempts leave and replace files"
+    leaves_records = False
+
+    def setup_job(
+        self, ctx: CommitContext, mode: SaveMode, details: Mapping[str, object] | None = None
+    ) -> JobRecord | None:
+        self.check_fit(ctx, mode)
+        return start_over(ctx, self.name, mode, details or {})
+
+    def commit_job(
+        self,
+        ctx: CommitContext,
+        job: JobRecord,
+        commits: Sequence[TaskCommit | None],
+        tasks: int | Collection[int],
+    ) -> JobOutcome:
+        """``_SUCCESS``, which names no files because the driver knows none. Can be repeated."""
+        with measured_commit(ctx, self.name, job) as measure:
+            present = check_messages(job, commits, tasks)
+            outcome = succeed(measure, job, totals=reported_totals(present), tasks=len(present), paths=())
+        return report_commit(ctx, measure, outcome)
+
+    def abort_job(self, ctx: CommitContext, job: JobRecord) -> JobOutcome:
+        """Nothing: what was written stays (C5 does not hold)."""
+        with measured_abort(ctx) as measure:
+            outcome = JobOutcome(job=job.job, committed=succeeded(measure.ctx, job.job))
+        return report_abort(ctx, measure, self.name, job, outcome)
+
+    def find_leftovers(self, ctx: CommitContext) -> Iterator[Leftover]:
+        return iter(())
+
+    def name_file(self, owner: FileOwner, number: int, extension: str) -> str:
+        return file_name(owner, number, extension)
+
+    def open_file(self, scope: TaskScope, path: str) -> UploadSink:
+        return open_uploaded_file(scope, path, path)
+
+    def commit_task(self, scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
+        """Nothing: the files are where they belong."""
+        return report_task(scope.owner, files)
+
+    def abort_task(self, ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
+        """Do nothing: a file may be another attempt's by now, and the sinks have discarded what was being written."""
 
 
-def _commit_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
-    """Nothing: the files are where they belong."""
-    return report_task(scope.owner, files)
-
-
-def _abort_task(ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
-    """Nothing: a file may be another attempt's by now. What was still being written has been dropped by its sink."""
-
-
-def _commit_job(
-    measure: Measure, job: JobRecord, commits: Sequence[TaskCommit | None], tasks: int | Collection[int]
-) -> JobOutcome:
-    """``_SUCCESS``, which names no files because the driver knows none. Can be repeated."""
-    present = check_messages(job, commits, tasks)
-    return succeed(measure, job, totals=reported_totals(present), tasks=len(present), paths=())
-
-
-def _abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
-    """Nothing: what was written stays (C5 does not hold)."""
-    return JobOutcome(job=job.job, committed=succeeded(measure.ctx, job.job))
-
-
-DIRECT = Committer(
-    name="direct",
-    summary="tasks write to the final names; the commits do nothing",
-    source="paper 000 (XII.A, Table V)",
-    needs=(MULTIPART,),
-    modes=frozenset({SaveMode.APPEND, SaveMode.FAIL, SaveMode.IGNORE, SaveMode.OVERWRITE}),
-    start=start_over,
-    task=TaskSteps(name_file=file_name, open_file=_open_file, commit=_commit_task, abort=_abort_task),
-    commit=_commit_job,
-    abort=_abort_job,
-    unsafe="tasks write straight into the destination, where failed and repeated attempts leave and replace files",
-)
+DIRECT = DirectCommitter()

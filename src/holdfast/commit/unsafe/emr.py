@@ -15,9 +15,10 @@ Source: paper 000, XII.C and Table V; facts on EMRFS, which is closed.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import final
 
 from holdfast.commit.attempt_names import file_job, file_name
 from holdfast.commit.committer import MULTIPART, Action, Committer, Leftover
@@ -27,15 +28,17 @@ from holdfast.commit.hadoop.pending import PendingSet
 from holdfast.commit.hadoop.uri import encode_uri
 from holdfast.commit.ids import FileOwner, JobId
 from holdfast.commit.job_ends import start_over, succeed
+from holdfast.commit.job_report import measured_abort, measured_commit, report_abort, report_commit
 from holdfast.commit.layout import folders, is_hidden
 from holdfast.commit.magic.recovery import magic_jobs
 from holdfast.commit.measure import Measure
 from holdfast.commit.pending_sets.completion import complete_all, pending_of_entry
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, SaveMode, TaskCommit, Totals
+from holdfast.commit.sinks import UploadSink
 from holdfast.commit.staging.layout import staged_jobs
-from holdfast.commit.task import TaskScope, TaskSteps, totals_of
-from holdfast.commit.two_phase.manifests import check_messages
-from holdfast.commit.two_phase.publication import open_upload
+from holdfast.commit.task import TaskScope
+from holdfast.commit.task_commits import check_messages, totals_of
+from holdfast.commit.uploads import open_upload
 from holdfast.errors import AccessDeniedError, HoldfastError
 from holdfast.stores.base import UploadInfo, iter_objects, iter_uploads, multipart
 
@@ -43,45 +46,9 @@ __all__ = ["EMR"]
 
 
 # --- tasks ------------------------------------------------------------------------------------------------------------
-def _commit_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
-    """Show the attempt's files, side by side.
-
-    Raises:
-        HoldfastError: some are visible now, the others are not; the next attempt has to write over them.
-
-    Crash: the same; the uploads of the others wait until the job ends.
-    """
-    measure, owner = scope.measure, scope.owner
-    pendings = tuple(
-        pending_of_entry(measure.ctx, file, owner, uri=encode_uri(measure.ctx.url, file.path)) for file in files
-    )
-    with measure.stage("task_stage_complete_uploads"):
-        one = PendingSet(job_id=owner.job, commits=pendings)
-        complete_all(measure, [one], lambda found: found, revert=False)
-    return TaskCommit(job=owner.job, task=owner.task, attempt=owner.attempt, totals=totals_of(files))
-
-
-def _abort_task(ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
-    """The sinks have aborted what still waited; what a dead process left goes with the job, what is visible stays."""
 
 
 # --- the driver -------------------------------------------------------------------------------------------------------
-def _commit_job(
-    measure: Measure, job: JobRecord, commits: Sequence[TaskCommit | None], tasks: int | Collection[int]
-) -> JobOutcome:
-    """Write ``_SUCCESS``, which names no files because tasks report none, then abort what failed attempts left."""
-    reported = check_messages(job, commits, tasks)
-    totals = sum((commit.totals for commit in reported), Totals())
-    outcome = succeed(measure, job, totals=totals, tasks=len(reported), paths=())
-    with measure.stage("job_stage_cleanup"):
-        left = _abort_waiting(measure, job.job)
-    return replace(outcome, finished=not left, pending_reason=left)
-
-
-def _abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
-    """Abort what still waits; the files of committed tasks stay (C5 does not hold)."""
-    left = _abort_waiting(measure, job.job)
-    return JobOutcome(job=job.job, committed=False, finished=not left, pending_reason=left)
 
 
 def _abort_waiting(measure: Measure, job: JobId) -> str:
@@ -127,37 +94,93 @@ def _has_magic_below(ctx: CommitContext, job: JobId, uploads: list[UploadInfo]) 
     return any(is_magic_home(folder) for folder in folders(common))
 
 
-def _leftovers(ctx: CommitContext) -> Iterator[Leftover]:
-    """Jobs that have nothing but uploads: those of `emr`, and of any classic committer whose records are gone.
+@final
+class EmrCommitter(Committer):
+    """Uploads to the final names and completes the uploads in each task commit."""
 
-    So does a live job of `emr`, or of `staging-*` where its shared directory is not at hand: only age tells it apart.
-    """
-    if ctx.store.capabilities.multipart is None:
-        return
-    recorded = {*magic_jobs(ctx), *staged_jobs(ctx)}
-    for job, uploads in sorted(_job_uploads(ctx).items()):
-        if job not in recorded and not _has_magic_below(ctx, job, uploads):
-            yield Leftover(
-                committer="emr",
-                job=job,
-                active_at_s=max(upload.initiated_at_s for upload in uploads),
-                action=Action.BACK,
-                reason="its uploads wait and no record says what for",
-                finish=partial(_abort_uploads, ctx, job),
-                uploads=len(uploads),
-            )
+    name = "emr"
+    summary = "uploads to the final names, which each task's commit completes"
+    source = "paper 000 (XII.C, Table V)"
+    needs = (MULTIPART,)
+    modes = frozenset({SaveMode.APPEND, SaveMode.FAIL, SaveMode.IGNORE, SaveMode.OVERWRITE})
+    unsafe = "every task shows its files before the job is decided, and they stay when it dies halfway or the job fails"
+
+    def setup_job(
+        self, ctx: CommitContext, mode: SaveMode, details: Mapping[str, object] | None = None
+    ) -> JobRecord | None:
+        self.check_fit(ctx, mode)
+        return start_over(ctx, self.name, mode, details or {})
+
+    def commit_job(
+        self,
+        ctx: CommitContext,
+        job: JobRecord,
+        commits: Sequence[TaskCommit | None],
+        tasks: int | Collection[int],
+    ) -> JobOutcome:
+        """Write ``_SUCCESS``, which names no files because tasks report none, then abort what failed attempts left."""
+        with measured_commit(ctx, self.name, job) as measure:
+            reported = check_messages(job, commits, tasks)
+            totals = sum((commit.totals for commit in reported), Totals())
+            outcome = succeed(measure, job, totals=totals, tasks=len(reported), paths=())
+            with measure.stage("job_stage_cleanup"):
+                left = _abort_waiting(measure, job.job)
+            outcome = replace(outcome, finished=not left, pending_reason=left)
+        return report_commit(ctx, measure, outcome)
+
+    def abort_job(self, ctx: CommitContext, job: JobRecord) -> JobOutcome:
+        """Abort what still waits; the files of committed tasks stay (C5 does not hold)."""
+        with measured_abort(ctx) as measure:
+            left = _abort_waiting(measure, job.job)
+            outcome = JobOutcome(job=job.job, committed=False, finished=not left, pending_reason=left)
+        return report_abort(ctx, measure, self.name, job, outcome)
+
+    def find_leftovers(self, ctx: CommitContext) -> Iterator[Leftover]:
+        """List jobs that have nothing but uploads: those of `emr`, and of any job whose records are gone.
+
+        A live job of `emr` looks the same, and one of `staging-*` whose shared directory is not at hand: only their age
+        tells them apart.
+        """
+        if ctx.store.capabilities.multipart is None:
+            return
+        recorded = {*magic_jobs(ctx), *staged_jobs(ctx)}
+        for job, uploads in sorted(_job_uploads(ctx).items()):
+            if job not in recorded and not _has_magic_below(ctx, job, uploads):
+                yield Leftover(
+                    committer="emr",
+                    job=job,
+                    active_at_s=max(upload.initiated_at_s for upload in uploads),
+                    action=Action.BACK,
+                    reason="its uploads wait and no record says what for",
+                    finish=partial(_abort_uploads, ctx, job),
+                    uploads=len(uploads),
+                )
+
+    def name_file(self, owner: FileOwner, number: int, extension: str) -> str:
+        return file_name(owner, number, extension)
+
+    def open_file(self, scope: TaskScope, path: str) -> UploadSink:
+        return open_upload(scope, path)
+
+    def commit_task(self, scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
+        """Show the attempt's files, side by side.
+
+        Raises:
+            HoldfastError: some are visible now, the others are not; the next attempt has to write over them.
+
+        Crash: the same; the uploads of the others wait until the job ends.
+        """
+        measure, owner = scope.measure, scope.owner
+        pendings = tuple(
+            pending_of_entry(measure.ctx, file, owner, uri=encode_uri(measure.ctx.url, file.path)) for file in files
+        )
+        with measure.stage("task_stage_complete_uploads"):
+            one = PendingSet(job_id=owner.job, commits=pendings)
+            complete_all(measure, [one], lambda found: found, revert=False)
+        return TaskCommit(job=owner.job, task=owner.task, attempt=owner.attempt, totals=totals_of(files))
+
+    def abort_task(self, ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
+        """Do nothing: the sinks have aborted their uploads; those of a dead process are aborted with the job."""
 
 
-EMR = Committer(
-    name="emr",
-    summary="uploads to the final names, which each task's commit completes",
-    source="paper 000 (XII.C, Table V)",
-    needs=(MULTIPART,),
-    modes=frozenset({SaveMode.APPEND, SaveMode.FAIL, SaveMode.IGNORE, SaveMode.OVERWRITE}),
-    start=start_over,
-    task=TaskSteps(name_file=file_name, open_file=open_upload, commit=_commit_task, abort=_abort_task),
-    commit=_commit_job,
-    abort=_abort_job,
-    leftovers=_leftovers,
-    unsafe="every task shows its files before the job is decided, and they stay when it dies halfway or the job fails",
-)
+EMR = EmrCommitter()

@@ -16,20 +16,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import final
 
 from holdfast.commit import layout
-from holdfast.commit.committer import CONSISTENT_LISTING, MULTIPART, Committer
+from holdfast.commit.committer import CONSISTENT_LISTING, MULTIPART, Committer, Leftover
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import AttemptId, FileOwner, JobId
 from holdfast.commit.job_ends import delete_visible, report_task, reported_totals, start_over, succeed, succeeded
-from holdfast.commit.measure import Measure
+from holdfast.commit.job_report import measured_abort, measured_commit, report_abort, report_commit
 from holdfast.commit.moves import open_uploaded_file
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, SaveMode, TaskCommit
 from holdfast.commit.sinks import UploadSink
-from holdfast.commit.task import TaskScope, TaskSteps
-from holdfast.commit.two_phase.manifests import check_messages
+from holdfast.commit.task import TaskScope
+from holdfast.commit.task_commits import check_messages
 from holdfast.errors import HoldfastError
 from holdfast.stores.base import iter_uploads, multipart
 
@@ -67,19 +68,6 @@ def _is_of_job(job: JobId) -> Callable[[str], bool]:
 
 
 # --- tasks ------------------------------------------------------------------------------------------------------------
-def _open_file(scope: TaskScope, path: str) -> UploadSink:
-    target = _marked(path, scope.owner)
-    return open_uploaded_file(scope, target, target)
-
-
-def _commit_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
-    """Nothing but the message."""
-    return report_task(scope.owner, files)
-
-
-def _abort_task(ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
-    """Delete the attempt's files. If it goes on writing, the rest stays."""
-    _remove(ctx, lambda path: _written_by(path) == (owner.job, owner.attempt))
 
 
 def _remove(ctx: CommitContext, in_scope: Callable[[str], bool]) -> None:
@@ -92,35 +80,6 @@ def _remove(ctx: CommitContext, in_scope: Callable[[str], bool]) -> None:
 
 
 # --- the driver -------------------------------------------------------------------------------------------------------
-def _commit_job(
-    measure: Measure, job: JobRecord, commits: Sequence[TaskCommit | None], tasks: int | Collection[int]
-) -> JobOutcome:
-    """List the job's files, write ``_SUCCESS`` with the names of all that count, delete the others.
-
-    Guarantee: readers that take the names from ``_SUCCESS`` see all of the job at one instant. Can be repeated.
-
-    Crash: files of attempts that do not count stay listed.
-    """
-    ctx = measure.ctx
-    present = check_messages(job, commits, tasks)
-    winners = {commit.attempt for commit in present}
-    with measure.stage("job_stage_list_files"):
-        paths = sorted(path for path, attempt in _list_job(ctx, job.job) if attempt in winners)
-
-    def save(ctx: CommitContext, data: bytes) -> None:
-        names = ["/" + ctx.key(path).lstrip("/") for path in paths]  # all of them, not just the first hundred
-        ctx.store.put(ctx.key(layout.SUCCESS), json.dumps({**json.loads(data), "filenames": names}).encode())
-
-    totals = reported_totals(present)
-    outcome = succeed(measure, job, totals=totals, tasks=len(present), paths=paths, save=save)
-    of_job = _is_of_job(job.job)
-    try:
-        with measure.stage("job_stage_cleanup"):
-            _remove(ctx, lambda path: of_job(path) and (_written_by(path) or ("", ""))[1] not in winners)
-    except HoldfastError as error:
-        left = f"files of attempts that do not count may be left: delete what _SUCCESS does not name ({error.message})"
-        return replace(outcome, finished=False, pending_reason=left)
-    return outcome
 
 
 def _list_job(ctx: CommitContext, job: JobId) -> Iterator[tuple[str, AttemptId]]:
@@ -130,23 +89,90 @@ def _list_job(ctx: CommitContext, job: JobId) -> Iterator[tuple[str, AttemptId]]
             yield path, owner[1]
 
 
-def _abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
-    """Delete the job's files, unless ``_SUCCESS`` is its own. Attempts that go on writing leave some (C5)."""
-    committed = succeeded(measure.ctx, job.job)
-    if not committed:
-        _remove(measure.ctx, _is_of_job(job.job))
-    return JobOutcome(job=job.job, committed=committed)
+@final
+class StocatorCommitter(Committer):
+    """Writes to the final directory under names of the attempt; ``_SUCCESS`` lists the files that count."""
+
+    name = "stocator"
+    summary = "tasks write to the final place under names of their attempt; _SUCCESS names the files that count"
+    source = "paper 000 (XII.B, Table V)"
+    needs = (MULTIPART, CONSISTENT_LISTING)
+    modes = frozenset({SaveMode.APPEND, SaveMode.FAIL, SaveMode.IGNORE, SaveMode.OVERWRITE})
+    unsafe = "what tasks write is visible at once, and an executor that is cut off adds files after the job's end"
+    leaves_records = False
+
+    def setup_job(
+        self, ctx: CommitContext, mode: SaveMode, details: Mapping[str, object] | None = None
+    ) -> JobRecord | None:
+        self.check_fit(ctx, mode)
+        return start_over(ctx, self.name, mode, details or {})
+
+    def commit_job(
+        self,
+        ctx: CommitContext,
+        job: JobRecord,
+        commits: Sequence[TaskCommit | None],
+        tasks: int | Collection[int],
+    ) -> JobOutcome:
+        """List the job's files, write ``_SUCCESS`` with the names of all that count, delete the others.
+
+        Guarantee: readers that take the names from ``_SUCCESS`` see all of the job at one instant. Can be repeated.
+
+        Crash: files of attempts that do not count stay listed.
+        """
+        with measured_commit(ctx, self.name, job) as measure:
+            present = check_messages(job, commits, tasks)
+            winners = {commit.attempt for commit in present}
+            with measure.stage("job_stage_list_files"):
+                paths = sorted(path for path, attempt in _list_job(measure.ctx, job.job) if attempt in winners)
+
+            def save(ctx: CommitContext, data: bytes) -> None:
+                names = ["/" + ctx.key(path).lstrip("/") for path in paths]  # all of them, not just the first hundred
+                document = {**json.loads(data), "filenames": names}
+                ctx.store.put(ctx.key(layout.SUCCESS), json.dumps(document).encode())
+
+            totals = reported_totals(present)
+            outcome = succeed(measure, job, totals=totals, tasks=len(present), paths=paths, save=save)
+            of_job = _is_of_job(job.job)
+            try:
+                with measure.stage("job_stage_cleanup"):
+                    _remove(
+                        measure.ctx, lambda path: of_job(path) and (_written_by(path) or ("", ""))[1] not in winners
+                    )
+            except HoldfastError as error:
+                left = (
+                    "files of attempts that do not count may be left: delete what _SUCCESS does not name "
+                    f"({error.message})"
+                )
+                outcome = replace(outcome, finished=False, pending_reason=left)
+        return report_commit(ctx, measure, outcome)
+
+    def abort_job(self, ctx: CommitContext, job: JobRecord) -> JobOutcome:
+        """Delete the job's files, unless ``_SUCCESS`` is its own. Attempts that go on writing leave some (C5)."""
+        with measured_abort(ctx) as measure:
+            committed = succeeded(measure.ctx, job.job)
+            if not committed:
+                _remove(measure.ctx, _is_of_job(job.job))
+            outcome = JobOutcome(job=job.job, committed=committed)
+        return report_abort(ctx, measure, self.name, job, outcome)
+
+    def find_leftovers(self, ctx: CommitContext) -> Iterator[Leftover]:
+        return iter(())
+
+    def name_file(self, owner: FileOwner, number: int, extension: str) -> str:
+        return _file_name(owner, number, extension)
+
+    def open_file(self, scope: TaskScope, path: str) -> UploadSink:
+        target = _marked(path, scope.owner)
+        return open_uploaded_file(scope, target, target)
+
+    def commit_task(self, scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
+        """Nothing but the message."""
+        return report_task(scope.owner, files)
+
+    def abort_task(self, ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
+        """Delete the attempt's files. If it goes on writing, the rest stays."""
+        _remove(ctx, lambda path: _written_by(path) == (owner.job, owner.attempt))
 
 
-STOCATOR = Committer(
-    name="stocator",
-    summary="tasks write to the final place under names of their attempt; _SUCCESS names the files that count",
-    source="paper 000 (XII.B, Table V)",
-    needs=(MULTIPART, CONSISTENT_LISTING),
-    modes=frozenset({SaveMode.APPEND, SaveMode.FAIL, SaveMode.IGNORE, SaveMode.OVERWRITE}),
-    start=start_over,
-    task=TaskSteps(name_file=_file_name, open_file=_open_file, commit=_commit_task, abort=_abort_task),
-    commit=_commit_job,
-    abort=_abort_job,
-    unsafe="what tasks write is visible at once, and an executor that is cut off adds files after the job's end",
-)
+STOCATOR = StocatorCommitter()

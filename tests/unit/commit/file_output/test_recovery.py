@@ -33,7 +33,7 @@ def finish_all(bucket: Bucket) -> list[Action]:
     """What a person does with ``holdfast recover``."""
     actions = []
     for name in ("file-v1", "file-v2"):
-        find = COMMITTERS[name].leftovers
+        find = COMMITTERS[name].find_leftovers
         assert find is not None
         for found in list(find(bucket.context())):
             found.finish()
@@ -112,8 +112,8 @@ def test_leftovers_say_what_was_found() -> None:
     ctx = bucket.context()
     job = bucket.start(ctx)
     bucket.run_task(ctx, job, 0, bucket.contents("new", 0))
-    assert V1.leftovers is not None
-    (found,) = V1.leftovers(ctx)
+    assert V1.leaves_records
+    (found,) = V1.find_leftovers(ctx)
     assert (found.action, found.job, found.files, found.committer) == (Action.BACK, job.job, 0, "file-v1")
     assert "1 committed tasks could be taken over" in found.reason
     assert 0 < bucket.clock.at_s - found.active_at_s < 1
@@ -141,8 +141,8 @@ def test_recovery_spares_other_jobs() -> None:
     manifest = HOME + f"_temporary/manifest_{one.job}/00/manifests/x.json"
     for key in (foreign, manifest):
         bucket.store.put(key, b"")
-    assert V1.leftovers is not None
-    {found.job: found for found in V1.leftovers(ctx)}[one.job].finish()
+    assert V1.leaves_records
+    {found.job: found for found in V1.find_leftovers(ctx)}[one.job].finish()
     left = [info.key for info in bucket.store.list_page("").objects]
     assert {foreign, manifest} < set(left)
     assert not any(one.job in key for key in left if key != manifest) and any(two.job in key for key in left)
@@ -155,7 +155,7 @@ def test_a_job_that_commits_between_look_and_act_keeps_its_files(committer: str)
     ctx = bucket.context()
     job = bucket.start(ctx)
     commits = [bucket.run_task(ctx, job, 0, bucket.contents("new", 0))]
-    find = COMMITTERS[committer].leftovers
+    find = COMMITTERS[committer].find_leftovers
     assert find is not None
     (found,) = find(bucket.context())
     assert found.action is Action.BACK
@@ -170,7 +170,7 @@ def test_a_job_that_has_gone_on_between_look_and_act_is_left_alone(committer: st
     ctx = bucket.context()
     job = bucket.start(ctx)
     commits = [bucket.run_task(ctx, job, 0, bucket.contents("new", 0))]
-    find = COMMITTERS[committer].leftovers
+    find = COMMITTERS[committer].find_leftovers
     assert find is not None
     (found,) = find(bucket.context())
     with pytest.raises(SimulatedCrash):  # all is in place, _SUCCESS is not

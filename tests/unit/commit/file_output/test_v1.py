@@ -11,7 +11,7 @@ import pytest
 from holdfast.commit import COMMITTERS, CommitContext, CommitSettings, SaveMode
 from holdfast.commit.committer import Action
 from holdfast.commit.file_output.layout import committed_dir
-from holdfast.commit.file_output.v1 import next_attempt
+from holdfast.commit.file_output.v1 import next_attempt, recover_v1_task
 from holdfast.commit.success_file import read_success
 from holdfast.errors import (
     DestinationExistsError,
@@ -22,7 +22,7 @@ from holdfast.errors import (
     UnavailableError,
     UnsupportedError,
 )
-from holdfast.runtime import SerialRunner
+from holdfast.runtime import Environment, SerialRunner
 from holdfast.stores.base import MultipartLimits, iter_objects
 from holdfast.stores.interceptors.faulty import FOR_EVER, Fault, FaultMode, SimulatedCrash
 from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation, StoreCall
@@ -68,15 +68,13 @@ def test_life_of_a_job_on_a_real_file_system(tmp_path: Path) -> None:
         store=LocalStore(str(tmp_path)),
         prefix="out put/",
         url=f"file://{tmp_path}/out put/",
-        clock=SimulatedClock(),
-        ids=CountingIds(),
-        runner=SerialRunner(),
+        environment=Environment(clock=SimulatedClock(), ids=CountingIds(), runner=SerialRunner()),
     )
-    job = V1.start_job(ctx, SaveMode.APPEND)
+    job = V1.setup_job(ctx, SaveMode.APPEND)
     assert job is not None
     commits = []
     for task in range(2):
-        with V1.start_task(ctx, job, task) as attempt:
+        with V1.setup_task(ctx, job, task) as attempt:
             for path in ("day=1/" + attempt.file_name(".txt"), attempt.file_name(".txt")):
                 sink = attempt.open(path)
                 sink.write(path.encode())
@@ -177,7 +175,7 @@ def test_aborts_without_work() -> None:
     bucket = Bucket("file-v1")
     ctx = bucket.context()
     job = bucket.start(ctx)
-    attempt = V1.start_task(ctx, job, 0)
+    attempt = V1.setup_task(ctx, job, 0)
     attempt.abort()
     V1.abort_task(ctx, job, attempt.owner)
     for _ in range(2):
@@ -203,10 +201,10 @@ def test_what_a_killed_attempt_was_writing_goes_with_the_job(tmp_path: Path) -> 
     bucket = bucket_on_disk("file-v1", tmp_path)
     ctx = bucket.context()
     job = bucket.start(ctx)
-    unfinished = V1.start_task(ctx, job, 0)
+    unfinished = V1.setup_task(ctx, job, 0)
     unfinished.open("day=1/x").write(b"half of it")
     assert list(tmp_path.rglob(".holdfast-*"))
-    (found,) = COMMITTERS["file-v1"].leftovers(ctx)
+    (found,) = COMMITTERS["file-v1"].find_leftovers(ctx)
     assert (found.action, found.uploads, found.files) == (Action.BACK, 1, 0)
     found.finish()
     assert list(tmp_path.rglob("*")) == [], "nothing is left, nor any empty directory"
@@ -246,10 +244,10 @@ def test_modes() -> None:
     ctx = bucket.context()
     bucket.run_job(ctx, "old")
     with pytest.raises(DestinationExistsError):
-        V1.start_job(ctx, SaveMode.FAIL)
-    assert V1.start_job(ctx, SaveMode.IGNORE) is None
+        V1.setup_job(ctx, SaveMode.FAIL)
+    assert V1.setup_job(ctx, SaveMode.IGNORE) is None
     with pytest.raises(InvalidRequestError):
-        V1.start_job(ctx, SaveMode.OVERWRITE_PARTITIONS)
+        V1.setup_job(ctx, SaveMode.OVERWRITE_PARTITIONS)
     assert read_success(ctx) is not None
     bucket.start(ctx)
     assert read_success(ctx) is None
@@ -270,7 +268,7 @@ def test_modes() -> None:
 def test_stores_that_do_not_fit_are_refused(store: MemoryStore) -> None:
     ctx = Bucket("file-v1").context(store=store, settings=CommitSettings())
     with pytest.raises(UnsupportedError, match="file-v1 needs"):
-        V1.start_job(ctx, SaveMode.APPEND)
+        V1.setup_job(ctx, SaveMode.APPEND)
 
 
 def test_unsafe_on_a_store_without_rename() -> None:
@@ -380,10 +378,9 @@ def test_a_second_attempt_takes_over_what_was_committed() -> None:
     open_attempt(bucket, ctx, job, 1, {"b": b"lost with its driver"})
     again = next_attempt(job)
     assert (again.job, again.job_attempt) == (job.job, 1)
-    assert V1.recover_task is not None
-    assert [V1.recover_task(ctx, again, task) for task in range(2)] == [True, False]
-    assert V1.recover_task(ctx, again, 0), "C10: again is harmless"
-    assert not V1.recover_task(ctx, job, 0), "the first attempt has nothing to take over"
+    assert [recover_v1_task(ctx, again, task) for task in range(2)] == [True, False]
+    assert recover_v1_task(ctx, again, 0), "C10: again is harmless"
+    assert not recover_v1_task(ctx, job, 0), "the first attempt has nothing to take over"
     commits = [run_attempt(bucket, ctx, again, 1, {"b": b"1"})]
     V1.commit_job(ctx, again, commits, [1])
     assert bucket.visible() == {"a": b"0", "b": b"1"} and bucket.debris() == []

@@ -9,7 +9,7 @@ import pytest
 from holdfast.commit import COMMITTERS, CommitContext, CommitSettings, SaveMode
 from holdfast.commit.success_file import read_success
 from holdfast.errors import NotFoundError, UnavailableError, UnsupportedError
-from holdfast.runtime import SerialRunner
+from holdfast.runtime import Environment, SerialRunner
 from holdfast.stores.interceptors.faulty import Fault, FaultMode, SimulatedCrash
 from holdfast.stores.interceptors.intercepted import Operation
 from holdfast.stores.local.store import LocalStore
@@ -44,13 +44,11 @@ def test_life_of_a_job_on_a_real_file_system(tmp_path: Path) -> None:
         store=store,
         prefix="out put/",
         url=f"file://{tmp_path}/out put/",
-        clock=SimulatedClock(),
-        ids=CountingIds(),
-        runner=SerialRunner(),
+        environment=Environment(clock=SimulatedClock(), ids=CountingIds(), runner=SerialRunner()),
     )
-    job = V2.start_job(ctx, SaveMode.APPEND)
+    job = V2.setup_job(ctx, SaveMode.APPEND)
     assert job is not None
-    with V2.start_task(ctx, job, 0) as attempt:
+    with V2.setup_task(ctx, job, 0) as attempt:
         for path in ("day=1/file3 with space", "top"):
             sink = attempt.open(path)
             sink.write(path.encode())
@@ -115,7 +113,7 @@ def test_an_aborted_job_leaves_what_tasks_committed() -> None:
     bucket = Bucket("file-v2")
     ctx = bucket.context()
     job = bucket.start(ctx)
-    V2.start_task(ctx, job, 0).abort()
+    V2.setup_task(ctx, job, 0).abort()
     run_attempt(bucket, ctx, job, 0, {"a": b"0"})
     open_attempt(bucket, ctx, job, 1, {"b": b"1"})
     for _ in range(2):
@@ -153,4 +151,4 @@ def test_it_runs_where_files_are_renamed() -> None:
     bucket.run_job(bucket.context(settings=CommitSettings()), "new")
     assert sorted(bucket.visible().values()) == bucket.expected("new") and bucket.debris() == []
     with pytest.raises(UnsupportedError, match="file-v2 needs atomic file rename"):
-        V2.start_job(bucket.context(store=MemoryStore(), settings=CommitSettings()), SaveMode.APPEND)
+        V2.setup_job(bucket.context(store=MemoryStore(), settings=CommitSettings()), SaveMode.APPEND)

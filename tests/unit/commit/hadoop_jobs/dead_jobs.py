@@ -12,7 +12,7 @@ from typing import Any
 from holdfast.commit import CommitContext, Place
 from holdfast.commit.hadoop_jobs import Resolution, find_hadoop_jobs
 from holdfast.commit.layout import iter_visible
-from holdfast.runtime import SerialRunner
+from holdfast.runtime import Environment, SerialRunner
 from holdfast.stores.base import MultipartStore, Part, iter_objects, iter_uploads, multipart
 from holdfast.stores.memory.store import MemoryStore
 from tests.simulation.world import CountingIds, SimulatedClock
@@ -47,9 +47,7 @@ class Destination:
             prefix=home or self.home,
             url=f"memory://bucket/{home or self.home}",
             shared=Place(store=self.shared, prefix="", url="memory://shared"),
-            clock=self.clock,
-            ids=self.ids,
-            runner=SerialRunner(),
+            environment=Environment(clock=self.clock, ids=self.ids, runner=SerialRunner()),
         )
 
     def visible(self) -> dict[str, bytes]:

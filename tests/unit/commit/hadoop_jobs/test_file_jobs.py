@@ -101,7 +101,7 @@ def test_names_that_do_not_tell_the_write() -> None:
 
 def test_a_table_of_holdfast_is_not_made_unreadable() -> None:
     at = destination()
-    job = TWO_PHASE.start_job(at.context(), SaveMode.APPEND)
+    job = TWO_PHASE.setup_job(at.context(), SaveMode.APPEND)
     assert job is not None
     TWO_PHASE.commit_job(replace(at.context(), contract=lambda *_: {"format": "parquet"}), job, [], 0)
     dead_job(at, 1)

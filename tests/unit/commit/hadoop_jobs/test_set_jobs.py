@@ -281,7 +281,7 @@ def test_tasks_of_a_driver_that_was_started_again() -> None:
 def test_a_table_of_holdfast_is_not_made_unreadable() -> None:
     at = Destination()
     ctx = at.context()
-    job = TWO_PHASE.start_job(ctx, SaveMode.APPEND)
+    job = TWO_PHASE.setup_job(ctx, SaveMode.APPEND)
     assert job is not None
     TWO_PHASE.commit_job(replace(ctx, contract=lambda ctx, job, table: {"format": "parquet"}), job, [], 0)
     dead_job(at, 1)
@@ -341,7 +341,7 @@ def test_our_job_commit_does_not_take_an_older_file_for_one_of_hadoops_tasks() -
     at = Destination()
     ctx = at.context()
     magic = COMMITTERS["magic"]
-    job = magic.start_job(ctx, SaveMode.APPEND)
+    job = magic.setup_job(ctx, SaveMode.APPEND)
     assert job is not None
     tasks = HadoopTasks(at, uuid=job.job)
     tasks.commit_task(0, {"part-r-00000": b"new"})
@@ -357,7 +357,7 @@ def test_our_job_commit_knows_a_file_of_hadoops_tasks_by_its_etag() -> None:
     at = Destination()
     ctx = at.context()
     magic = COMMITTERS["magic"]
-    job = magic.start_job(ctx, SaveMode.APPEND)
+    job = magic.setup_job(ctx, SaveMode.APPEND)
     assert job is not None
     tasks = HadoopTasks(at, uuid=job.job)
     tasks.commit_task(0, {"part-r-00000": b"new", "part-r-00001": b"two"})
@@ -376,9 +376,9 @@ def test_neighbours_and_other_jobs_are_never_touched(layout: str) -> None:
     neighbour = Destination(home="out put/dataset10/", clock=at.clock, ids=at.ids, store=at.store)
     neighbour.shared = at.shared
     dead_job(neighbour, 1, uuid="77777777-5a77-4c3d-9c55-0d5c8f7e1a2b", layout=layout)
-    ours = TWO_PHASE.start_job(at.context(), SaveMode.APPEND)
+    ours = TWO_PHASE.setup_job(at.context(), SaveMode.APPEND)
     assert ours is not None
-    with TWO_PHASE.start_task(at.context(), ours, 0) as attempt:
+    with TWO_PHASE.setup_task(at.context(), ours, 0) as attempt:
         attempt.open("day=9/" + attempt.file_name(".txt")).write(b"ours")
         commits = [attempt.commit()]
     at.store.create_upload(f"{at.home}tool.bin")
@@ -401,9 +401,9 @@ def test_a_job_with_an_id_of_ours_is_ours() -> None:
 
 def test_a_forged_record_does_not_end_an_upload_of_ours() -> None:
     at = Destination()
-    ours = TWO_PHASE.start_job(at.context(), SaveMode.APPEND)
+    ours = TWO_PHASE.setup_job(at.context(), SaveMode.APPEND)
     assert ours is not None
-    with TWO_PHASE.start_task(at.context(), ours, 0) as attempt:
+    with TWO_PHASE.setup_task(at.context(), ours, 0) as attempt:
         path = attempt.file_name(".txt")
         attempt.open(path).write(b"ours")
         commits = [attempt.commit()]
@@ -446,7 +446,7 @@ def test_a_clock_that_went_back_keeps_no_job_alive() -> None:
     """Its records are of the future then; who says 0s means all jobs, whatever clocks say."""
     at = Destination()
     dead_job(at)
-    ctx = replace(at.context(), clock=SimulatedClock(at.clock.now_s() - 10 * QUIET_S))
+    ctx = at.context().with_environment(clock=SimulatedClock(at.clock.now_s() - 10 * QUIET_S))
     assert recover(ctx, foreign=Foreign(resolution=Resolution.ABORT)).left_alone == [UUID]
     assert recover(ctx, foreign=Foreign(resolution=Resolution.ABORT, older_than_s=0.0)).rolled_back == [UUID]
     assert at.debris() == []

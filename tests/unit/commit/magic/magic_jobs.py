@@ -56,6 +56,6 @@ def run_tasks(bucket: Bucket, ctx: CommitContext, job: JobRecord, name: str, tas
 
 def leftovers(ctx: CommitContext, committer: str = "magic") -> Mapping[str, Leftover]:
     """What the committer finds of dead jobs, by job."""
-    find = COMMITTERS[committer].leftovers
+    find = COMMITTERS[committer].find_leftovers
     assert find is not None
     return {left.job: left for left in find(ctx)}

@@ -105,7 +105,7 @@ def test_directories_and_an_empty_file() -> None:
     bucket.commit(ctx, job, [run_attempt(bucket, ctx, job, 0, files)])
     assert bucket.visible() == files
     job = bucket.start(ctx)
-    with MAGIC.start_task(ctx, job, 0) as attempt, pytest.raises(InvalidRequestError):
+    with MAGIC.setup_task(ctx, job, 0) as attempt, pytest.raises(InvalidRequestError):
         attempt.open("__base/a")
 
 
@@ -126,7 +126,7 @@ def test_modes(mode: SaveMode, left: list[str]) -> None:
     job = bucket.start(ctx, mode)
     bucket.commit(ctx, job, [bucket.run_task(ctx, job, task, bucket.contents("new", task)) for task in range(2)])
     assert sorted(bucket.visible().values()) == sorted(one for name in left for one in bucket.expected(name))
-    with pytest.raises(InvalidRequestError, match="knows only the modes"):
+    with pytest.raises(InvalidRequestError, match="supports only the modes"):
         bucket.start(ctx, SaveMode.OVERWRITE_PARTITIONS)
 
 
@@ -255,7 +255,7 @@ def test_abort(work: str) -> None:
     ctx = bucket.context()
     bucket.run_job(ctx, "old")
     job = bucket.start(ctx)
-    attempt = MAGIC.start_task(ctx, job, 7)
+    attempt = MAGIC.setup_task(ctx, job, 7)
     if work != "none":
         attempt = write_attempt(bucket, ctx, job, 7, "new")
     if work == "committed":

@@ -24,7 +24,7 @@ def test_a_file() -> None:
     """Scenario 70: create is one request and looks for nothing, close is two puts besides the parts."""
     bucket, recorded = Bucket("magic"), Recorder()
     job = bucket.start(bucket.context())
-    attempt = MAGIC.start_task(bucket.context(store=InterceptedStore(bucket.store, recorded)), job, 0)
+    attempt = MAGIC.setup_task(bucket.context(store=InterceptedStore(bucket.store, recorded)), job, 0)
     sink = attempt.open("one")
     assert counts(recorded) == {}, "nothing before there is something to send"
     sink.write(b"1234")
@@ -42,7 +42,7 @@ def test_a_task_commit() -> None:
     """Scenario 70: one listing, one GET a record and no HEAD, one PUT; then the directory goes."""
     bucket, recorded = Bucket("magic"), Recorder()
     ctx = bucket.context(store=InterceptedStore(bucket.store, recorded))
-    with MAGIC.start_task(ctx, bucket.start(ctx), 0) as attempt:
+    with MAGIC.setup_task(ctx, bucket.start(ctx), 0) as attempt:
         for number in range(3):
             attempt.open(f"f{number}").close()
         recorded.clear()

@@ -35,13 +35,13 @@ def ended(bucket: Bucket, *faults: Fault, **options: bool) -> tuple[JobRecord, J
 
 
 def actions(bucket: Bucket) -> list[Action]:
-    assert MANIFEST.leftovers is not None
-    return [found.action for found in MANIFEST.leftovers(bucket.context())]
+    assert MANIFEST.leaves_records
+    return [found.action for found in MANIFEST.find_leftovers(bucket.context())]
 
 
 def finish_all(bucket: Bucket) -> None:
-    assert MANIFEST.leftovers is not None
-    for found in MANIFEST.leftovers(bucket.context()):
+    assert MANIFEST.leaves_records
+    for found in MANIFEST.find_leftovers(bucket.context()):
         found.finish()
 
 

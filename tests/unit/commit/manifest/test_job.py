@@ -9,7 +9,16 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.commit import COMMITTERS, CommitContext, HadoopSettings, JobRecord, Place, SaveMode, TaskCommit
+from holdfast.commit import (
+    COMMITTERS,
+    CommitContext,
+    HadoopSettings,
+    JobRecord,
+    Place,
+    SaveMode,
+    TaskCommit,
+    require_fit,
+)
 from holdfast.commit.ids import FileOwner
 from holdfast.commit.manifest.layout import attempt_dir, job_mark, manifests_dir, task_manifest
 from holdfast.commit.manifest.loading import load_manifests
@@ -128,7 +137,7 @@ def test_second_start_of_a_job() -> None:
     bucket = Bucket("manifest")
 
     def same_moment() -> CommitContext:
-        return replace(bucket.context(), clock=SimulatedClock(), ids=CountingIds())
+        return bucket.context().with_environment(clock=SimulatedClock(), ids=CountingIds())
 
     job = bucket.start(same_moment())
     before = bucket.store.get(HOME + job_mark(job))
@@ -154,7 +163,9 @@ def test_store_without_rename_is_refused(rename: bool) -> None:
     bucket = Bucket("manifest")
     ctx = bucket.context(store=store).with_settings(allow_unsafe=True)
     with pytest.raises(UnsupportedError, match="two_phase") as refused:
-        MANIFEST.start_job(ctx, SaveMode.APPEND)
+        require_fit(MANIFEST, ctx, SaveMode.APPEND)
+    with pytest.raises(UnsupportedError, match="manifest needs"):
+        MANIFEST.setup_job(ctx, SaveMode.APPEND)
     assert "manifest needs" in str(refused.value) and list(iter_objects(store, "")) == []
 
 
@@ -430,9 +441,9 @@ def test_modes_that_look_at_the_start() -> None:
         committed(bucket, {"a": b"1"}, mode)
         if mode is SaveMode.FAIL:
             with pytest.raises(DestinationExistsError):
-                MANIFEST.start_job(bucket.context(), mode)
+                MANIFEST.setup_job(bucket.context(), mode)
         elif mode is SaveMode.IGNORE:
-            assert MANIFEST.start_job(bucket.context(), mode) is None
+            assert MANIFEST.setup_job(bucket.context(), mode) is None
         else:
             committed(bucket, {"b": b"2"}, mode)
             assert bucket.visible() == {"a": b"1", "b": b"2"}
@@ -563,6 +574,6 @@ def test_many_tasks_and_no_thread_left() -> None:
     loaded = load_manifests(ctx, job)
     assert sum(map(len, loaded.packed)) < 60 * loaded.totals.files
     threads = threading.active_count()
-    outcome = bucket.commit(replace(ctx, runner=ThreadRunner(threads=8)), job, commits)
+    outcome = bucket.commit(ctx.with_environment(runner=ThreadRunner(threads=8)), job, commits)
     assert outcome.totals.files == len(bucket.visible()) == 5000 and bucket.debris() == []
     assert threading.active_count() == threads

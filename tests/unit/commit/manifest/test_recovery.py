@@ -29,8 +29,8 @@ Process = Callable[[CommitContext], object]
 
 
 def leftovers(bucket: Bucket) -> list[Leftover]:
-    assert MANIFEST.leftovers is not None
-    return list(MANIFEST.leftovers(bucket.context()))
+    assert MANIFEST.leaves_records
+    return list(MANIFEST.find_leftovers(bucket.context()))
 
 
 def prepared(mode: SaveMode = SaveMode.APPEND) -> tuple[Bucket, JobRecord, list[TaskCommit]]:
@@ -174,7 +174,7 @@ def test_driver_dies_in_start_or_abort() -> None:
     def start() -> tuple[Bucket, Process]:
         bucket = Bucket("manifest")
         bucket.run_job(bucket.context(), "old", tasks=1)
-        return bucket, lambda ctx: MANIFEST.start_job(ctx, SaveMode.OVERWRITE)
+        return bucket, lambda ctx: MANIFEST.setup_job(ctx, SaveMode.OVERWRITE)
 
     def abort() -> tuple[Bucket, Process]:
         bucket, job, _commits = prepared(SaveMode.OVERWRITE)
@@ -197,9 +197,9 @@ def test_recovery_dies_too() -> None:
                 return
             except SimulatedCrash:
                 shown = set(contents(bucket)) - set(OLD)
-            assert MANIFEST.leftovers is not None
+            assert MANIFEST.leaves_records
             try:
-                for leftover in MANIFEST.leftovers(faulty_context(bucket, crash_at(recovery_nth, after=True))):
+                for leftover in MANIFEST.find_leftovers(faulty_context(bucket, crash_at(recovery_nth, after=True))):
                     leftover.finish()
                 done = True
             except SimulatedCrash:
@@ -258,7 +258,7 @@ def test_attempt_that_goes_on_after_its_job_has_ended() -> None:
     bucket = Bucket("manifest")
     ctx = bucket.context()
     job = bucket.start(ctx)
-    late = MANIFEST.start_task(ctx, job, 0)
+    late = MANIFEST.setup_task(ctx, job, 0)
     sink = late.open("late")
     sink.write(b"late")
     bucket.commit(ctx, job, [run_attempt(bucket, ctx, job, 0, {"a": b"1"})])
@@ -402,8 +402,8 @@ def test_file_of_somebody_else_stands_where_one_goes(mode: SaveMode) -> None:
 def test_recovery_cleans_up_whatever_the_options_say() -> None:
     bucket, _job = half_committed(OWN)
     ctx = bucket.context().with_settings(hadoop=HadoopSettings(cleanup_skipped=True))
-    assert MANIFEST.leftovers is not None
-    for found in MANIFEST.leftovers(ctx):
+    assert MANIFEST.leaves_records
+    for found in MANIFEST.find_leftovers(ctx):
         found.finish()
     assert contents(bucket) == [b"a", b"b"] and bucket.debris() == []
 
@@ -495,6 +495,6 @@ def test_job_that_ends_while_recovery_looks() -> None:
     """A live job may be gone at the next call: it is passed over."""
     bucket, job, _commits = prepared()
     meanwhile = Before(Operation.GET, lambda: MANIFEST.abort_job(bucket.context(), job))
-    assert MANIFEST.leftovers is not None
-    assert list(MANIFEST.leftovers(bucket.context(store=InterceptedStore(bucket.store, meanwhile)))) == []
+    assert MANIFEST.leaves_records
+    assert list(MANIFEST.find_leftovers(bucket.context(store=InterceptedStore(bucket.store, meanwhile)))) == []
     assert meanwhile.fired

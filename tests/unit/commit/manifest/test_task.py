@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
 
@@ -169,9 +168,9 @@ def test_late_attempt_that_dies_takes_the_other_ones_manifest_along() -> None:
 def test_two_attempts_with_one_name(path: str, error: type[ConflictError]) -> None:
     """Scenario 32: attempts have random names; were two alike, the second would not add its files to the first's."""
     bucket, ctx, job = started()
-    open_attempt(bucket, replace(ctx, ids=CountingIds()), job, 0, {"a": b"1"})
+    open_attempt(bucket, ctx.with_environment(ids=CountingIds()), job, 0, {"a": b"1"})
     with pytest.raises(error):
-        open_attempt(bucket, replace(ctx, ids=CountingIds()), job, 0, {path: b"2"}).commit()
+        open_attempt(bucket, ctx.with_environment(ids=CountingIds()), job, 0, {path: b"2"}).commit()
 
 
 def test_file_that_changed_before_the_commit() -> None:
@@ -283,7 +282,7 @@ def test_abort_of_a_task() -> None:
     for _ in range(2):
         MANIFEST.abort_task(bucket.context(), job, attempt.owner)
     attempt.abort()
-    with MANIFEST.start_task(ctx, job, 1):
+    with MANIFEST.setup_task(ctx, job, 1):
         pass
     assert [info.key for info in iter_objects(bucket.store, HOME)] == [HOME + job_mark(job)]
     assert not MANIFEST.abort_job(ctx, job).committed

@@ -20,7 +20,7 @@ from holdfast.commit.pending_sets.completion import (
     writer_of,
 )
 from holdfast.commit.records import FileEntry, Totals
-from holdfast.commit.two_phase.publication import ATTEMPT_METADATA
+from holdfast.commit.uploads import ATTEMPT_METADATA
 from holdfast.errors import CorruptDataError, NotFoundError, OutcomeUnknownError, UnavailableError
 from holdfast.runtime import ThreadRunner
 from holdfast.stores.interceptors.faulty import FOR_EVER, Fault, FaultMode, Faulty

@@ -95,11 +95,13 @@ def test_what_a_task_hands_over(committer: str) -> None:
 def test_a_job_on_real_directories(committer: str, tmp_path: Path) -> None:
     """Through `open_context`: nothing stays in the scratch and shared directories, nor hidden at the destination."""
     settings = CommitSettings(scratch_dir=str(tmp_path / "scratch"), shared_dir=str(tmp_path / "shared"))
-    ctx = replace(open_context(str(tmp_path / "out put"), settings=settings, staging=True), runner=SerialRunner())
+    ctx = open_context(str(tmp_path / "out put"), settings=settings, staging=True).with_environment(
+        runner=SerialRunner()
+    )
     value = COMMITTERS[committer]
-    job = value.start_job(ctx, SaveMode.APPEND)
+    job = value.setup_job(ctx, SaveMode.APPEND)
     assert job is not None
-    with value.start_task(ctx, job, 0) as attempt:
+    with value.setup_task(ctx, job, 0) as attempt:
         sink = attempt.open("day=1/x y")
         sink.write(b"content")
         sink.close()
@@ -372,7 +374,7 @@ def test_aborts_without_work(committer: str) -> None:
     bucket = Bucket(committer)
     ctx = bucket.context()
     job = bucket.start(ctx)
-    attempt = bucket.value.start_task(ctx, job, 0)
+    attempt = bucket.value.setup_task(ctx, job, 0)
     attempt.abort()
     bucket.value.abort_task(ctx, job, attempt.owner)
     for _ in range(2):
@@ -392,7 +394,7 @@ def test_aborts_take_everything_away(committer: str) -> None:
     bucket.value.abort_task(bucket.context(), job, aborted.owner)
     assert keys(bucket.scratch) == []
     open_attempt(bucket, ctx, job, 2, {"day=1/c": b"2"})
-    assert bucket.value.recover_task is None
+    assert not hasattr(bucket.value, "recover_task")
     bucket.value.abort_job(bucket.context(), job)
     assert bucket.visible() == {} and bucket.debris() == []
 

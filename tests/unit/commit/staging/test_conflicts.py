@@ -47,7 +47,7 @@ def uploads(bucket: Bucket) -> list[str]:
 def test_a_mode_that_a_committer_does_not_know(committer: str, mode: SaveMode) -> None:
     """Scenario 39: refused before anything is written."""
     bucket = Bucket(committer)
-    with pytest.raises(InvalidRequestError, match="knows only the modes"):
+    with pytest.raises(InvalidRequestError, match="supports only the modes"):
         bucket.start(bucket.context(), mode)
     assert bucket.debris() == []
 
@@ -58,7 +58,7 @@ def test_directory_fail_at_the_start() -> None:
     bucket = bucket_with_data("staging-directory")
     with pytest.raises(DestinationExistsError):
         bucket.start(bucket.context(), SaveMode.FAIL)
-    assert COMMITTERS["staging-directory"].start_job(bucket.context(), SaveMode.IGNORE) is None
+    assert COMMITTERS["staging-directory"].setup_job(bucket.context(), SaveMode.IGNORE) is None
     assert bucket.visible() == OLD and bucket.debris() == []
 
 

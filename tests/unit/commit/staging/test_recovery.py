@@ -38,7 +38,7 @@ def dying_context(bucket: Bucket, fault: Fault) -> CommitContext:
 
 def leftovers(bucket: Bucket, home: str = HOME) -> Iterator[Leftover]:
     for name in ("staging-directory", "staging-partitioned", "emr"):
-        find = COMMITTERS[name].leftovers
+        find = COMMITTERS[name].find_leftovers
         assert find is not None
         yield from list(find(bucket.context(home)))
 
@@ -170,9 +170,9 @@ def test_without_the_shared_directory_only_uploads_are_found(committer: str) -> 
     bucket.run_task(bucket.context(), job, 0, bucket.contents("new", 0))
     bare = replace(bucket.context(), shared=None)
     for name in STAGING:
-        find = COMMITTERS[name].leftovers
+        find = COMMITTERS[name].find_leftovers
         assert find is not None and list(find(bare)) == []
-    find = COMMITTERS["emr"].leftovers
+    find = COMMITTERS["emr"].find_leftovers
     assert find is not None
     (found,) = find(bare)
     assert (found.job, found.uploads) == (job.job, 2)

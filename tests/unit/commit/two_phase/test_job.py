@@ -83,9 +83,9 @@ def test_fail_and_ignore_write_nothing(mode: SaveMode) -> None:
     before = everything(world)
     if mode is SaveMode.FAIL:
         with pytest.raises(DestinationExistsError, match="append or overwrite"):
-            TWO_PHASE.start_job(world.context(), mode, {})
+            TWO_PHASE.setup_job(world.context(), mode, {})
     else:
-        assert TWO_PHASE.start_job(world.context(), mode, {}) is None
+        assert TWO_PHASE.setup_job(world.context(), mode, {}) is None
     assert everything(world) == before
 
 
@@ -154,8 +154,8 @@ def test_unknown_conditional_writes_are_probed_and_used() -> None:
 
 def test_store_without_any_way_to_hide_a_file() -> None:
     ctx = World("upload").context(store=MemoryStore(limits=None))
-    with pytest.raises(UnsupportedError, match=r"multipart uploads or atomic file rename.*choose another store"):
-        TWO_PHASE.start_job(ctx, SaveMode.APPEND, {})
+    with pytest.raises(UnsupportedError, match=r"multipart uploads or atomic file rename.*another committer or store"):
+        TWO_PHASE.setup_job(ctx, SaveMode.APPEND, {})
 
 
 def test_two_jobs_with_one_id() -> None:
@@ -403,7 +403,7 @@ def test_request_cost_of_a_job_commit() -> None:
     job = start(ctx)
     messages = []
     for task in range(200):
-        with TWO_PHASE.start_task(ctx, job, task) as attempt:
+        with TWO_PHASE.setup_task(ctx, job, task) as attempt:
             for _ in range(5):
                 attempt.open(attempt.file_name(".txt")).close()
             messages.append(attempt.commit())

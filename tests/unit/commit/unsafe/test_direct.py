@@ -18,7 +18,7 @@ DIRECT = COMMITTERS["direct"]
 
 def test_refused_without_allow_unsafe() -> None:
     with pytest.raises(UnsupportedError, match="direct runs only with allow_unsafe: tasks write straight"):
-        DIRECT.start_job(Bucket("direct").context(settings=CommitSettings()), SaveMode.APPEND)
+        DIRECT.setup_job(Bucket("direct").context(settings=CommitSettings()), SaveMode.APPEND)
 
 
 def test_life_of_a_job() -> None:
@@ -53,7 +53,7 @@ def test_a_slow_attempt_replaces_files_of_a_committed_job() -> None:
     bucket = Bucket("direct")
     ctx = bucket.context()
     job = bucket.start(ctx)
-    slow = DIRECT.start_task(ctx, job, 0)
+    slow = DIRECT.setup_task(ctx, job, 0)
     sink = slow.open("a")
     bucket.commit(ctx, job, [run_attempt(bucket, ctx, job, 0, {"a": b"right"})])
     sink.write(b"late")
@@ -82,6 +82,6 @@ def test_modes() -> None:
     bucket.run_job(ctx, "old")
     with pytest.raises(DestinationExistsError):
         bucket.start(ctx, SaveMode.FAIL)
-    assert DIRECT.start_job(ctx, SaveMode.IGNORE) is None
+    assert DIRECT.setup_job(ctx, SaveMode.IGNORE) is None
     bucket.start(ctx, SaveMode.OVERWRITE)
     assert bucket.visible() == {}

@@ -21,7 +21,7 @@ EMR = COMMITTERS["emr"]
 def test_it_is_refused_unless_asked_for() -> None:
     bucket = Bucket("emr")
     with pytest.raises(UnsupportedError, match="allow_unsafe: every task shows its files before the job is decided"):
-        EMR.start_job(bucket.context(settings=CommitSettings()), SaveMode.APPEND)
+        EMR.setup_job(bucket.context(settings=CommitSettings()), SaveMode.APPEND)
 
 
 def test_life_of_a_job() -> None:
@@ -104,7 +104,7 @@ def test_an_abort_leaves_what_is_visible() -> None:
     ctx = bucket.context()
     job = bucket.start(ctx)
     done = bucket.run_task(ctx, job, 0, [b"done"])
-    waiting = EMR.start_task(ctx, job, 1)
+    waiting = EMR.setup_task(ctx, job, 1)
     sink = waiting.open("day=0/" + waiting.file_name(".txt"))
     sink.write(b"waiting")
     sink.close()

@@ -26,7 +26,7 @@ def success_names(bucket: Bucket) -> list[str]:
 
 def test_refused_without_allow_unsafe() -> None:
     with pytest.raises(UnsupportedError, match="stocator runs only with allow_unsafe"):
-        STOCATOR.start_job(Bucket("stocator").context(settings=CommitSettings()), SaveMode.APPEND)
+        STOCATOR.setup_job(Bucket("stocator").context(settings=CommitSettings()), SaveMode.APPEND)
 
 
 def test_life_of_a_job() -> None:
@@ -34,7 +34,7 @@ def test_life_of_a_job() -> None:
     bucket = Bucket("stocator")
     ctx = bucket.context()
     job = bucket.start(ctx)
-    attempt = STOCATOR.start_task(ctx, job, 3)
+    attempt = STOCATOR.setup_task(ctx, job, 3)
     mark = f"{job.job}-attempt-{attempt.owner.attempt}"
     paths = [f"day=1/{attempt.file_name('.csv')}", "images/1.tar.gz", "a b/plain"]
     for path in paths:
@@ -103,7 +103,7 @@ def test_aborts() -> None:
     ctx = bucket.context()
     bucket.run_job(ctx, "old")
     job = bucket.start(ctx)
-    STOCATOR.start_task(ctx, job, 0).abort()
+    STOCATOR.setup_task(ctx, job, 0).abort()
     aborted = open_attempt(bucket, ctx, job, 0, {"a": b"0", "b": b"0"})
     aborted.open("c").write(b"0123456789")
     run_attempt(bucket, ctx, job, 1, {"d": b"1"})

@@ -20,7 +20,7 @@ def decided_once(bench: Bench) -> Property:
 
     A committer that keeps a log has one decision about the job in it, and that is what drivers were told.
     """
-    keeps_log = bench.setting.committer.leftovers is None
+    keeps_log = bench.setting.committer.keeps_log
 
     def step(before: View, after: View, actor: str) -> str | None:
         committed, aborted = was_told(after, "committed"), was_told(after, "aborted")

@@ -1,0 +1,69 @@
+"""Check a destination before a job writes to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.commit import layout
+from holdfast.commit.context import CommitContext
+from holdfast.commit.ids import JobId, file_owner
+from holdfast.commit.records import SaveMode, Totals
+from holdfast.errors import DestinationExistsError, InvalidRequestError, NotFoundError
+from holdfast.stores.base import rename
+
+__all__ = ["has_output", "is_to_be_skipped", "refuse_file", "refuse_taken", "written_by"]
+
+
+def has_output(ctx: CommitContext) -> bool:
+    """Whether a plain reader sees anything at the destination."""
+    return next(layout.iter_visible(ctx.store, ctx.prefix), None) is not None
+
+
+def written_by(ctx: CommitContext, job: JobId) -> Totals:
+    """The files at the destination whose names say that they are the job's; nobody counted their rows."""
+    totals = Totals()
+    for path, info in layout.iter_visible(ctx.store, ctx.prefix):
+        owner = file_owner(path)
+        if owner is not None and owner.job == job:
+            totals += Totals(files=1, size_bytes=info.size_bytes)
+    return totals
+
+
+def refuse_file(ctx: CommitContext) -> None:
+    """A destination is a directory.
+
+    Raises:
+        InvalidRequestError: it is a file.
+    """
+    if not ctx.prefix:
+        return
+    try:
+        ctx.store.head(ctx.prefix.rstrip("/"))
+    except NotFoundError:
+        return
+    raise InvalidRequestError("the destination is a file: name a directory", url=ctx.url)
+
+
+def refuse_taken(ctx: CommitContext, paths: Sequence[str] = (layout.SUCCESS,)) -> None:
+    """What every job puts into its destination: what stands in the way is known before any task runs.
+
+    Raises:
+        HoldfastError: no file can appear there, for instance because a directory has that name.
+    """
+    if ctx.store.capabilities.rename:
+        rename(ctx.store).check_targets([ctx.key(path) for path in paths])
+
+
+def is_to_be_skipped(ctx: CommitContext, mode: SaveMode) -> bool:
+    """Whether mode ``ignore`` meets data.
+
+    Raises:
+        DestinationExistsError: mode ``fail`` does.
+    """
+    if mode not in (SaveMode.FAIL, SaveMode.IGNORE) or not has_output(ctx):
+        return False
+    if mode is SaveMode.FAIL:
+        raise DestinationExistsError(
+            "the destination holds data already: choose mode append or overwrite, or another destination", url=ctx.url
+        )
+    return True

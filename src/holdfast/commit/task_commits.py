@@ -1,0 +1,55 @@
+"""Report what a task attempt wrote, and check that every task of a job reported exactly once."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Collection, Sequence
+
+from holdfast.commit.context import CommitContext
+from holdfast.commit.records import FileEntry, JobRecord, TaskCommit, Totals
+from holdfast.errors import InvalidRequestError
+
+__all__ = ["check_messages", "inline_record", "totals_of"]
+
+
+def check_messages(
+    job: JobRecord, commits: Sequence[TaskCommit | None], tasks: int | Collection[int]
+) -> list[TaskCommit]:
+    """Exactly one message a task, none missing, none twice (C1, C3); else nothing is decided.
+
+    Args:
+        tasks: how many there are, numbered from 0, or their numbers.
+
+    Raises:
+        InvalidRequestError: which task is missing or doubled.
+    """
+    present = [commit for commit in commits if commit is not None]
+    wanted = sorted(range(tasks) if isinstance(tasks, int) else tasks)
+    found = sorted(commit.task for commit in present)
+    if found != wanted:
+        missing = sorted(set(wanted) - set(found))
+        raise InvalidRequestError(
+            "the job cannot be committed, each task must report exactly once: run it again",
+            job=job.job,
+            tasks=len(wanted),
+            reported=len(found),
+            missing=missing[:5],
+        )
+    strangers = [commit.job for commit in present if commit.job != job.job]
+    if strangers:
+        raise InvalidRequestError("a task reports for another job: run the job again", job=job.job, other=strangers[0])
+    return sorted(present, key=lambda commit: commit.task)
+
+
+def inline_record(ctx: CommitContext, data: bytes) -> bytes | None:
+    """A record of the attempt as its message takes it along, or None if it is too large for that."""
+    packed = zlib.compress(data, level=1)  # names repeat: a third to a tenth is left
+    return packed if len(packed) <= ctx.settings.inline_manifest_bytes else None
+
+
+def totals_of(files: tuple[FileEntry, ...]) -> Totals:
+    """Counts of an attempt's files."""
+    totals = Totals()
+    for file in files:
+        totals += Totals(files=1, size_bytes=file.size_bytes, rows=file.rows)
+    return totals

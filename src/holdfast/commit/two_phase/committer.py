@@ -1,0 +1,122 @@
+"""Commit a job by one record in the destination's decision log, then make its files visible.
+
+Tasks write hidden files under names that are never used twice, and end with one manifest. The driver's record in the
+log decides the job (C8); everything after it can be finished by anybody, at any time (C10).
+
+Source: paper 000, VIII.A for what has to hold, XI and XIII for handing the task's list to the driver; the decision log,
+helping and fencing are ours (docs/decisions).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import final
+
+from holdfast.commit import layout
+from holdfast.commit.codec import digest, encode_manifest
+from holdfast.commit.committer import CONDITIONAL_WRITES, HIDDEN_WRITES, Committer, Leftover
+from holdfast.commit.context import CommitContext
+from holdfast.commit.ids import FileOwner, file_name
+from holdfast.commit.job_report import measured_abort, measured_commit, report_abort, report_commit
+from holdfast.commit.records import (
+    FileEntry,
+    JobOutcome,
+    JobRecord,
+    ManifestRef,
+    SaveMode,
+    TaskCommit,
+    TaskManifest,
+)
+from holdfast.commit.sinks import RenameSink, UploadSink
+from holdfast.commit.task import TaskScope
+from holdfast.commit.task_commits import inline_record, totals_of
+from holdfast.commit.two_phase.job import abort_job, announce_job, commit_job, describe_job
+from holdfast.commit.two_phase.publication import PUBLICATIONS
+
+__all__ = ["TWO_PHASE", "TwoPhaseCommitter"]
+
+
+@final
+class TwoPhaseCommitter(Committer):
+    """Holds files back until one log record decides the job; then all of them become visible."""
+
+    name = "two_phase"
+    summary = "hidden files, one decision record, then all of them visible"
+    source = "ours; papers 000 (VI, VIII, XI, XIII) and 002"
+    needs = (HIDDEN_WRITES, CONDITIONAL_WRITES)
+    modes = frozenset(SaveMode)
+    keeps_log = True
+    pins_attempts = True
+
+    # --- driver -------------------------------------------------------------------------------------------------------
+    def setup_job(
+        self, ctx: CommitContext, mode: SaveMode, details: Mapping[str, object] | None = None
+    ) -> JobRecord | None:
+        """Check the destination and write the job's record; see `Committer.setup_job`.
+
+        Raises also:
+            UnsupportedError: the store ignores conditional writes.
+
+        Crash: at most a ``job.json``, which `recover` deletes.
+        """
+        self.check_fit(ctx, mode)
+        record = describe_job(ctx, self.name, mode, details or {})
+        if record is not None:
+            announce_job(ctx, record)
+        return record
+
+    def commit_job(
+        self,
+        ctx: CommitContext,
+        job: JobRecord,
+        commits: Sequence[TaskCommit | None],
+        tasks: int | Collection[int],
+    ) -> JobOutcome:
+        """Decide a job and make it visible; see `holdfast.commit.two_phase.job.commit_job`."""
+        with measured_commit(ctx, self.name, job) as measure:
+            outcome = commit_job(measure, job, commits, tasks)
+        return report_commit(ctx, measure, outcome)
+
+    def abort_job(self, ctx: CommitContext, job: JobRecord) -> JobOutcome:
+        """Abort a job, or roll forward its logged commit; see `holdfast.commit.two_phase.job.abort_job`."""
+        with measured_abort(ctx) as measure:
+            outcome = abort_job(measure, job)
+        return report_abort(ctx, measure, self.name, job, outcome)
+
+    def find_leftovers(self, ctx: CommitContext) -> Iterator[Leftover]:
+        """Return nothing: `holdfast.commit.two_phase.recovery` finds jobs by the log."""
+        return iter(())
+
+    # --- tasks --------------------------------------------------------------------------------------------------------
+    def name_file(self, owner: FileOwner, number: int, extension: str) -> str:
+        return file_name(owner, number, extension)
+
+    def open_file(self, scope: TaskScope, path: str) -> UploadSink | RenameSink:
+        return PUBLICATIONS[scope.job.publication].open_file(scope, path)
+
+    def commit_task(self, scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
+        """Write the manifest.
+
+        Guarantee: the returned value pins the manifest's bytes; nothing is visible.
+        """
+        owner, totals = scope.owner, totals_of(files)
+        manifest = TaskManifest(
+            job=owner.job,
+            task=owner.task,
+            attempt=owner.attempt,
+            files=files,
+            statistics=scope.measure.statistics(),
+        )
+        data = encode_manifest(manifest)
+        key = layout.manifest(owner.job, owner.task, owner.attempt)
+        # The name belongs to this attempt alone: writing it again after a lost reply writes the same bytes.
+        scope.ctx.store.put(scope.ctx.key(key), data)
+        ref = ManifestRef(key=key, sha256=digest(data), task=owner.task, totals=totals)
+        inline = inline_record(scope.ctx, data)
+        return TaskCommit(job=owner.job, task=owner.task, attempt=owner.attempt, totals=totals, ref=ref, inline=inline)
+
+    def abort_task(self, ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
+        """Do nothing: the sinks have discarded their files, and what a dead process left is swept with the job."""
+
+
+TWO_PHASE = TwoPhaseCommitter()

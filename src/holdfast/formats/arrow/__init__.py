@@ -1,0 +1,1 @@
+"""Read and write Arrow IPC files."""

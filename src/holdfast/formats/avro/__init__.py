@@ -1,0 +1,1 @@
+"""Read and write Avro object container files."""

@@ -1,0 +1,1 @@
+"""Convert dates and timestamps from the calendars of Spark before 3.0."""

@@ -1,0 +1,1 @@
+"""Convert and check Arrow columns for all formats."""

@@ -1,0 +1,276 @@
+"""Convert columns to the plain form in which all formats write them, and to the schema that a reader requests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.types as pat
+
+from holdfast.errors import InvalidRequestError
+from holdfast.formats.base import RowFilter
+from holdfast.formats.columns.types import children, is_binary, is_list, is_string
+
+__all__ = [
+    "batch_of",
+    "cast_column",
+    "child_arrays",
+    "conform",
+    "finish",
+    "leaves",
+    "map_children",
+    "needed_schema",
+    "plain_batch",
+    "plain_schema",
+    "relabel",
+    "with_child_arrays",
+]
+
+
+def leaves(path: str, array: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the leaf columns below a column, named as in Parquet, with their values."""
+    kind = array.type
+    if pat.is_map(kind):
+        entries = array.cast(pa.list_(kind.field(0))).flatten()  # `keys` ignores the slice of a sliced array
+        yield from leaves(f"{path}.key_value.{kind.key_field.name}", entries.field(0))
+        yield from leaves(f"{path}.key_value.{kind.item_field.name}", entries.field(1))
+    elif pat.is_list(kind) or pat.is_large_list(kind):
+        yield from leaves(f"{path}.list.element", array.flatten())
+    elif pat.is_struct(kind):
+        for field, child in zip(kind, array.flatten(), strict=True):
+            yield from leaves(f"{path}.{field.name}", child)
+    else:
+        yield path, array
+
+
+def _plain_type(kind: pa.DataType) -> pa.DataType:
+    """Return the type without dictionary encoding, with times, timestamps and durations in microseconds as in Spark."""
+    if pat.is_dictionary(kind):
+        return _plain_type(kind.value_type)
+    if pat.is_timestamp(kind):
+        return pa.timestamp("us", kind.tz)
+    if pat.is_time(kind):
+        return pa.time64("us")
+    if pat.is_duration(kind):
+        return pa.duration("us")
+    return map_children(kind, _plain_field)
+
+
+def map_children(kind: pa.DataType, change: Callable[[pa.Field], pa.Field]) -> pa.DataType:
+    """Return a nested type with each direct child field changed; fixed-size lists become plain lists."""
+    if pat.is_map(kind):  # keys are never null
+        return pa.map_(change(kind.key_field).with_nullable(False), change(kind.item_field))
+    if pat.is_large_list(kind):
+        return pa.large_list(change(kind.value_field))
+    if pat.is_fixed_size_list(kind) or pat.is_list(kind):
+        return pa.list_(change(kind.value_field))
+    if pat.is_struct(kind):
+        return pa.struct([change(field) for field in children(kind)])
+    return kind
+
+
+def _plain_field(field: pa.Field) -> pa.Field:
+    return pa.field(field.name, _plain_type(field.type), field.nullable)
+
+
+def plain_schema(schema: pa.Schema) -> pa.Schema:
+    """Return the schema of the plain form, without metadata."""
+    return pa.schema([_plain_field(field) for field in schema])
+
+
+def plain_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Convert the batch to the plain form `schema`; columns that already have it are not touched.
+
+    Raises:
+        InvalidRequestError: a value would lose digits (nanoseconds that are not whole microseconds), or the columns
+            are not those of the schema.
+    """
+    if batch.schema.equals(schema):
+        return batch
+    if batch.schema.names != schema.names:
+        raise InvalidRequestError(
+            "a batch has different columns than its file: pass batches with one schema", columns=batch.schema.names
+        )
+    columns = [
+        column if column.type.equals(field.type) else cast_column(column, field)
+        for column, field in zip(batch.columns, schema, strict=True)
+    ]
+    return batch_of(columns, schema, batch.num_rows)
+
+
+def cast_column(column: Any, field: pa.Field) -> Any:
+    """Cast the column to the field's type.
+
+    Raises:
+        InvalidRequestError: a value does not fit. It is never replaced by null or rounded.
+    """
+    try:
+        _refuse_lossy(column.type, field.type)
+        if not pat.is_nested(field.type):
+            return column.cast(field.type)
+        if column.offset:  # pyarrow 26 gives a null column below a sliced struct the wrong length
+            column = pa.concat_arrays([column])
+        # Arrow refuses to cast a nullable field to a non-nullable one, even if it contains no null.
+        return _labelled(column.cast(map_children(field.type, _nullable)), field.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise InvalidRequestError(
+            "a value does not fit the column's type: cast or round the column first",
+            column=field.name,
+            type=str(field.type),
+        ) from error
+
+
+def relabel(column: Any, kind: pa.DataType) -> Any:
+    """Reinterpret the column as a type of the same layout: dates, times and durations as integers, or back."""
+    if column.offset and pat.is_nested(column.type):
+        column = pa.concat_arrays([column])
+    return _labelled(column, kind) if pat.is_nested(kind) else column.view(kind)
+
+
+def _refuse_lossy(kind: pa.DataType, wanted: pa.DataType) -> None:
+    """Raise `pa.ArrowInvalid` for casts in which values could be rounded, truncated or reinterpreted."""
+    if pat.is_nested(kind) and pat.is_nested(wanted):
+        if pat.is_struct(wanted) and pat.is_struct(kind):
+            fields = {field.name: field for field in children(kind)}
+            pairs = [(fields[field.name], field) for field in children(wanted) if field.name in fields]
+        else:
+            pairs = list(zip(children(kind), children(wanted), strict=False))
+        for one, other in pairs:
+            _refuse_lossy(one.type, other.type)
+        return
+    if pat.is_dictionary(kind):
+        kind = kind.value_type
+    if isinstance(kind, pa.BaseExtensionType):
+        kind = kind.storage_type
+    if not (kind.equals(wanted) or pat.is_null(kind) or _keeps(kind, wanted)):
+        raise pa.ArrowInvalid(f"no cast from {kind} to {wanted} preserves every value")
+
+
+def _keeps(kind: pa.DataType, wanted: pa.DataType) -> bool:
+    """Check whether Arrow's cast gives the same value or an error: between types of one kind, and to wider numbers."""
+    if pat.is_integer(kind):
+        return bool(pat.is_integer(wanted) or pat.is_floating(wanted) or pat.is_decimal(wanted))
+    if pat.is_floating(kind):
+        return bool(pat.is_integer(wanted) or (pat.is_floating(wanted) and wanted.bit_width >= kind.bit_width))
+    if pat.is_decimal(kind):
+        return bool(pat.is_decimal(wanted) or pat.is_integer(wanted))
+    if pat.is_date(kind):
+        return bool(pat.is_date(wanted) or (pat.is_timestamp(wanted) and wanted.tz is None))
+    sorts = (pat.is_timestamp, pat.is_time, pat.is_duration, pat.is_boolean, _is_bytes)
+    return any(is_one(kind) and is_one(wanted) for is_one in sorts)
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    return is_string(kind) or is_binary(kind)
+
+
+def _nullable(field: pa.Field) -> pa.Field:
+    return pa.field(field.name, map_children(field.type, _nullable))
+
+
+def _labelled(array: Any, kind: pa.DataType) -> Any:
+    """Return the array in a type that differs only in names and nullability of its nested fields."""
+    if array.type.equals(kind):
+        return array
+    if array.offset:
+        array = pa.concat_arrays([array])
+    pairs = zip(child_arrays(array), children(kind), strict=True)
+    return with_child_arrays(array, kind, [_labelled(child, field.type) for child, field in pairs])
+
+
+def child_arrays(array: Any) -> list[Any]:
+    """Return the direct child arrays of a nested array; that of a map is an array of entries."""
+    if pat.is_struct(array.type):
+        return [array.field(index) for index in range(array.type.num_fields)]
+    return [array.values] if pat.is_nested(array.type) else []
+
+
+def with_child_arrays(array: Any, kind: pa.DataType, below: list[Any]) -> Any:
+    """Return the array, which must not have an offset, with other child arrays and the type `kind`."""
+    own = 1 if pat.is_struct(kind) or pat.is_fixed_size_list(kind) else 2  # validity, and offsets or values
+    return pa.Array.from_buffers(kind, len(array), array.buffers()[:own], children=below)
+
+
+def needed_schema(schema: pa.Schema, columns: Sequence[str], row_filter: RowFilter | None) -> pa.Schema:
+    """Return the part of a file's schema to read: the requested columns, then those that only the filter uses."""
+    names = list(columns)
+    if row_filter is not None:
+        names += sorted(row_filter.columns - set(names))
+    return pa.schema([schema.field(name) for name in names])
+
+
+def finish(
+    batch: pa.RecordBatch, needed: pa.Schema, columns: Sequence[str], row_filter: RowFilter | None
+) -> pa.RecordBatch:
+    """Turn a batch as stored in the file into the batch that `FileFormat.read_batches` yields.
+
+    The batch is converted to `needed`: reordered, cast, null where it lacks a column. Names match exactly, otherwise
+    case-insensitively as in Spark. Then the filter is applied, and the columns that only the filter uses are dropped.
+    """
+    batch = conform(batch, needed)
+    if row_filter is not None:
+        batch = batch.filter(row_filter.expression)
+    return batch if len(needed) == len(columns) else batch.select(list(columns))
+
+
+def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Convert the batch to `schema`: reordered, cast, null where it lacks a column; names match case-insensitively.
+
+    Raises:
+        InvalidRequestError: a value does not fit its column's type.
+    """
+    if batch.schema.equals(schema):
+        return batch
+    exact = {name: index for index, name in enumerate(batch.schema.names)}
+    folded = {name.lower(): index for name, index in exact.items()}
+    columns = []
+    for field in schema:
+        index = exact.get(field.name, folded.get(field.name.lower()))
+        if index is None:
+            columns.append(pa.nulls(batch.num_rows, field.type))
+        else:
+            column = batch.column(index)
+            if not column.type.equals(field.type):
+                column = cast_column(_spelled(column, field.type), field)
+            columns.append(column)
+    return batch_of(columns, schema, batch.num_rows)
+
+
+def _spelled(array: Any, like: pa.DataType) -> Any:
+    """Rename the fields of the array's structs as in `like`, because a cast matches exact names and fills in nulls."""
+    kind = _spelled_type(array.type, like)
+    return _labelled(array, kind)
+
+
+def _spelled_type(kind: pa.DataType, like: pa.DataType) -> pa.DataType:
+    if pat.is_struct(kind) and pat.is_struct(like):
+        exact = {field.name for field in children(like)}
+        folded = {field.name.lower(): field for field in children(like)}
+        fields = []
+        for field in children(kind):
+            other = like.field(field.name) if field.name in exact else folded.get(field.name.lower())
+            if other is not None:
+                field = pa.field(other.name, _spelled_type(field.type, other.type), field.nullable, field.metadata)
+            fields.append(field)
+        return pa.struct(fields)
+    if pat.is_map(kind) and pat.is_map(like):
+        key, item = kind.key_field, kind.item_field
+        return pa.map_(
+            key.with_type(_spelled_type(key.type, like.key_type)),
+            item.with_type(_spelled_type(item.type, like.item_type)),
+            kind.keys_sorted,
+        )
+    if is_list(kind) and pat.is_nested(like) and like.num_fields == 1:
+        element = kind.value_field.with_type(_spelled_type(kind.value_type, like.field(0).type))
+        if pat.is_fixed_size_list(kind):
+            return pa.list_(element, kind.list_size)
+        return pa.large_list(element) if pat.is_large_list(kind) else pa.list_(element)
+    return kind
+
+
+def batch_of(columns: list[Any], schema: pa.Schema, rows: int) -> pa.RecordBatch:
+    """Build a batch from columns; without columns it still has `rows` rows (for a count over a file)."""
+    if columns:
+        return pa.RecordBatch.from_arrays(columns, schema=schema)
+    return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), rows, [None]))

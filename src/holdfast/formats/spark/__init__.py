@@ -1,0 +1,1 @@
+"""Convert between Arrow schemas and Spark's notations for schemas, without PySpark."""

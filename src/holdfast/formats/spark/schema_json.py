@@ -1,0 +1,169 @@
+"""Write an Arrow schema as Spark's schema JSON, and apply such JSON to the columns of a file.
+
+The types are those of the Arrow columns. Details that Arrow cannot express (`holdfast.formats.columns.spark_fields`)
+come from Spark's own JSON of the column, provided that it describes the same type: it may predate a cast.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.types as pat
+
+from holdfast.errors import InvalidRequestError
+from holdfast.formats.columns.conversion import map_children
+from holdfast.formats.columns.spark_fields import describe, spark_field
+from holdfast.formats.columns.types import children, is_binary, is_list, is_string, special_struct
+from holdfast.formats.columns.variant import VARIANT
+
+__all__ = ["SPARK_SCHEMA_KEY", "recognized_schema", "spark_schema_json"]
+
+SPARK_SCHEMA_KEY = b"org.apache.spark.sql.parquet.row.metadata"
+"""The key of a Parquet footer under which Spark stores its own schema."""
+
+_SIMPLE = {
+    pa.null(): "void",
+    pa.bool_(): "boolean",
+    pa.int8(): "byte",
+    pa.int16(): "short",
+    pa.int32(): "integer",
+    pa.int64(): "long",
+    pa.float32(): "float",
+    pa.float64(): "double",
+    pa.date32(): "date",
+}
+_DAY_TIME = re.compile(r"interval (day|hour|minute|second)( to (hour|minute|second))?")
+_TIME = re.compile(r"time\([0-6]\)")
+_LARGEST_PRECISION = 38
+
+
+# --- to Spark's JSON --------------------------------------------------------------------------------------------------
+def spark_schema_json(schema: pa.Schema) -> str:
+    """Return the schema as the JSON of Spark's `StructType`.
+
+    Raises:
+        InvalidRequestError: Spark does not have a type of the schema; the error names the type.
+    """
+    return json.dumps(_struct(list(schema), [spark_field(field) for field in schema]), ensure_ascii=False)
+
+
+def _struct(fields: list[pa.Field], known: list[Mapping[str, Any] | None]) -> dict[str, object]:
+    described = [
+        {
+            "name": field.name,
+            "type": _type(field.type, spark and spark["type"]),
+            "nullable": field.nullable,
+            "metadata": dict(spark.get("metadata") or {}) if spark else {},
+        }
+        for field, spark in zip(fields, known, strict=True)
+    ]
+    return {"type": "struct", "fields": described}
+
+
+def _type(kind: pa.DataType, spark: Any) -> object:
+    """Return the type's JSON; `spark` is Spark's own description of it, or None."""
+    if pat.is_dictionary(kind):
+        return _type(kind.value_type, spark)
+    if isinstance(spark, dict) and spark.get("type") == "udt":
+        below = _type(kind, spark["sqlType"])
+        return spark if _same(below, spark["sqlType"]) else below
+    word = spark if isinstance(spark, str) else ""
+    if kind in _SIMPLE:
+        return _SIMPLE[kind]
+    if is_string(kind):
+        return "string"
+    if pat.is_decimal(kind) and kind.precision <= _LARGEST_PRECISION and 0 <= kind.scale <= kind.precision:
+        return f"decimal({kind.precision},{kind.scale})"
+    if pat.is_timestamp(kind):
+        return "timestamp" if kind.tz else "timestamp_ntz"
+    if pat.is_duration(kind):
+        return word if _DAY_TIME.fullmatch(word) else "interval day to second"
+    if pat.is_time(kind):
+        return word if _TIME.fullmatch(word) else "time(6)"
+    if special_struct(kind) == "variant":
+        return "variant"
+    if is_binary(kind):
+        return "binary"
+    return _nested(kind, spark if isinstance(spark, dict) else {})
+
+
+def _nested(kind: pa.DataType, spark: Mapping[str, Any]) -> object:
+    if pat.is_map(kind):
+        return {
+            "type": "map",
+            "keyType": _type(kind.key_type, spark.get("keyType")),
+            "valueType": _type(kind.item_type, spark.get("valueType")),
+            "valueContainsNull": kind.item_field.nullable,
+        }
+    if pat.is_struct(kind):
+        known = {field["name"]: field for field in spark.get("fields", ())}
+        return _struct(children(kind), [known.get(field.name) for field in children(kind)])
+    if not is_list(kind):
+        raise InvalidRequestError("Spark does not have this type: cast the column", type=str(kind))
+    return {
+        "type": "array",
+        "elementType": _type(kind.value_type, spark.get("elementType")),
+        "containsNull": kind.value_field.nullable,
+    }
+
+
+_NULLS = ("nullable", "containsNull", "valueContainsNull")
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Check whether the JSON of two types is equal, apart from nullability and metadata."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        keys = (one.keys() | other.keys()) - {*_NULLS, "metadata"}
+        return all(_same(one.get(key), other.get(key)) for key in keys)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_same, one, other))
+    return bool(one == other)
+
+
+# --- from Spark's JSON ------------------------------------------------------------------------------------------------
+def recognized_schema(schema: pa.Schema, spark_json: bytes | str | None) -> pa.Schema:
+    """Apply Spark's JSON to the columns of a file: VARIANT, intervals, collations, metadata.
+
+    Args:
+        schema: the columns as the file has them.
+        spark_json: the schema that Spark stored in the file; None if Spark did not write it.
+    """
+    known = dict(_known_fields(spark_json))
+    return pa.schema([_recognized(field, known[field.name]) if field.name in known else field for field in schema])
+
+
+def _known_fields(spark_json: bytes | str | None) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    if spark_json is None:
+        return
+    try:
+        fields = json.loads(spark_json)["fields"]
+        yield from ((str(field["name"]), field) for field in fields if "type" in field)
+    except (ValueError, TypeError, KeyError):
+        return  # not Spark's JSON, because any writer may use the key: the file's own types apply
+
+
+def _recognized(field: pa.Field, spark: Mapping[str, Any]) -> pa.Field:
+    return describe(field.with_type(_recognized_type(field.type, spark["type"])), spark)
+
+
+def _recognized_type(kind: pa.DataType, spark: Any) -> pa.DataType:
+    if spark == "variant" and pat.is_struct(kind):
+        return VARIANT
+    if isinstance(spark, str) and _DAY_TIME.fullmatch(spark) and pat.is_int64(kind):
+        return pa.duration("us")
+    if not isinstance(spark, dict) or not pat.is_nested(kind):
+        return kind
+    if spark.get("type") == "udt":
+        return _recognized_type(kind, spark["sqlType"])
+    if pat.is_map(kind):
+        words = iter([spark.get("keyType"), spark.get("valueType")])
+    elif pat.is_struct(kind):
+        known = {field.get("name"): field.get("type") for field in spark.get("fields", ())}
+        words = iter([known.get(field.name) for field in children(kind)])
+    else:
+        words = iter([spark.get("elementType")])
+    return map_children(kind, lambda field: field.with_type(_recognized_type(field.type, next(words))))

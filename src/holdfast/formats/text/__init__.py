@@ -1,0 +1,1 @@
+"""Read and write plain text files."""

@@ -1,0 +1,28 @@
+"""Keep numbered records in an object store, each created once: a log with one order for all writers.
+
+The log knows nothing of what its entries mean. `records` creates a record if it is absent and settles lost replies,
+`view` is the log as one listing shows it, `log` reads, appends, searches and trims.
+
+Example::
+
+    log = VersionedLog(records, runner, folder="_log/", encode=encode, decode=decode)
+    view = log.read()
+    winner = log.append(entry)  # entry.seq == view.head + 1; the entry that has this number now
+    log.mark(winner.seq, "visible")
+    log.mark(winner.seq, "done")
+    log.trim(log.read(), keep=300)
+"""
+
+from holdfast.versioned_log.log import Entry, LogRemovedError, LogTrimmedError, VersionedLog
+from holdfast.versioned_log.records import RecordStore
+from holdfast.versioned_log.view import LogView, record_name
+
+__all__ = [
+    "Entry",
+    "LogRemovedError",
+    "LogTrimmedError",
+    "LogView",
+    "RecordStore",
+    "VersionedLog",
+    "record_name",
+]

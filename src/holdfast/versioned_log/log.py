@@ -1,0 +1,244 @@
+"""Read, append, search and trim a log of numbered records.
+
+Creating entry ``head + 1`` is the moment at which a writer wins: of several writers exactly one creates it. Each entry
+names the token of the entry before it, so that an entry which a late writer created in the trimmed past is recognized
+and ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from holdfast.errors import CorruptDataError, FencedError, NotFoundError
+from holdfast.runtime import Runner
+from holdfast.stores.base import batched_keys, iter_objects
+from holdfast.versioned_log.records import RecordStore
+from holdfast.versioned_log.view import LogView, record_name
+
+__all__ = ["Entry", "LogRemovedError", "LogTrimmedError", "VersionedLog"]
+
+_SEARCHES = 20
+_MARKS = ("visible", "done")
+
+
+class LogRemovedError(FencedError):
+    """Somebody removed the log while this writer worked. Start over."""
+
+
+class LogTrimmedError(FencedError):
+    """The log no longer reaches back to where this writer started. Keep more entries and start over."""
+
+
+class Entry(Protocol):
+    """What the log has to know of an entry."""
+
+    @property
+    def seq(self) -> int:
+        """Its number, from 1."""
+        ...
+
+    @property
+    def token(self) -> str:
+        """A random text that no other entry has."""
+        ...
+
+    @property
+    def after(self) -> str:
+        """The token of the entry before it; empty for the first."""
+        ...
+
+
+E = TypeVar("E", bound=Entry)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionedLog(Generic[E]):
+    """A log in a folder of a `RecordStore`.
+
+    Attributes:
+        runner: reads several entries in parallel.
+        folder: path of the log relative to the record store; ends in ``/``.
+        encode, decode: an entry as bytes, and back from (path, number, bytes); `decode` raises `CorruptDataError`.
+    """
+
+    records: RecordStore
+    runner: Runner
+    folder: str
+    encode: Callable[[E], bytes]
+    decode: Callable[[str, int, bytes], E]
+
+    def path(self, seq: int, kind: str = "json") -> str:
+        """Return the path of an entry, or of one of its marks, relative to the record store."""
+        return self.folder + record_name(seq, kind)
+
+    # --- read ---------------------------------------------------------------------------------------------------------
+    def read(self) -> LogView:
+        """List the log.
+
+        Guarantee: a gap is reported only if it is one. A listing is no snapshot, least of all on a file system: it may
+        show an entry without an earlier one that was created meanwhile. So each number that the listing lacks is
+        checked by itself; entries are created in order, so one that is missing below another has been removed.
+
+        Raises:
+            CorruptDataError: the folder contains a file that is not a record.
+        """
+        prefix = self.records.key(self.folder)
+        seqs: dict[str, set[int]] = {"json": set(), "visible": set(), "done": set()}
+        names: list[tuple[int, str]] = []
+        for info in iter_objects(self.records.store, prefix):
+            number, _, kind = info.key[len(prefix) :].partition(".")
+            if info.key.startswith(f"{prefix}."):
+                continue  # .nfs0000…, .DS_Store: operating systems create these; no record starts with a dot
+            if kind not in seqs or len(number) != 20 or not (number.isascii() and number.isdigit()):
+                raise CorruptDataError(
+                    "the log contains a file that is not a record: move it away, then run the command again",
+                    url=self.records.url,
+                    key=info.key,
+                )
+            seqs[kind].add(int(number))
+            names.append((int(number), info.key))
+        oldest, head = self._bounds(seqs["json"], seqs["done"])
+        return LogView(
+            oldest=oldest,
+            head=head,
+            visible=frozenset(seqs["visible"]),
+            done=frozenset(seqs["done"]),
+            stale=tuple((seq, key) for seq, key in names if seq < oldest),
+        )
+
+    def _bounds(self, entries: set[int], done: set[int]) -> tuple[int, int]:
+        head = oldest = max(entries, default=0)
+        while oldest > 1 and (oldest - 1 in entries or self.exists(oldest - 1)):
+            oldest -= 1
+        oldest = max(oldest, 1)
+        while oldest < head and oldest not in done and self._is_out_of_order(oldest):
+            oldest += 1
+        return oldest, head
+
+    def _is_out_of_order(self, seq: int) -> bool:
+        """Check whether the next entry was made after another entry of this number, which has been trimmed."""
+        try:
+            return self.entry(seq + 1).after != self.entry(seq).token
+        except (NotFoundError, CorruptDataError):
+            return False  # whoever reads the entry reports it
+
+    def entry(self, seq: int) -> E:
+        """Return one entry.
+
+        Raises:
+            NotFoundError: it was trimmed meanwhile.
+            CorruptDataError: its bytes are not an entry.
+        """
+        path = self.path(seq)
+        return self.decode(path, seq, self.records.read(path))
+
+    def entries(self, seqs: Iterable[int]) -> Iterator[E]:
+        """Iterate over entries by their numbers, in the given order."""
+        return self.runner.map(self.entry, seqs)
+
+    def exists(self, seq: int, kind: str = "json") -> bool:
+        """Check whether an entry exists now, or one of its marks."""
+        return self.records.exists(self.path(seq, kind))
+
+    # --- search -------------------------------------------------------------------------------------------------------
+    def find(self, view: LogView, matches: Callable[[E], bool], after: int) -> E | None:
+        """Return the newest matching entry with a number above `after`, or None if there is none.
+
+        Guarantee: everything that the log retains is searched before anything is denied.
+
+        Raises:
+            LogRemovedError: the log ends before `after`.
+            LogTrimmedError: no retained entry matches, and the log does not reach back to `after`: a matching entry may
+                have been trimmed.
+        """
+        for _ in range(_SEARCHES):
+            if view.head < after:
+                raise LogRemovedError("the log was removed: start over", url=self.records.url)
+            # The newest first: the oldest are those that may be trimmed meanwhile.
+            entries = self.entries(range(view.head, max(after, view.oldest - 1), -1))
+            try:
+                found = _first_in_order(entries, matches)
+            except NotFoundError:
+                view = self.read()
+                continue
+            if found is None and view.oldest > after + 1:
+                break
+            return found
+        raise LogTrimmedError("the log no longer reaches back far enough: start over", url=self.records.url)
+
+    # --- append -------------------------------------------------------------------------------------------------------
+    def append(self, entry: E, is_same: Callable[[E], bool]) -> E:
+        """Create `entry` at its number, and return the entry that has this number now: the caller's or the winner's.
+
+        Guarantee: the returned entry is part of the log's one order. A writer that was held up while others appended
+        more entries than the log keeps finds its number free again, because the entry that had it was trimmed: what
+        this writer creates there is ignored by everybody. Entries are trimmed one by one, and never the one before an
+        unfinished one; so as long as the entry exists after which this one was made, the number was not used before.
+
+        Args:
+            is_same: whether an entry belongs to the same unit of work as `entry`.
+
+        Raises:
+            LogRemovedError, LogTrimmedError: the entry was created in the trimmed past, or it counts and has been
+                trimmed again; the log cannot tell which.
+        """
+        path, data = self.path(entry.seq), self.encode(entry)
+        found = self.records.create(path, data)
+        if found != data:
+            return self.decode(path, entry.seq, found)
+        if entry.seq > 1 and self._follows_its_predecessor(entry):
+            return entry
+        view = self.read()
+        if view.head == entry.seq:
+            return entry
+        settled = self.find(view, is_same, entry.seq - 1)
+        if settled is None:
+            raise LogTrimmedError("the log no longer reaches back far enough: start over", url=self.records.url)
+        return settled
+
+    def _follows_its_predecessor(self, entry: E) -> bool:
+        """Check whether the entry before is the one that `entry` was made after, not another that came late as well."""
+        try:
+            return self.entry(entry.seq - 1).token == entry.after
+        except NotFoundError:
+            return False
+
+    def mark(self, seq: int, mark: str, data: bytes = b"{}\n") -> None:
+        """Mark an entry as ``visible`` or ``done``. Idempotent."""
+        self.records.create(self.path(seq, mark), data)
+
+    # --- trim ---------------------------------------------------------------------------------------------------------
+    def trim(self, view: LogView, *, keep: int) -> None:
+        """Delete finished entries that are older than the newest `keep`.
+
+        An unfinished entry is never deleted, nor the one before it: readers use the state that it carries until the
+        unfinished one is visible.
+
+        Crash: leaves a gap, or marks without an entry. `read` starts after the gap, and the next trim deletes the rest.
+        """
+        store = self.records.store
+        retained = view.head - max(keep, 1) + 1
+        unfinished = view.unfinished
+        limit = min(retained, unfinished[0] - 1 if unfinished else view.head)
+        stale = [key for seq, key in view.stale if seq < retained]
+        marks = [self.records.key(self.path(seq, mark)) for seq in range(view.oldest, limit) for mark in _MARKS]
+        for batch in batched_keys(stale):
+            store.delete_many(batch)
+        # Entries are deleted before their marks: an entry without its mark would look unfinished. And one by one, the
+        # oldest first: while one exists, none after it is gone (see `append`). As a rule it is only one.
+        for seq in range(view.oldest, limit):
+            store.delete(self.records.key(self.path(seq)))
+        for batch in batched_keys(marks):
+            store.delete_many(batch)
+
+
+def _first_in_order(entries: Iterable[E], matches: Callable[[E], bool]) -> E | None:
+    """Return the first match among entries from the newest back, unless the entry after it was not made after it."""
+    following: E | None = None
+    for entry in entries:
+        if matches(entry) and (following is None or following.after == entry.token):
+            return entry
+        following = entry
+    return None

@@ -1,0 +1,92 @@
+"""Create records that nobody may overwrite, and settle lost replies by their content."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from holdfast.errors import HoldfastError, NotFoundError, OutcomeUnknownError, PreconditionError, UnavailableError
+from holdfast.runtime import Clock
+from holdfast.stores.base import Create, ObjectStore, Overwrite
+
+__all__ = ["RecordStore"]
+
+_ATTEMPTS = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordStore:
+    """A directory of small records in a store.
+
+    Attributes:
+        prefix: key prefix of the directory: empty, or ending in ``/``.
+        url: the directory as a person writes it, without credentials; for error messages.
+        conditional: False for a store without conditional writes: two writers may then both believe that they created
+            a record.
+    """
+
+    store: ObjectStore
+    prefix: str
+    url: str
+    clock: Clock
+    conditional: bool = True
+
+    def key(self, path: str) -> str:
+        """Return the store's key of a path relative to the directory."""
+        return self.prefix + path
+
+    def read(self, path: str) -> bytes:
+        """Return the bytes of a record.
+
+        Raises:
+            NotFoundError: there is no such record.
+        """
+        return self.store.get(self.key(path))
+
+    def exists(self, path: str) -> bool:
+        """Check whether a record exists."""
+        try:
+            self.store.head(self.key(path))
+        except NotFoundError:
+            return False
+        return True
+
+    def create(self, path: str, data: bytes) -> bytes:
+        """Create a record unless it exists, and return the bytes that it has now.
+
+        Guarantee: returns `data` if this call created the record, also if the reply was lost; otherwise the bytes of
+        the winner. A lost reply is settled by writing again under the same condition and comparing contents, so `data`
+        must differ from what any other writer would write: include a random token.
+
+        Raises:
+            OutcomeUnknownError: the store did not answer. Read the record before doing anything else.
+            UnavailableError: nothing was written. Retry later.
+        """
+        last: HoldfastError | None = None
+        unknown = False
+        for attempt in range(_ATTEMPTS):
+            if attempt:
+                self.clock.sleep(min(0.1 * 2**attempt, 5.0))
+            try:
+                return self._put_new(path, data)
+            except PreconditionError as error:
+                last = error
+                try:
+                    return self.read(path)
+                except NotFoundError:
+                    continue  # S3 answers 409 while another write of the key is in flight: ask again
+            except (OutcomeUnknownError, UnavailableError) as error:
+                last = error
+                unknown = unknown or isinstance(error, OutcomeUnknownError)
+        kind = OutcomeUnknownError if unknown else UnavailableError
+        raise kind("a record could not be written: run the same command again", url=self.url, record=path) from last
+
+    def _put_new(self, path: str, data: bytes) -> bytes:
+        key = self.key(path)
+        if self.conditional:
+            self.store.put(key, data, Create())
+            return data
+        try:  # check, then write: the best that a store without conditional writes allows
+            return self.store.get(key)
+        except NotFoundError:
+            self.store.put(key, data, Overwrite())
+            return self.store.get(key)

@@ -1,0 +1,37 @@
+"""Describe a log as one listing shows it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["LogView", "record_name"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogView:
+    """A log at one moment.
+
+    Attributes:
+        oldest: number of the first entry that is kept, 1 for an empty log. All entries from `oldest` to `head` exist.
+        head: number of the newest entry, 0 for an empty log.
+        visible: entries whose effect is visible.
+        done: entries of which no work is left.
+        stale: number and key of each record before `oldest`: leftovers of an interrupted trim, or entries that a late
+            writer created in the trimmed past (see `VersionedLog.append`).
+    """
+
+    oldest: int
+    head: int
+    visible: frozenset[int]
+    done: frozenset[int]
+    stale: tuple[tuple[int, str], ...] = ()
+
+    @property
+    def unfinished(self) -> list[int]:
+        """The entries that are not done, oldest first."""
+        return [seq for seq in range(self.oldest, self.head + 1) if seq not in self.done]
+
+
+def record_name(seq: int, kind: str) -> str:
+    """Return the file name of an entry (`kind` ``json``) or of one of its marks (``visible``, ``done``)."""
+    return f"{seq:020d}.{kind}"

@@ -1,0 +1,361 @@
+"""Parquet that others wrote: stock Spark's types, instants and calendars.
+
+The expected schemas and values are those that stock Spark 4.3 reads from the same files;
+tests/integration/test_spark_parquet.py asks it again, also for files that only Spark writes.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import io
+import json
+import math
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from holdfast.errors import InvalidRequestError, UnsupportedError
+from holdfast.formats import RowFilter
+from holdfast.formats.calendars.rebase import rebase_dates, rebase_instants
+from holdfast.formats.parquet.columns import column_changes
+from holdfast.formats.parquet.format import PARQUET, ParquetOptions
+
+INSTANT = pa.timestamp("us", "UTC")
+
+
+def written(table: pa.Table, notes: dict[str, str] | None = None, **options: Any) -> io.BytesIO:
+    sink = io.BytesIO()
+    rows = options.pop("row_group_size", None)
+    with pq.ParquetWriter(sink, table.schema, **options) as writer:
+        writer.write_table(table, rows)
+        writer.add_key_value_metadata(notes or {})
+    sink.seek(0)
+    return sink
+
+
+def read(
+    source: io.BytesIO, schema: pa.Schema | None = None, columns: Sequence[str] = ("x",), only: RowFilter | None = None
+) -> pa.Table:
+    schema = schema or PARQUET.read_schema(source, ParquetOptions())
+    batches = PARQUET.read_batches(source, schema, columns, only, ParquetOptions(), None)
+    return pa.Table.from_batches(list(batches), pa.schema([schema.field(name) for name in columns]))
+
+
+def micros(array: Any) -> list[int | None]:
+    found: list[int | None] = array.cast(pa.int64()).to_pylist()
+    return found
+
+
+# --- INT96 ------------------------------------------------------------------------------------------------------------
+FAR = [-62_135_596_800_000_000, -1, 0, None, 253_402_300_799_999_999]  # 0001-01-01 to 9999-12-31
+
+
+@pytest.mark.parametrize("zone", [None, "UTC", "Europe/Berlin"])
+def test_int96_is_an_instant_wherever_it_is(zone: str | None) -> None:
+    kind = pa.timestamp("us", zone)
+    table = pa.table(
+        {
+            "x": pa.array(FAR, kind),
+            "s": pa.array([{"a": value} if value != 0 else None for value in FAR], pa.struct([("a", kind)])),
+            "l": pa.array([[value, 7] if value != 0 else None for value in FAR], pa.list_(kind)),
+            "m": pa.array([[("k", value)] if value != 0 else None for value in FAR], pa.map_(pa.string(), kind)),
+        }
+    )
+    source = written(table, use_deprecated_int96_timestamps=True)
+    schema = PARQUET.read_schema(source, ParquetOptions())
+    assert schema.field("x").type == INSTANT
+    assert schema.field("s").type.field("a").type == INSTANT
+    assert schema.field("l").type.value_type == INSTANT
+    assert schema.field("m").type.item_type == INSTANT
+    found = read(source, schema, ["l", "m", "s", "x"])
+    assert found.column("x").combine_chunks().cast(pa.int64()).to_pylist() == FAR
+    plain = pa.schema(
+        [("l", pa.list_(pa.int64())), ("m", pa.map_(pa.string(), pa.int64())), ("s", pa.struct([("a", pa.int64())]))]
+    )
+    numbers = [found.column(field.name).combine_chunks().cast(field.type).to_pylist() for field in plain]
+    others = [value for value in FAR if value != 0]
+    assert [one for one in numbers[0] if one is not None] == [[value, 7] for value in others]
+    assert [one for one in numbers[1] if one is not None] == [[("k", value)] for value in others]
+    assert [one for one in numbers[2] if one is not None] == [{"a": value} for value in others]
+    assert [one[2] for one in numbers] == [None] * 3
+
+
+def test_int96_keeps_microseconds_of_nanoseconds_as_spark_does() -> None:
+    source = written(pa.table({"x": pa.array([-1, 1, 1999], pa.timestamp("ns"))}), use_deprecated_int96_timestamps=True)
+    assert micros(read(source)["x"].combine_chunks()) == [-1, 0, 1]
+
+
+def test_int96_and_int64_of_one_table_are_the_same_instants() -> None:
+    table = pa.table({"x": pa.array(FAR, INSTANT)})
+    kept = pa.schema([("x", INSTANT)])
+    assert read(written(table, use_deprecated_int96_timestamps=True), kept).equals(read(written(table), kept))
+
+
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])
+def test_nan_is_found_where_statistics_know_of_one_value_only(kind: pa.DataType) -> None:
+    table = pa.table({"x": pa.array([5.0, 5.0, 5.0, math.nan, 1.0, 2.0], kind)})
+    source = written(table, row_group_size=2)
+    found = read(source, only=RowFilter(pc.field("x") != 5.0, frozenset(["x"])))
+    assert str(found["x"].to_pylist()) == "[nan, 1.0, 2.0]"
+    pushed = (pc.field("x") > 6.0) | pc.is_nan(pc.field("x"))
+    assert str(read(source, only=RowFilter(pushed, frozenset(["x"])))["x"].to_pylist()) == "[nan]"
+    assert read(source, only=RowFilter(pc.field("x") < 2.0, frozenset(["x"])))["x"].to_pylist() == [1.0]
+
+
+def test_statistics_of_another_calendar_or_of_int96_rule_nothing_out() -> None:
+    day = datetime.datetime(1500, 1, 1, tzinfo=datetime.timezone.utc)
+    noon = int((day - datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)).total_seconds()) * 1_000_000
+    table = pa.table({"x": pa.array([noon + 9 * 86_400_000_000], INSTANT)})  # Julian 1 January
+    spark = {"org.apache.spark.version": "4.3.0", "org.apache.spark.timeZone": "UTC"}
+    only = RowFilter(pc.field("x") == pa.scalar(day, INSTANT), frozenset({"x"}))
+    old = written(table, {**spark, "org.apache.spark.legacyDateTime": ""})
+    assert read(old, only=only).num_rows == 1
+    int96 = written(table, {**spark, "org.apache.spark.legacyINT96": ""}, use_deprecated_int96_timestamps=True)
+    assert read(int96, only=only).num_rows == 1
+
+
+# --- calendars --------------------------------------------------------------------------------------------------------
+NOTES = {"org.apache.spark.version": "4.3.0"}
+OLD = {**NOTES, "org.apache.spark.legacyDateTime": "", "org.apache.spark.legacyINT96": ""}
+DAYS = [-719_164, -141_428, -141_427, 0, None]  # Julian 0001-01-01 and 1582-10-04, Gregorian 1582-10-15
+REBASED = [-719_162, -141_438, -141_427, 0, None]
+
+
+@pytest.mark.parametrize(
+    ("notes", "days"),
+    [
+        ({}, DAYS),  # nobody says that it was Spark: Spark takes them as they are
+        (NOTES, DAYS),
+        (OLD, REBASED),
+        ({"org.apache.spark.version": "2.4.8"}, REBASED),
+        ({**NOTES, "org.apache.spark.legacyINT96": ""}, DAYS),
+    ],
+)
+def test_dates_are_rebased_where_spark_rebases_them(notes: dict[str, str], days: list[int | None]) -> None:
+    table = pa.table(
+        {
+            "x": pa.array(DAYS, pa.int32()).cast(pa.date32()),
+            "s": pa.array(
+                [None if day is None else {"l": [None, day], "n": 1} for day in DAYS],
+                pa.struct([("l", pa.list_(pa.int32())), ("n", pa.int8())]),
+            ).cast(pa.struct([("l", pa.list_(pa.date32())), ("n", pa.int8())])),
+        }
+    )
+    found = read(written(table.slice(0), notes), None, ["x", "s"])
+    assert found["x"].combine_chunks().cast(pa.int32()).to_pylist() == days
+    nested = pa.struct([("l", pa.list_(pa.int32())), ("n", pa.int8())])
+    assert found["s"].combine_chunks().cast(nested).to_pylist() == [
+        None if day is None else {"l": [None, day], "n": 1} for day in days
+    ]
+
+
+@pytest.mark.parametrize(
+    ("version", "int96", "rebased"),
+    [("2.4.8", True, True), ("3.0.1", True, True), ("3.0.1", False, False), ("3.1.0", True, False)],
+)
+def test_int96_was_changed_one_version_later(version: str, int96: bool, rebased: bool) -> None:
+    notes = {"org.apache.spark.version": version, "org.apache.spark.timeZone": "America/Los_Angeles"}
+    table = pa.table({"x": pa.array([-12_219_264_000_000_001, -2_717_640_000_000_000], INSTANT)})
+    found = read(written(table, notes, use_deprecated_int96_timestamps=int96))
+    # One microsecond before the calendars part, ten days and Los Angeles' 422 seconds; none from 1883-11-18 on.
+    moved = -(10 * 86_400 + 422) * 1_000_000 if rebased else 0
+    assert micros(found["x"].combine_chunks()) == [-12_219_264_000_000_001 + moved, -2_717_640_000_000_000]
+
+
+def test_nested_instants_are_rebased_in_every_place() -> None:
+    kind = pa.struct([("m", pa.map_(pa.string(), INSTANT)), ("l", pa.list_(INSTANT, 2))])
+    rows = [{"m": [("k", -12_300_000_000_000_000)], "l": [0, -12_300_000_000_000_000]}, None, {"m": None, "l": None}]
+    source = written(pa.table({"x": pa.array(rows, kind)}), {**OLD, "org.apache.spark.timeZone": "UTC"})
+    moved = -12_300_000_000_000_000 - 10 * 86_400_000_000
+    numbers = pa.struct([("m", pa.map_(pa.string(), pa.int64())), ("l", pa.list_(pa.int64()))])
+    assert read(source)["x"].combine_chunks().cast(numbers).to_pylist() == [
+        {"m": [("k", moved)], "l": [0, moved]},
+        None,
+        {"m": None, "l": None},
+    ]
+
+
+def test_a_part_of_a_nested_array_is_rebased_as_the_whole() -> None:
+    """Whoever reads in batches may cut them out of longer arrays, which have an offset on each level."""
+    columns = {
+        "l": [None if day is None else [day, None, 0] for day in DAYS],
+        "m": [None if day is None else [(number, day)] for number, day in enumerate(DAYS)],
+        "s": [None if day is None else {"d": [day] * number} for number, day in enumerate(DAYS)],
+        "f": [None if day is None else [day, 0] for day in DAYS],
+    }
+    days = pa.date32()
+    kinds = [
+        ("l", pa.list_(days)),
+        ("m", pa.map_(pa.int32(), days)),
+        ("s", pa.struct([("d", pa.list_(days))])),
+        ("f", pa.list_(days, 2)),
+    ]
+    file = pq.ParquetFile(written(pa.table(columns, pa.schema(kinds)), OLD))
+    leaves = [file.schema.column(index) for index in range(len(file.schema))]
+    changes = column_changes(file.schema_arrow, leaves, file.metadata.metadata)
+    assert sorted(changes) == [0, 1, 2, 3]
+    table = file.read()
+    for index, change in changes.items():
+        whole = table.column(index).combine_chunks()
+        rebased = change.apply(whole)
+        assert not rebased.equals(whole.cast(rebased.type))
+        for start in range(len(DAYS)):
+            part = change.apply(whole.slice(start, 2))
+            part.validate(full=True)
+            assert part.equals(rebased.slice(start, 2))
+
+
+@pytest.mark.parametrize("zone", [None, "Mars/Olympus"])
+def test_an_old_instant_without_its_zone_is_refused(zone: str | None) -> None:
+    notes = {**OLD, **({} if zone is None else {"org.apache.spark.timeZone": zone})}
+    with pytest.raises(UnsupportedError, match="time zone"):
+        read(written(pa.table({"x": pa.array([-2_208_988_800_000_001], INSTANT)}), notes))
+    later = written(pa.table({"x": pa.array([-2_208_988_800_000_000], INSTANT)}), notes)
+    assert micros(read(later)["x"].combine_chunks()) == [-2_208_988_800_000_000]
+
+
+@pytest.mark.parametrize(("zone", "offset_s"), [("+05:30", 19_800), ("GMT-8", -28_800), ("UTC+01:00:01", 3601)])
+def test_a_fixed_offset_has_only_the_calendar(zone: str, offset_s: int) -> None:
+    last_julian_us = (-141_427 * 86_400 - offset_s) * 1_000_000 - 1
+    found = rebase_instants(pa.array([last_julian_us, last_julian_us + 1], INSTANT), zone)
+    assert micros(found) == [last_julian_us - 10 * 86_400_000_000, last_julian_us + 1]
+
+
+def test_every_zone_is_rebased_by_spark_s_own_figures() -> None:
+    """All 602 zones of Spark's table, at each of its switches and a moment and a week to both sides."""
+    pyspark = pytest.importorskip("pyspark")
+    (jar,) = (Path(pyspark.__file__).parent / "jars").glob("spark-sql-api_*.jar")
+    with zipfile.ZipFile(jar) as opened:
+        zones = json.loads(opened.read("julian-gregorian-rebase-micros.json"))
+    assert len(zones) > 590
+    for zone in zones:
+        switches = [second * 1_000_000 for second in zone["switches"]]
+        near = [at + step for at in switches for step in (-604_800_000_000, -1, 0, 1, 604_800_000_000)]
+        instants = [instant for instant in near if instant >= switches[0]]
+        expected = []
+        for instant in instants:
+            last = max(index for index, switch in enumerate(switches) if switch <= instant)
+            expected.append(instant + zone["diffs"][last] * 1_000_000)
+        assert micros(rebase_instants(pa.array(instants, INSTANT), zone["tz"])) == expected, zone["tz"]
+
+
+def test_dates_before_our_era_follow_the_same_rule() -> None:
+    """Julian -0004-02-29 (a leap year there too) and 29 February 100, a day that the Gregorian calendar lacks."""
+    julian_day = -719_164 - 5 * 365 - 1 + 31 + 28  # from 1 January of the year -4
+    found = rebase_dates(pa.array([julian_day, -682_946], pa.int32()).cast(pa.date32())).cast(pa.int32()).to_pylist()
+    assert found == [julian_day + 2, -682_944]
+
+
+# --- types ------------------------------------------------------------------------------------------------------------
+def column(values: Sequence[Any], kind: pa.DataType) -> pa.Table:
+    return pa.table({"x": pa.array(values, kind)})
+
+
+@pytest.mark.parametrize(
+    ("table", "kind", "rows"),
+    [
+        (column([0, 255, None], pa.uint8()), pa.int16(), [0, 255, None]),
+        (column([65535], pa.uint16()), pa.int32(), [65535]),
+        (column([2**32 - 1], pa.uint32()), pa.int64(), [2**32 - 1]),
+        (column([2**64 - 1, None], pa.uint64()), pa.decimal128(20, 0), [2**64 - 1, None]),
+        (column(["a", None], pa.large_string()), pa.string(), ["a", None]),
+        (column(["a", None], pa.string_view()), pa.string(), ["a", None]),
+        (column([b"a", None], pa.large_binary()), pa.binary(), [b"a", None]),
+        (column([b"ab", None], pa.binary(2)), pa.binary(), [b"ab", None]),
+        (column(["a", None, "a"], pa.dictionary(pa.int8(), pa.string())), pa.string(), ["a", None, "a"]),
+        (column([[1, 2], None], pa.list_view(pa.uint8())), pa.list_(pa.int16()), [[1, 2], None]),
+        (column([[1], [], None], pa.large_list(pa.int64())), pa.list_(pa.int64()), [[1], [], None]),
+        (column([[1, 2], None], pa.list_(pa.int8(), 2)), pa.list_(pa.int8()), [[1, 2], None]),
+        (column([5, None], pa.duration("us")), pa.int64(), [5, None]),
+        (column([None, None], pa.null()), pa.int32(), [None, None]),
+        (column(['{"a":1}', None], pa.json_()), pa.string(), ['{"a":1}', None]),
+    ],
+    ids=lambda value: str(value.schema.field(0).type) if isinstance(value, pa.Table) else "",
+)
+def test_a_type_of_arrow_s_is_what_spark_makes_of_it(table: pa.Table, kind: pa.DataType, rows: list[Any]) -> None:
+    found = read(written(table))
+    field = found.schema.field("x")
+    assert field.type == kind or (pa.types.is_list(kind) and field.type.value_type == kind.value_type)
+    found.validate(full=True)
+    assert found["x"].to_pylist() == rows
+
+
+@pytest.mark.parametrize("lists", [pa.list_, pa.large_list, lambda kind: pa.list_(kind, 2)])
+@pytest.mark.parametrize("start", [0, 1])
+def test_fields_in_lists_are_found_regardless_of_case(lists: Any, start: int) -> None:
+    rows = [[{"Name": "a"}, None], [{"Name": None}, {"Name": "b"}], None]
+    table = pa.table({"x": pa.array(rows, lists(pa.struct({"Name": pa.string()})))})
+    source = written(table.slice(start))
+    found = read(source, pa.schema([("x", pa.list_(pa.struct({"name": pa.string(), "other": pa.int32()})))]))
+    expected = [[{"name": "a", "other": None}, None], [{"name": n, "other": None} for n in (None, "b")], None]
+    assert found["x"].to_pylist() == expected[start:]
+
+
+@pytest.mark.parametrize(
+    ("stored", "wanted"),
+    [
+        (pa.array([0.1]), pa.float32()),
+        (pa.array([1.5]), pa.decimal128(10, 0)),
+        (pa.array([1.0]), pa.string()),
+        (pa.array([decimal.Decimal("12345678901234567890.123")]), pa.float64()),
+        (pa.array([2]), pa.bool_()),
+        (pa.array([1.0]), pa.bool_()),
+        (pa.array([datetime.datetime(2020, 1, 1, 12)]), pa.date32()),
+        (pa.array([datetime.datetime(2020, 1, 1, 12)]), pa.time64("us")),
+    ],
+)
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_type_that_would_change_values_is_refused(stored: Any, wanted: pa.DataType, nested: bool) -> None:
+    """Spark refuses these types, too; Arrow would round, cut or reinterpret."""
+    if nested:
+        stored = pa.StructArray.from_arrays([pa.ListArray.from_arrays([0, 1], stored)], ["l"])
+        wanted = pa.struct({"l": pa.list_(wanted)})
+    with pytest.raises(InvalidRequestError, match="does not fit the column's type"):
+        read(written(pa.table({"x": stored})), pa.schema([("x", wanted)]))
+
+
+def test_intervals_are_known_by_what_spark_notes() -> None:
+    def noted(kind: str) -> dict[str, str]:
+        fields = [{"name": "x", "type": kind, "nullable": True, "metadata": {}}]
+        return {"org.apache.spark.sql.parquet.row.metadata": json.dumps({"type": "struct", "fields": fields})}
+
+    days = written(column([86_400_000_000, None], pa.int64()), noted("interval day"))
+    assert read(days)["x"].to_pylist() == [datetime.timedelta(days=1), None]
+    years = written(column([12], pa.int32()), noted("interval year to month"))
+    assert PARQUET.read_schema(years, ParquetOptions()).field("x").type == pa.month_day_nano_interval()
+    with pytest.raises(UnsupportedError, match="leave it out"):
+        read(years)
+
+
+def test_a_note_in_another_notation_is_no_obstacle() -> None:
+    notes = {"org.apache.spark.sql.parquet.row.metadata": "StructType(List(StructField(x,LongType,true)))"}
+    assert read(written(column([1, None], pa.int64()), notes))["x"].to_pylist() == [1, None]
+
+
+# --- rows without columns ---------------------------------------------------------------------------------------------
+class CountedReads(io.BytesIO):
+    """Notes how many bytes were asked for."""
+
+    asked = 0
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        data = super().read(size)
+        self.asked += len(data)
+        return data
+
+
+def test_rows_without_columns_are_counted_in_the_footer() -> None:
+    noise = [number * 0x9E3779B97F4A7C15 % 2**63 for number in range(200_000)]
+    data = written(column(noise, pa.int64()), use_dictionary=False, compression="none").getvalue()
+    source = CountedReads(data)
+    batches = list(PARQUET.read_batches(source, pa.schema([("x", pa.int64())]), [], None, ParquetOptions(), None))
+    assert sum(batch.num_rows for batch in batches) == 200_000
+    assert all(batch.num_columns == 0 for batch in batches)
+    assert source.asked < len(data) / 10
