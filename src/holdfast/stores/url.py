@@ -121,7 +121,7 @@ def _why_no_path(url: str) -> str:
     if any(scheme in provider.schemes for provider in BUILT_IN if provider is not LOCAL):
         return f"two slashes follow the scheme: write {scheme}://bucket/key"
     if scheme_of(url.lstrip()):
-        return "a blank stands before the url: take it out"
+        return "the url starts with a space: remove it"
     if scheme != "file" and LOST_SLASH.match(url):
         return f"no store has the url scheme {scheme}: use s3://bucket/key, or write ./ before a directory of this name"
     return ""

@@ -280,7 +280,7 @@ def test_no_upload_is_started_where_no_object_can_be(monkeypatch: pytest.MonkeyP
     """Nobody could remove it."""
     code, document, _ = _at(_RefusesOddKeys(limits=TINY_PARTS), monkeypatch)
     assert code == 0
-    assert document["checks"]["listed-upload:control"] == "not tried: key:control failed"
+    assert document["checks"]["listed-upload:control"] == "skipped: key:control failed"
     assert document["checks"]["listed-upload:tab"] is None
 
 
