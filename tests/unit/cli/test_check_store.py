@@ -119,7 +119,7 @@ def test_a_store_that_lets_two_win_in_races_only(monkeypatch: pytest.MonkeyPatch
     assert list(_failed(document)) == ["conditional writes, many at once"]
     two_phase = next(one for one in document["committers"] if one["name"] == "two_phase")
     assert two_phase["here"] == "not safe"
-    assert "decide at the same moment" in two_phase["reason"]
+    assert "decide at the same time" in two_phase["reason"]
 
 
 def test_a_store_that_lists_uploads_by_whole_keys_only(monkeypatch: pytest.MonkeyPatch) -> None:
