@@ -81,7 +81,7 @@ def _try_upload_listing(store: MultipartStore, key: str) -> UploadListing:
         if any(found.upload_id == upload_id for found in iter_uploads_of(store, key)):
             return UploadListing.BY_KEY
     except AccessDeniedError:
-        raise  # tells nothing about the server
+        raise  # unrelated to what the server supports
     except (UnsupportedError, InvalidRequestError):
         pass  # rejected; servers choose different codes
     finally:

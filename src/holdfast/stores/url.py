@@ -57,7 +57,7 @@ def open_destination(url: str, store_options: Iterable[StoreOptions] = ()) -> De
         store_options: how to reach stores; each store takes its own, or its defaults.
 
     Raises:
-        InvalidRequestError: the URL cannot be right; says what to write instead. Never repeats credentials.
+        InvalidRequestError: the URL is invalid; the message suggests a correction and never repeats credentials.
         UnsupportedError: the package that provides its scheme cannot be used.
     """
     provider, location = locate(url)
@@ -111,8 +111,8 @@ def _without_file(url: str) -> str:
 
 def _without_credentials(url: str) -> str:
     """Return the URL as an error may show it: the part before an @ could be ``key:secret``."""
-    before, _, behind = url.rpartition("@")
-    return f"…@{behind}" if ":" in before else url
+    before, _, after = url.rpartition("@")
+    return f"…@{after}" if ":" in before else url
 
 
 def _why_no_path(url: str) -> str:

@@ -189,7 +189,7 @@ def check_parts(key: str, parts: Sequence[Part]) -> None:
     """Reject a list of parts that `MultipartStore.complete_upload` could not accept for any upload.
 
     Raises:
-        InvalidRequestError: there are none, or they are not numbered from 1 without a gap.
+        InvalidRequestError: there are none, or they are not numbered from 1 without gaps.
     """
     if not parts or [part.number for part in parts] != list(range(1, len(parts) + 1)):
         raise InvalidRequestError("parts must be numbered from 1 without gaps: list all of them in order", key=key)

@@ -335,7 +335,7 @@ def _info(key: str, status: os.stat_result) -> ObjectInfo:
 
 
 def _no_upload(key: str, upload_id: str) -> NotFoundError:
-    return NotFoundError("no such upload: completed, aborted or never there", key=key, upload_id=upload_id)
+    return NotFoundError("no such upload: it was completed or aborted, or never existed", key=key, upload_id=upload_id)
 
 
 @contextlib.contextmanager

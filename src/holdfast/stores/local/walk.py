@@ -59,7 +59,7 @@ class Listings:
         following = next(walk, None)
         if following is None:
             return ObjectPage(found, None)
-        # The number tells this listing from an older one at the same key, which knows less.
+        # The number distinguishes this listing from an older one at the same key, whose names are older.
         token = f"{next(self._numbers)}/{found[-1].key}"
         if not goes_on:
             return ObjectPage(found, token)

@@ -278,7 +278,9 @@ class MemoryStore:
     def _pending(self, key: str, upload_id: str) -> _Upload:
         upload = self._uploads.get(upload_id)
         if upload is None or upload.info.key != key:
-            raise NotFoundError("no such upload: completed, aborted or never there", key=key, upload_id=upload_id)
+            raise NotFoundError(
+                "no such upload: it was completed or aborted, or never existed", key=key, upload_id=upload_id
+            )
         return upload
 
     def upload_part(self, key: str, upload_id: str, number: int, data: bytes) -> Part:

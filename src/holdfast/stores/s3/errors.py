@@ -143,7 +143,7 @@ def _answered(error: ClientError, request: Request) -> HoldfastError:
     if code == "NoSuchBucket":
         return NotFoundError("no such bucket: create it or check the url", **named)
     if code == "NoSuchUpload":
-        return NotFoundError("no such upload: completed, aborted or never there", **named)
+        return NotFoundError("no such upload: it was completed or aborted, or never existed", **named)
     if code in _MISSING or status == 404:
         return NotFoundError("no such object: check the bucket and the key", **named)
     if code in _FULL or status == 507:  # before 403, which some servers send for exceeded quotas

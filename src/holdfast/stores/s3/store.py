@@ -170,7 +170,7 @@ class S3Store:
             try:
                 answer = client.get_object(**arguments)
                 with contextlib.closing(answer["Body"]) as body:
-                    # Not by If-Match: the response's etag tells the same, and no server can get it wrong.
+                    # Not by If-Match: comparing the response's etag is equivalent, and works on every server.
                     self._refuse_replaced(key, etag, etag_in(answer))
                     return _whole(body)
             except ClientError as error:
@@ -348,7 +348,7 @@ class S3Store:
         except (BotoCoreError, ClientError) as error:
             if code_of(error) == "NoSuchUpload" or status_of(error) == 404:
                 raise NotFoundError(
-                    "no such upload: completed, aborted or never there", bucket=self.bucket, key=key
+                    "no such upload: it was completed or aborted, or never existed", bucket=self.bucket, key=key
                 ) from cause
             return False
         return True
