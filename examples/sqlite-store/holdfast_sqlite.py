@@ -248,7 +248,9 @@ def _head(db: sqlite3.Connection, key: str) -> base.ObjectInfo:
 
 def _pending(db: sqlite3.Connection, key: str, upload_id: str) -> None:
     if not db.execute("SELECT 1 FROM uploads WHERE key = ? AND id = ?", (key.encode(), upload_id)).fetchone():
-        raise NotFoundError("no such upload: completed, aborted or never there", key=key, upload_id=upload_id)
+        raise NotFoundError(
+            "no such upload: it was completed or aborted, or never existed", key=key, upload_id=upload_id
+        )
 
 
 def _drop(db: sqlite3.Connection, key: str, upload_id: str) -> None:

@@ -1,21 +1,23 @@
-"""Every error that Holdfast raises, sorted by what the caller does next.
+"""Define every error that Holdfast raises, sorted by what the caller does next.
 
     HoldfastError
     ├── InvalidRequestError(ValueError)   fix the call; nothing happened
     │   ├── NotFoundError                 the named bucket, object or upload does not exist
     │   └── AccessDeniedError             the credentials do not allow it
     ├── UnsupportedError                  the store or the platform lacks the capability
-    ├── ConflictError                     somebody moved first: start again
-    │   ├── PreconditionError             a conditional write found another object (or none)
-    │   └── DestinationExistsError        the destination holds data and the job may not add to it
+    ├── ConflictError                     another writer was first: start over
+    │   ├── PreconditionError             the condition of a write or a read does not hold
+    │   └── DestinationExistsError        the destination contains data and the job may not add to it
     ├── UnavailableError                  nothing happened: repeat later
-    │   └── StorageFullError              free some space, then repeat
+    │   └── StorageFullError              nothing happened: free some space, then repeat
     ├── OutcomeUnknownError               it may have happened: read before repeating
     ├── FencedError                       a newer owner exists: stop
-    └── CorruptDataError                  a stored record cannot be read: keep the bytes and report
+    │   ├── LogRemovedError               somebody removed a log while a writer worked: start over
+    │   └── LogTrimmedError               a log no longer reaches back to where a writer started: start over
+    └── CorruptDataError                  a stored record or a response is invalid: keep the bytes and report it
 
-Messages are lower case with the variables last (``key='a/b'``); causes are chained, never pasted in.
-Spark carries errors between processes, so every class survives pickling.
+Messages are in lower case and end with the variables (``key='a/b'``). Causes are chained, not copied into the message.
+Spark sends errors from process to process, so every class can be pickled.
 """
 
 from __future__ import annotations
@@ -28,6 +30,8 @@ __all__ = [
     "FencedError",
     "HoldfastError",
     "InvalidRequestError",
+    "LogRemovedError",
+    "LogTrimmedError",
     "NotFoundError",
     "OutcomeUnknownError",
     "PreconditionError",
@@ -42,11 +46,11 @@ def _rebuild(cls: type[HoldfastError], message: str, variables: dict[str, object
 
 
 class HoldfastError(Exception):
-    """Root of all errors: a sentence and the variables that it is about.
+    """Root of all errors: one sentence and its variables.
 
     Args:
-        message: one lower-case sentence that ends in the caller's next act where there is one.
-        variables: named values, shown last as ``name='value'``. Never pass a secret.
+        message: one sentence in lower case that tells the caller what to do next, if anything.
+        variables: named values, shown after it as ``name='value'``. Never pass a secret.
     """
 
     def __init__(self, message: str, /, **variables: object) -> None:
@@ -60,7 +64,7 @@ class HoldfastError(Exception):
 
 
 class InvalidRequestError(HoldfastError, ValueError):
-    """The call cannot be right as it stands; nothing happened. Fix the call."""
+    """The call is wrong; nothing happened. Fix the call."""
 
 
 class NotFoundError(InvalidRequestError):
@@ -68,40 +72,48 @@ class NotFoundError(InvalidRequestError):
 
 
 class AccessDeniedError(InvalidRequestError):
-    """The store refused the credentials; nothing happened. Fix credentials or policy."""
+    """The store rejected the credentials; nothing happened. Fix the credentials or the policy."""
 
 
 class UnsupportedError(HoldfastError):
-    """The store or platform lacks a capability that was asked for; nothing happened."""
+    """The store or the platform lacks a required capability; nothing happened."""
 
 
 class ConflictError(HoldfastError):
-    """Somebody else moved first; nothing of this call happened. Read again and start over."""
+    """Another writer was first; nothing of this call happened. Read again and start over."""
 
 
 class PreconditionError(ConflictError):
-    """A conditional write met another object than it expected. Read the object, then decide."""
+    """A conditional write or read found another object than expected. Read the object, then decide."""
 
 
 class DestinationExistsError(ConflictError):
-    """The destination holds data already and this job was told not to add to it."""
+    """The destination already contains data, and the save mode does not allow this job to add to it."""
 
 
 class UnavailableError(HoldfastError):
-    """The store cannot be reached or is overloaded and did nothing. Repeat later."""
+    """The store is unreachable or overloaded, and did nothing. Repeat later."""
 
 
 class StorageFullError(UnavailableError):
-    """The store has no room left; nothing became visible. Free some space and repeat."""
+    """The store has no space left; nothing became visible. Free some space, then repeat."""
 
 
 class OutcomeUnknownError(HoldfastError):
-    """The call may or may not have happened. Read the state before repeating it."""
+    """The call may or may not have taken effect. Read the state before repeating it."""
 
 
 class FencedError(HoldfastError):
-    """A newer owner has decided this job. Stop; nothing that this owner does counts any more."""
+    """A newer owner has decided this job. Stop: nothing that this owner does has any effect."""
+
+
+class LogRemovedError(FencedError):
+    """Somebody removed a log while a writer worked. Start over."""
+
+
+class LogTrimmedError(FencedError):
+    """A log no longer reaches back to where a writer started. Keep more entries and start over."""
 
 
 class CorruptDataError(HoldfastError):
-    """A stored record cannot be read. Its bytes are kept; report them, do not delete them."""
+    """A stored record or a response is invalid. Keep the bytes and report them; do not delete them."""

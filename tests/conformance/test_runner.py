@@ -121,7 +121,7 @@ def test_declared_deviations_have_to_be_there() -> None:
     assert run_conformance(_IgnoresConditions(limits=TINY_PARTS), deviations=declared).passed
     report = run_conformance(MemoryStore(limits=TINY_PARTS), deviations={"check_create": "ignored"})
     assert not report.passed
-    assert "check_create: passes, although declared: ignored" in str(report)
+    assert "check_create: passes, despite the declared deviation: ignored" in str(report)
 
 
 def test_checks_follow_capabilities() -> None:

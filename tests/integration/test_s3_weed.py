@@ -83,7 +83,7 @@ def test_wrong_credentials(server: SeaweedServer, wrong: dict[str, str]) -> None
     store = S3Store("bucket", dataclasses.replace(server.options, **wrong))
     for error in _every_call(store):
         assert type(error) is AccessDeniedError
-        assert str(error).startswith("the store refuses the credentials: check them and the policy")
+        assert str(error).startswith("the store rejects the credentials: check them and the policy")
         assert "canary" not in repr(error) + repr(error.__cause__)
     assert "canary" not in repr(store)
 

@@ -94,6 +94,8 @@ def _abort_by_files(ctx: CommitContext, committer: Committer, token: str, job: s
     Some committers show files early and keep no record of the job.
     """
     files = find_files(ctx, token)
+    if files is not None and committer.keeps_log:
+        return EndedWrite(end=WriteEnd.COMMITTED, job=files.job)  # its files appear only after a decision
     if files is not None and not committer.leaves_records:
         committer.abort_job(ctx, _record(files.job, committer))
         job, files = files.job, find_files(ctx, token)
@@ -104,11 +106,4 @@ def _abort_by_files(ctx: CommitContext, committer: Committer, token: str, job: s
 
 def _record(job: str, committer: Committer) -> JobRecord:
     """Build the record that an abort needs, for a job that keeps none."""
-    return JobRecord(
-        job=JobId(job),
-        committer=committer.name,
-        publication="",
-        mode=SaveMode.APPEND,
-        base_seq=0,
-        started_at_s=0.0,
-    )
+    return JobRecord(job=JobId(job), committer=committer.name, mode=SaveMode.APPEND, started_at_s=0.0)

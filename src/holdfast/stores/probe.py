@@ -1,11 +1,11 @@
-"""What a server does, found out by trying: S3-compatible servers differ, and none says so by itself.
+"""Probe a server for what it supports: S3-compatible servers differ, and none of them reports it.
 
 Worked composition::
 
     if find_upload_listing(store, "table/_holdfast/") is not UploadListing.BY_DIRECTORY:
-        ...  # go by the job's own records, and say so
+        ...  # rely on the job's own records, and report that
 
-What was found out about a server is remembered for the life of the process, by `Capabilities.server`.
+Results are cached by `Capabilities.server` for the life of the process.
 """
 
 from __future__ import annotations
@@ -24,33 +24,33 @@ class UploadListing(enum.Enum):
     """How a store lists pending uploads."""
 
     BY_DIRECTORY = "by directory"
-    """`iter_uploads` shows every upload below a directory, as S3 does."""
+    """`iter_uploads` returns every upload below a directory, as on S3."""
     BY_KEY = "by whole key"
-    """`iter_uploads` shows nothing, `iter_uploads_of` shows the uploads of one key (MinIO: minio/minio#20989)."""
+    """`iter_uploads` returns nothing, `iter_uploads_of` returns the uploads of one key (MinIO: minio/minio#20989)."""
     NOT_AT_ALL = "not at all"
-    """Uploads have to be known from elsewhere, or the store has none."""
+    """Neither works; the caller needs its own records of uploads, or the store has no uploads."""
 
 
-_found: dict[str, UploadListing] = {}  # by server: a process asks each once
+_found: dict[str, UploadListing] = {}  # by server: a process probes each server once
 _lock = threading.Lock()
 
 
 def find_upload_listing(store: ObjectStore, below: str) -> UploadListing:
-    """How the store lists pending uploads: known from its capabilities, remembered, or tried.
+    """Return how the store lists pending uploads: from its capabilities, from the cache, or by a probe.
 
-    Guarantee: makes no request if the store's capabilities say it or this process has asked the server before. Else
-    starts an upload without parts at a throw-away key, lists it and aborts it: four requests, five at most; nothing
-    becomes visible.
+    Guarantee: makes no request if the capabilities tell, or if this process has probed the server before. Otherwise
+    starts an upload without parts at a temporary key, lists it and aborts it: four or five requests. Nothing becomes
+    visible.
 
     Args:
-        below: a directory in which the upload is tried: ends in ``/`` or is empty. A job's own, so that whoever cleans
-            up after the job finds it, or ``_holdfast/`` of a destination.
+        below: the directory for the probe; ends in ``/`` or is empty. Use a job's own directory, so that cleaning up
+            after the job finds leftover data, or ``_holdfast/`` of a destination.
 
     Raises:
-        AccessDeniedError: the policy forbids to start, list or abort uploads: allow all three.
-        UnavailableError: nothing was found out; ask again.
+        AccessDeniedError: the policy forbids starting, listing or aborting uploads: allow all three.
+        UnavailableError: the probe found nothing out; repeat later.
 
-    Crash: a pending upload without parts below `below`.
+    Crash: a pending upload without parts remains below `below`.
     """
     capabilities = store.capabilities
     if capabilities.multipart is None or capabilities.lists_uploads is Support.NO:
@@ -68,38 +68,38 @@ def find_upload_listing(store: ObjectStore, below: str) -> UploadListing:
 
 
 def upload_key(below: str) -> str:
-    """The key of the upload by which `find_upload_listing` tries: always the same, so that what is left is found."""
+    """Return the key that `find_upload_listing` probes: always the same, so that leftover uploads can be found."""
     return f"{below}probe/upload"
 
 
 def _try_upload_listing(store: MultipartStore, key: str) -> UploadListing:
     upload_id = store.create_upload(key)
     try:
-        # Nothing else is in the directory but what others try at the same moment, or left when they died.
+        # The directory contains only probes of other processes, alive or dead.
         if any(found.upload_id == upload_id for found in iter_uploads(store, key.removesuffix("upload"))):
             return UploadListing.BY_DIRECTORY
         if any(found.upload_id == upload_id for found in iter_uploads_of(store, key)):
             return UploadListing.BY_KEY
     except AccessDeniedError:
-        raise  # says nothing about the server
+        raise  # unrelated to what the server supports
     except (UnsupportedError, InvalidRequestError):
-        pass  # refused, by whichever code the server chose
+        pass  # rejected; servers choose different codes
     finally:
         store.abort_upload(key, upload_id)
     return UploadListing.NOT_AT_ALL
 
 
 def heeds_conditions(store: ObjectStore, below: str, ids: Ids) -> bool:
-    """Whether the store refuses to create what is there: known from its capabilities, or tried at a throw-away key.
+    """Check whether the store honors conditional writes: by its capabilities, or by a probe at a temporary key.
 
-    A server that heeds conditions may still let two of many writers win at the same moment: only races show that
+    A server that honors them may still let two of several concurrent writers succeed: only races reveal that
     (`stores.conformance`).
 
     Args:
-        below: a directory in which it is tried: ends in ``/`` or is empty.
-        ids: names the throw-away key.
+        below: the directory for the probe; ends in ``/`` or is empty.
+        ids: names the temporary key.
 
-    Crash: an object of a few bytes below `below`.
+    Crash: an object of a few bytes remains below `below`.
     """
     known = store.capabilities.conditional_put
     if known is not Support.UNKNOWN:
@@ -113,11 +113,11 @@ def heeds_conditions(store: ObjectStore, below: str, ids: Ids) -> bool:
 
 
 def refuses_second_create(store: ObjectStore, key: str, data: bytes) -> bool:
-    """Whether the store refuses to create the object that is there already; one request, not remembered.
+    """Check whether the store rejects a `Create` of an existing object. Makes one request; caches nothing.
 
     Args:
-        key: of an object that is there.
-        data: what it holds: a store that ignores the condition writes the same once more.
+        key: of an existing object.
+        data: its content, so that a store that ignores the condition writes the same bytes again.
     """
     try:
         store.put(key, data, Create())

@@ -57,7 +57,7 @@ def open_destination(url: str, store_options: Iterable[StoreOptions] = ()) -> De
         store_options: how to reach stores; each store takes its own, or its defaults.
 
     Raises:
-        InvalidRequestError: the URL cannot be right; says what to write instead. Never repeats credentials.
+        InvalidRequestError: the URL is invalid; the message suggests a correction and never repeats credentials.
         UnsupportedError: the package that provides its scheme cannot be used.
     """
     provider, location = locate(url)
@@ -111,8 +111,8 @@ def _without_file(url: str) -> str:
 
 def _without_credentials(url: str) -> str:
     """Return the URL as an error may show it: the part before an @ could be ``key:secret``."""
-    before, _, behind = url.rpartition("@")
-    return f"…@{behind}" if ":" in before else url
+    before, _, after = url.rpartition("@")
+    return f"…@{after}" if ":" in before else url
 
 
 def _why_no_path(url: str) -> str:
@@ -121,7 +121,7 @@ def _why_no_path(url: str) -> str:
     if any(scheme in provider.schemes for provider in BUILT_IN if provider is not LOCAL):
         return f"two slashes follow the scheme: write {scheme}://bucket/key"
     if scheme_of(url.lstrip()):
-        return "a blank stands before the url: take it out"
+        return "the url starts with a space: remove it"
     if scheme != "file" and LOST_SLASH.match(url):
         return f"no store has the url scheme {scheme}: use s3://bucket/key, or write ./ before a directory of this name"
     return ""

@@ -231,7 +231,7 @@ class _Register:
         if call.operation == "read":
             return [Alternative(state=state, reply=Reply(copy if self._stale else value))]
         after = (cast("int", call.args[0]), copy)
-        lost = Reply(error=OutcomeUnknownError("the reply is lost: read before repeating"))
+        lost = Reply(error=OutcomeUnknownError("the reply was lost: read before repeating"))
         return [
             Alternative(state=after),
             Alternative(state=after, reply=lost, label="reply lost", fault=Fault.LOST_REPLY),

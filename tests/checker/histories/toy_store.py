@@ -122,7 +122,7 @@ class OptimisticStore:
             after = after.install(key, asked.version, value)
         if asked.unit:
             after = replace(after, effects=tuple(sorted((*after.effects, (asked.unit, actor)))))
-        lost = Reply(error=OutcomeUnknownError("the reply is lost: read before repeating"))
+        lost = Reply(error=OutcomeUnknownError("the reply was lost: read before repeating"))
         return [
             Alternative(state=after, reply=Reply(answer)),
             Alternative(state=after, reply=lost, label="reply lost", fault=Fault.LOST_REPLY),

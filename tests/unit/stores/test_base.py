@@ -123,5 +123,5 @@ def test_batched_keys() -> None:
 
 def test_an_update_without_an_etag_is_refused() -> None:
     """Scenario 79: an empty etag would be no condition at all."""
-    with pytest.raises(InvalidRequestError, match="names the etag"):
+    with pytest.raises(InvalidRequestError, match="needs the etag"):
         Update("")

@@ -53,18 +53,18 @@ class _NeverLists(_Unknown):
 
 
 class _RefusesToList(_Unknown):
-    refusal: HoldfastError = UnsupportedError("the store does not know this request")
+    refusal: HoldfastError = UnsupportedError("the store does not support this request")
 
     def list_uploads_page(self, prefix: str, marker: tuple[str, str] | None = None) -> UploadPage:
         raise self.refusal
 
 
 class _RefusesWithCode(_RefusesToList):
-    refusal = InvalidRequestError("the store refuses the request: see the code")
+    refusal = InvalidRequestError("the store rejects the request: see the code")
 
 
 class _Denies(_RefusesToList):
-    refusal = AccessDeniedError("the store refuses the credentials")
+    refusal = AccessDeniedError("the store rejects the credentials")
 
 
 def test_uploads_listed_by_directory() -> None:
@@ -157,7 +157,7 @@ class _RefusesConditions(_Unknown):
         self, key: str, data: bytes, mode: PutMode = Overwrite(), metadata: Mapping[str, str] | None = None
     ) -> ObjectInfo:
         if not isinstance(mode, Overwrite):
-            raise UnsupportedError("the store does not know this request")
+            raise UnsupportedError("the store does not support this request")
         return super().put(key, data, mode, metadata)
 
 

@@ -22,7 +22,7 @@ from holdfast.cli.check.options import STATES, WALK_S, CheckOptions
 from holdfast.cli.check.report import Outcome, show_list, show_outcome, show_replay
 from holdfast.cli.output import Output
 from holdfast.commit import Committer
-from holdfast.commit.registry import TWO_PHASE
+from holdfast.commit.two_phase.committer import TWO_PHASE
 from holdfast.errors import CorruptDataError, InvalidRequestError
 
 __all__ = ["run_check"]

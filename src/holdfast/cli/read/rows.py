@@ -21,7 +21,7 @@ from holdfast.cli.read.columns import SPLIT_BYTES, find_columns
 from holdfast.cli.read.source import Source, find_source
 from holdfast.commit import CommitContext, Snapshot
 from holdfast.errors import InvalidRequestError
-from holdfast.formats import RowFilter, nearest
+from holdfast.formats import RowFilter
 from holdfast.formats.columns.spark_fields import beyond_arrow
 from holdfast.options.parsing import parse_read_options
 from holdfast.options.values import Saying
@@ -29,6 +29,7 @@ from holdfast.spark.file_format import FormatChoice
 from holdfast.table import DataFile, TableSchema, plan_splits, read_split
 from holdfast.table.contract import TableRecord, decode_table
 from holdfast.table.inferred import opener
+from holdfast.wording import nearest
 
 __all__ = ["FoundRows", "as_text", "as_value", "cells", "first_rows"]
 

@@ -1,8 +1,8 @@
-"""What an object store can do for a commit protocol, and no more.
+"""Define what a commit protocol needs from an object store, and no more.
 
 A store is one bucket (or one directory tree). Keys are ``/``-separated UTF-8 strings without a leading slash.
-Every method is one call to the store: one point where a process can die, a reply can be lost, a test can look.
-Loops over pages are the functions `iter_objects` and `iter_uploads`; they hold the checks that no server may break.
+Each method is one call to the store: one point at which a process can die, a reply can be lost, a test can intervene.
+The functions `iter_objects` and `iter_uploads` loop over pages and check what a faulty server could get wrong.
 
 Errors that any method may raise besides its own: `AccessDeniedError`, `UnavailableError` (nothing happened),
 `OutcomeUnknownError` (a write may have happened), `NotFoundError` (also: the bucket is missing).
@@ -12,8 +12,8 @@ Worked composition::
     store = MemoryStore()
     upload_id = store.create_upload("t/a", {})
     part = store.upload_part("t/a", upload_id, 1, b"rows")
-    assert list(iter_objects(store, "t/")) == []          # pending: nothing to see
-    store.complete_upload("t/a", upload_id, [part])       # now it is there, whole
+    assert list(iter_objects(store, "t/")) == []          # pending: invisible
+    store.complete_upload("t/a", upload_id, [part])       # now the whole object is visible
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Functions over stores: capabilities as types, walks over pages, checks of keys."""
+"""Check arguments of store calls, iterate over pages, and view a store by its capabilities."""
 
 from __future__ import annotations
 
@@ -30,28 +30,36 @@ MAX_KEYS_PER_DELETE = 1000
 
 
 def multipart(store: ObjectStore) -> MultipartStore:
-    """The store as a `MultipartStore`; `UnsupportedError` if it is none."""
+    """Return the store as a `MultipartStore`.
+
+    Raises:
+        UnsupportedError: the store has no multipart uploads.
+    """
     if store.capabilities.multipart is None:
         raise UnsupportedError("the store has no multipart uploads")
-    return store  # type: ignore[return-value]  # the capability is the promise; wrappers implement every method
+    return store  # type: ignore[return-value]  # the capability promises it; wrappers implement every method
 
 
 def rename(store: ObjectStore) -> RenameStore:
-    """The store as a `RenameStore`; `UnsupportedError` if it is none."""
+    """Return the store as a `RenameStore`.
+
+    Raises:
+        UnsupportedError: the store has no atomic rename.
+    """
     if not store.capabilities.rename:
         raise UnsupportedError("the store has no atomic rename")
-    return store  # type: ignore[return-value]  # the capability is the promise; wrappers implement every method
+    return store  # type: ignore[return-value]  # the capability promises it; wrappers implement every method
 
 
 def replaced(key: str) -> PreconditionError:
-    """The error of a read whose object is not the one that was meant any more."""
+    """Return the error for a read that finds another object than the one it asked for."""
     return PreconditionError("the object was replaced while it was read: list again and start over", key=key)
 
 
 def is_marker(info: ObjectInfo) -> bool:
-    """Whether an object only says that there is a directory, as S3 consoles, s3fs, S3A (``x/``) and s3n make them.
+    """Check whether an object only marks a directory, as S3 consoles, s3fs, S3A (``x/``) and s3n create them.
 
-    Such an object is never data. One of these names that holds bytes is no marker.
+    A marker is never data. An object with such a name that is not empty is no marker.
     """
     return info.size_bytes == 0 and info.key.endswith(_MARKERS)
 
@@ -62,13 +70,13 @@ _MARKERS = ("/", "_$folder$")
 def iter_objects(
     store: ObjectStore, prefix: str, start_after: str = "", page_size: int = 1000, *, markers: bool = False
 ) -> Iterator[ObjectInfo]:
-    """Every object whose key starts with `prefix`, page by page, in the order that `ObjectStore.list_page` describes.
+    """Yield every object whose key starts with `prefix`, in the order that `ObjectStore.list_page` describes.
 
     Args:
-        markers: show directory markers, too: for whoever deletes a directory, or shows what is in a store.
+        markers: yield directory markers as well: for callers that delete a directory or display a store's content.
 
     Raises:
-        CorruptDataError: the server gave the same token twice, so that the walk would not end.
+        CorruptDataError: the server returned the same token twice, so the listing would never end.
     """
     token: str | None = None
     seen: set[str] = set()
@@ -79,21 +87,22 @@ def iter_objects(
         if token is None:
             return
         if token in seen:
-            raise CorruptDataError("a listing does not advance; report it to the store's maker", prefix=prefix)
+            raise CorruptDataError("a listing does not advance: report it to the vendor of the store", prefix=prefix)
         seen.add(token)
 
 
 def iter_uploads(store: MultipartStore, prefix: str) -> Iterator[UploadInfo]:
-    """Every pending upload below `prefix`, filtered here because servers return neighbours (``t1`` for ``t1/``).
+    """Yield every pending upload below `prefix`.
+
+    Filters the server's pages, because servers also return neighbors (``t1`` for ``t1/``). Markers need not be ordered
+    (the pages of SeaweedFS are unsorted), but none may repeat, or the listing would never end.
 
     Args:
-        prefix: a directory: ends in ``/`` or is empty, so that ``dataset1`` never reaches into ``dataset10``.
-
-    Markers need not be ordered (SeaweedFS pages are unsorted), but none may come twice, or the walk would not end.
+        prefix: a directory: ends in ``/`` or is empty, so that ``dataset1`` never matches ``dataset10``.
 
     Raises:
         InvalidRequestError: the prefix does not end in ``/``.
-        CorruptDataError: the server gave the same marker twice.
+        CorruptDataError: the server returned the same marker twice.
     """
     if prefix and not prefix.endswith("/"):
         raise InvalidRequestError("uploads are listed below a directory: end the prefix in '/'", prefix=prefix)
@@ -101,13 +110,13 @@ def iter_uploads(store: MultipartStore, prefix: str) -> Iterator[UploadInfo]:
 
 
 def iter_uploads_of(store: MultipartStore, key: str) -> Iterator[UploadInfo]:
-    """Every pending upload of one key and no other: for servers that list uploads by whole keys only (MinIO).
+    """Yield every pending upload of exactly one key, for servers that list uploads by whole keys only (MinIO).
 
-    Works on every store, also on those that list by directory; one call or more for each key.
+    Works on every store, including those that list by directory. Costs at least one call per key.
 
     Raises:
-        InvalidRequestError: no store would take the key.
-        CorruptDataError: the server gave the same marker twice.
+        InvalidRequestError: no store would accept the key.
+        CorruptDataError: the server returned the same marker twice.
     """
     check_key(key)
     return (upload for upload in _upload_pages(store, key) if upload.key == key)
@@ -116,9 +125,8 @@ def iter_uploads_of(store: MultipartStore, key: str) -> Iterator[UploadInfo]:
 def _upload_pages(store: MultipartStore, prefix: str) -> Iterator[UploadInfo]:
     marker: tuple[str, str] | None = None
     seen: set[tuple[str, str]] = set()
-    shown: set[tuple[str, str]] = (
-        set()
-    )  # uploads of the marker's key: a store may begin the next page with all of that key
+    # Uploads of the marker's key on the page before: a store may begin the next page with all uploads of that key.
+    shown: set[tuple[str, str]] = set()
     while True:
         page = store.list_uploads_page(prefix, marker)
         yield from (upload for upload in page.uploads if (upload.key, upload.upload_id) not in shown)
@@ -127,66 +135,68 @@ def _upload_pages(store: MultipartStore, prefix: str) -> Iterator[UploadInfo]:
             return
         if marker in seen:
             raise CorruptDataError(
-                "a listing of uploads does not advance; report it to the store's maker", prefix=prefix
+                "a listing of uploads does not advance: report it to the vendor of the store", prefix=prefix
             )
         seen.add(marker)
         shown = {(upload.key, upload.upload_id) for upload in page.uploads if upload.key == marker[0]}
 
 
 def check_key(key: str, max_bytes: int = 1024) -> None:
-    """Refuse a key that some store would refuse or change: empty, with a leading slash, not UTF-8, too long.
+    """Reject a key that some store would reject or change: empty, with a leading slash, not UTF-8, too long.
 
     Raises:
-        InvalidRequestError: with the reason.
+        InvalidRequestError: states the reason.
     """
     if not key or key.startswith("/"):
-        raise InvalidRequestError("a key is neither empty nor starts with '/'", key=key)
+        raise InvalidRequestError("a key is not empty and does not start with '/': change it", key=key)
     if "\0" in key:
-        raise InvalidRequestError("a key holds no NUL character", key=key)
+        raise InvalidRequestError("a key contains no NUL character: remove it", key=key)
     try:
         size_bytes = len(key.encode())
     except UnicodeEncodeError as error:
-        raise InvalidRequestError("a key has to be valid unicode", key=key) from error
+        raise InvalidRequestError("a key must be valid Unicode: change it", key=key) from error
     if size_bytes > max_bytes:
-        raise InvalidRequestError(f"a key has at most {max_bytes} bytes: shorten it", key=key, bytes=size_bytes)
+        raise InvalidRequestError(f"a key is limited to {max_bytes} bytes: shorten it", key=key, bytes=size_bytes)
 
 
 def check_move(source: str, target: str) -> None:
-    """Refuse what cannot be the source and the target of `RenameStore.rename_dir`, whatever the store holds.
+    """Reject a source and a target that `RenameStore.rename_dir` could not accept in any store.
 
     Raises:
-        InvalidRequestError: with the reason.
+        InvalidRequestError: states the reason.
     """
     for key in (source, target):
         check_key(key)
         if key.endswith("/"):
-            raise InvalidRequestError("a directory is named without a slash at its end: leave it out", key=key)
+            raise InvalidRequestError("a directory is named without a trailing slash: remove it", key=key)
     if f"{target}/".startswith(f"{source}/"):
-        raise InvalidRequestError("a directory cannot move into itself: choose another", source=source, target=target)
+        raise InvalidRequestError(
+            "a directory cannot be moved into itself: choose another target", source=source, target=target
+        )
 
 
 def check_delete(keys: Sequence[str]) -> None:
-    """Refuse more keys than `ObjectStore.delete_many` takes in one call.
+    """Reject more keys than `ObjectStore.delete_many` accepts in one call.
 
     Raises:
-        InvalidRequestError: with the reason.
+        InvalidRequestError: there are more.
     """
     if len(keys) > MAX_KEYS_PER_DELETE:
         raise InvalidRequestError(f"at most {MAX_KEYS_PER_DELETE} keys in one call: use batched_keys", keys=len(keys))
 
 
 def check_parts(key: str, parts: Sequence[Part]) -> None:
-    """Refuse parts that `MultipartStore.complete_upload` cannot join, whatever was uploaded.
+    """Reject a list of parts that `MultipartStore.complete_upload` could not accept for any upload.
 
     Raises:
-        InvalidRequestError: there are none, or they are not numbered from 1 without a gap.
+        InvalidRequestError: there are none, or they are not numbered from 1 without gaps.
     """
     if not parts or [part.number for part in parts] != list(range(1, len(parts) + 1)):
-        raise InvalidRequestError("parts have to be numbered from 1 without a gap", key=key)
+        raise InvalidRequestError("parts must be numbered from 1 without gaps: list all of them in order", key=key)
 
 
 def batched_keys(keys: Iterable[str], size: int = MAX_KEYS_PER_DELETE) -> Iterator[list[str]]:
-    """Keys in lists of at most `size`, as `ObjectStore.delete_many` takes them."""
+    """Split keys into lists of at most `size`, as `ObjectStore.delete_many` accepts them."""
     batch: list[str] = []
     for key in keys:
         batch.append(key)

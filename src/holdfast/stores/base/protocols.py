@@ -1,4 +1,4 @@
-"""The calls of a store, by capability."""
+"""Define the calls of a store, one protocol per capability."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ __all__ = [
 
 
 class ObjectStore(Protocol):
-    """The calls that every store has."""
+    """The calls that every store supports."""
 
     @property
     def capabilities(self) -> Capabilities:
-        """What this store promises; constant."""
+        """What this store promises. Never changes."""
         ...
 
     @property
     def retries(self) -> int:
-        """How many requests this handle has sent again so far, in this process."""
+        """The number of requests that this handle has retried so far in this process."""
         ...
 
     def put(
@@ -49,23 +49,26 @@ class ObjectStore(Protocol):
         Guarantee: a reader sees the old object or the new one, never a mixture.
 
         Raises:
-            PreconditionError: `mode` was not met. It may be the caller's own earlier put whose reply was lost:
-                read back.
-            UnsupportedError: the store refuses conditional writes.
-            StorageFullError: no room.
+            PreconditionError: the condition of `mode` does not hold. The existing object may be the caller's own, from
+                an earlier put whose reply was lost: read it.
+            UnsupportedError: the store rejects conditional writes.
+            StorageFullError: the store has no space left.
         """
         ...
 
     def get(self, key: str, start: int = 0, length: int | None = None, etag: str = "") -> bytes:
-        """Read an object, or `length` bytes of it from `start` (to its end if None; fewer at the end of the object).
+        """Read an object, or `length` bytes of it from `start`.
+
+        Returns fewer bytes at the end of the object.
 
         Args:
-            etag: of the object that is meant, as `head` and listings show it; empty for whichever is there. Who reads
-                an object in several ranges gives it, so that no two of them are of different objects.
+            length: None reads to the end of the object.
+            etag: of the expected object, as `head` and listings return it; empty accepts any. A caller that reads an
+                object in several ranges passes it, so that all ranges come from the same object.
 
         Raises:
             NotFoundError: no such object.
-            PreconditionError: another object is there than the one with this etag. List again and start over.
+            PreconditionError: the object has another etag. List again and start over.
         """
         ...
 
@@ -80,45 +83,45 @@ class ObjectStore(Protocol):
     def list_page(
         self, prefix: str, start_after: str = "", max_keys: int = 1000, token: str | None = None
     ) -> ObjectPage:
-        """List objects whose key starts with `prefix`, directory markers among them: use `iter_objects`.
+        """List objects whose key starts with `prefix`, including directory markers. Prefer `iter_objects`.
 
-        Guarantee: within a directory, in ascending UTF-8 byte order of names. So are whole keys on S3 itself, but
-        SeaweedFS shows all of ``a/`` before ``a-b``: nothing may rest on the order across directories.
+        Guarantee: the names within a directory are in ascending UTF-8 byte order. S3 itself sorts whole keys that way,
+        but SeaweedFS returns all of ``a/`` before ``a-b``: callers must not rely on the order across directories.
 
         Args:
-            prefix: any start of a key.
-            start_after: only keys greater than this; for keys of one directory, because of that order.
-            max_keys: at most so many on this page; 1000 is the most that S3 gives.
-            token: goes on with a listing of the same prefix and `start_after` where its last page ended.
+            prefix: the beginning of a key; need not end at a slash.
+            start_after: return only keys greater than this. Because of the order above, use it within one directory.
+            max_keys: the page size; S3 returns at most 1000.
+            token: continues a listing of the same prefix and `start_after` after its last page.
         """
         ...
 
     def delete(self, key: str) -> None:
-        """Delete an object; a missing one is no error."""
+        """Delete an object; do nothing if it does not exist."""
         ...
 
     def delete_many(self, keys: Sequence[str]) -> None:
-        """Delete at most 1000 objects in one call; missing ones are no error.
+        """Delete at most `MAX_KEYS_PER_DELETE` objects in one call; ignore keys that do not exist.
 
         Raises:
-            UnavailableError: some were not deleted; repeat the whole call.
+            UnavailableError: some objects were not deleted; repeat the whole call.
         """
         ...
 
     def close(self) -> None:
-        """Release sockets and threads. Safe to call twice."""
+        """Release sockets and threads. May be called twice."""
         ...
 
 
 class MultipartStore(ObjectStore, Protocol):
-    """Uploads that stay invisible until completed, by whichever process completes them."""
+    """A store with uploads that stay invisible until completed; any process may complete them."""
 
     def create_upload(self, key: str, metadata: Mapping[str, str] | None = None) -> str:
-        """Start an upload; returns its id. Nothing becomes visible."""
+        """Start an upload and return its id. Nothing becomes visible."""
         ...
 
     def upload_part(self, key: str, upload_id: str, number: int, data: bytes) -> Part:
-        """Upload part `number` (from 1). Repeating a number replaces the part.
+        """Upload part `number`, counted from 1. Uploading a number again replaces the part.
 
         Raises:
             NotFoundError: no such upload.
@@ -126,98 +129,106 @@ class MultipartStore(ObjectStore, Protocol):
         ...
 
     def complete_upload(self, key: str, upload_id: str, parts: Sequence[Part]) -> ObjectInfo:
-        """Make the object visible, whole. `parts` ascending and contiguous from 1, at least one.
+        """Make the whole object visible.
+
+        Args:
+            parts: at least one, numbered from 1 without gaps.
 
         Raises:
-            NotFoundError: no such upload: completed before, aborted, or never there. Settle it by `head`.
+            NotFoundError: no such upload: it was completed or aborted before, or never existed. Use `head` to find out.
             InvalidRequestError: a part is missing, has another etag, or is too small.
         """
         ...
 
     def abort_upload(self, key: str, upload_id: str) -> None:
-        """Drop an upload and its parts; a missing upload is no error."""
+        """Delete an upload and its parts; do nothing if it does not exist."""
         ...
 
     def list_uploads_page(self, prefix: str, marker: tuple[str, str] | None = None) -> UploadPage:
-        """List pending uploads. Servers differ in what they return here: use `iter_uploads`."""
+        """List pending uploads. Servers differ in what they return: use `iter_uploads`."""
         ...
 
 
 class WritableFile(Protocol):
-    """A new file that is being written from start to end; invisible at its key or hidden until closed."""
+    """A new file that is written from start to end and stays invisible until it is closed."""
 
     def write(self, data: bytes | memoryview, /) -> int:
-        """Append."""
+        """Append bytes and return how many."""
         ...
 
     def close(self) -> ObjectInfo:
-        """Make the bytes durable and the file visible at its key; describes it, again when called again."""
+        """Make the bytes durable and the file visible at its key. May be called again."""
         ...
 
     def discard(self) -> None:
-        """Drop what was written. Safe after `close` failed, no-op after it succeeded."""
+        """Delete what was written. Safe after `close` failed; a no-op after it succeeded."""
         ...
 
 
 class RenameStore(ObjectStore, Protocol):
-    """A filesystem with atomic file rename.
+    """A file system with atomic rename of files.
 
-    A key is a file or a directory of others, never both. Whatever call would write a file below a file, or where a
-    directory is, is refused with `InvalidRequestError` and does nothing.
+    A key is either a file or a directory. A call that would write a file below a file, or in place of a directory,
+    raises `InvalidRequestError` and does nothing.
     """
 
     def open_write(self, key: str) -> WritableFile:
-        """Open a new file for streaming; its directory is made. `PreconditionError` on close if the key exists."""
+        """Open a new file for streaming, and create its directory.
+
+        Closing the file raises `PreconditionError` if the key exists.
+        """
         ...
 
     def rename(self, source: str, target: str) -> None:
-        """Move one file atomically and durably, making the target's directory, replacing the target.
+        """Move one file atomically and durably; create the target's directory and replace the target.
 
         Raises:
-            NotFoundError: no file at `source` (it may have been renamed before: settle it by ``head(target)``).
+            NotFoundError: no file at `source`. It may have been renamed before: check ``head(target)``.
         """
         ...
 
     def check_targets(self, targets: Sequence[str]) -> None:
-        """Refuse what `rename` to one of these keys would refuse as things are now, were its source there.
+        """Check whether a `rename` to each of these keys would be accepted now, if its source existed.
 
-        For whoever must not be refused later. Nothing is made; what others do meanwhile is not foreseen.
+        For callers whose later renames must not fail. Creates nothing, and cannot predict what others do meanwhile.
 
         Raises:
-            InvalidRequestError: a target is a directory, or lies below a file, or cannot be a key.
-            AccessDeniedError: nothing may be put where a target lies.
+            InvalidRequestError: a target is a directory, is below a file, or cannot be a key.
+            AccessDeniedError: a target cannot be written.
         """
         ...
 
     def rename_dir(self, source: str, target: str) -> None:
         """Move everything below the directory `source` to `target`, if ``capabilities.rename_dir``.
 
-        Guarantee: one step; a reader sees all of it at one place or all of it at the other. Durable when it returns.
-        What is unfinished below `source` moves along: pending uploads go on under their new key; a file or an object
-        that is being written at that moment is not published, its writer gets `NotFoundError`.
+        Guarantee: one step; a reader sees everything at the old place or everything at the new one. Durable when it
+        returns. Unfinished data below `source` moves as well: pending uploads continue under their new key; a file or
+        an object that is being written at that moment is not published, and its writer gets `NotFoundError`.
 
         Args:
-            source: key of a directory, without a slash at its end.
-            target: key that becomes the directory, likewise; the directories above it are made. It has to be free:
-                neither a file nor a directory that holds anything, unfinished files included.
+            source: key of a directory, without a trailing slash.
+            target: the new key of the directory, without a trailing slash; its parent directories are created. It must
+                be free: neither a file nor a directory that contains anything, including unfinished files.
 
         Raises:
             UnsupportedError: the store cannot do it in one step; rename file by file.
-            NotFoundError: there is nothing below `source` (it may have been renamed before: settle it by listing
-                the target).
+            NotFoundError: nothing is below `source`. It may have been renamed before: list the target.
             PreconditionError: `target` exists. Nothing happened.
-            InvalidRequestError: `target` is `source` or lies below it, or below a file. Nothing happened.
+            InvalidRequestError: `target` is `source`, or is below it or below a file. Nothing happened.
 
-        Crash: before or after, nothing between; empty directories above the target may have been made.
+        Crash: it happened or it did not; empty parent directories of the target may have been created.
         """
         ...
 
 
 class CopyStore(ObjectStore, Protocol):
-    """A store that copies an object by itself: what a rename costs on a store without rename."""
+    """A store that copies objects itself: the substitute for rename on a store without it."""
 
     def copy(self, source: ObjectInfo, target: str) -> None:
-        """Copy an object, as a listing shows it, with its metadata; atomically replaces the target.
+        """Copy an object and its metadata, and replace the target atomically.
+
+        Args:
+            source: as a listing returns it.
 
         Raises:
             NotFoundError: no object at the source's key.

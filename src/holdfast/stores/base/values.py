@@ -1,4 +1,4 @@
-"""What stores take and give: write modes, capabilities, records."""
+"""Define the values that stores accept and return: write modes, capabilities, records."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ __all__ = [
 # --- conditional writes: a sum type -----------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class Overwrite:
-    """Write whatever is there."""
+    """Write unconditionally."""
 
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """Write only if no object has this key; else `PreconditionError`."""
+    """Write only if no object has this key, or raise `PreconditionError`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """Write only over the object with this etag; else (also if it is gone) `PreconditionError`."""
+    """Replace only the object with this etag, or raise `PreconditionError`, also if there is no object."""
 
     etag: str
 
     def __post_init__(self) -> None:
         if not self.etag:
-            raise InvalidRequestError("an update names the etag that it expects: head the object first")
+            raise InvalidRequestError("an update needs the etag of the object that it replaces: head the object first")
 
 
 PutMode: TypeAlias = Overwrite | Create | Update
@@ -52,7 +52,7 @@ PutMode: TypeAlias = Overwrite | Create | Update
 
 # --- what a store can do ----------------------------------------------------------------------------------------------
 class Support(enum.Enum):
-    """A capability that is known, known to be missing, or has to be probed."""
+    """Whether a store has a capability; an unknown one must be probed."""
 
     YES = "yes"
     NO = "no"
@@ -64,8 +64,8 @@ class MultipartLimits:
     """Limits of a multipart upload.
 
     Attributes:
-        min_part_size_bytes: least size of any part but the last.
-        max_parts: greatest number of parts in one upload.
+        min_part_size_bytes: minimum size of every part except the last.
+        max_parts: maximum number of parts in one upload.
     """
 
     min_part_size_bytes: int = 5 * 1024 * 1024
@@ -77,19 +77,19 @@ class Capabilities:
     """What a store promises.
 
     Attributes:
-        conditional_put: whether `Create` and `Update` are honoured (S3-compatible servers differ: probe).
-        multipart: limits if the store is a `MultipartStore`, else None.
+        conditional_put: whether `Create` and `Update` are honored. S3-compatible servers differ: probe.
+        multipart: the limits if the store is a `MultipartStore`, else None.
         rename: whether the store is a `RenameStore` (atomic file rename).
-        metadata: whether metadata given to `create_upload` and `put` comes back from `head`.
+        metadata: whether `head` returns the metadata given to `create_upload` and `put`.
         copy: whether the store is a `CopyStore` (the bytes need not pass through the client).
         rename_dir: whether the store is a `RenameStore` whose `rename_dir` is one atomic step. False where a directory
             would be renamed file by file (GCS: papers 000 and 002), or not at all.
-        consistent_listing: whether a listing shows every object that was written before it began, and none that was
-            deleted before. True of S3 since December 2020; committers that find work by listing need it.
-        lists_uploads: whether pending uploads are listed by directory, as `iter_uploads` asks for them. MinIO lists
+        consistent_listing: whether a listing contains every object that was written before it began, and none that was
+            deleted before. True of S3 since December 2020; committers that find their work by listing need it.
+        lists_uploads: whether pending uploads are listed by directory, as `iter_uploads` requests them. MinIO lists
             them by whole keys only: `stores.probe.find_upload_listing` finds out.
-        server: names the server and the bucket behind this handle, so that what one handle found out need not be found
-            out by the next in the same process; empty if there is no more than this handle.
+        server: identifies the server and the bucket, so that handles in the same process can share probe results; empty
+            if the handle shares its data with no other.
     """
 
     conditional_put: Support = Support.UNKNOWN
@@ -106,7 +106,7 @@ class Capabilities:
 # --- records ----------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class ObjectInfo:
-    """An object as `head`, `put` and listings show it; `etag` may be empty and only its equality means something."""
+    """An object as `head`, `put` and listings return it. `etag` may be empty; it can only be compared for equality."""
 
     key: str
     size_bytes: int
@@ -117,7 +117,7 @@ class ObjectInfo:
 
 @dataclass(frozen=True, slots=True)
 class ObjectPage:
-    """One page of a listing; `next_token` is None on the last one, else opaque to the caller."""
+    """One page of a listing; `next_token` is opaque to the caller, and None on the last page."""
 
     objects: Sequence[ObjectInfo]
     next_token: str | None
@@ -125,11 +125,11 @@ class ObjectPage:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """An uploaded part: what `complete_upload` needs to name it.
+    """An uploaded part, as `complete_upload` needs it.
 
     Attributes:
-        checksum_algorithm, checksum: as S3 spells them, where whoever made the upload asked for checksums: then S3
-            wants them again. Uploads of ours have none.
+        checksum_algorithm, checksum: as S3 spells them; S3 requires them if the upload was created with checksums, as
+            other tools may do. Holdfast's own uploads have none.
     """
 
     number: int
@@ -150,7 +150,7 @@ class UploadInfo:
 
 @dataclass(frozen=True, slots=True)
 class UploadPage:
-    """One page of pending uploads; `next_marker` is None on the last one, else opaque to the caller."""
+    """One page of pending uploads; `next_marker` is opaque to the caller, and None on the last page."""
 
     uploads: Sequence[UploadInfo]
     next_marker: tuple[str, str] | None

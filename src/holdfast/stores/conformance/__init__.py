@@ -1,4 +1,4 @@
-"""What every store has to do, and every wrapped store: for our tests and for those who write stores of their own.
+"""Check that a store, wrapped or not, keeps the promises of its protocols. For Holdfast's tests and for other packages.
 
 Worked composition, without a test framework::
 
@@ -6,8 +6,8 @@ Worked composition, without a test framework::
     print(report)
     assert report.passed
 
-A server that is known to differ declares it: ``deviations={"check_small_part": "accepts parts of any size"}``. A
-declared deviation is still run; one that is not there any more counts as a failure, so declarations cannot rot.
+Declare how a server is known to differ: ``deviations={"check_small_part": "accepts parts of any size"}``. A check with
+a declared deviation still runs, and fails the run if it passes, so that declarations stay up to date.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _checks_in(module: ModuleType) -> list[Check]:
 
 
 def checks_for(capabilities: Capabilities) -> list[Check]:
-    """The checks that a store with these capabilities has to pass."""
+    """Return the checks that a store with these capabilities must pass."""
     left_out: set[str] = set()
     limits = capabilities.multipart
     if not capabilities.metadata:
@@ -39,9 +39,12 @@ def checks_for(capabilities: Capabilities) -> list[Check]:
     if not capabilities.copy:
         left_out |= {"check_copy", "check_copy_missing"}
     if limits is None or limits.min_part_size_bytes <= 1:
-        left_out.add("check_small_part")  # there is no part below the limit
+        left_out.add("check_small_part")  # no part can be below the limit
     if capabilities.rename:
-        left_out |= {"check_object_beside_directory", "check_directory_markers"}  # there a key is one or the other
+        left_out |= {
+            "check_object_beside_directory",
+            "check_directory_markers",
+        }  # there a key is either a file or a directory
     if capabilities.rename_dir:
         left_out.add("check_rename_dir_unsupported")
     if limits is None:
@@ -60,11 +63,11 @@ def checks_for(capabilities: Capabilities) -> list[Check]:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Report:
-    """What a run found.
+    """The result of a run.
 
     Attributes:
-        results: name of each check to what went wrong, None if nothing did.
-        deviations: the deviations that were declared: name of the check to the reason.
+        results: maps the name of each check to its error, None if it passed.
+        deviations: the declared deviations: maps the name of a check to the reason.
     """
 
     results: Mapping[str, Exception | None]
@@ -72,7 +75,7 @@ class Report:
 
     @property
     def passed(self) -> bool:
-        """Whether exactly the declared deviations were found."""
+        """Whether exactly the checks with declared deviations failed."""
         return {name for name, error in self.results.items() if error is not None} == set(self.deviations)
 
     def __str__(self) -> str:
@@ -81,7 +84,11 @@ class Report:
     def _line(self, name: str, error: Exception | None) -> str:
         reason = self.deviations.get(name)
         if error is None:
-            return f"ok       {name}" if reason is None else f"FAILED   {name}: passes, although declared: {reason}"
+            return (
+                f"ok       {name}"
+                if reason is None
+                else f"FAILED   {name}: passes, despite the declared deviation: {reason}"
+            )
         return f"FAILED   {name}: {error}" if reason is None else f"deviates {name}: {reason}"
 
 
@@ -95,31 +102,31 @@ def run_conformance(
     rounds: int = 20,
     told: Callable[[Check, int, int], None] = lambda _check, _done, _total: None,
 ) -> Report:
-    """Run every check that the store's capabilities ask for.
+    """Run every check that the store's capabilities require.
 
     Args:
-        store: the store; everything below `prefix` is written and left there.
-        other: another handle on the same data; None for the same one.
-        prefix: where the checks work, without a slash at either end; has to be empty.
-        deviations: what the store is known not to do: name of the check to the reason.
-        racers: handles for races, each with connections of its own; none for eight threads on the two handles.
-        rounds: how often a race is run.
-        told: is told before each check how many were run, of how many.
+        store: the store; the checks leave their data below `prefix`.
+        other: another handle on the same data; None to use the same one.
+        prefix: the directory in which the checks work, without a slash at either end; must be empty.
+        deviations: known deviations: maps the name of a check to the reason.
+        racers: handles for races, each with its own connections; if empty, eight threads share the two handles.
+        rounds: how often each race is repeated.
+        told: called before each check with the number of checks done and in total.
 
     Raises:
-        UnavailableError: the store does not answer any more: the rest would only wait. Nothing is concluded.
+        UnavailableError: the store stopped responding; the run is incomplete and proves nothing.
     """
     results: dict[str, Exception | None] = {}
     checks = checks_for(store.capabilities)
     for number, check in enumerate(checks):
         told(check, number, len(checks))
         if results.get(check.needs) is not None:
-            results[check.name] = ConformanceError(f"not tried: {check.needs} failed")
+            results[check.name] = ConformanceError(f"skipped: {check.needs} failed")
             continue
         place = f"{prefix}/{check.name.replace(':', '-')}"
         try:
             check.run(Subject(store, other or store, place, racers, rounds))
-        except Exception as error:  # noqa: BLE001  # whatever a store raises is a finding, and the run goes on
+        except Exception as error:  # noqa: BLE001  # any error of a store is a result, and the run continues
             results[check.name] = error
             if isinstance(error, UnavailableError):
                 store.list_page(f"{place}/", max_keys=1)

@@ -1,4 +1,4 @@
-"""Checks of conditional puts: the commit point of a job is one of them."""
+"""Check conditional puts, one of which is the commit point of a job."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ __all__ = [
 
 
 def check_create(subject: Subject) -> None:
-    """A create-only put writes what is not there and never replaces."""
+    """Check that a create writes a new object and never replaces one."""
     key = subject.key("log/00000000000000000001.json")
     subject.store.put(key, b"first", Create())
     refused(PreconditionError, lambda: subject.other.put(key, b"second", Create()), "create over an object")
     refused(PreconditionError, lambda: subject.store.put(key, b"first", Create()), "create of the same content")
     equal(subject.store.get(key), b"first", "content")
-    # An empty object is an object: neither side's emptiness makes room.
+    # An empty object is an object, whichever of the two is empty.
     empty = subject.key("empty")
     subject.store.put(empty, b"", Create())
     refused(PreconditionError, lambda: subject.store.put(empty, b"full", Create()), "create over an empty object")
@@ -32,7 +32,7 @@ def check_create(subject: Subject) -> None:
 
 
 def check_create_after_delete(subject: Subject) -> None:
-    """A key is free again when its object is deleted."""
+    """Check that a key is free again after its object was deleted."""
     key = subject.key("log/1")
     subject.store.put(key, b"1", Create())
     subject.store.delete(key)
@@ -41,7 +41,7 @@ def check_create_after_delete(subject: Subject) -> None:
 
 
 def check_update(subject: Subject) -> None:
-    """An update writes over the expected object only."""
+    """Check that an update replaces only the expected object."""
     key = subject.key("object")
     first = subject.store.put(key, b"1")
     second = subject.other.put(key, b"22", Update(first.etag))
@@ -52,7 +52,7 @@ def check_update(subject: Subject) -> None:
 
 
 def check_update_of_listed(subject: Subject) -> None:
-    """The etag that head and listings show is the one that an update expects."""
+    """Check that an update accepts the etag that head and listings return."""
     key = subject.key("object")
     subject.store.put(key, b"1")
     subject.store.put(key, b"22", Update(subject.other.head(key).etag))
@@ -62,11 +62,11 @@ def check_update_of_listed(subject: Subject) -> None:
 
 
 def check_update_missing(subject: Subject) -> None:
-    """An update of what is gone, or was never there, writes nothing."""
+    """Check that an update of a deleted or missing object writes nothing."""
     key = subject.key("object")
     etag = subject.store.put(key, b"1").etag
     subject.store.delete(key)
-    refused(PreconditionError, lambda: subject.store.put(key, b"2", Update(etag)), "update of what is gone")
+    refused(PreconditionError, lambda: subject.store.put(key, b"2", Update(etag)), "update of a deleted object")
     never = subject.key("never")
-    refused(PreconditionError, lambda: subject.store.put(never, b"2", Update(etag)), "update of what never was")
+    refused(PreconditionError, lambda: subject.store.put(never, b"2", Update(etag)), "update of a missing object")
     equal(subject.listed(), [], "listing")

@@ -1,4 +1,4 @@
-"""Checks under many writers at once that have nothing to do with conditions: listings, uploads, one name."""
+"""Check unconditional calls under many concurrent writers: listings, and puts and uploads to one key."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from holdfast.stores.conformance.subject import Subject, equal, expect
 
 __all__ = ["check_listing_under_writers", "check_overwrite_race"]
 
-_MOST_OBJECTS = 20  # of each writer: each lists them all after each
+_MOST_OBJECTS = 20  # per writer, because each writer lists all of them after each put
 
 
 def check_listing_under_writers(subject: Subject) -> None:
-    """While others write and delete beside it, a listing shows all that its caller has written, none that it deleted.
+    """Check that listings show what their caller wrote and not what it deleted, while others write and delete.
 
-    Job commits that find their work by listing rest on it (`Capabilities.consistent_listing`).
+    Job commits that find their work by listing depend on it (`Capabilities.consistent_listing`).
     """
 
     def write(racer: int, store: ObjectStore) -> str:
@@ -36,7 +36,7 @@ def check_listing_under_writers(subject: Subject) -> None:
 
 
 def check_overwrite_race(subject: Subject) -> None:
-    """Of many who write one key at once, by puts or uploads, one is there whole."""
+    """Check that of several concurrent writes to one key, by puts or uploads, one is there, whole."""
     key, size = subject.key("object"), 200_000
 
     def write(racer: int, store: ObjectStore) -> bytes:
@@ -50,5 +50,5 @@ def check_overwrite_race(subject: Subject) -> None:
         return content
 
     written = subject.race(write)
-    expect(subject.other.get(key) in written, "what is there is one of the contents, whole")
+    expect(subject.other.get(key) in written, "the object is exactly one of those that were written")
     equal(subject.listed(), ["object"], "listing")

@@ -1,4 +1,4 @@
-"""Checks of stores that rename a directory in one step."""
+"""Check stores that rename a directory in one step."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _rename_dir(subject: Subject, source: str, target: str) -> None:
 
 
 def check_rename_dir(subject: Subject) -> None:
-    """A deep tree moves whole, and nothing beside it; the directories above the target are made."""
+    """Check that a deep tree moves completely and alone, and that the target's parents are created."""
     tree = ["a", "b c/d e", "year=2013/mönat=1/名前", "1/2/3/4/5/6/7/8/deep", ".hidden/_under", "100%/a+b"]
     beside = ["task-1-old/a", "task-10/a", "task-1.x", "task"]
     subject.write(*(f"task-1/{name}" for name in tree), *beside)
@@ -45,7 +45,7 @@ def check_rename_dir(subject: Subject) -> None:
 
 
 def check_rename_dir_target_exists(subject: Subject) -> None:
-    """A target that is a file, or a directory with anything in it, is refused and nothing moves."""
+    """Check that a target that is a file or a directory with content is rejected, and nothing moves."""
     names = ["source/a", "source/b/c", "file", "full/deep/x"]
     subject.write(*names)
     for source, target in (("source", "file"), ("source", "full"), ("source", "full/deep"), ("source/b", "source")):
@@ -55,7 +55,7 @@ def check_rename_dir_target_exists(subject: Subject) -> None:
 
 
 def check_rename_dir_missing(subject: Subject) -> None:
-    """Where nothing is below the source, there is nothing to rename: no such name, a file, a part of a name."""
+    """Check that a source with nothing below it is rejected: a missing name, a file, a part of a name."""
     subject.write("file", "directory/a", "gone/a")
     subject.store.delete(subject.key("gone/a"))
     for source in ("missing", "file", "file/a", "direct", "directory/a", "gone"):
@@ -64,7 +64,7 @@ def check_rename_dir_missing(subject: Subject) -> None:
 
 
 def check_rename_dir_bad_keys(subject: Subject) -> None:
-    """A directory does not move into itself or below a file, and its key has no slash at the end."""
+    """Check that a directory cannot move into itself or below a file, and that a trailing slash is rejected."""
     subject.write("source/a", "file")
     for source, target in (
         ("source", "source"),
@@ -81,7 +81,7 @@ def check_rename_dir_bad_keys(subject: Subject) -> None:
 
 
 def check_rename_dir_twice(subject: Subject) -> None:
-    """A rename that is repeated says that the source is gone and changes nothing: so lost replies are settled."""
+    """Check that a repeated rename reports a missing source and changes nothing, as after a lost reply."""
     subject.write("source/a")
     _rename_dir(subject, "source", "target")
     again = functools.partial(rename(subject.other).rename_dir, subject.key("source"), subject.key("target"))
@@ -90,7 +90,7 @@ def check_rename_dir_twice(subject: Subject) -> None:
 
 
 def check_rename_dir_after_delete(subject: Subject) -> None:
-    """A target is free again when all below it is deleted."""
+    """Check that a target is free again after everything below it was deleted."""
     subject.write("source/a", "target/b", "target/c/d")
     subject.store.delete_many([subject.key("target/b"), subject.key("target/c/d")])
     _rename_dir(subject, "source", "target")
@@ -98,7 +98,7 @@ def check_rename_dir_after_delete(subject: Subject) -> None:
 
 
 def check_rename_dir_race_for_source(subject: Subject) -> None:
-    """Of many who rename one directory to different names, exactly one succeeds, and gets all of it."""
+    """Check that of several concurrent renames of one directory exactly one succeeds and moves all of it."""
     names = [f"{n}/{n}" for n in range(20)]
     subject.write(*(f"source/{name}" for name in names))
 
@@ -116,7 +116,7 @@ def check_rename_dir_race_for_source(subject: Subject) -> None:
 
 
 def check_rename_dir_race_for_target(subject: Subject) -> None:
-    """Of many directories that are renamed to one name, exactly one gets it; the others stay whole."""
+    """Check that of several directories renamed to one target exactly one succeeds; the others stay complete."""
     sources = [f"attempt-{racer}" for racer in range(_RACERS)]
     subject.write(*(f"{source}/{name}" for source in sources for name in ("a", "b/c")))
 
@@ -137,7 +137,7 @@ def check_rename_dir_race_for_target(subject: Subject) -> None:
 
 
 def check_rename_dir_under_writer(subject: Subject) -> None:
-    """A file that is open while its directory moves appears nowhere, and its writer is told."""
+    """Check that a file that is open while its directory moves is not published, and that its writer gets an error."""
     subject.write("source/a")
     file = subject.files.open_write(subject.key("source/sub/open"))
     file.write(b"1")
@@ -148,7 +148,7 @@ def check_rename_dir_under_writer(subject: Subject) -> None:
 
 
 def check_rename_dir_with_uploads(subject: Subject) -> None:
-    """Pending uploads move along: they are listed and completed under their new key, and gone from the old one."""
+    """Check that pending uploads move as well: only their new key lists and completes them."""
     subject.write("source/a")
     upload_id, parts = subject.uploaded("source/b/c", b"rows")
     only_id, only_parts = subject.uploaded("only/d", b"more")

@@ -1,4 +1,4 @@
-"""Checks of one odd key each: Spark users write such names into destinations and partition values."""
+"""Check unusual keys, which Spark users write in destinations and partition values."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ODD_KEYS = {
     "dot-segment": "a/./b",
     "long": "/".join(["x" * 150] * 4) + "/part-" + "y" * 150,
 }
-"""Name of the oddity to a key that has it."""
+"""Maps the name of each peculiarity to a key that has it."""
 
 
 def _key_check(relative: str) -> Callable[[Subject], None]:
@@ -47,7 +47,7 @@ def _key_check(relative: str) -> Callable[[Subject], None]:
         equal(subject.listed(), [relative], "listing")
         equal(subject.listed(relative), [relative], "listing by the whole key")
         page = subject.store.list_page(subject.key(""), key)
-        equal(list(page.objects), [], "listing behind the key")
+        equal(list(page.objects), [], "listing after the key")
         if subject.store.capabilities.multipart is not None:
             _check_upload(subject, key)
             equal(subject.listed(), [relative], "listing")
@@ -79,7 +79,7 @@ def _listed_upload_check(relative: str) -> Callable[[Subject], None]:
 
 
 KEY_CHECKS = [Check(f"key:{name}", _key_check(relative)) for name, relative in ODD_KEYS.items()]
-# A server that cannot hold an object there may start an upload, answer with an error and never list it.
+# A server that rejects an object at such a key may still start an upload, respond with an error and never list it.
 LISTED_UPLOAD_CHECKS = [
     Check(f"listed-upload:{name}", _listed_upload_check(relative), needs=f"key:{name}")
     for name, relative in ODD_KEYS.items()

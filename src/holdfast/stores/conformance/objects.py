@@ -1,4 +1,4 @@
-"""Checks of whole objects: put, get, head, list, delete, copy."""
+"""Check whole objects: put, get, head, list, delete, copy."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ __all__ = [
 
 
 def check_put_get_head(subject: Subject) -> None:
-    """What was put is read back, and put, head and the listing tell the same story."""
+    """Check that an object is read back as written, and that put, head and listings agree."""
     key = subject.key("dir/object")
     put = subject.store.put(key, b"content")
     head = subject.other.head(key)
@@ -45,11 +45,11 @@ def check_put_get_head(subject: Subject) -> None:
     equal((listed.key, listed.size_bytes), (key, 7), "listing")
     equal(head.etag, put.etag, "etag of head and put")
     equal(listed.etag, put.etag, "etag of listing and put")
-    expect(head.modified_at_s > 1_000_000_000, "head tells when the object was written")
+    expect(head.modified_at_s > 1_000_000_000, "head returns when the object was written")
 
 
 def check_put_overwrites(subject: Subject) -> None:
-    """A second put replaces the object, whatever the sizes."""
+    """Check that a second put replaces the object, whether it is larger or smaller."""
     key = subject.key("object")
     for content in (b"first, long", b"2nd", b"third, longer than both"):
         subject.store.put(key, content)
@@ -58,7 +58,7 @@ def check_put_overwrites(subject: Subject) -> None:
 
 
 def check_empty_object(subject: Subject) -> None:
-    """An object may have no bytes."""
+    """Check that an object may be empty."""
     key = subject.key("_SUCCESS")
     equal(subject.store.put(key, b"").size_bytes, 0, "size of put")
     equal(subject.store.get(key), b"", "content")
@@ -67,14 +67,14 @@ def check_empty_object(subject: Subject) -> None:
 
 
 def check_megabyte(subject: Subject) -> None:
-    """Objects that no buffer holds whole come back byte for byte."""
+    """Check that an object larger than usual buffers is read back byte for byte."""
     key, content = subject.key("object"), bytes(range(256)) * 12_345
     subject.store.put(key, content)
     expect(subject.other.get(key) == content, "the content is the same, byte for byte")
 
 
 def check_missing_object(subject: Subject) -> None:
-    """Reading what is not there is `NotFoundError`, also beside a longer or shorter key."""
+    """Check that reading a missing object raises `NotFoundError`, also beside a longer or shorter key."""
     subject.store.put(subject.key("ab/c"), b"1")
     for relative in ("missing", "a", "ab", "ab/c/d", "abc"):
         refused(NotFoundError, functools.partial(subject.store.get, subject.key(relative)), f"get {relative}")
@@ -82,7 +82,7 @@ def check_missing_object(subject: Subject) -> None:
 
 
 def check_ranges(subject: Subject) -> None:
-    """A range gives its bytes; what lies behind the end is left out, without an error."""
+    """Check that a range returns its bytes, and no error beyond the end of the object."""
     key = subject.key("object")
     subject.store.put(key, b"0123456789")
     for start, length, expected in (
@@ -100,27 +100,27 @@ def check_ranges(subject: Subject) -> None:
 
 
 def check_get_of_one_object(subject: Subject) -> None:
-    """The etag that put, head and listings show is that of what is read, and no other object is read under it."""
+    """Check that reads accept the etag of put, head and listings, and never return an object with another one."""
     key = subject.key("object")
     put = subject.store.put(key, b"a" * 10)
     [listed] = subject.other.list_page(key).objects
     for etag in (put.etag, listed.etag, subject.other.head(key).etag):
-        equal(subject.store.get(key, 3, 4, etag), b"a" * 4, "range of the object that is meant")
-        equal(subject.other.get(key, etag=etag), b"a" * 10, "all of the object that is meant")
-        equal(subject.store.get(key, 10, 4, etag), b"", "range behind the end of the object that is meant")
+        equal(subject.store.get(key, 3, 4, etag), b"a" * 4, "range of the expected object")
+        equal(subject.other.get(key, etag=etag), b"a" * 10, "all of the expected object")
+        equal(subject.store.get(key, 10, 4, etag), b"", "range after the end of the expected object")
     subject.other.put(key, b"b" * 9)
     for start, length in ((0, None), (3, 4), (9, 1), (50, 4), (2, 0)):
         read = functools.partial(subject.store.get, key, start, length, put.etag)
         refused(PreconditionError, read, f"range {start}, {length} of an object that was replaced")
     subject.store.delete(key)
-    refused(NotFoundError, lambda: subject.store.get(key, 3, 4, put.etag), "range of an object that is gone")
+    refused(NotFoundError, lambda: subject.store.get(key, 3, 4, put.etag), "range of a deleted object")
 
 
 _NAMES = ("a", "a b", "a!", "a-b", "a.b", "a/b", "a/b-c", "a/b/c", "a0", "aa", "b/x", "B", "é", "～", "😀")
 
 
 def _fill(subject: Subject) -> list[str]:
-    """Names whose order shows whether UTF-8 bytes decide, without a name that is also another's directory."""
+    """Put objects whose order shows whether keys are sorted by UTF-8 bytes; no key is also a directory."""
     names = [name for name in _NAMES if name not in ("a", "a/b")]
     for name in names:
         subject.store.put(subject.key(name), b"1")
@@ -133,13 +133,13 @@ def _listed_in_order(subject: Subject, start_after: str = "", page_size: int = 1
 
 
 def check_list_order(subject: Subject) -> None:
-    """Listings of a tree are in ascending order of UTF-8 bytes: 'a-b' before 'a/b', and not by UTF-16 units."""
+    """Check that a tree is listed in ascending order of UTF-8 bytes: 'a-b' before 'a/b', not by UTF-16 units."""
     names = _fill(subject)
     equal(_listed_in_order(subject), names, "order of the listing")
 
 
 def check_list_one_directory(subject: Subject) -> None:
-    """Within a directory the order is that of UTF-8 bytes, and a listing goes on behind any name: the log needs it."""
+    """Check the order within a directory, and listings that start after any name: the decision log needs both."""
     names = [*(f"{n:020d}.json" for n in range(30)), "B", "a", "a-b", "é", "～", "😀"]
     for name in reversed(names):
         subject.store.put(subject.key(name), b"1")
@@ -147,11 +147,11 @@ def check_list_one_directory(subject: Subject) -> None:
         equal(_listed_in_order(subject, page_size=size), names, f"order in pages of {size}")
         for marker in ("0", f"{11:020d}.json", f"{11:020d}", f"{11:020d}.z", "a", "a,", "é", "😀"):
             expected = [name for name in names if name.encode() > marker.encode()]
-            equal(_listed_in_order(subject, marker, size), expected, f"listing behind {marker!r} in pages of {size}")
+            equal(_listed_in_order(subject, marker, size), expected, f"listing after {marker!r} in pages of {size}")
 
 
 def check_list_pages(subject: Subject) -> None:
-    """Pages of every size show each key once."""
+    """Check that listings in pages of any size return each key once."""
     names = _fill(subject)
     for size in (1, 2, 3, len(names) - 1, len(names), len(names) + 1):
         equal(sorted(_listed_in_order(subject, page_size=size)), sorted(names), f"listing in pages of {size}")
@@ -160,27 +160,27 @@ def check_list_pages(subject: Subject) -> None:
 
 
 def check_list_start_after(subject: Subject) -> None:
-    """A listing of a tree goes on behind any key, be it there or not."""
+    """Check that the listing of a tree can start after any key, existing or not."""
     names = _fill(subject)
     for marker in (*_NAMES, "a/", "a/b/", "a/zz", "zz", "a,"):
         expected = [name for name in names if name.encode() > marker.encode()]
-        equal(sorted(_listed_in_order(subject, marker)), sorted(expected), f"listing behind {marker!r}")
+        equal(sorted(_listed_in_order(subject, marker)), sorted(expected), f"listing after {marker!r}")
 
 
 def check_directory_markers(subject: Subject) -> None:
-    """An empty object whose key ends in a slash, as consoles make it, is no output, and goes without its content."""
+    """Check that an empty object whose key ends in a slash is no output, and can be deleted alone."""
     subject.store.put(subject.key("d/"), b"")
     subject.store.put(subject.key("d/e/"), b"")
     subject.store.put(subject.key("d/a"), b"1")
-    for size in (2, 3, 1000):  # SeaweedFS ends a page of one behind a marker as if it were the last
+    for size in (2, 3, 1000):  # SeaweedFS treats a page of one object after a marker as the last page
         equal(_listed_in_order(subject, page_size=size), ["d/a"], f"listing in pages of {size}")
-    expect(set(subject.listed()) <= {"d/", "d/a", "d/e/"}, "nothing else shows when markers are asked for")
+    expect(set(subject.listed()) <= {"d/", "d/a", "d/e/"}, "a listing with markers contains nothing else")
     subject.store.delete(subject.key("d/"))
     equal(_listed_in_order(subject), ["d/a"], "listing without the marker")
 
 
 def check_list_prefix(subject: Subject) -> None:
-    """A prefix is a string, not a directory; with a slash at its end it is one."""
+    """Check that a prefix is a string, and a directory only if it ends in a slash."""
     for name in ("dataset1/a", "dataset10/a", "dataset1-old/a", "dataset", "other"):
         subject.store.put(subject.key(name), b"1")
     equal(subject.listed("dataset1/"), ["dataset1/a"], "below dataset1/")
@@ -191,7 +191,7 @@ def check_list_prefix(subject: Subject) -> None:
 
 
 def check_object_beside_directory(subject: Subject) -> None:
-    """Keys are flat: ``a`` and ``a/b`` are two objects."""
+    """Check that keys are flat: ``a`` and ``a/b`` are two objects."""
     subject.store.put(subject.key("a/b"), b"below")
     subject.store.put(subject.key("a"), b"beside")
     equal(subject.store.get(subject.key("a")), b"beside", "content of a")
@@ -200,20 +200,20 @@ def check_object_beside_directory(subject: Subject) -> None:
 
 
 def check_delete(subject: Subject) -> None:
-    """What is deleted is gone from every view; a second time is no error; neighbours stay."""
+    """Check that a deleted object disappears from every view, alone, and that deleting it again is no error."""
     for name in ("a/b", "a/bc", "a-b"):
         subject.store.put(subject.key(name), b"1")
     subject.store.delete(subject.key("a/b"))
     subject.store.delete(subject.key("a/b"))
     subject.store.delete(subject.key("never/there"))
     subject.store.delete(subject.key("a"))
-    refused(NotFoundError, lambda: subject.other.get(subject.key("a/b")), "get of what was deleted")
-    refused(NotFoundError, lambda: subject.other.head(subject.key("a/b")), "head of what was deleted")
+    refused(NotFoundError, lambda: subject.other.get(subject.key("a/b")), "get of a deleted object")
+    refused(NotFoundError, lambda: subject.other.head(subject.key("a/b")), "head of a deleted object")
     equal(subject.listed(), ["a-b", "a/bc"], "listing")
 
 
 def check_put_after_delete(subject: Subject) -> None:
-    """A directory that deletes emptied takes objects again."""
+    """Check that objects can be put in a directory that deletes have emptied."""
     for _ in range(3):
         subject.store.put(subject.key("x/y/z"), b"1")
         subject.store.delete(subject.key("x/y/z"))
@@ -222,25 +222,25 @@ def check_put_after_delete(subject: Subject) -> None:
 
 
 def check_delete_many(subject: Subject) -> None:
-    """Many are deleted in one call, those that are missing without an error, no other."""
+    """Check that one call deletes many objects and no others, and ignores missing ones."""
     names = [f"d{n % 7}/object {n:03d}+%" for n in range(60)]
     for name in names:
         subject.store.put(subject.key(name), b"1")
     subject.store.delete_many([])
     subject.store.delete_many([subject.key(name) for name in (*names[:50], "missing", "d1/missing")])
-    equal(subject.listed(), sorted(names[50:]), "what is left")
+    equal(subject.listed(), sorted(names[50:]), "remaining objects")
     subject.store.delete_many([subject.key(name) for name in names])
-    equal(subject.listed(), [], "what is left")
+    equal(subject.listed(), [], "remaining objects")
 
 
 def check_put_metadata(subject: Subject) -> None:
-    """Metadata of a put comes back."""
+    """Check that head returns the metadata of a put."""
     subject.store.put(subject.key("object"), b"1", metadata={"holdfast-job": "20240101-0a", "n": "1"})
     equal(dict(subject.other.head(subject.key("object")).metadata), {"holdfast-job": "20240101-0a", "n": "1"}, "head")
 
 
 def check_copy(subject: Subject) -> None:
-    """A copy has the source's bytes and replaces what is there; the source stays."""
+    """Check that a copy has the source's bytes and replaces the target, and that the source stays."""
     store = cast("CopyStore", subject.store)
     store.put(subject.key("a b+%20"), b"content")
     store.put(subject.key("dir/target é"), b"old")
@@ -250,10 +250,10 @@ def check_copy(subject: Subject) -> None:
 
 
 def check_copy_missing(subject: Subject) -> None:
-    """Copying what is gone is `NotFoundError` and makes nothing."""
+    """Check that copying a deleted object raises `NotFoundError` and creates nothing."""
     store = cast("CopyStore", subject.store)
     store.put(subject.key("a"), b"1")
     gone = store.head(subject.key("a"))
     store.delete(subject.key("a"))
-    refused(NotFoundError, lambda: store.copy(gone, subject.key("b")), "copy of what is gone")
+    refused(NotFoundError, lambda: store.copy(gone, subject.key("b")), "copy of a deleted object")
     equal(subject.listed(), [], "listing")

@@ -1,6 +1,7 @@
-"""Checks of conditional puts under many writers at once: a store may pass every single one and still let two win.
+"""Check conditional puts under many concurrent writers.
 
-Adobe S3Mock does: it looks whether the key is free, and then writes. In 40 rounds of 8 drivers two won 12 times.
+A store may honor each single condition and still let two writers win. Adobe S3Mock does: it first checks whether the
+key is free, and then writes. In 40 rounds of 8 drivers, two of them won 12 times.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ class _End(enum.Enum):
 
 
 def _race(subject: Subject, key: str, put: Callable[[int, ObjectStore], object], word: str) -> None:
-    """Raise if more than one of many succeeds, or what is there is not the winner's; racer n writes n."""
+    """Raise if more than one racer succeeds, or if the object is not the winner's. Racer n writes n."""
 
     def run(racer: int, store: ObjectStore) -> _End:
         try:
@@ -43,7 +44,7 @@ def _race(subject: Subject, key: str, put: Callable[[int, ObjectStore], object],
 
 
 def check_create_race(subject: Subject) -> None:
-    """Of many who create one key at once, exactly one succeeds, and its content is there."""
+    """Check that of several concurrent creates of one key exactly one succeeds, and its content is there."""
     for attempt in range(subject.rounds):
         key = subject.key(f"race-{attempt}")
 
@@ -54,7 +55,7 @@ def check_create_race(subject: Subject) -> None:
 
 
 def check_create_delete_race(subject: Subject) -> None:
-    """The same where the key held an object a moment before."""
+    """Check the same for a key whose object was deleted just before."""
     key = subject.key("again")
     for _ in range(subject.rounds):
         subject.store.put(key, b"old")
@@ -63,7 +64,7 @@ def check_create_delete_race(subject: Subject) -> None:
 
 
 def check_update_race(subject: Subject) -> None:
-    """Of many who update one object at once, exactly one succeeds, and its content is there."""
+    """Check that of several concurrent updates of one object exactly one succeeds, and its content is there."""
     key = subject.key("object")
     for attempt in range(subject.rounds):
         etag = subject.store.put(key, b"start %d" % attempt).etag

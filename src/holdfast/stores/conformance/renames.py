@@ -1,4 +1,4 @@
-"""Checks of stores with atomic rename."""
+"""Check stores with atomic rename."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ __all__ = [
 
 
 def check_open_write(subject: Subject) -> None:
-    """A file that is being written shows nothing until it is closed; then it is whole."""
+    """Check that a file is invisible until it is closed, and then complete."""
     key = subject.key("dir/file")
     file = subject.files.open_write(key)
-    equal(file.write(b"one "), 4, "answer of write")
-    equal(file.write(memoryview(b"two")), 3, "answer of write")
+    equal(file.write(b"one "), 4, "result of write")
+    equal(file.write(memoryview(b"two")), 3, "result of write")
     refused(NotFoundError, lambda: subject.other.head(key), "head of an open file")
     equal(subject.listed(), [], "listing")
     file.close()
@@ -43,13 +43,13 @@ def check_open_write(subject: Subject) -> None:
 
 
 def check_open_write_empty(subject: Subject) -> None:
-    """A file may have no bytes."""
+    """Check that a file may be empty."""
     subject.files.open_write(subject.key("file")).close()
     equal(subject.store.get(subject.key("file")), b"", "content")
 
 
 def check_discard(subject: Subject) -> None:
-    """A file that is discarded leaves nothing; a second time is no error."""
+    """Check that discarding a file leaves nothing, and that discarding it again is no error."""
     file = subject.files.open_write(subject.key("dir/file"))
     file.write(b"1")
     file.discard()
@@ -59,7 +59,7 @@ def check_discard(subject: Subject) -> None:
 
 
 def check_open_write_never_replaces(subject: Subject) -> None:
-    """A file whose key is taken when it is closed is refused, and what is there stays."""
+    """Check that closing a file whose key is taken fails, and that the existing file stays."""
     key = subject.key("file")
     file = subject.files.open_write(key)
     file.write(b"late")
@@ -70,7 +70,7 @@ def check_open_write_never_replaces(subject: Subject) -> None:
 
 
 def check_rename(subject: Subject) -> None:
-    """A file moves with its bytes; the target's directory is made."""
+    """Check that a file moves with its content, and that the target's directory is created."""
     source, target = subject.key("_attempt/a b"), subject.key("new/dir/é")
     subject.store.put(source, b"rows")
     subject.files.rename(source, target)
@@ -80,7 +80,7 @@ def check_rename(subject: Subject) -> None:
 
 
 def check_rename_replaces(subject: Subject) -> None:
-    """A file at the target is replaced."""
+    """Check that a rename replaces a file at the target."""
     subject.store.put(subject.key("a"), b"new")
     subject.store.put(subject.key("b"), b"old")
     subject.files.rename(subject.key("a"), subject.key("b"))
@@ -89,7 +89,7 @@ def check_rename_replaces(subject: Subject) -> None:
 
 
 def check_rename_twice(subject: Subject) -> None:
-    """A rename that is repeated says that the source is gone and changes nothing."""
+    """Check that a repeated rename reports a missing source and changes nothing."""
     subject.store.put(subject.key("a"), b"1")
     subject.files.rename(subject.key("a"), subject.key("b"))
     again = rename(subject.other).rename
@@ -98,7 +98,7 @@ def check_rename_twice(subject: Subject) -> None:
 
 
 def _writes_to(subject: Subject, relative: str) -> dict[str, Callable[[], object]]:
-    """Every call that would make a file at this key: what the call is, and the call. Object 'spare' has to exist."""
+    """Return every call that would create a file at a key, by name. Requires an object 'spare'."""
     key, store, capabilities = subject.key(relative), subject.store, subject.store.capabilities
     calls: dict[str, Callable[[], object]] = {
         "put": lambda: store.put(key, b"1"),
@@ -116,7 +116,7 @@ def _writes_to(subject: Subject, relative: str) -> dict[str, Callable[[], object
 
 
 def check_path_that_is_a_file(subject: Subject) -> None:
-    """Nothing is written below a file; reading there finds nothing, deleting there does nothing."""
+    """Check that no call writes below a file, and that reads and deletes there find nothing."""
     subject.write("file", "spare")
     for relative in ("file/a", "file/a/b"):
         for name, call in _writes_to(subject, relative).items():
@@ -129,7 +129,7 @@ def check_path_that_is_a_file(subject: Subject) -> None:
 
 
 def check_path_that_is_a_directory(subject: Subject) -> None:
-    """No file takes the place of a directory, not even of one with nothing but a file in it that is renamed there."""
+    """Check that no call replaces a directory by a file, not even by renaming the only file in it."""
     subject.write("dir/sub/a", "spare")
     for relative in ("dir", "dir/sub"):
         for name, call in _writes_to(subject, relative).items():
@@ -145,14 +145,14 @@ def check_path_that_is_a_directory(subject: Subject) -> None:
 
 
 def check_rename_dir_unsupported(subject: Subject) -> None:
-    """A store without atomic rename of directories says so and moves nothing."""
+    """Check that a store without atomic rename of directories raises `UnsupportedError` and moves nothing."""
     subject.write("a/b")
     refused(UnsupportedError, lambda: subject.files.rename_dir(subject.key("a"), subject.key("c")), "rename_dir")
     subject.holds({"a/b": "a/b"}, "afterwards")
 
 
 def check_free_targets(subject: Subject) -> None:
-    """What a rename would make or replace is not refused beforehand, and nothing is made."""
+    """Check that `check_targets` accepts targets that a rename would create or replace, and creates nothing."""
     subject.write("dir/a", "b")
     subject.files.check_targets([subject.key(relative) for relative in ("new/dir/a", "dir/b", "dir/a", "b")])
     subject.files.check_targets([])
@@ -160,7 +160,7 @@ def check_free_targets(subject: Subject) -> None:
 
 
 def check_rename_race(subject: Subject) -> None:
-    """Of many who rename one file to different names, exactly one succeeds."""
+    """Check that of several concurrent renames of one file exactly one succeeds."""
     subject.store.put(subject.key("a"), b"1")
 
     def race(racer: int) -> str | None:

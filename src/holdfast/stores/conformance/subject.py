@@ -1,4 +1,4 @@
-"""What a check works on, and how it says what it expected."""
+"""Provide a check with the store under test, and with assertions."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ __all__ = ["Check", "ConformanceError", "Subject", "equal", "expect", "refused"]
 
 T = TypeVar("T")
 _RACERS = 8
-_TOGETHER_S = 60.0  # all have a thread at once, or the machine is stuck
+_TOGETHER_S = 60.0  # for all threads to start
 
 
 class ConformanceError(AssertionError):
-    """A store does not do what its protocol says."""
+    """A store breaks a promise of its protocol."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +28,10 @@ class Subject:
 
     Attributes:
         store: the handle that a check uses.
-        other: another handle on the same data, such as another process would have; may be the same object.
-        prefix: where this check's keys go, without a slash at either end; holds nothing yet.
-        racers: handles for races, each with connections of its own; none for `store` and `other` in turn.
-        rounds: how often a race is run: a server that lets two of many win does so now and then.
+        other: another handle on the same data, as another process would have; may be the same object.
+        prefix: the directory for this check's keys, without a slash at either end; empty at first.
+        racers: handles for races, each with its own connections; if empty, `store` and `other` alternate.
+        rounds: how often each race is repeated: a server that lets two of several writers win does so only sometimes.
     """
 
     store: ObjectStore
@@ -41,7 +41,7 @@ class Subject:
     rounds: int = 20
 
     def race(self, run: Callable[[int, ObjectStore], T]) -> list[T]:
-        """What many come to who start at the same moment, each with its number and a handle."""
+        """Run a function in several threads at the same time, each with its number and a handle; return the results."""
         handles = self.racers or [self.store, self.other] * (_RACERS // 2)
         start = threading.Barrier(len(handles))
 
@@ -52,7 +52,7 @@ class Subject:
         return list(ThreadRunner(len(handles)).map(racer, enumerate(handles)))
 
     def key(self, relative: str) -> str:
-        """A key below the prefix."""
+        """Return a key below the prefix."""
         return f"{self.prefix}/{relative}"
 
     def write(self, *relative: str) -> None:
@@ -61,11 +61,11 @@ class Subject:
             self.store.put(self.key(each), each.encode())
 
     def holds(self, contents: Mapping[str, str], what: str) -> None:
-        """Raise unless the keys below the prefix are exactly these, with the content that `write` gave them.
+        """Check that exactly these keys exist below the prefix, with the content that `write` gave them.
 
         Args:
-            contents: relative key to the relative key at which it was written.
-            what: when this should be the case.
+            contents: maps a relative key to the relative key at which its content was written.
+            what: when this should be the case, for errors.
         """
         equal(self.listed(), sorted(contents), f"listing {what}")
         for relative, written in contents.items():
@@ -82,29 +82,29 @@ class Subject:
         return rename(self.store)
 
     def listed(self, relative: str = "") -> list[str]:
-        """The keys below the prefix, relative to it and sorted: servers order directories differently."""
+        """List the keys below the prefix, relative to it and sorted, because servers order directories differently."""
         infos = iter_objects(self.store, self.key(relative), markers=True)
         return sorted(info.key[len(self.prefix) + 1 :] for info in infos)
 
     def part_bytes(self, letter: bytes = b"p") -> bytes:
-        """A body that is just big enough for a part that is not the last."""
+        """Return the smallest body of a part that is not the last."""
         limits = self.store.capabilities.multipart
         return letter * (limits.min_part_size_bytes if limits else 1)
 
     def uploaded(self, relative: str, data: bytes) -> tuple[str, list[Part]]:
-        """A pending upload of one part: its id and parts."""
+        """Create a pending upload of one part; return its id and its parts."""
         upload_id = self.uploads.create_upload(self.key(relative))
         return upload_id, [self.uploads.upload_part(self.key(relative), upload_id, 1, data)]
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that a store has to do.
+    """One promise that a store must keep.
 
     Attributes:
-        name: unique, for reports and declared deviations.
-        run: raises `ConformanceError`, or whatever the store raises, if the store does not do it.
-        needs: the check without which this one is not tried: it would leave what nobody can remove.
+        name: unique; for reports and declared deviations.
+        run: raises `ConformanceError`, or an error of the store, if the store breaks the promise.
+        needs: a check that must pass first: otherwise this one would leave data that cannot be deleted.
     """
 
     name: str
@@ -113,19 +113,19 @@ class Check:
 
 
 def expect(condition: bool, what: str) -> None:
-    """Raise unless the condition holds; `what` is what should be the case."""
+    """Raise unless a condition holds; `what` describes the condition."""
     if not condition:
         raise ConformanceError(what)
 
 
 def equal(actual: T, expected: T, what: str) -> None:
-    """Raise unless both are equal."""
+    """Raise unless two values are equal."""
     if actual != expected:
         raise ConformanceError(f"{what}: expected {_short(expected)}, found {_short(actual)}")
 
 
 def refused(error: type[HoldfastError], call: Callable[[], object], what: str) -> None:
-    """Raise unless the call raises this kind of error."""
+    """Raise unless a call raises this type of error."""
     try:
         call()
     except error:

@@ -1,4 +1,4 @@
-"""What the checks are about, in the words of somebody who has to decide whether to use a store."""
+"""Group the checks by topic, for readers who decide whether to use a store."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ __all__ = ["TOPICS", "Finding", "Topic", "Weight", "findings", "without_topic"]
 
 
 class Weight(enum.Enum):
-    """What follows when a check of a topic fails."""
+    """What depends on the checks of a topic."""
 
-    DATA = "what every committer rests on"
-    DECISION = "what the decision of two_phase rests on"
-    HIDDEN = "what committers that upload rest on"
-    MOVED = "what committers that rename rest on"
-    LIMIT = "no committer rests on it: a limit to know of"
+    DATA = "required by every committer"
+    DECISION = "required by the decision of two_phase"
+    HIDDEN = "required by committers that upload"
+    MOVED = "required by committers that rename"
+    LIMIT = "not required by any committer: a limit to know"
 
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """Checks that answer one question.
+    """A group of checks.
 
     Attributes:
-        name: a few words, as the report shows them.
-        weight: what rests on it.
-        checks: names of checks; one that ends in ``:`` stands for all that begin so.
-        otherwise: what follows if it does not hold.
+        name: a few words for the report.
+        weight: what depends on it.
+        checks: names of checks; a name that ends in ``:`` stands for all checks with this prefix.
+        otherwise: what happens if one of them fails.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Topic:
     otherwise: str
 
     def covers(self, check: str) -> bool:
-        """Whether a check is of this topic."""
+        """Check whether a check belongs to this topic."""
         return check in self.checks or f"{check.partition(':')[0]}:" in self.checks
 
 
@@ -51,18 +51,18 @@ _OBJECTS = tuple(name for name in objects.__all__ if name not in (*_TREES, *_LIS
 
 TOPICS = (
     Topic("objects", Weight.DATA, (*_OBJECTS, "check_overwrite_race"), "files may be lost or mixed"),
-    Topic("listings", Weight.DATA, _LISTINGS, "jobs, files or decisions may be overlooked"),
+    Topic("listings", Weight.DATA, _LISTINGS, "jobs, files or decisions may be missed"),
     Topic(
         "conditional writes",
         Weight.DECISION,
         ("check_create", "check_create_after_delete"),
-        "two drivers may both decide one job",
+        "two drivers may both decide the same job",
     ),
     Topic(
         "conditional writes, many at once",
         Weight.DECISION,
         ("check_create_race", "check_create_delete_race"),
-        "two drivers that decide at the same moment may both believe that they did",
+        "two drivers that decide at the same time may both believe that they won",
     ),
     Topic(
         "uploads",
@@ -79,13 +79,13 @@ TOPICS = (
             *("check_complete_twice", "check_complete_after_overwrite", "check_complete_after_delete"),
             *("check_complete_race", "check_wrong_etag", "check_missing_part"),
         ),
-        "files may show early, late, twice or not at all",
+        "files may become visible early, late, twice or never",
     ),
     Topic(
         "renames",
         Weight.MOVED,
         (*renames.__all__, *directories.__all__),
-        "files may be lost on their way",
+        "files may be lost during a rename",
     ),
     Topic(
         "listings of pending uploads",
@@ -94,29 +94,41 @@ TOPICS = (
             *("check_list_uploads", "check_list_uploads_beside_directory", "check_list_many_uploads"),
             *("check_upload_age", "listed-upload:"),
         ),
-        "what other tools left is not found; jobs go by their own records",
+        "leftover uploads of other tools are not found; jobs use their own records",
     ),
-    Topic("names", Weight.LIMIT, ("key:",), "names with such characters are refused or listed wrongly: avoid them"),
-    Topic("whole trees", Weight.LIMIT, _TREES, "directories beside objects, or their order, are the server's own"),
+    Topic(
+        "names", Weight.LIMIT, ("key:",), "names with such characters are rejected or listed incorrectly: avoid them"
+    ),
+    Topic(
+        "whole trees",
+        Weight.LIMIT,
+        _TREES,
+        "an object beside a directory of its name, or the order across directories, differs from S3",
+    ),
     Topic(
         "conditional updates",
         Weight.LIMIT,
         ("check_update", "check_update_of_listed", "check_update_missing", "check_update_race"),
-        "of two jobs that end at the same moment the earlier one's _SUCCESS may stay",
+        "if two jobs end at the same time, the _SUCCESS of the earlier one may remain",
     ),
-    Topic("copies and metadata", Weight.LIMIT, _COPIES, "committers that copy, and sizes of magic files, do without"),
-    Topic("small parts", Weight.LIMIT, ("check_small_part",), "it takes parts that S3 would refuse"),
+    Topic(
+        "copies and metadata",
+        Weight.LIMIT,
+        _COPIES,
+        "committers that copy files do not work, and sizes of magic files are unknown",
+    ),
+    Topic("small parts", Weight.LIMIT, ("check_small_part",), "it accepts parts that S3 would reject"),
 )
-"""Every check is of one of them."""
+"""Every check belongs to exactly one of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was found about a topic.
+    """The result of a topic.
 
     Attributes:
-        checks: how many were run.
-        failed: name of each that failed, to what went wrong.
+        checks: the number of checks that ran.
+        failed: maps the name of each failed check to its error.
     """
 
     topic: Topic
@@ -125,12 +137,12 @@ class Finding:
 
     @property
     def odd_names(self) -> list[str]:
-        """Of checks of names, which names those are."""
+        """The kinds of names whose checks failed."""
         return [name.partition(":")[2] for name in self.failed if name.partition(":")[2] in ODD_KEYS]
 
 
 def findings(results: Mapping[str, Exception | None]) -> list[Finding]:
-    """What a run of the suite says about each topic; topics without a check are left out."""
+    """Group the results of a run by topic; omit topics without a check."""
     found = []
     for topic in TOPICS:
         of_topic = {name: error for name, error in results.items() if topic.covers(name)}
@@ -141,5 +153,5 @@ def findings(results: Mapping[str, Exception | None]) -> list[Finding]:
 
 
 def without_topic(checks: list[Check]) -> list[str]:
-    """Names of checks that no topic has, or several have: there should be none."""
+    """Return the names of checks that do not belong to exactly one topic; there should be none."""
     return [check.name for check in checks if sum(topic.covers(check.name) for topic in TOPICS) != 1]

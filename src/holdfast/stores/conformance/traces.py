@@ -1,4 +1,4 @@
-"""What a run of the suite leaves in a store, and how it goes again, also where uploads cannot be listed."""
+"""Delete everything that a run of the suite left in a store, even if the server cannot list uploads."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from holdfast.stores.interceptors.intercepted import Operation, StoreCall
 __all__ = ["Traces"]
 
 T = TypeVar("T")
-_ROUNDS = 5  # what a call that was under way has made shows in the next
+_ROUNDS = 5  # data of calls that were still running appears in a later round
 
 
 class Traces:
-    """An interceptor that remembers what was begun and not ended. Threads and handles may share it.
+    """An interceptor that records the keys and uploads that exist. Threads and handles may share it.
 
-    Uploads, for servers that do not list them, and keys, for servers whose listings spoil some: versitygw shows control
-    characters as U+FFFD, so that a key from its listing names nothing.
+    It records uploads for servers that do not list them, and keys for servers that list some of them incorrectly:
+    versitygw replaces control characters by U+FFFD, so that a key from its listing names no object.
     """
 
     def __init__(self) -> None:
@@ -44,11 +44,11 @@ class Traces:
         try:
             answer = proceed()
         except (InvalidRequestError, UnsupportedError, ConflictError):
-            raise  # the store has refused it
+            raise  # the store rejected it
         except BaseException:
             if call.operation is Operation.CREATE_UPLOAD:
                 with self._lock:
-                    self._unanswered.add(call.key)  # there may be one all the same, and nobody knows its id
+                    self._unanswered.add(call.key)  # it may exist nevertheless, and its id is unknown
             raise
         with self._lock:
             if call.operation is Operation.CREATE_UPLOAD:
@@ -64,10 +64,10 @@ class Traces:
         return answer
 
     def remove(self, store: ObjectStore, prefix: str, runner: Runner) -> list[str]:
-        """Delete all objects and abort all uploads below a directory; returns the keys at which something may be left.
+        """Delete all objects and abort all uploads below a directory; return the keys where data may remain.
 
         Args:
-            store: the bare store.
+            store: the store without interceptors.
             prefix: ends in ``/``.
         """
         for _ in range(_ROUNDS):
@@ -94,12 +94,12 @@ class Traces:
             unanswered = [key for key in self._unanswered if key.startswith(prefix)]
         if store.capabilities.multipart is not None:
             known.update(_listed(iter_uploads(multipart(store), prefix)) or ())
-            for key in unanswered:  # some list uploads by whole keys only
+            for key in unanswered:  # some servers list uploads by whole keys only
                 known.update(_listed(iter_uploads_of(multipart(store), key)) or ())
         return sorted(known)
 
     def _unlisted(self, store: ObjectStore, prefix: str) -> list[str]:
-        """Where an upload may have been started, though the server neither told its id nor lists it."""
+        """Return the keys where an upload may exist although the server neither returned its id nor lists it."""
         with self._lock:
             unanswered = sorted(key for key in self._unanswered if key.startswith(prefix))
         return [key for key in unanswered if _listed(iter_uploads_of(multipart(store), key)) is None]
@@ -110,7 +110,7 @@ def _abort(store: MultipartStore, upload: tuple[str, str]) -> None:
 
 
 def _listed(uploads: Iterator[UploadInfo]) -> list[tuple[str, str]] | None:
-    """None from a server that cannot list them; what was begun is known."""
+    """List uploads; return None if the server cannot list them."""
     try:
         return [(upload.key, upload.upload_id) for upload in uploads]
     except HoldfastError:

@@ -1,4 +1,4 @@
-"""Checks of multipart uploads: what is pending is invisible, what is completed is whole, nothing comes back."""
+"""Check multipart uploads: pending ones are invisible, completed ones are whole, and none is published twice."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ def _pending(store: MultipartStore, directory: str) -> list[tuple[str, str]]:
 
 
 def _pending_of(store: MultipartStore, key: str) -> list[tuple[str, str]]:
-    """By whole key, which every server can do that lists uploads at all; by directory is a check of its own."""
+    """List by whole key, as every server with listings of uploads can; listing by directory is checked separately."""
     return sorted((upload.key, upload.upload_id) for upload in iter_uploads_of(store, key))
 
 
 def check_upload_is_invisible(subject: Subject) -> None:
-    """Nothing of an upload shows before it is completed; then all of it does."""
+    """Check that nothing of an upload is visible before it is completed, and everything after."""
     key = subject.key("t/part-0")
     upload_id = subject.uploads.create_upload(key)
     part = subject.uploads.upload_part(key, upload_id, 1, b"rows")
@@ -55,13 +55,13 @@ def check_upload_is_invisible(subject: Subject) -> None:
     refused(NotFoundError, lambda: subject.store.head(key), "head of a pending upload")
     equal(subject.listed(), [], "listing")
     done = subject.uploads.complete_upload(key, upload_id, [part])
-    equal((done.key, done.size_bytes), (key, 4), "answer of complete")
+    equal((done.key, done.size_bytes), (key, 4), "result of complete")
     equal(subject.store.get(key), b"rows", "content")
     equal(subject.listed(), ["t/part-0"], "listing")
 
 
 def check_upload_completed_elsewhere(subject: Subject) -> None:
-    """Another process completes what this one uploaded, knowing key, id and parts only."""
+    """Check that another process can complete an upload by its key, id and parts."""
     key = subject.key("t/part-0")
     upload_id, parts = subject.uploaded("t/part-0", b"rows")
     multipart(subject.other).complete_upload(key, upload_id, parts)
@@ -70,7 +70,7 @@ def check_upload_completed_elsewhere(subject: Subject) -> None:
 
 
 def check_upload_parts(subject: Subject) -> None:
-    """Parts are joined in the order of their numbers, whatever the order in which they came; sizes add up."""
+    """Check that parts are joined in the order of their numbers, regardless of when they arrived."""
     key = subject.key("object")
     upload_id = subject.uploads.create_upload(key)
     bodies = {1: subject.part_bytes(b"1"), 2: subject.part_bytes(b"2") + b"+", 3: b"3"}
@@ -82,7 +82,7 @@ def check_upload_parts(subject: Subject) -> None:
 
 
 def check_upload_parts_at_once(subject: Subject) -> None:
-    """Threads upload parts of one upload at once."""
+    """Check that threads can upload parts of one upload at the same time."""
     key = subject.key("object")
     upload_id = subject.uploads.create_upload(key)
     size = len(subject.part_bytes())
@@ -97,7 +97,7 @@ def check_upload_parts_at_once(subject: Subject) -> None:
 
 
 def check_upload_part_again(subject: Subject) -> None:
-    """A part that is uploaded again replaces the first one."""
+    """Check that uploading a part again replaces it."""
     key = subject.key("object")
     upload_id = subject.uploads.create_upload(key)
     subject.uploads.upload_part(key, upload_id, 1, b"first try")
@@ -107,14 +107,14 @@ def check_upload_part_again(subject: Subject) -> None:
 
 
 def check_upload_without_bytes(subject: Subject) -> None:
-    """One part of no bytes makes an object of no bytes."""
+    """Check that one empty part makes an empty object."""
     upload_id, parts = subject.uploaded("empty", b"")
     equal(subject.uploads.complete_upload(subject.key("empty"), upload_id, parts).size_bytes, 0, "size")
     equal(subject.store.get(subject.key("empty")), b"", "content")
 
 
 def check_upload_replaces(subject: Subject) -> None:
-    """An object that is overwritten while an upload to it is pending is replaced when that completes."""
+    """Check that completing an upload replaces an object that was written meanwhile."""
     key = subject.key("object")
     subject.store.put(key, b"old")
     upload_id, parts = subject.uploaded("object", b"new")
@@ -126,7 +126,7 @@ def check_upload_replaces(subject: Subject) -> None:
 
 
 def check_two_uploads_of_one_key(subject: Subject) -> None:
-    """Two attempts upload to one key without touching each other; the one that completes is there."""
+    """Check that two uploads of one key do not affect each other, and that the last completion wins."""
     key = subject.key("object")
     first, first_parts = subject.uploaded("object", b"first")
     second, second_parts = subject.uploaded("object", b"second")
@@ -139,7 +139,7 @@ def check_two_uploads_of_one_key(subject: Subject) -> None:
 
 
 def check_abort(subject: Subject) -> None:
-    """An aborted upload is gone for every call; aborting again is no error; another upload of the key stays."""
+    """Check that an aborted upload no longer exists, that another abort is no error, and that other uploads stay."""
     key = subject.key("object")
     upload_id, parts = subject.uploaded("object", b"1")
     other_id, other_parts = subject.uploaded("object", b"other")
@@ -155,7 +155,7 @@ def check_abort(subject: Subject) -> None:
 
 
 def check_abort_after_complete(subject: Subject) -> None:
-    """Aborting what is completed does nothing."""
+    """Check that aborting a completed upload does nothing."""
     key = subject.key("object")
     upload_id, parts = subject.uploaded("object", b"1")
     subject.uploads.complete_upload(key, upload_id, parts)
@@ -164,13 +164,13 @@ def check_abort_after_complete(subject: Subject) -> None:
 
 
 def _complete_again(subject: Subject, upload_id: str, parts: list[Part]) -> None:
-    """Stores answer differently: as before, or that there is no such upload. Neither may change anything."""
+    """Complete again: a store may return the result again or raise `NotFoundError`, but must change nothing."""
     with contextlib.suppress(NotFoundError):
         multipart(subject.other).complete_upload(subject.key("object"), upload_id, parts)
 
 
 def check_complete_twice(subject: Subject) -> None:
-    """A second completion changes nothing (facts: a Complete's retry answers 200, 404 or 500)."""
+    """Check that a second completion changes nothing (facts: it responds with 200, 404 or 500)."""
     upload_id, parts = subject.uploaded("object", b"1")
     done = subject.uploads.complete_upload(subject.key("object"), upload_id, parts)
     _complete_again(subject, upload_id, parts)
@@ -179,7 +179,7 @@ def check_complete_twice(subject: Subject) -> None:
 
 
 def check_complete_after_overwrite(subject: Subject) -> None:
-    """A late second completion does not bring back what a newer object replaced."""
+    """Check that a late second completion does not replace a newer object."""
     upload_id, parts = subject.uploaded("object", b"old")
     subject.uploads.complete_upload(subject.key("object"), upload_id, parts)
     subject.store.put(subject.key("object"), b"newer")
@@ -188,7 +188,7 @@ def check_complete_after_overwrite(subject: Subject) -> None:
 
 
 def check_complete_after_delete(subject: Subject) -> None:
-    """A late second completion does not bring back what was deleted."""
+    """Check that a late second completion does not restore a deleted object."""
     upload_id, parts = subject.uploaded("object", b"old")
     subject.uploads.complete_upload(subject.key("object"), upload_id, parts)
     subject.store.delete(subject.key("object"))
@@ -197,7 +197,7 @@ def check_complete_after_delete(subject: Subject) -> None:
 
 
 def check_complete_race(subject: Subject) -> None:
-    """Many complete one upload at once: the object is whole, nobody sees anything but success or no such upload."""
+    """Check that concurrent completions of one upload publish it whole, and succeed or find no such upload."""
     upload_id, parts = subject.uploaded("object", b"rows")
     list(ThreadRunner(8).map(lambda _: _complete_again(subject, upload_id, parts), range(8)))
     equal(subject.store.get(subject.key("object")), b"rows", "content")
@@ -205,7 +205,7 @@ def check_complete_race(subject: Subject) -> None:
 
 
 def check_wrong_etag(subject: Subject) -> None:
-    """A completion that names another etag is refused; the upload can still be completed rightly."""
+    """Check that a completion with a wrong etag is rejected, and that a correct one still succeeds."""
     key = subject.key("object")
     upload_id, [part] = subject.uploaded("object", b"1")
     wrong = dataclasses.replace(part, etag="0" * 32)
@@ -220,7 +220,7 @@ def check_wrong_etag(subject: Subject) -> None:
 
 
 def check_missing_part(subject: Subject) -> None:
-    """A completion that names a part that was never uploaded, or leaves a gap, is refused and shows nothing."""
+    """Check that a completion with a missing part or a gap is rejected and publishes nothing."""
     key = subject.key("object")
     upload_id = subject.uploads.create_upload(key)
     part = subject.uploads.upload_part(key, upload_id, 1, subject.part_bytes())
@@ -235,7 +235,7 @@ def check_missing_part(subject: Subject) -> None:
 
 
 def check_small_part(subject: Subject) -> None:
-    """A part that is not the last and below the limit that the store names is refused at completion."""
+    """Check that completion rejects a part below the declared minimum size, unless it is the last."""
     key = subject.key("object")
     upload_id = subject.uploads.create_upload(key)
     parts = [subject.uploads.upload_part(key, upload_id, n, subject.part_bytes()[:-1]) for n in (1, 2)]
@@ -244,12 +244,12 @@ def check_small_part(subject: Subject) -> None:
 
 
 def check_list_uploads(subject: Subject) -> None:
-    """Pending uploads below a directory are listed, all and only those."""
+    """Check that exactly the pending uploads below a directory are listed."""
     _check_listing(subject, "dataset1/a", "dataset1/b/c", "dataset1/b/c", "dataset10/a", "dataset1-old/a")
 
 
 def check_list_uploads_beside_directory(subject: Subject) -> None:
-    """An upload to ``dataset1`` is not below ``dataset1/`` (facts: swift returned it)."""
+    """Check that an upload to ``dataset1`` is not listed below ``dataset1/`` (facts: swift returned it)."""
     _check_listing(subject, "dataset1", "dataset1/a")
 
 
@@ -265,7 +265,7 @@ def _check_listing(subject: Subject, *names: str) -> None:
 
 
 def check_list_many_uploads(subject: Subject) -> None:
-    """More uploads than a page holds are all listed, or an error says so."""
+    """Check that all uploads are listed if there are more than fit on a page."""
     keys = [subject.key(f"t/part-{n:05d}") for n in range(1050)]
     made = sorted(zip(keys, ThreadRunner(8).map(subject.uploads.create_upload, keys), strict=True))
     equal(_pending(subject.uploads, subject.key("t/")) == made, True, "every pending upload is listed once")
@@ -274,14 +274,14 @@ def check_list_many_uploads(subject: Subject) -> None:
 
 
 def check_upload_age(subject: Subject) -> None:
-    """A listing tells when an upload was begun: cleaning up by age needs it."""
+    """Check that a listing returns when an upload was created: cleaning up by age needs it."""
     subject.uploads.create_upload(subject.key("object"))
     [upload] = iter_uploads_of(subject.uploads, subject.key("object"))
     equal(upload.initiated_at_s > 1_000_000_000, True, "the listing has the time")
 
 
 def check_upload_metadata(subject: Subject) -> None:
-    """Metadata of an upload comes back from the object."""
+    """Check that head returns the metadata of a completed upload."""
     key = subject.key("object")
     upload_id = subject.uploads.create_upload(key, {"holdfast-job": "20240101-0a"})
     part = subject.uploads.upload_part(key, upload_id, 1, b"1")

@@ -1,11 +1,11 @@
-"""An interceptor that makes chosen calls fail, lose their reply, or be the last thing a process did.
+"""Inject faults into store calls: errors, lost replies, process crashes.
 
 Worked composition::
 
     faulty = Faulty(Fault(FaultMode.LOST_REPLY, Operation.COMPLETE_UPLOAD, "*/part-00001*"))
     store = InterceptedStore(MemoryStore(), faulty)
 
-    n = 0                                    # every store call of `work` crashed once
+    n = 0                                    # crash `work` once at each of its store calls
     while True:
         faulty = Faulty(crash_at(n := n + 1))
         try:
@@ -35,24 +35,24 @@ __all__ = ["FOR_EVER", "Fault", "FaultMode", "Faulty", "SimulatedCrash", "crash_
 T = TypeVar("T")
 
 FOR_EVER = sys.maxsize
-"""For `Fault.times`: the fault does not go away."""
+"""For `Fault.times`: the fault is permanent."""
 
 
 class SimulatedCrash(BaseException):
-    """The process that held this store is dead. Not an `Exception`: no handler of the code under test may run on."""
+    """Simulates that the process died. Not an `Exception`, so that no handler of the code under test catches it."""
 
 
 class FaultMode(enum.Enum):
-    """What happens to a call that a fault matches."""
+    """What a fault does to a call."""
 
     FAIL = "fail"
-    """The error is raised, the store sees nothing."""
+    """Raise the error; the store does not see the call."""
     LOST_REPLY = "lost reply"
-    """The store does it, the caller gets `OutcomeUnknownError`."""
+    """Let the store execute the call, then raise `OutcomeUnknownError`."""
     CRASH_BEFORE = "crash before"
-    """The caller dies, the store sees nothing."""
+    """Crash the caller before the store sees the call."""
     CRASH_AFTER = "crash after"
-    """The store does it, the caller dies."""
+    """Let the store execute the call, then crash the caller."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +60,12 @@ class Fault:
     """One fault of a plan.
 
     Attributes:
-        mode: what happens.
-        operation: the operation that it matches; None for any.
-        key: a shell pattern that the key has to match (``*`` also matches ``/``).
-        nth: the first matching call that is hit, counted from 1.
-        times: how many matching calls in a row are hit.
-        error: what `FaultMode.FAIL` raises.
+        mode: what the fault does.
+        operation: the operation that it matches; None matches all.
+        key: a shell pattern that the key must match (``*`` also matches ``/``).
+        nth: the first matching call that it affects, counted from 1.
+        times: the number of consecutive matching calls that it affects.
+        error: raised by `FaultMode.FAIL`.
     """
 
     mode: FaultMode
@@ -76,27 +76,27 @@ class Fault:
     error: HoldfastError = field(default_factory=lambda: UnavailableError("injected fault: repeat later"))
 
     def matches(self, call: StoreCall) -> bool:
-        """Whether this fault counts the call."""
+        """Check whether the fault matches a call."""
         return self.operation in (None, call.operation) and fnmatch.fnmatchcase(call.key, self.key)
 
 
 def crash_at(nth: int, *, after: bool = False) -> Fault:
-    """Die at the nth call of all, before the store sees it or just after it was done."""
+    """Return a fault that crashes the process at its nth call, before the store sees the call or right after it."""
     return Fault(FaultMode.CRASH_AFTER if after else FaultMode.CRASH_BEFORE, nth=nth)
 
 
 class Faulty:
-    """Applies a plan of faults. Threads may share it; one instance stands for one process.
+    """An interceptor that applies a plan of faults. Thread-safe; one instance represents one process.
 
-    Guarantee: once a crash fired, every further call, from any thread, raises `SimulatedCrash` and does nothing: a
-    dead process stays dead. Calls that the store was doing already are finished.
+    Guarantee: after a crash, every further call from any thread raises `SimulatedCrash` and does nothing: a dead
+    process stays dead. Calls that the store was already executing finish.
 
     Args:
-        plan: the faults; the first one that hits a call decides.
+        plan: the faults; the first one that applies to a call wins.
 
     Attributes:
-        fired: the calls that were hit, in order.
-        calls: how many calls came in while the process was alive.
+        fired: the calls that a fault affected, in order.
+        calls: the number of calls while the process was alive.
     """
 
     def __init__(self, *plan: Fault) -> None:
@@ -112,7 +112,7 @@ class Faulty:
         if fault is None:
             return proceed()
         if fault.mode is FaultMode.FAIL:
-            raise copy.copy(fault.error)  # a fresh one: tracebacks and causes must not pile up on one object
+            raise copy.copy(fault.error)  # a copy, so that tracebacks and causes do not accumulate on one object
         if fault.mode is FaultMode.CRASH_BEFORE:
             raise SimulatedCrash(call)
         result = proceed()

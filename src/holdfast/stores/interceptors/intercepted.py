@@ -1,4 +1,4 @@
-"""One wrapper that hands every call of a store to a function: faults, recording and throttling are such functions.
+"""Wrap a store so that a function intercepts each of its calls: to inject faults, to record, to throttle.
 
 Worked composition::
 
@@ -7,8 +7,8 @@ Worked composition::
     store.put("a", b"1")
     assert recorded.count(Operation.PUT) == 1
 
-Wrappers nest: the outer interceptor sees a call first. `capabilities` and `close` are no calls to the store and are
-forwarded as they are.
+Wrappers nest: the outer interceptor sees a call first. `capabilities` and `close` are not calls to the store and are
+forwarded directly.
 """
 
 from __future__ import annotations
@@ -63,22 +63,22 @@ class Operation(enum.Enum):
 
     @property
     def writes(self) -> bool:
-        """Whether the call can change the store, so that its reply can be lost in a way that matters."""
+        """Whether the call can change the store, so that a lost reply leaves its outcome unknown."""
         reads = (Operation.GET, Operation.HEAD, Operation.LIST, Operation.LIST_UPLOADS, Operation.CHECK_TARGETS)
         return self not in reads
 
 
 @dataclass(frozen=True, slots=True)
 class StoreCall:
-    """One call, as an interceptor sees it before it happens.
+    """One call, as an interceptor sees it before the store executes it.
 
     Attributes:
         operation: which call.
         key: the key; the prefix of a listing; the source of a rename or copy; the directory that `rename_dir` moves;
             the first key of `delete_many` and `check_targets`.
-        size_bytes: bytes that the caller sends; of a copy, those that the store copies.
+        size_bytes: bytes that the caller sends; for a copy, bytes that the store copies.
         mode: of a put, else None.
-        target: of a rename (of a file or a directory) or copy, else empty.
+        target: of a copy or of the rename of a file or directory, else empty.
         keys: of `delete_many` and `check_targets`, else empty.
         upload_id: of a call on an upload, else empty.
         number: of a part, else 0.
@@ -95,19 +95,19 @@ class StoreCall:
 
 
 class Interceptor(Protocol):
-    """Is called instead of the store: calls `proceed` (once, or not at all) and returns its result, or raises."""
+    """Called in place of the store: calls `proceed` at most once and returns its result, or raises an error."""
 
     def __call__(self, call: StoreCall, proceed: Callable[[], T]) -> T: ...
 
 
 class InterceptedStore:
-    """Any store, with every call handed to `interceptor`.
+    """A store that passes every call to an interceptor.
 
-    Implements every protocol; which of them the wrapped store has is said by its `capabilities`, as everywhere.
+    Implements every protocol; `capabilities` are those of the wrapped store.
 
     Args:
-        inner: the store that is wrapped.
-        interceptor: sees each call before it happens; called from whichever thread makes the call.
+        inner: the wrapped store.
+        interceptor: called before each call, in the thread that makes it.
     """
 
     def __init__(self, inner: ObjectStore, interceptor: Interceptor) -> None:
@@ -200,7 +200,7 @@ class InterceptedStore:
 
 
 class _InterceptedFile:
-    """A `WritableFile` whose calls go through the interceptor of the store that opened it."""
+    """A `WritableFile` whose calls pass through the interceptor of the store that opened it."""
 
     def __init__(self, inner: WritableFile, key: str, interceptor: Interceptor) -> None:
         self._inner = inner

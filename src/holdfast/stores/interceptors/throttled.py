@@ -1,4 +1,4 @@
-"""An interceptor that makes a fast store as slow as a far one: latency, bandwidth and a bound on concurrency.
+"""Throttle a fast store to the speed of a remote one: latency, bandwidth and limited concurrency.
 
 Worked composition::
 
@@ -24,13 +24,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThrottleOptions:
-    """How slow the store is made.
+    """The speed of the simulated store.
 
     Attributes:
-        request_s: seconds that every request takes. The default is what the papers saw of S3.
-        copy_bytes_per_s: rate of one server-side copy; None for no bound. The default is what renames reached on S3.
-        upload_bytes_per_s: rate of one put, part or file write; None for no bound.
-        max_concurrent: requests that the store works on at once; further ones wait. None for no bound.
+        request_s: seconds per request. The default is what the papers measured on S3.
+        copy_bytes_per_s: rate of one server-side copy; None for no limit. The default is what renames reached on S3.
+        upload_bytes_per_s: rate of one put, part or file write; None for no limit.
+        max_concurrent: number of requests that the store executes at the same time; None for no limit.
     """
 
     request_s: float = 0.05
@@ -40,22 +40,22 @@ class ThrottleOptions:
 
 
 class Throttled:
-    """Waits, through a clock, as long as each request would take on the described store. Threads may share it.
+    """An interceptor that makes each call wait as long as it would take on the simulated store. Thread-safe.
 
-    What is charged:
+    The cost of a call:
 
-    - every call of a store is one request, ``request_s``, whatever it does: a page of a listing, a `delete_many` of a
-      thousand keys, a `rename`, a `rename_dir` of a whole tree, a `copy`, `open_write` and closing its file one each;
-    - besides, the bytes of a put, a part or a file write at ``upload_bytes_per_s``, those of a copy at
-      ``copy_bytes_per_s``; a get and a rename move none;
-    - a call that the store refuses, such as a head of what is missing, is one request and no bytes;
-    - writing into an open file and discarding it are no requests; `capabilities` and `close` are no calls.
+    - Each call is one request and costs ``request_s``: a page of a listing, a `delete_many` of a thousand keys, a
+      `rename`, a `rename_dir` of a whole tree, a `copy`, an `open_write`, and closing that file.
+    - Besides, the bytes of a put, a part or a file write cost time at ``upload_bytes_per_s``, those of a copy at
+      ``copy_bytes_per_s``. A get and a rename transfer no bytes.
+    - A call that the store rejects, such as a head of a missing object, costs one request and no bytes.
+    - Writing into an open file and discarding it cost no request; `capabilities` and `close` are not calls.
 
-    The wait comes after the call was done, and holds one of the ``max_concurrent`` places.
+    The wait follows the call and occupies one of the ``max_concurrent`` slots.
 
     Args:
-        options: how slow.
-        clock: waits; a simulated one makes a benchmark a calculation.
+        options: the speed.
+        clock: waits; with a simulated clock, a benchmark becomes a calculation.
     """
 
     def __init__(self, options: ThrottleOptions = ThrottleOptions(), clock: Clock | None = None) -> None:

@@ -1,8 +1,8 @@
-"""Symbolic links in a local tree: what lies behind them belongs to it, as Spark's own listing has it.
+"""Handle symbolic links in a local tree, and copy files between file systems.
 
-A partition moved to another disk, with a link in its place, is still a partition. What Spark does not do: it goes round
-a link that leads back up until the system stops it, and gives the rows dozens of times. Here such a link is no
-directory.
+A tree includes what its symbolic links point to, as in Spark's own listing: a partition that was moved to another disk
+and replaced by a link is still a partition. Unlike Spark, Holdfast does not follow a link that points to one of its own
+parent directories. Spark follows it until the operating system stops it, and returns the same rows dozens of times.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _COPY_RANGE_REFUSED = (errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP
 
 
 def leads_back(path: str) -> bool:
-    """Whether the directory at `path`, an absolute path, is one of those above it as well."""
+    """Check whether the directory at an absolute path is the same as one of its own parents."""
     try:
         own = _identity(path)
         while path != "/":
@@ -30,18 +30,18 @@ def leads_back(path: str) -> bool:
             if _identity(path) == own:
                 return True
     except FileNotFoundError:
-        pass  # it went meanwhile
+        pass  # deleted in the meantime
     return False
 
 
 def is_behind_link(path: str) -> bool:
-    """Whether `path` goes through a symbolic link before its last name."""
+    """Check whether a directory in `path` is a symbolic link."""
     directory = os.path.dirname(path)
     return os.path.realpath(directory) != directory
 
 
 def passes_back(path: str) -> bool:
-    """Whether `path` goes through a link that leads back up: listings show nothing behind it."""
+    """Check whether `path` passes through a link to a parent directory, which listings do not follow."""
     directory = os.path.dirname(path)
     if not is_behind_link(path):
         return False
@@ -59,10 +59,10 @@ def _identity(path: str) -> tuple[int, int]:
 
 # --- bytes from one file system to another ----------------------------------------------------------------------------
 def open_source(path: str, key: str) -> int:
-    """Open a file that is about to be moved by copying, for this process alone; closing it lets others in.
+    """Open and lock a file in order to move it by copying; closing the descriptor releases the lock.
 
     Raises:
-        NotFoundError: somebody else has moved it.
+        NotFoundError: another process has moved it.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -85,7 +85,7 @@ def _identity_of(descriptor: int) -> tuple[int, int]:
 
 
 def append(source: int, target: int) -> None:
-    """Copy the rest of one open file to another inside the kernel, or through it where that is not possible."""
+    """Append the rest of one open file to another: inside the kernel if possible, else through a buffer."""
     copied = 1
     try:
         while copied:
@@ -93,6 +93,6 @@ def append(source: int, target: int) -> None:
     except (AttributeError, OSError) as error:
         if isinstance(error, OSError) and error.errno not in _COPY_RANGE_REFUSED:
             raise
-    # Some file systems say that there is nothing more before the end (as those that make up sizes do).
+    # Some file systems report the end of the file too early (for example those with made-up sizes), so read on.
     with open(source, "rb", closefd=False) as content, open(target, "wb", closefd=False) as file:
         shutil.copyfileobj(content, file, _BUFFER_BYTES)

@@ -24,7 +24,7 @@ def absolute_path(path: str) -> str:
         return os.path.abspath(os.path.expanduser(path))
     except FileNotFoundError as error:
         raise InvalidRequestError(
-            "the path is relative and the working directory is gone: give an absolute path", path=path
+            "the path is relative and the working directory was deleted: give an absolute path", path=path
         ) from error
 
 
@@ -38,10 +38,12 @@ def locate_path(path: str) -> Location:
         InvalidRequestError: it cannot be a path, or is a link to a path that does not exist.
     """
     if "\0" in path or not path:
-        raise InvalidRequestError("this cannot be a path: give another", path=path)
+        raise InvalidRequestError("this cannot be a path: give another one", path=path)
     absolute = absolute_path(path)
     if os.path.islink(absolute) and not os.path.exists(absolute):
-        raise InvalidRequestError("the path is a link to nowhere: make the directory that it names", path=path)
+        raise InvalidRequestError(
+            "the path is a dangling symbolic link: create the directory that it points to", path=path
+        )
     return Location("/", os.path.realpath(absolute).strip("/"))
 
 

@@ -1,15 +1,17 @@
-"""A store in a directory of a local (or mounted POSIX) file system: with atomic rename, and multipart by hidden files.
+"""Store objects in a directory of a local (or mounted POSIX) file system.
+
+Renames are those of the file system; multipart uploads are hidden files.
 
 Worked composition::
 
     store = LocalStore("/data")
     file = store.open_write("t/_attempt/a")
     file.write(b"rows")
-    file.close()                                # durable, at its key, only if that was free
+    file.close()                                # durable and visible at its key, which must be free
     store.rename("t/_attempt/a", "t/a")         # durable again when this returns
 
-Files and directories are ordinary ones: what is published is read by anything that reads files. What is not finished
-has a name that starts with ``.holdfast-`` and is listed by `LocalStore.list_uploads_page`, also after the writer died.
+Published files and directories are ordinary ones that any program can read. Names of unfinished files start with
+``.holdfast-``; `LocalStore.list_uploads_page` lists them, also after the writer died.
 """
 
 from __future__ import annotations
@@ -51,19 +53,19 @@ _WHOLE = "whole"
 _LIMITS = MultipartLimits(min_part_size_bytes=1, max_parts=100_000)
 _WRITE_BUFFER_BYTES = 1024 * 1024
 _WRITEBACK_BYTES = 16 * 1024 * 1024
-_CAN_ADVISE = hasattr(os, "posix_fadvise")  # Linux; elsewhere the sync at the end does it all
+_CAN_ADVISE = hasattr(os, "posix_fadvise")  # Linux; elsewhere the sync at the end writes everything
 
 
 class LocalStore:
     """A `MultipartStore`, `RenameStore` and `CopyStore` over a directory.
 
-    Guarantee: what a call has published is whole, and (if `durable`) still there after a power cut. Create-only and
-    update writes are exclusive among all processes of this machine. Metadata is not kept.
+    Guarantee: a published file is complete and, if `durable`, survives a power failure. Conditional writes (`Create`
+    and `Update`) are exclusive among all processes of this machine. Metadata is not stored.
 
     Args:
-        root: the directory; made by the first write.
-        keep: key of a directory that is never removed when it becomes empty, nor any above it (the root never is).
-        durable: False leaves writing back to the operating system: safe when processes die, not when power fails.
+        root: the directory; the first write creates it.
+        keep: key of a directory that is never deleted when it becomes empty, nor are its parents (the root never is).
+        durable: False leaves the time of writing to the operating system: safe if processes die, not if power fails.
         ids: names hidden files and uploads.
     """
 
@@ -88,7 +90,7 @@ class LocalStore:
 
     @property
     def retries(self) -> int:
-        return 0  # nothing between us and the data can fail for a moment
+        return 0  # there is no network whose failures could be retried
 
     # --- objects ------------------------------------------------------------------------------------------------------
     def put(
@@ -167,9 +169,9 @@ class LocalStore:
             self._tree.prune(os.path.dirname(self._tree.directory_path(source)))
 
     # --- uploads ------------------------------------------------------------------------------------------------------
-    # An upload is a hidden directory. Its states: parts only; then 'whole' made from them and part 1 gone; then 'whole'
-    # renamed to the key and the directory removed. Part 1 and 'whole' both missing means that it was published before,
-    # so a second completion, by whoever and after whatever crash, can never publish again.
+    # An upload is a hidden directory. Its states: parts only; then a file 'whole' joined from them, and part 1 deleted;
+    # then 'whole' renamed to the key, and the directory deleted. If part 1 and 'whole' are both missing, the upload was
+    # published before. A second completion, also after a crash, can therefore never publish again.
     def create_upload(self, key: str, metadata: Mapping[str, str] | None = None) -> str:
         upload_id = f"upload-{self._ids.token()}"
         with os_errors(key):
@@ -179,7 +181,7 @@ class LocalStore:
 
     def _upload_path(self, key: str, upload_id: str) -> str:
         if not _UPLOAD_ID.fullmatch(upload_id):
-            raise NotFoundError("no such upload: this is not an id of this store", key=key, upload_id=upload_id)
+            raise NotFoundError("no such upload: this is not an upload id of this store", key=key, upload_id=upload_id)
         return self._tree.hidden_path(key, upload_id)
 
     def upload_part(self, key: str, upload_id: str, number: int, data: bytes) -> Part:
@@ -200,10 +202,10 @@ class LocalStore:
                     status = os.fstat(file.fileno())
                 os.replace(hidden, os.path.join(directory, str(number)))
             except FileNotFoundError as error:
-                raise _no_upload(key, upload_id) from error  # aborted meanwhile
+                raise _no_upload(key, upload_id) from error  # aborted in the meantime
             except OSError:
                 with contextlib.suppress(OSError):
-                    os.unlink(hidden)  # a full disk needs the room
+                    os.unlink(hidden)  # a full disk needs the space
                 raise
         return Part(number, etag_of(status), status.st_size)
 
@@ -240,7 +242,7 @@ class LocalStore:
                 self._tree.sync(target.fileno())
         except OSError:
             with contextlib.suppress(OSError):
-                os.unlink(joined)  # a full disk needs the room
+                os.unlink(joined)  # a full disk needs the space
             raise
         os.replace(joined, whole)
         os.unlink(paths[0])
@@ -259,16 +261,16 @@ class LocalStore:
             self._tree.prune(os.path.dirname(path))
 
     def list_uploads_page(self, prefix: str, marker: tuple[str, str] | None = None) -> UploadPage:
-        """All pending uploads, and the unfinished files of `put` and `open_write`, whose writer may be alive or dead.
+        """List all pending uploads and the unfinished files of `put` and `open_write`, of live and dead writers.
 
-        An unfinished file is dropped by `abort_upload` like an upload; it cannot be completed by another process.
+        `abort_upload` deletes an unfinished file like an upload; another process cannot complete it.
         """
         with os_errors(prefix):
             return UploadPage(list(walk_pending(self._tree.root, prefix)), None)
 
 
 class _LocalFile:
-    """A `WritableFile` in a hidden file that gets its name when it is closed."""
+    """A `WritableFile` in a hidden file, which is renamed to its key when it is closed."""
 
     def __init__(self, tree: LocalTree, key: str, ids: Ids, mode: PutMode) -> None:
         self._tree = tree
@@ -290,7 +292,7 @@ class _LocalFile:
         return written
 
     def _start_writeback(self, written: int) -> None:
-        """Let the disk begin with what is there, so that the sync at the end has little left to wait for."""
+        """Start to write data to the disk early, so that the final sync takes less time."""
         self._written += written
         if self._tree.durable and self._written - self._handed_over >= _WRITEBACK_BYTES and _CAN_ADVISE:
             self._file.flush()
@@ -299,7 +301,7 @@ class _LocalFile:
             self._handed_over = self._written
 
     def append(self, source: int) -> None:
-        """Append all of an open file."""
+        """Append the content of an open file."""
         with os_errors(self._key):
             append(source, self._file.fileno())
 
@@ -319,12 +321,12 @@ class _LocalFile:
 
     def discard(self) -> None:
         with contextlib.suppress(OSError):
-            self._file.close()  # flushing into a full disk fails again; the bytes are dropped anyway
+            self._file.close()  # flushing to a full disk fails again; the bytes are not needed
         with os_errors(self._key):
             try:
                 os.unlink(self._hidden)
             except FileNotFoundError:
-                return  # it has its name, or was dropped before
+                return  # published, or discarded before
             self._tree.prune(os.path.dirname(self._hidden))
 
 
@@ -333,12 +335,12 @@ def _info(key: str, status: os.stat_result) -> ObjectInfo:
 
 
 def _no_upload(key: str, upload_id: str) -> NotFoundError:
-    return NotFoundError("no such upload: completed, aborted or never there", key=key, upload_id=upload_id)
+    return NotFoundError("no such upload: it was completed or aborted, or never existed", key=key, upload_id=upload_id)
 
 
 @contextlib.contextmanager
 def _reading(key: str) -> Iterator[None]:
-    """For reads, a directory, or a file where a directory would have to be, is just an object that is not there."""
+    """Report a missing object where a read finds a directory, or a file in place of a directory."""
     with os_errors(key):
         try:
             yield
@@ -347,7 +349,7 @@ def _reading(key: str) -> Iterator[None]:
 
 
 def _remove_upload(directory: str) -> None:
-    """Remove an upload although parts may be arriving: each try takes what is there."""
+    """Delete an upload's directory, repeatedly if parts are still arriving."""
     while True:
         try:
             shutil.rmtree(directory)

@@ -1,8 +1,7 @@
-"""The durable file operations under `LocalStore`: hidden files, publishing them, directories that come and go.
+"""Implement the durable file operations of `LocalStore`: hidden files, publishing, creating and pruning directories.
 
-Everything that is not finished lies in a hidden entry beside its target, ``.holdfast-<kind>-<token>.<name>``, so that
-publishing is a rename inside one directory, and so that what a dead process left behind is found by listing and says
-whose it was.
+Unfinished data is in a hidden entry beside its target, ``.holdfast-<kind>-<token>.<name>``. Publishing is therefore a
+rename within one directory. Data that a dead process left can be found by listing, and its name tells its target.
 """
 
 from __future__ import annotations
@@ -37,32 +36,32 @@ HIDDEN_PREFIX = ".holdfast-"
 _HIDDEN = re.compile(r"\.holdfast-((?:file|upload)-[0-9a-z]+)\.(.+)", re.DOTALL)
 _MAX_NAME_BYTES = 255
 _MAX_LAST_NAME_BYTES = _MAX_NAME_BYTES - len(".holdfast-upload-0123456789ab.")
-_MAX_KEY_BYTES = 3500  # with the root it stays under PATH_MAX, 4096
+_MAX_KEY_BYTES = 3500  # with the root it stays below PATH_MAX, 4096
 _MAX_ON_DISK = 10_000
 _LOCK_S = 60.0
-_RACE_RETRIES = 100  # a directory that is pruned again and again between its making and its use
+_RACE_RETRIES = 100  # other processes may prune a new directory repeatedly before it is used
 
 
 def hidden_name(hidden_id: str, name: str) -> str:
-    """The hidden entry for a target's last name; `hidden_id` is ``file-<token>`` or ``upload-<token>``."""
+    """Return the name of the hidden entry for a target; `hidden_id` is ``file-<token>`` or ``upload-<token>``."""
     return f"{HIDDEN_PREFIX}{hidden_id}.{name}"
 
 
 def parse_hidden(entry_name: str) -> tuple[str, str] | None:
-    """The ``(hidden id, target's last name)`` of a hidden entry, None for other entries."""
+    """Return the hidden id and the target's name of a hidden entry, None for other entries."""
     found = _HIDDEN.fullmatch(entry_name)
     return None if found is None else (found[1], found[2])
 
 
 def etag_of(status: os.stat_result) -> str:
-    """Changes whenever a file is published: the inode, the time and the size."""
+    """Return an etag that changes whenever a file is published: from its time, inode and size."""
     return f"{status.st_mtime_ns:x}-{status.st_ino:x}-{status.st_size:x}"
 
 
 def is_same_file(etag: str, status: os.stat_result) -> bool:
-    """Whether an etag is that of a file, whoever looked: by time and size.
+    """Check whether an etag belongs to a file, by time and size.
 
-    Not by the inode: a mounted object store numbers its files anew on every machine, and after a while on the same one.
+    Ignores the inode: a mounted object store assigns other inode numbers on each machine, and changes them over time.
     """
     return etag.split("-")[::2] == etag_of(status).split("-")[::2]
 
@@ -70,7 +69,7 @@ def is_same_file(etag: str, status: os.stat_result) -> bool:
 def _translated(error: OSError, key: str) -> HoldfastError:
     code = error.errno
     if code in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return StorageFullError("the disk or the quota is full: free some space and repeat", key=key)
+        return StorageFullError("the disk or the quota is full: free some space, then repeat", key=key)
     if code in (errno.EACCES, errno.EPERM, errno.EROFS):
         return AccessDeniedError("the file system does not allow it: check owner, mode and mount", key=key)
     if code == errno.ENOTDIR:
@@ -93,7 +92,7 @@ def _translated(error: OSError, key: str) -> HoldfastError:
 
 @contextlib.contextmanager
 def os_errors(key: str) -> Iterator[None]:
-    """Turn an `OSError` into the error that says what to do next."""
+    """Convert an `OSError` into the error that tells the caller what to do next."""
     try:
         yield
     except OSError as error:
@@ -106,8 +105,8 @@ class LocalTree:
 
     Attributes:
         root: absolute path of the directory.
-        keep: key of the directory that is never pruned, nor any above it; empty for the root itself.
-        durable: whether data and directory entries are forced to the disk.
+        keep: key of a directory that is never pruned, nor are its parents; empty for the root itself.
+        durable: whether data and directory entries are synced to the disk.
     """
 
     root: str
@@ -116,70 +115,76 @@ class LocalTree:
     _on_disk: dict[str, tuple[int, int]] = field(default_factory=dict, compare=False, repr=False)
 
     def path(self, key: str) -> str:
-        """The path of a key.
+        """Return the path of a key.
 
         Raises:
-            InvalidRequestError: the key cannot name a file here, or names one of the hidden entries.
+            InvalidRequestError: the key cannot name a file here, or names a hidden entry.
         """
         path = self.directory_path(key)
         if len(os.path.basename(path).encode()) > _MAX_LAST_NAME_BYTES:
-            raise InvalidRequestError(f"the last segment is over {_MAX_LAST_NAME_BYTES} bytes: shorten it", key=key)
+            raise InvalidRequestError(
+                f"the last segment of the key is longer than {_MAX_LAST_NAME_BYTES} bytes: shorten it", key=key
+            )
         return path
 
     def directory_path(self, key: str) -> str:
-        """The path of a key that is a directory: its last name may be as long as any, it needs no hidden entry.
+        """Return the path of a directory's key. Its last segment may be longer, as it needs no hidden entry.
 
         Raises:
-            InvalidRequestError: as `path` does.
+            InvalidRequestError: see `path`.
         """
         check_key(key, _MAX_KEY_BYTES)
         for name in key.split("/"):
             if name in ("", ".", ".."):
-                raise InvalidRequestError("a key on a file system has no empty, '.' or '..' segment", key=key)
+                raise InvalidRequestError(
+                    "a key on a file system has no empty, '.' or '..' segment: change it", key=key
+                )
             if len(name.encode()) > _MAX_NAME_BYTES:
-                raise InvalidRequestError("a segment of the key is over 255 bytes: shorten it", key=key)
+                raise InvalidRequestError("a segment of the key is longer than 255 bytes: shorten it", key=key)
             if name.startswith(HIDDEN_PREFIX):
-                raise InvalidRequestError(f"names that start with {HIDDEN_PREFIX!r} are reserved", key=key)
+                raise InvalidRequestError(
+                    f"names that start with {HIDDEN_PREFIX!r} are reserved: choose another", key=key
+                )
         return os.path.join(self.root, key)
 
     def hidden_path(self, key: str, hidden_id: str) -> str:
-        """The path of the hidden entry beside a key's file."""
+        """Return the path of the hidden entry beside a key's file."""
         directory, name = os.path.split(self.path(key))
         return os.path.join(directory, hidden_name(hidden_id, name))
 
-    # --- making -------------------------------------------------------------------------------------------------------
+    # --- creating -----------------------------------------------------------------------------------------------------
     def make_directory(self, path: str) -> None:
-        """Make a directory and those above it, durably; one that exists is no error."""
+        """Create a directory and its parents durably; do nothing if it exists."""
         if os.path.isdir(path):
             return
         parent = os.path.dirname(path)
         for _ in range(_RACE_RETRIES):
             self.make_directory(parent)
             try:
-                with contextlib.suppress(FileExistsError):  # another made it at the same moment
+                with contextlib.suppress(FileExistsError):  # another process created it at the same time
                     os.mkdir(path)
                 if not stat.S_ISDIR(os.lstat(path).st_mode) and not os.path.isdir(path):
                     raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
                 self._sync_path(parent)
                 self._note_on_disk(path)
             except FileNotFoundError:
-                continue  # it, or its parent, was empty and pruned by another's delete in between
+                continue  # it, or its parent, was empty and another process pruned it in between
             return
-        raise UnavailableError("a directory vanishes as fast as it is made: repeat later", path=path)
+        raise UnavailableError("other processes delete the directory as fast as it is created: repeat later", path=path)
 
     def _rely_on(self, directory: str) -> None:
-        """Force the entries that lead to a directory to the disk, if somebody else may have made it just now.
+        """Sync the entries that lead to a directory, if another process may have created it just now.
 
-        A process that dies, or power that fails, between the making of a directory and its sync would take along what
-        others have acknowledged in it. Requires: it holds an entry, so that it is not pruned meanwhile.
+        If that process died, or the power failed, between creating the directory and syncing it, files that others have
+        acknowledged in it would be lost. Requires: the directory has an entry, so that nobody prunes it meanwhile.
         """
         device = os.stat(directory).st_dev
         while self.durable and directory != "/":
             status, parent = os.stat(directory), os.path.dirname(directory)
             if os.stat(parent).st_dev != device:
-                return  # a mount point, which no process of ours has made; what is above it need not know of syncs
+                return  # a mount point, which Holdfast did not create; directories above it may not support sync
             if self._on_disk.get(directory) != (status.st_dev, status.st_ino):
-                with contextlib.suppress(PermissionError):  # then it is none that a process of this user has made
+                with contextlib.suppress(PermissionError):  # then no process of this user created it
                     self._sync_path(parent)
                 self._note_on_disk(directory)
             directory = parent
@@ -191,18 +196,18 @@ class LocalTree:
         self._on_disk[directory] = (status.st_dev, status.st_ino)
 
     def open_hidden(self, key: str, hidden_id: str) -> tuple[int, str]:
-        """Open a new hidden file beside a key's place; returns a descriptor for writing and the path."""
+        """Open a new hidden file beside a key's file; return a descriptor for writing and the path."""
         path = self.hidden_path(key, hidden_id)
         for _ in range(_RACE_RETRIES):
             self.make_directory(os.path.dirname(path))
             try:
                 return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), path
             except FileNotFoundError:
-                continue  # pruned in between; once the hidden file is there, it cannot be
-        raise UnavailableError("a directory vanishes as fast as it is made: repeat later", key=key)
+                continue  # pruned in between; it cannot be pruned once the hidden file exists
+        raise UnavailableError("other processes delete the directory as fast as it is created: repeat later", key=key)
 
     def make_hidden_directory(self, key: str, hidden_id: str) -> None:
-        """Make a hidden directory beside a key's place, durably."""
+        """Create a hidden directory beside a key's file, durably."""
         path = self.hidden_path(key, hidden_id)
         for _ in range(_RACE_RETRIES):
             self.make_directory(os.path.dirname(path))
@@ -213,14 +218,14 @@ class LocalTree:
             self._sync_path(os.path.dirname(path))
             self._rely_on(os.path.dirname(path))
             return
-        raise UnavailableError("a directory vanishes as fast as it is made: repeat later", key=key)
+        raise UnavailableError("other processes delete the directory as fast as it is created: repeat later", key=key)
 
     # --- publishing ---------------------------------------------------------------------------------------------------
     def publish(self, source: str, key: str, mode: PutMode) -> os.stat_result:
-        """Give a finished, synced file its name, atomically and durably, if `mode` allows; returns its status.
+        """Rename a finished, synced file to its key atomically and durably, if `mode` allows; return its status.
 
-        The lock on the directory makes the check of an `Update` and the rename one step, for all processes on this
-        machine. A `Create` does not need it: a hard link fails if the name is taken.
+        The lock on the directory makes the check of an `Update` and the rename one step for all processes on this
+        machine. A `Create` needs no lock: creating a hard link fails if the name exists.
         """
         target = self.path(key)
         with self._locked_directory(os.path.dirname(target)) as directory:
@@ -254,31 +259,33 @@ class LocalTree:
         os.unlink(source)
 
     def refuse_directory(self, target: str) -> None:
-        """Refuse a key that is a directory; `OSError`."""
+        """Raise `OSError` if a key is a directory."""
         path = self.path(target)
         if os.path.isdir(path):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
 
     def refuse_target(self, target: str) -> None:
-        """Refuse a key at which no file can appear as things are now; `OSError` or `InvalidRequestError`."""
+        """Raise `OSError` or `InvalidRequestError` if no file can be created at a key now."""
         self.refuse_directory(target)
         path = self.path(target)
         if os.path.islink(path) and not os.path.exists(path):
-            raise InvalidRequestError("a link to nowhere stands where a file is needed: remove it", key=target)
+            raise InvalidRequestError("a dangling symbolic link is in the way of a file: remove it", key=target)
         _refuse_place(path)
 
     def refuse_back(self, target: str) -> None:
-        """Refuse a key behind a symbolic link that leads back up: listings show what is there under another key."""
+        """Reject a key below a symbolic link to a parent directory: listings show its files under another key."""
         if passes_back(self.path(target)):
-            raise InvalidRequestError("a symbolic link leads back up: work on what it points to", key=target)
+            raise InvalidRequestError(
+                "a symbolic link points to a parent directory: use the path that it points to", key=target
+            )
 
     def move(self, source: str, target: str) -> None:
-        """Rename one file to a key, atomically and durably, replacing what is there.
+        """Rename one file atomically and durably, and replace the target.
 
-        A directory of the target may be a link to another file system: there the file appears as atomically, and is
-        gone from its old place right after.
+        If a directory of the target is a link to another file system, the file is copied: it appears at the target
+        atomically, and is deleted at the source right after.
         """
-        if os.path.isfile(self.path(source)):  # of one that is gone nothing else is said: it may have been moved
+        if os.path.isfile(self.path(source)):  # if it is gone, NotFoundError is the answer: it may have been moved
             self.refuse_target(target)
         try:
             self._move(self.path(source), self.path(target), os.path.isfile, os.replace, source, target)
@@ -288,9 +295,10 @@ class LocalTree:
             self._move_by_copy(source, target)
 
     def _move_by_copy(self, source: str, target: str) -> None:
-        """Who moves the same file at the same moment waits, and finds it gone: it is published once.
+        """Move a file to another file system. A process that moves the same file waits, and then finds it gone.
 
-        Crash: the file is at one place or at both, and a hidden one beside the target, which the next try takes away.
+        Crash: the file is at one place or at both; a hidden file beside the target may remain, and the next attempt
+        deletes it.
         """
         from_path, to_path = self.path(source), self.path(target)
         content = open_source(from_path, source)
@@ -310,7 +318,7 @@ class LocalTree:
                     self._sync_published(directory, target)
             except OSError:
                 with contextlib.suppress(OSError):
-                    os.unlink(hidden)  # a full disk needs the room
+                    os.unlink(hidden)  # a full disk needs the space
                 raise
             os.unlink(from_path)
             self._sync_path(os.path.dirname(from_path))
@@ -318,18 +326,20 @@ class LocalTree:
             os.close(content)
 
     def move_directory(self, source: str, target: str) -> None:
-        """Rename a directory that holds anything to a key that is free, atomically and durably.
+        """Rename a directory that is not empty to a free key, atomically and durably.
 
         Raises:
-            InvalidRequestError: what would be moved is a symbolic link, or behind one that leads out of the tree.
+            InvalidRequestError: the source is a symbolic link, or is below one that points out of the tree.
         """
         from_path, to_path = self.directory_path(source), self.directory_path(target)
         if self._is_outside(os.path.dirname(from_path)) or os.path.islink(from_path):
-            raise InvalidRequestError("a symbolic link is no part of the tree: work on what it points to", key=source)
+            raise InvalidRequestError(
+                "a symbolic link is not part of the tree: use the path that it points to", key=source
+            )
         try:
             self._move(from_path, to_path, _holds_anything, _rename_to_free, source, target)
         except FileExistsError as error:
-            raise PreconditionError("the target exists: look at it, then decide", key=target) from error
+            raise PreconditionError("the target exists: inspect it, then decide", key=target) from error
 
     def _move(
         self,
@@ -342,19 +352,21 @@ class LocalTree:
     ) -> None:
         for _ in range(_RACE_RETRIES):
             if not is_there(from_path):
-                raise NotFoundError("nothing is there: it may have been renamed before", key=source)
+                raise NotFoundError("nothing exists at the source: it may have been renamed before", key=source)
             self.make_directory(os.path.dirname(to_path))
             try:
                 with self._locked_directory(os.path.dirname(to_path)) as directory:
                     rename(from_path, to_path)
                     self._sync_published(directory, target)
             except FileNotFoundError:
-                continue  # the source went, or the target's directory was pruned: look again
+                continue  # the source was moved, or the target's directory was pruned: check again
             if os.path.dirname(from_path) != os.path.dirname(to_path):
-                with contextlib.suppress(FileNotFoundError):  # pruned by another: then its entry is gone as well
+                with contextlib.suppress(FileNotFoundError):  # pruned by another process, and its entry with it
                     self._sync_path(os.path.dirname(from_path))
             return
-        raise UnavailableError("a directory vanishes as fast as it is made: repeat later", key=target)
+        raise UnavailableError(
+            "other processes delete the directory as fast as it is created: repeat later", key=target
+        )
 
     @contextlib.contextmanager
     def _locked_directory(self, path: str) -> Iterator[int]:
@@ -366,7 +378,7 @@ class LocalTree:
             os.close(descriptor)
 
     def locked_upload(self, path: str) -> contextlib.AbstractContextManager[int]:
-        """Hold an upload's directory, so that it is completed once; `FileNotFoundError` if it is gone."""
+        """Lock an upload's directory, so that it is completed once; raise `FileNotFoundError` if it does not exist."""
         return self._locked_directory(path)
 
     def _sync_published(self, directory: int, key: str) -> None:
@@ -375,11 +387,11 @@ class LocalTree:
             self._rely_on(os.path.dirname(self.directory_path(key)))
         except OSError as error:
             raise OutcomeUnknownError(
-                "it has its name, but the disk did not confirm it: read before repeating", key=key
+                "the file is published, but the disk did not confirm it: read before repeating", key=key
             ) from error
 
     def sync(self, descriptor: int) -> None:
-        """Force a file or a directory to the disk, if this tree is durable."""
+        """Sync a file or a directory to the disk, if this tree is durable."""
         if self.durable:
             os.fsync(descriptor)
 
@@ -394,17 +406,19 @@ class LocalTree:
 
     # --- removing -----------------------------------------------------------------------------------------------------
     def remove(self, key: str) -> None:
-        """Remove a key's file and the directories that this empties; one that is missing is no error.
+        """Delete a key's file and the directories that become empty; do nothing if it does not exist.
 
-        Where a link leads out of the tree, the file behind it goes, for listings show it; of a file that is a link,
-        the link.
+        Below a link that points out of the tree, deletes the file that listings show. Of a file that is itself a link,
+        deletes only the link.
 
         Raises:
-            InvalidRequestError: a symbolic link in the key leads back up, where listings do not go.
+            InvalidRequestError: the key is below a symbolic link to a parent directory, which listings do not follow.
         """
         path = self.path(key)
         if passes_back(path):
-            raise InvalidRequestError("a symbolic link leads back up: work on what it points to", key=key)
+            raise InvalidRequestError(
+                "a symbolic link points to a parent directory: use the path that it points to", key=key
+            )
         try:
             with self._locked_directory(os.path.dirname(path)) as directory:
                 if stat.S_ISDIR(os.lstat(path).st_mode):
@@ -416,30 +430,30 @@ class LocalTree:
         self.prune(os.path.dirname(path))
 
     def _is_outside(self, directory: str) -> bool:
-        """Whether a symbolic link leads out of the tree on the way to `directory`, or out of what is kept of it."""
+        """Check whether a symbolic link in the path of `directory` points out of the tree, or out of its kept part."""
         key = os.path.relpath(directory, self.root)
         boundary = os.path.join(self.root, self.keep) if f"{key}/".startswith(f"{self.keep}/") else self.root
         real, real_boundary = os.path.realpath(directory), os.path.realpath(boundary)
         return os.path.commonpath([real, real_boundary]) != real_boundary
 
     def prune(self, directory: str) -> None:
-        """Remove a directory and those above it as long as they are empty, up to what is kept.
+        """Delete a directory and its parents while they are empty, except the kept ones.
 
-        A symbolic link stays, and so does what it leads to.
+        Keeps symbolic links and what they point to.
         """
         kept = os.path.join(self.root, self.keep).rstrip("/") + "/"
         while directory.startswith(kept):
             try:
                 os.rmdir(directory)
             except FileNotFoundError:
-                pass  # another pruned it: go on upwards, it may have died there
+                pass  # another process pruned it, and may have died here: continue with the parent
             except OSError:
-                return  # not empty, a mount point, or not ours to remove: it does no harm
+                return  # not empty, a mount point, or not permitted: it does no harm
             directory = os.path.dirname(directory)
 
 
 def _lock(descriptor: int, path: str) -> None:
-    """Take the lock of an open directory. Who has it keeps it for a rename and a sync; who has died has it no more."""
+    """Lock an open directory. Its owner holds the lock for a rename and a sync; a dead process releases it."""
     clock = SystemClock()
     until_s = clock.elapsed_s() + _LOCK_S
     pause_s = 0.0005
@@ -449,7 +463,7 @@ def _lock(descriptor: int, path: str) -> None:
         except BlockingIOError:
             if clock.elapsed_s() > until_s:
                 raise UnavailableError(
-                    f"another process has held a directory for {_LOCK_S:.0f} s: look which one hangs there, then "
+                    f"another process has locked the directory for {_LOCK_S:.0f} s: find the process that hangs, then "
                     "repeat",
                     path=path,
                 ) from None
@@ -460,7 +474,7 @@ def _lock(descriptor: int, path: str) -> None:
 
 
 def _refuse_place(path: str) -> None:
-    """Refuse a path for whose file no directory can be made or used, which others may be making and pruning."""
+    """Raise `OSError` if the directory of a path cannot be created or used. Others may create and prune it."""
     problem: OSError | None = None
     for _ in range(_RACE_RETRIES):
         directory = os.path.dirname(path)
@@ -471,11 +485,11 @@ def _refuse_place(path: str) -> None:
             problem = _problem_with(directory, path)
             after = os.lstat(directory)
         except FileNotFoundError:
-            continue  # pruned since: look again
+            continue  # pruned in the meantime: check again
         if problem is None:
             return
         if (before.st_ino, before.st_ctime_ns) == (after.st_ino, after.st_ctime_ns):
-            break  # nobody changed it while it was looked at
+            break  # nobody changed it during the check
     if problem is not None:
         raise problem
 
@@ -483,14 +497,14 @@ def _refuse_place(path: str) -> None:
 def _problem_with(directory: str, path: str) -> OSError | None:
     if not os.path.isdir(directory):
         return NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), directory)
-    # Publishing locks and syncs the directory, so it has to be opened, too.
+    # Publishing locks and syncs the directory, so it must be readable as well.
     if not os.access(directory, os.R_OK | os.W_OK | os.X_OK) or _is_anothers(directory, path):
         return PermissionError(errno.EACCES, os.strerror(errno.EACCES), directory)
     return None
 
 
 def _is_anothers(directory: str, path: str) -> bool:
-    """Whether a file is in a directory like /tmp, where nobody replaces what is another's."""
+    """Check whether a file of another user is in a directory like /tmp, where only its owner may replace it."""
     status = os.stat(directory)
     if not status.st_mode & stat.S_ISVTX or os.geteuid() in (0, status.st_uid):
         return False
@@ -501,7 +515,7 @@ def _is_anothers(directory: str, path: str) -> bool:
 
 
 def _holds_anything(directory: str) -> bool:
-    """Whether this is a directory with an entry."""
+    """Check whether a path is a directory that is not empty."""
     try:
         with os.scandir(directory) as entries:
             return next(entries, None) is not None
@@ -510,9 +524,9 @@ def _holds_anything(directory: str) -> bool:
 
 
 def _rename_to_free(source: str, target: str) -> None:
-    """Rename a directory; `FileExistsError` where a file, or a directory that holds anything, has the name."""
+    """Rename a directory; raise `FileExistsError` if the target is a file or a directory that is not empty."""
     if os.path.islink(target) and os.path.isdir(target) and not _holds_anything(target):
-        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), target)  # free, but only for single files
+        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), target)  # free, but only single files can be moved there
     try:
         os.rename(source, target)
     except OSError as error:

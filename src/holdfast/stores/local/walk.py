@@ -1,4 +1,4 @@
-"""Walks below a local tree: objects in key order, and what is pending."""
+"""List the files of a local tree in key order, and its unfinished files and uploads."""
 
 from __future__ import annotations
 
@@ -16,13 +16,16 @@ from holdfast.stores.local.tree import HIDDEN_PREFIX, etag_of, parse_hidden
 __all__ = ["Listings", "walk_pending"]
 
 _WAITING = 16
-_PEEK = 1000  # who asks for fewer keys first wants to know whether there are any, and seldom goes on
-# Deleted since; or a link to nowhere, to what would be below a file, or to itself.
+_PEEK = 1000  # a caller that asks for fewer keys usually tests whether there are any, and does not ask for more
+# Deleted in the meantime; or a link that is dangling, points below a file, or points to itself.
 _NOTHING_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
 
 class Listings:
-    """Listings in pages. The last few wait for their next page: to begin again reads and sorts whole directories.
+    """Listings in pages.
+
+    Keeps the iterators of the latest listings until their next page is requested, because starting over would read and
+    sort whole directories again.
 
     Args:
         root: the tree's directory.
@@ -35,11 +38,11 @@ class Listings:
         self._lock = threading.Lock()
 
     def page(self, prefix: str, start_after: str, max_keys: int, token: str | None) -> ObjectPage:
-        """Files whose key starts with `prefix` and is greater than `start_after`, in UTF-8 byte order of keys.
+        """List files whose key starts with `prefix` and is greater than `start_after`, in UTF-8 byte order of keys.
 
-        Only directories that can hold such a key are read. Symbolic links to directories are followed, unless they lead
-        back to a directory above. Links to nowhere, pipes, sockets and devices are left out, as are names that are not
-        UTF-8, which are no keys. A token that waits no longer begins anew behind its key.
+        Reads only directories that can contain such a key. Follows symbolic links to directories, except to parent
+        directories. Omits dangling links, pipes, sockets, devices, and names that are not UTF-8, which cannot be keys.
+        If the iterator of a token is no longer kept, starts over after the token's key.
         """
         waiting = None
         goes_on = token is not None or max_keys >= _PEEK
@@ -56,7 +59,7 @@ class Listings:
         following = next(walk, None)
         if following is None:
             return ObjectPage(found, None)
-        # The number keeps a listing apart from an older one that has come to the same key: that one knows less.
+        # The number distinguishes this listing from an older one at the same key, whose names are older.
         token = f"{next(self._numbers)}/{found[-1].key}"
         if not goes_on:
             return ObjectPage(found, token)
@@ -67,7 +70,7 @@ class Listings:
         return ObjectPage(found, token)
 
     def close(self) -> None:
-        """Let go of what waits."""
+        """Drop the kept iterators."""
         with self._lock:
             self._waiting.clear()
 
@@ -84,7 +87,7 @@ def _walk(root: str, directory: str, prefix: str, start_after: str) -> Iterator[
             elif (key.startswith(prefix) or prefix.startswith(key)) and (
                 key > start_after or start_after.startswith(key)
             ):
-                # Behind a link any directory may be one of those above, not only one that is a link itself.
+                # Below a link any directory may be the same as one of its parents, not only the link itself.
                 behind_link = linked or name in links
                 if not (behind_link and leads_back(os.path.join(root, key[:-1]))):
                     below.append(_opened(root, key, linked=behind_link))
@@ -94,15 +97,16 @@ def _walk(root: str, directory: str, prefix: str, start_after: str) -> Iterator[
 
 
 def _opened(root: str, base: str, *, linked: bool) -> tuple[str, bool, Set[str], Iterator[str]]:
-    """A directory of a walk: its key, whether it lies behind a link, which names are links, and the names in order."""
+    """Open a directory: return its key, whether it is below a link, which names are links, and the names in order."""
     names, links = _entries(os.path.join(root, base.rstrip("/")))
     return base, linked, links, iter(names)
 
 
 def _entries(path: str) -> tuple[list[str], Set[str]]:
-    """The names in a directory, in order, and those of links to directories; none if it is gone or a file.
+    """Return the sorted names in a directory, and those that are links to directories.
 
-    Names of directories end in ``/``. Nothing else is kept of an entry: a directory may have a million.
+    Returns nothing if it is a file or was deleted. Names of directories end in ``/``. Nothing else is kept of an entry,
+    because a directory may have a million.
     """
     try:
         scan = os.scandir(path)
@@ -143,14 +147,14 @@ def _described(root: str, key: str) -> ObjectInfo | None:
     except OSError as error:
         if error.errno in _NOTHING_THERE:
             return None
-        raise  # a file that cannot be looked at is one all the same: without it a listing would be wrong
+        raise  # a file that cannot be examined still exists: a listing without it would be wrong
     if not stat.S_ISREG(status.st_mode):
         return None
     return ObjectInfo(key, status.st_size, etag_of(status), status.st_mtime)
 
 
 def walk_pending(root: str, prefix: str) -> Iterator[UploadInfo]:
-    """Uploads and unfinished files below `prefix`, those that dead processes left included. In no order."""
+    """Yield uploads and unfinished files below `prefix`, including those of dead processes, in no order."""
     directory = prefix.rpartition("/")[0]
     for path, directories, files in os.walk(os.path.join(root, directory), followlinks=True):
         base = os.path.relpath(path, root)
@@ -161,7 +165,7 @@ def walk_pending(root: str, prefix: str) -> Iterator[UploadInfo]:
                 try:
                     status = os.lstat(os.path.join(path, entry))
                 except FileNotFoundError:
-                    continue  # finished since
+                    continue  # finished in the meantime
                 yield UploadInfo(base + hidden[1], hidden[0], status.st_mtime)
         directories[:] = [
             name

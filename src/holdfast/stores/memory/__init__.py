@@ -1,1 +1,5 @@
-"""A store in the memory of one process: the reference for all others, and for tests."""
+"""Store objects in the memory of one process: for tests, and as the reference for all other stores.
+
+- `provider`: the provider of ``memory://`` URLs, and `memory_store`, which returns the store of a URL
+- `store`: `MemoryStore`
+"""

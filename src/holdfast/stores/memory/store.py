@@ -1,4 +1,4 @@
-"""A store in memory: the reference for what the protocols mean, with the rules of S3.
+"""Store objects in memory, by the rules of S3: the reference implementation of the protocols.
 
 Worked composition::
 
@@ -43,7 +43,7 @@ from holdfast.stores.base import (
 __all__ = ["MemoryFile", "MemoryImage", "MemoryStore"]
 
 _UPLOADS_PER_PAGE = 1000
-"""As S3 does it."""
+"""As S3 does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class _Object:
     info: ObjectInfo
 
     def at(self, key: str) -> _Object:
-        """The same object under another key: a rename changes neither its etag nor its time."""
+        """Return the object under another key: a rename changes neither its etag nor its time."""
         return _Object(self.data, replace(self.info, key=key))
 
 
@@ -65,10 +65,10 @@ class _Upload:
 
 @dataclass(frozen=True, slots=True)
 class MemoryImage:
-    """All that a `MemoryStore` holds at one instant: to go back to, and to tell states apart by `key`.
+    """A snapshot of a `MemoryStore`, to restore it and to compare states.
 
     Attributes:
-        key: equal for images of stores that nobody can tell apart.
+        key: equal for snapshots of stores that no caller can distinguish.
     """
 
     objects: Mapping[str, _Object]
@@ -82,20 +82,20 @@ def _digest(data: bytes) -> str:
 
 
 class MemoryStore:
-    """A `MultipartStore` and, if asked, `CopyStore` and `RenameStore` in this process's memory.
+    """A `MultipartStore` and, on request, `CopyStore` and `RenameStore` in this process's memory.
 
-    With `rename` it has the rule of file systems that a key is a file or a directory, never both; else keys are flat.
+    With `rename`, a key is either a file or a directory, as in file systems; otherwise keys are flat.
 
-    Guarantee: every call is atomic and threads may share a store. The same calls with the same `ids` and `clock`
-    give the same state. Etags are made of the content, as on S3: equal bytes have equal etags.
+    Guarantee: every call is atomic and threads may share a store. The same calls with the same `ids` and `clock` lead
+    to the same state. Etags are digests of the content, as on S3: equal bytes have equal etags.
 
     Args:
         limits: limits of multipart uploads; None for a store without them.
-        rename: whether the store is a `RenameStore` too.
-        rename_dir: whether it renames directories in one step; None for the same as `rename`. False with `rename` is
-            a world such as GCS, where a directory would be renamed file by file.
-        copy: whether the store is a `CopyStore` too.
-        consistent_listing: what the capability says; listings always show everything.
+        rename: whether the store is also a `RenameStore`.
+        rename_dir: whether it renames directories in one step; None means the same as `rename`. False with `rename`
+            simulates a store such as GCS, where a directory would be renamed file by file.
+        copy: whether the store is also a `CopyStore`.
+        consistent_listing: the value of the capability; listings are always complete.
         clock: dates objects and uploads.
         ids: names uploads.
     """
@@ -112,7 +112,7 @@ class MemoryStore:
         ids: Ids | None = None,
     ) -> None:
         if rename_dir and not rename:
-            raise InvalidRequestError("a store that renames directories renames files: ask for both")
+            raise InvalidRequestError("a store that renames directories also renames files: pass rename as well")
         self._limits = limits or MultipartLimits()
         self._capabilities = Capabilities(
             conditional_put=Support.YES,
@@ -139,7 +139,7 @@ class MemoryStore:
 
     @property
     def retries(self) -> int:
-        return 0  # nothing between us and the data can fail for a moment
+        return 0  # there is no network whose failures could be retried
 
     # --- objects ------------------------------------------------------------------------------------------------------
     def put(
@@ -225,11 +225,11 @@ class MemoryStore:
             self._publish(target, found.data, found.info.etag, found.info.metadata)
 
     def close(self) -> None:
-        """Nothing to release; the content stays."""
+        """Do nothing: the content stays."""
 
     # --- images -------------------------------------------------------------------------------------------------------
     def image(self) -> MemoryImage:
-        """What the store holds now; later calls do not change it."""
+        """Return a snapshot of the store; later calls do not change it."""
         with self._lock:
             objects = tuple(
                 (key, found.info.etag, found.info.size_bytes, found.info.modified_at_s, *found.info.metadata.items())
@@ -254,7 +254,7 @@ class MemoryStore:
             )
 
     def restore(self, image: MemoryImage) -> None:
-        """Hold what `image` shows, and nothing else."""
+        """Restore the content of a snapshot, and nothing else."""
         with self._lock:
             self._objects = dict(image.objects)
             self._keys = sorted(image.objects)
@@ -269,7 +269,7 @@ class MemoryStore:
             self._refuse_clash(key)
             upload_id = self._ids.token()
             if upload_id in self._uploads:
-                raise InvalidRequestError("the ids repeat: give the store its own source of ids", upload_id=upload_id)
+                raise InvalidRequestError("the ids repeat: pass the store its own source of ids", upload_id=upload_id)
             info = UploadInfo(key, upload_id, self._clock.now_s())
             self._uploads[upload_id] = _Upload(info, dict(metadata or {}))
             bisect.insort(self._upload_order, (key, upload_id))
@@ -278,7 +278,9 @@ class MemoryStore:
     def _pending(self, key: str, upload_id: str) -> _Upload:
         upload = self._uploads.get(upload_id)
         if upload is None or upload.info.key != key:
-            raise NotFoundError("no such upload: completed, aborted or never there", key=key, upload_id=upload_id)
+            raise NotFoundError(
+                "no such upload: it was completed or aborted, or never existed", key=key, upload_id=upload_id
+            )
         return upload
 
     def upload_part(self, key: str, upload_id: str, number: int, data: bytes) -> Part:
@@ -343,14 +345,14 @@ class MemoryStore:
         return MemoryFile(key, lambda data: self.finish_write(key, data, opened_after))
 
     def begin_write(self, key: str) -> int:
-        """The first half of `open_write`, for whoever keeps the bytes: how many directories were renamed by now."""
+        """Start `open_write` for a caller that buffers the bytes itself; return a token for `finish_write`."""
         check_key(key)
         with self._lock:
             self._refuse_clash(key)
             return len(self._renamed_directories)
 
     def finish_write(self, key: str, data: bytes, opened_after: int) -> ObjectInfo:
-        """The second half: publish the bytes. `opened_after` is what `begin_write` returned."""
+        """Publish the bytes of a file that `begin_write` started; `opened_after` is the token that it returned."""
         with self._lock:
             if any(key.startswith(f"{source}/") for source in self._renamed_directories[opened_after:]):
                 raise NotFoundError("the file's directory was renamed while it was open: write it again", key=key)
@@ -373,14 +375,16 @@ class MemoryStore:
     def rename_dir(self, source: str, target: str) -> None:
         check_move(source, target)
         if not self._capabilities.rename_dir:
-            raise UnsupportedError("the store renames no directory in one step: rename file by file", source=source)
+            raise UnsupportedError(
+                "the store cannot rename a directory in one step: rename file by file", source=source
+            )
         with self._lock:
             keys, uploads = self._below(source)
             if not keys and not uploads:
-                raise NotFoundError("nothing is there: it may have been renamed before", key=source)
+                raise NotFoundError("nothing exists at the source: it may have been renamed before", key=source)
             self._refuse_file_above(target)
             if target in self._objects or any(self._below(target)):
-                raise PreconditionError("the target exists: look at it, then decide", key=target)
+                raise PreconditionError("the target exists: inspect it, then decide", key=target)
             moved = [self._objects[key].at(target + key[len(source) :]) for key in keys]
             for key in keys:
                 self._remove(key)
@@ -398,8 +402,8 @@ class MemoryStore:
 
     # --- directories --------------------------------------------------------------------------------------------------
     def _below(self, directory: str) -> tuple[list[str], list[tuple[str, str]]]:
-        """The keys, and the keys and ids of the pending uploads, that lie below a directory."""
-        first, last = f"{directory}/", f"{directory}0"  # '0' is the character behind '/'
+        """Return the keys below a directory, and the keys and ids of the pending uploads below it."""
+        first, last = f"{directory}/", f"{directory}0"  # '0' is the character after '/'
         keys, uploads = self._keys, self._upload_order
         return (
             keys[bisect.bisect_left(keys, first) : bisect.bisect_left(keys, last)],
@@ -407,7 +411,7 @@ class MemoryStore:
         )
 
     def _refuse_clash(self, key: str) -> None:
-        """With rename, refuse a file where a directory is, or below a file, as file systems do."""
+        """With rename, reject a file in place of a directory or below a file, as file systems do."""
         if self._capabilities.rename:
             self._refuse_file_above(key)
             if any(self._below(key)):

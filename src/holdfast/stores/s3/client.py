@@ -1,8 +1,8 @@
-"""One client of botocore, boto3's core, per process, and which requests are sent again.
+"""Send requests through one botocore client per process, and decide which of them to retry.
 
-botocore's own retries are off: it repeats requests whose reply was lost, and then a conditional put is refused for its
-own first success, and a completion answers that there is no such upload. Here only those requests are repeated of
-which it is known that nothing happened, or that repeating does no harm.
+botocore (the core of boto3) has retries of its own, which are off here. It also retries a request whose reply was lost.
+Then a conditional put fails because its first attempt succeeded, and a completion reports that there is no such upload.
+This module retries a request only if nothing happened, or if repeating it is harmless.
 """
 
 from __future__ import annotations
@@ -37,52 +37,55 @@ from holdfast.stores.s3.tls import speaks_tls, tls_mistake, tls_needed
 __all__ = ["AWS", "Client", "S3Connection", "is_aws"]
 
 T = TypeVar("T")
-Client = Any  # botocore makes its classes at run time: there is no type to name
+Client = Any  # botocore creates its classes at run time: there is no type to name
 
 AWS = "AWS"
-"""Stands for the endpoint of whoever names none."""
+"""Stands for the endpoint if none is configured."""
 
-_UNREACHABLE_AFTER_S = 15.0  # no further try to connect starts after this, so that a wrong endpoint shows within 30 s
+_UNREACHABLE_AFTER_S = 15.0  # no connection attempt starts later, so that a wrong endpoint is reported within 30 s
 _BACKOFF_S = 0.2
 _MAX_BACKOFF_S = 5.0
 _EXPECT_FROM_BYTES = 1024 * 1024
 
 
-_loader = botocore.loaders.create_loader()  # keeps S3's description: the next client takes 9 ms to make instead of 60
+_loader = (
+    botocore.loaders.create_loader()
+)  # caches the description of S3: creating the next client takes 9 ms instead of 60
 _build_lock = threading.Lock()
 
 
 def _renew_build_lock() -> None:
     global _build_lock
-    _build_lock = threading.Lock()  # a thread of the parent may have held it in the moment of the fork
+    _build_lock = threading.Lock()  # a thread of the parent may have held it at the time of the fork
 
 
 os.register_at_fork(after_in_child=_renew_build_lock)
 
 
 def _drop_needless_expect(params: dict[str, Any], **_: object) -> None:
-    """Send small bodies at once, which saves a round trip.
+    """Remove the Expect header of small requests, which saves a round trip.
 
-    Large bodies still ask first: a server that refuses in mid-body closes the connection, and its answer is lost.
+    Large requests keep it: a server that rejects a request in the middle of its body closes the connection, and its
+    response is lost.
     """
     if "Expect" in params["headers"] and (determine_content_length(params["body"]) or 0) < _EXPECT_FROM_BYTES:
         del params["headers"]["Expect"]
 
 
 def is_aws(endpoint: str) -> bool:
-    """Whether an endpoint, as `S3Connection.endpoint` gives it, is one of Amazon's own."""
+    """Check whether an endpoint, as `S3Connection.endpoint` returns it, belongs to AWS."""
     host = urlsplit(endpoint).hostname or ""
     return not endpoint or host.endswith((".amazonaws.com", ".amazonaws.com.cn"))
 
 
 class S3Connection:
-    """Sends requests about one bucket. Threads may share it; pickling and forking are safe.
+    """Sends the requests for one bucket. Threads may share it; pickling and forking are safe.
 
     Args:
         bucket: its name.
         options: how to reach it.
-        clock: waits between tries.
-        ids: spreads those waits, so that many clients do not return all at once.
+        clock: waits between attempts.
+        ids: adds jitter to those waits, so that many clients do not retry at the same time.
     """
 
     def __init__(self, bucket: str, options: S3Options, clock: Clock, ids: Ids) -> None:
@@ -90,24 +93,24 @@ class S3Connection:
         self.options = options
         self._clock = clock
         self._ids = ids
-        self.retries = 0  # requests sent again; a count for people, so threads may lose one
+        self.retries = 0  # a statistic for people, so a race between threads may lose one
         self._endpoint: str | None = options.endpoint_url
-        self._scheme_is_right = False  # whether that is known
-        self._clients: dict[int, Client] = {}  # by process: a child must not use, nor close, what its parent opened
+        self._scheme_is_right = False  # False also means unknown
+        self._clients: dict[int, Client] = {}  # by process: a child must neither use nor close what its parent opened
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.bucket, self.options, self._clock, self._ids)
 
     def close(self) -> None:
-        """Close this process's client; the next request makes another."""
+        """Close this process's client; the next request creates another one."""
         client = self._clients.pop(os.getpid(), None)
         if client is not None:
             client.close()
 
     def endpoint(self) -> str:
-        """The url of a server that is not AWS, from the options, the environment or the profile; empty for AWS.
+        """Return the URL of a server that is not AWS, from the options, the environment or the profile.
 
-        Makes no request, and looks for no credentials.
+        Returns an empty string for AWS. Makes no request, and reads no credentials.
         """
         if self._endpoint is None:
             session = botocore.session.Session()
@@ -117,11 +120,11 @@ class S3Connection:
                 ignored = session.get_config_variable("ignore_configured_endpoint_urls")
                 self._endpoint = "" if ignored else str(chain.provide() or "")
             except BotoCoreError:
-                return ""  # the first request says what is wrong with the profile
+                return ""  # the first request reports what is wrong with the profile
             if "@" in urlsplit(self._endpoint).netloc:
                 self._endpoint = None
                 raise InvalidRequestError(
-                    "credentials do not belong in an endpoint url, AWS_ENDPOINT_URL or the profile has some: give "
+                    "credentials do not belong in an endpoint url, but AWS_ENDPOINT_URL or the profile has some: give "
                     "them as keys"
                 )
         return self._endpoint
@@ -142,13 +145,13 @@ class S3Connection:
             read_timeout=options.read_timeout_s,
             max_pool_connections=options.max_connections,
             retries={"total_max_attempts": 1, "mode": "standard"},
-            user_agent="holdfast",  # put together anew for every request otherwise: 5 % of its CPU time
-            parameter_validation=False,  # the arguments are ours: another 5 %
+            user_agent="holdfast",  # otherwise built anew for every request: 5 % of its CPU time
+            parameter_validation=False,  # the arguments are known to be valid: another 5 %
             s3={"addressing_style": options.addressing_style},
-            request_checksum_calculation="when_required",  # older and compatible servers do not know the new ones
+            request_checksum_calculation="when_required",  # older and compatible servers lack the new ones
             response_checksum_validation="when_required",
         )
-        session = botocore.session.Session()  # one of its own: sessions are not safe to use from threads
+        session = botocore.session.Session()  # not shared: sessions are not thread-safe
         session.register_component("data_loader", _loader)
         try:
             client = session.create_client(
@@ -162,21 +165,21 @@ class S3Connection:
                 config=config,
             )
         except ValueError as error:
-            raise InvalidRequestError("the endpoint url or the region cannot be right: check them") from error
+            raise InvalidRequestError("the endpoint url or the region is invalid: check both") from error
         client.meta.events.register_last("before-call.s3", _drop_needless_expect)
         return client
 
     def request(
         self, operation: str, key: str, effect: Effect, send: Callable[[Client], T], *, repeatable: bool = True
     ) -> T:
-        """Send a request, and again while that is right.
+        """Send a request, and retry it while that is safe.
 
         Args:
-            operation: as S3 calls it, for errors.
-            key: what the request is about, for errors.
+            operation: S3's name for it, for errors.
+            key: of the object, for errors.
             effect: whether a lost reply leaves the outcome unknown.
-            send: makes one request.
-            repeatable: whether the request may be sent again after a lost reply.
+            send: sends the request once.
+            repeatable: whether to retry after a lost reply.
         """
         started_s = self._clock.elapsed_s()
         request = Request(operation, self.bucket, key, effect)
@@ -184,7 +187,7 @@ class S3Connection:
             try:
                 return self._sent(request, send)
             except StorageFullError:
-                raise  # waiting a few seconds makes no room
+                raise  # a few seconds later there will be no more space
             except (UnavailableError, OutcomeUnknownError) as error:
                 elapsed_s = self._clock.elapsed_s() - started_s
                 unanswered_too_long = status_of(error.__cause__) == 0 and elapsed_s > _UNREACHABLE_AFTER_S
@@ -199,7 +202,7 @@ class S3Connection:
         try:
             answer = send(self._client())
         except HoldfastError:
-            raise  # already said in our words (some of which are ValueErrors)
+            raise  # already converted (some of these are ValueErrors)
         except (BotoCoreError, ClientError, ValueError) as error:
             endpoint = self.endpoint() or AWS
             raise self._mistake(error, endpoint) or translated(error, endpoint, request) from error
@@ -207,15 +210,15 @@ class S3Connection:
         return answer
 
     def _mistake(self, error: Exception, endpoint: str) -> HoldfastError | None:
-        """What is wrong with certificates or the scheme of the url, which no repeating mends; None if neither is."""
+        """Return the error for a mistake in certificates or the URL scheme, which no retry fixes; None if neither."""
         if isinstance(error, ClientError) and not code_of(error).isdigit():
-            self._scheme_is_right = True  # an error of S3's own kind: the scheme is right
+            self._scheme_is_right = True  # the error code is one of S3's own: the scheme is right
         mistake = tls_mistake(error, endpoint, self.options.ca_bundle, scheme_is_right=self._scheme_is_right)
         if mistake is not None or self._scheme_is_right:
             return mistake
-        # A server that speaks TLS hangs up on a plain request, or answers 400 without a document of S3.
+        # A server that speaks TLS closes the connection of a plain request, or responds with 400 and no S3 document.
         if code_of(error) == "400" or isinstance(error, HTTPClientError):
-            self._scheme_is_right = not speaks_tls(endpoint)  # asked once
+            self._scheme_is_right = not speaks_tls(endpoint)  # checked once
             if not self._scheme_is_right:
                 return tls_needed(endpoint)
         return None

@@ -1,10 +1,10 @@
-"""Requests that go straight to the connections of botocore's client, without the machinery in between.
+"""Send requests directly over the connections of botocore's client, without its overhead.
 
-botocore looks up models, rules and hooks for each request: a millisecond of CPU under the interpreter's lock, in which
-a process can send only some 700 requests a second however many threads it has. A request that is always the same but
-for its key is put together and signed here, in a fifth of that; credentials, TLS, time-outs and pools are the client's.
-Through a proxy, without credentials, and should botocore's inside look otherwise one day, its own signer and session
-send the same request. docs/decisions/0038.
+botocore looks up models, rules and hooks for each request. This takes a millisecond of CPU under the interpreter's lock
+and limits a process to about 700 requests per second, regardless of the number of threads. This module builds and signs
+requests that differ only in their key and body, in a fifth of that time. Credentials, TLS, timeouts and connection
+pools are the client's. Through a proxy, without credentials, and if botocore's internals change one day, botocore's own
+signer and session send the same request. docs/decisions/0038.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a server answered; the document is None if the body is no XML."""
+    """A response; the document is None if the body is not XML."""
 
     status: int
     headers: Mapping[str, str] | HTTPMessage
@@ -47,11 +47,11 @@ class Answer:
 
     @property
     def root(self) -> str:
-        """The name of the document, without its namespace, which differs among servers."""
+        """The name of the root element, without its namespace, which differs between servers."""
         return "" if self.document is None else _local(self.document.tag)
 
     def text(self, name: str) -> str:
-        """The text of the first element of that name; empty if there is none."""
+        """Return the text of the first element with this name; empty if there is none."""
         if self.document is None:
             return ""
         return next((element.text or "" for element in self.document.iter() if _local(element.tag) == name), "")
@@ -62,7 +62,7 @@ class Answer:
         return self.status in (301, 307) or self.text("Code") in _ELSEWHERE
 
     def refusal(self, operation: str) -> ClientError:
-        """The error that botocore's own call would raise; an answer that is not what it should be is the server's."""
+        """Return the error that botocore's own call would raise; an unexpected response counts as a server error."""
         succeeded = self.status < 300
         code = self.text("Code") or ("" if succeeded else str(self.status))
         metadata = {"HTTPStatusCode": 500 if succeeded else self.status, "RequestId": self.text("RequestId")}
@@ -74,16 +74,16 @@ def _local(tag: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Road:
-    """How requests about a bucket travel.
+class _Route:
+    """Where requests for a bucket are sent.
 
     Attributes:
-        address: what stands before the key in the urls of the bucket, as botocore's own rules have it.
-        host: as the header says it.
+        address: the part of the bucket's URLs before the key, by botocore's own rules.
+        host: value of the Host header.
         path: of `address`.
         region: for signatures.
-        pool: the client's connections to it (urllib3's); None to leave it to botocore's session.
-        read_timeout_s: how long an answer may take.
+        pool: the client's connection pool (urllib3's); None to use botocore's session.
+        read_timeout_s: how long a response may take.
     """
 
     address: str
@@ -94,33 +94,33 @@ class _Road:
     read_timeout_s: float | None
 
 
-# A cache, by client and bucket; None for those that are left to botocore.
-_roads: weakref.WeakKeyDictionary[Any, dict[str, _Road | None]] = weakref.WeakKeyDictionary()
+# A cache, by client and bucket; None for buckets whose requests botocore sends.
+_routes: weakref.WeakKeyDictionary[Any, dict[str, _Route | None]] = weakref.WeakKeyDictionary()
 
 
 def exchange(
     client: Any, bucket: str, method: str, key: str, query: str, headers: Mapping[str, str], body: bytes
 ) -> Answer | None:
-    """Send a request about a key, once.
+    """Send a request for a key once.
 
     Args:
         query: percent-encoded, its parameters in order.
         headers: names in lower case, values in ASCII.
 
     Returns:
-        The answer; None if nothing happened, and botocore's own call has to do it: the bucket is in another region,
-        where botocore follows it, or of a kind that has signatures of its own. That is remembered.
+        The response. None if nothing happened and the caller must use botocore's own call: the bucket is in another
+        region, to which botocore redirects, or of a type with signatures of its own. This is remembered.
 
     Raises:
-        BotoCoreError: as botocore's own session would: the request or its answer was lost.
+        BotoCoreError: as botocore's own session would raise: the request or its response was lost.
     """
-    known = _roads.setdefault(client, {})
+    known = _routes.setdefault(client, {})
     if bucket not in known:
-        known[bucket] = None if bucket.endswith(_DIRECTORY_BUCKET) else _road(client, bucket)
-    road = known[bucket]
-    if road is None:
+        known[bucket] = None if bucket.endswith(_DIRECTORY_BUCKET) else _route(client, bucket)
+    route = known[bucket]
+    if route is None:
         return None
-    answer = _answer(client, road, method, key, query, headers, body)
+    answer = _answer(client, route, method, key, query, headers, body)
     if answer.is_elsewhere:
         known[bucket] = None
         return None
@@ -128,32 +128,32 @@ def exchange(
 
 
 def _answer(
-    client: Any, road: _Road, method: str, key: str, query: str, headers: Mapping[str, str], body: bytes
+    client: Any, route: _Route, method: str, key: str, query: str, headers: Mapping[str, str], body: bytes
 ) -> Answer:
-    # Private to botocore's client and there since its first release; nothing public leads to it.
+    # Private to botocore's client, but unchanged since its first release; no public attribute leads to it.
     credentials = client._request_signer._credentials
     target = f"{percent_encode(key, safe=_KEY_SAFE)}?{query}"
     user_agent = client.meta.config.user_agent
-    if road.pool is None or credentials is None:
+    if route.pool is None or credentials is None:
         request = AWSRequest(
-            method=method, url=road.address + target, data=body, headers={**headers, "User-Agent": user_agent}
+            method=method, url=route.address + target, data=body, headers={**headers, "User-Agent": user_agent}
         )
-        if credentials is not None:  # without any the server says what is wrong
-            S3SigV4Auth(credentials.get_frozen_credentials(), "s3", road.region).add_auth(request)
+        if credentials is not None:  # without any, the server reports what is wrong
+            S3SigV4Auth(credentials.get_frozen_credentials(), "s3", route.region).add_auth(request)
         answer = client._endpoint.http_session.send(request.prepare())
         return Answer(answer.status_code, answer.headers, _parsed(answer.content))
     frozen = credentials.get_frozen_credentials()
-    signer = Signer(frozen.access_key, frozen.secret_key, frozen.token, road.region)
+    signer = Signer(frozen.access_key, frozen.secret_key, frozen.token, route.region)
     timestamp = get_current_datetime().strftime(SIGV4_TIMESTAMP)
-    path, _, query = (road.path + target).partition("?")
-    signed = signer.signed(method, path, query, {**headers, "host": road.host}, body, timestamp)
-    return _sent(road, method, f"{path}?{query}", {**signed, "user-agent": user_agent}, body)
+    path, _, query = (route.path + target).partition("?")
+    signed = signer.signed(method, path, query, {**headers, "host": route.host}, body, timestamp)
+    return _sent(route, method, f"{path}?{query}", {**signed, "user-agent": user_agent}, body)
 
 
-def _road(client: Any, bucket: str) -> _Road | None:
-    """Where the client's own requests about the bucket go; None if this botocore does not tell.
+def _route(client: Any, bucket: str) -> _Route | None:
+    """Return where the client itself sends requests for the bucket; None if this version of botocore does not tell.
 
-    Not where its presigned urls go: for those it takes Amazon's global endpoint, whatever the region.
+    Presigned URLs are no substitute: they use Amazon's global endpoint, regardless of the region.
     """
     context: dict[str, Any] = {
         "client_region": client.meta.region_name,
@@ -165,7 +165,7 @@ def _road(client: Any, bucket: str) -> _Road | None:
         model = client.meta.service_model.operation_model("HeadObject")
         url = str(client._resolve_endpoint_ruleset(model, {"Bucket": bucket, "Key": "k"}, context)[0])
     except (AttributeError, TypeError, boto.BotoCoreError):
-        return None  # another botocore; or it says itself what is wrong
+        return None  # another version of botocore; or botocore itself reports what is wrong
     region = str(context.get("signing", {}).get("region") or client.meta.region_name)
     address = url.rstrip("/") + "/"
     place = urlsplit(address)
@@ -173,7 +173,7 @@ def _road(client: Any, bucket: str) -> _Road | None:
     if place.port is not None and place.port == _DEFAULT_PORTS.get(place.scheme):
         host = host.rpartition(":")[0]
     region = "us-east-1" if region == "aws-global" else region
-    return _Road(address, host, place.path, region, _pool(client, address), client.meta.config.read_timeout)
+    return _Route(address, host, place.path, region, _pool(client, address), client.meta.config.read_timeout)
 
 
 def _pool(client: Any, address: str) -> Any:
@@ -183,20 +183,20 @@ def _pool(client: Any, address: str) -> Any:
             return None
         pool = session._manager.connection_from_url(address)
         session._setup_ssl_cert(pool, address, session._verify)
-        pool._put_conn(pool._get_conn())  # how `_sent` asks for one
-    except AttributeError:  # another botocore
+        pool._put_conn(pool._get_conn())  # as `_sent` uses it
+    except AttributeError:  # another version of botocore
         return None
     return pool
 
 
-def _sent(road: _Road, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Answer:
-    """Send a request over one of the pool's connections; urllib3 makes those that are missing, TLS included."""
-    connection = road.pool._get_conn()
+def _sent(route: _Route, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Answer:
+    """Send a request over a connection of the pool; urllib3 opens missing ones, including TLS."""
+    connection = route.pool._get_conn()
     if connection.sock is not None:
-        return _sent_along(road, connection, method, target, headers, body)
-    road.pool._put_conn(connection)
+        return _sent_along(route, connection, method, target, headers, body)
+    route.pool._put_conn(connection)
     try:
-        answer = road.pool.urlopen(
+        answer = route.pool.urlopen(
             method,
             target,
             body,
@@ -207,20 +207,20 @@ def _sent(road: _Road, method: str, target: str, headers: Mapping[str, str], bod
             decode_content=False,
         )
     except Exception as error:
-        raise _as_botocore_says(error, road.address) from error
+        raise _as_botocore_says(error, route.address) from error
     return Answer(answer.status, answer.headers, _parsed(answer.data))
 
 
 def _sent_along(
-    road: _Road, connection: Any, method: str, target: str, headers: Mapping[str, str], body: bytes
+    route: _Route, connection: Any, method: str, target: str, headers: Mapping[str, str], body: bytes
 ) -> Answer:
-    """The same over a connection that stands: what urllib3 does around a request costs as much as all the rest."""
+    """Send a request over an open connection, without urllib3's overhead, which costs as much as everything else."""
     fields = {**headers, "content-length": str(len(body))}
     head = "\r\n".join([f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items())])
     try:
         if head.count("\n") != len(fields) or head.count("\r") != len(fields):
-            raise ValueError("a header holds a line end")
-        connection.sock.settimeout(road.read_timeout_s)
+            raise ValueError("a header contains a line break")
+        connection.sock.settimeout(route.read_timeout_s)
         connection.sock.sendall(head.encode("ascii") + b"\r\n\r\n" + body)
         with HTTPResponse(connection.sock, method=method) as answer:
             answer.begin()
@@ -230,14 +230,14 @@ def _sent_along(
     except BaseException as error:
         connection.close()
         if isinstance(error, Exception):
-            raise _as_botocore_says(error, road.address) from error
+            raise _as_botocore_says(error, route.address) from error
         raise
     finally:
-        road.pool._put_conn(connection)
+        route.pool._put_conn(connection)
     return Answer(answer.status, answer.headers, _parsed(content))
 
 
-_AS_BOTOCORE = (  # what its own session makes of urllib3's errors, in the order in which it asks
+_AS_BOTOCORE = (  # how its own session converts urllib3's errors, in the same order
     (http.SSLError, boto.SSLError),
     ((http.NewConnectionError, socket.gaierror), boto.EndpointConnectionError),
     (http.ConnectTimeoutError, boto.ConnectTimeoutError),
@@ -250,7 +250,7 @@ _AS_BOTOCORE = (  # what its own session makes of urllib3's errors, in the order
 
 
 def _as_botocore_says(error: Exception, url: str) -> Exception:
-    """The error of botocore's own session, so that one table of errors serves."""
+    """Convert an error as botocore's own session does, so that one table of errors serves both."""
     for theirs, botocores in _AS_BOTOCORE:
         if isinstance(error, theirs):
             found: Exception = botocores(endpoint_url=url, error=error)

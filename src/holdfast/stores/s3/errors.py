@@ -1,4 +1,4 @@
-"""What an answer of S3, or the lack of one, means for the caller."""
+"""Convert responses of S3, and lost ones, into errors that tell the caller what to do next."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ __all__ = ["BULK_DELETE_REFUSED", "Effect", "Request", "code_of", "status_of", "
 
 
 class Effect(enum.Enum):
-    """What a request changes, if the server did it: decides what a missing reply means."""
+    """What a request changes if the server executes it. Decides what a lost reply means."""
 
-    NONE = "reads, or changes only what no reader sees and may be repeated"
+    NONE = "reads, or changes only what no reader sees and what may be repeated"
     VISIBLE = "changes what readers see"
 
 
@@ -50,7 +50,7 @@ _UNSUPPORTED = frozenset(("NotImplemented", "MethodNotAllowed", "501", "405"))
 BULK_DELETE_REFUSED = frozenset(
     ("MissingContentMD5", "InvalidRequest", "InvalidDigest", "MalformedXML", "MissingRequestBodyError", *_UNSUPPORTED)
 )
-"""How servers without (our kind of) bulk delete answer one."""
+"""Error codes of servers that do not support bulk deletes, or not in this form."""
 
 _NO_CREDENTIALS = (
     boto.NoCredentialsError,
@@ -62,18 +62,18 @@ _NO_CREDENTIALS = (
     boto.LoginError,
     boto.MetadataRetrievalError,
 )
-_BROKEN_OFF = (boto.SSLError,)  # TLS ended without a goodbye, also after the request was sent; mistakes: s3_tls
-_NOT_SENT = (boto.ConnectionError,)  # botocore's own: no connection, a time-out while connecting, a proxy
-_NOT_ANSWERED = (boto.HTTPClientError, boto.IncompleteReadError)  # a time-out or a closed connection after sending
+_BROKEN_OFF = (boto.SSLError,)  # TLS ended unexpectedly, maybe after the request was sent; for mistakes see `tls`
+_NOT_SENT = (boto.ConnectionError,)  # no connection, a timeout while connecting, a proxy
+_NOT_ANSWERED = (boto.HTTPClientError, boto.IncompleteReadError)  # a timeout or a closed connection after sending
 
 
 def code_of(error: BaseException | None) -> str:
-    """The error code of an answer, empty if there was none."""
+    """Return the error code of a response, empty if there was none."""
     return str(error.response.get("Error", {}).get("Code", "")) if isinstance(error, ClientError) else ""
 
 
 def status_of(error: BaseException | None) -> int:
-    """The HTTP status of an answer, 0 if there was none."""
+    """Return the HTTP status of a response, 0 if there was none."""
     if not isinstance(error, ClientError):
         return 0
     return int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
@@ -81,10 +81,10 @@ def status_of(error: BaseException | None) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What was asked of the server, for errors.
+    """A request, as errors describe it.
 
     Attributes:
-        operation: as S3 calls it, e.g. ``PutObject``.
+        operation: S3's name for it, e.g. ``PutObject``.
         key: the key, or the prefix of a listing.
         effect: whether a lost reply leaves the outcome unknown.
     """
@@ -95,7 +95,7 @@ class Request:
     effect: Effect
 
     def named(self, error: Exception) -> dict[str, object]:
-        """The variables of an error: what was asked, and under which id the server's log has it."""
+        """Return the variables of an error: the request, and its id in the server's log."""
         answer = error.response if isinstance(error, ClientError) else {}
         request_id = answer.get("ResponseMetadata", {}).get("RequestId")
         more = {"request_id": request_id} if request_id else {}
@@ -103,7 +103,10 @@ class Request:
 
 
 def translated(error: Exception, endpoint: str, request: Request) -> HoldfastError:
-    """The error that says what to do next. Never holds a credential: of the answer, only code and id are shown."""
+    """Return the error that tells the caller what to do next.
+
+    Never contains a credential: of the response, it shows only the code and the request id.
+    """
     if isinstance(error, ClientError):
         return _answered(error, request)
     if isinstance(error, _NO_CREDENTIALS):
@@ -123,7 +126,7 @@ def translated(error: Exception, endpoint: str, request: Request) -> HoldfastErr
     if isinstance(error, _NOT_ANSWERED):
         return _unanswered(error, request)
     return InvalidRequestError(
-        "the request cannot be made: check endpoint, region and key",
+        "the request cannot be sent: check endpoint, region and key",
         **request.named(error),
         reason=type(error).__name__,
     )
@@ -131,7 +134,7 @@ def translated(error: Exception, endpoint: str, request: Request) -> HoldfastErr
 
 def _unanswered(error: Exception, request: Request) -> HoldfastError:
     if request.effect is Effect.VISIBLE:
-        return OutcomeUnknownError("the reply is lost: read before repeating", **request.named(error))
+        return OutcomeUnknownError("the reply was lost: read before repeating", **request.named(error))
     return UnavailableError("the store did not answer: repeat later", **request.named(error))
 
 
@@ -140,21 +143,21 @@ def _answered(error: ClientError, request: Request) -> HoldfastError:
     if code == "NoSuchBucket":
         return NotFoundError("no such bucket: create it or check the url", **named)
     if code == "NoSuchUpload":
-        return NotFoundError("no such upload: completed, aborted or never there", **named)
+        return NotFoundError("no such upload: it was completed or aborted, or never existed", **named)
     if code in _MISSING or status == 404:
         return NotFoundError("no such object: check the bucket and the key", **named)
-    if code in _FULL or status == 507:  # before 403, with which quotas are refused
+    if code in _FULL or status == 507:  # before 403, which some servers send for exceeded quotas
         return StorageFullError("the store is full: free some space and repeat", **named)
     if code in _DENIED or status in (401, 403):
-        return AccessDeniedError("the store refuses the credentials: check them and the policy", **named, code=code)
+        return AccessDeniedError("the store rejects the credentials: check them and the policy", **named, code=code)
     if code in _PRECONDITION or status == 412:
         return PreconditionError("the object is not as expected: read it, then decide", **named)
     if code in _BUSY or status in (429, 503):
         return UnavailableError("the store is overloaded: repeat later", **named, code=code)
     if code in _UNSUPPORTED or status in (405, 501):
-        return UnsupportedError("the store does not know this request", **named, code=code)
+        return UnsupportedError("the store does not support this request: use another store", **named, code=code)
     if status >= 500 or code == "InternalError":
         if request.effect is Effect.VISIBLE:
             return OutcomeUnknownError("the store failed: read before repeating", **named, code=code)
         return UnavailableError("the store failed: repeat later", **named, code=code)
-    return InvalidRequestError("the store refuses the request: see the code", **named, code=code)
+    return InvalidRequestError("the store rejects the request: see the code", **named, code=code)

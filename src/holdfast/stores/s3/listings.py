@@ -1,4 +1,4 @@
-"""Pages of S3's listings as values, whatever the server makes of them."""
+"""Parse the pages of S3's listings, including the deviations of compatible servers."""
 
 from __future__ import annotations
 
@@ -31,26 +31,26 @@ _NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 
 def is_xml(key: str) -> bool:
-    """Whether a document of XML 1.0 can hold a key; it has no way to write most control characters."""
+    """Check whether XML 1.0 can represent a key; it has no syntax for most control characters."""
     return not _NO_XML.search(key)
 
 
 def etag_in(answer: Mapping[str, Any]) -> str:
-    """The etag of an answer or an entry, without quotes; empty if there is none."""
+    """Return the etag of a response or an entry without quotes; empty if there is none."""
     return str(answer.get("ETag", "")).strip('"')
 
 
 def modified_in(answer: Mapping[str, Any]) -> float:
-    """When an object was written, in seconds since the epoch; 0 if the answer or the entry does not say."""
+    """Return when an object was written, in seconds since the epoch; 0 if the response does not tell."""
     found = answer.get("LastModified")
     return float(found.timestamp()) if isinstance(found, datetime) else 0.0
 
 
 def object_page(page: Mapping[str, Any], prefix: str) -> ObjectPage:
-    """A page of ListObjectsV2, whose keys botocore has asked for in urls' encoding and decoded.
+    """Parse a page of ListObjectsV2. botocore has requested its keys in URL encoding, and decoded them.
 
     Raises:
-        CorruptDataError: there is more, and no token to go on with.
+        CorruptDataError: the page is truncated, but has no token to continue with.
     """
     found = [
         ObjectInfo(entry["Key"], int(entry["Size"]), etag_in(entry), modified_in(entry))
@@ -59,25 +59,28 @@ def object_page(page: Mapping[str, Any], prefix: str) -> ObjectPage:
     if not page.get("IsTruncated"):
         return ObjectPage(found, None)
     if not page.get("NextContinuationToken"):
-        raise CorruptDataError("a listing is cut off without a token; report it to the store's maker", prefix=prefix)
+        raise CorruptDataError(
+            "a listing is truncated without a token: report it to the vendor of the store", prefix=prefix
+        )
     return ObjectPage(found, page["NextContinuationToken"])
 
 
 def is_exact(page: Mapping[str, Any]) -> bool:
-    """Whether every key of a page of ListMultipartUploads came through XML as it is.
+    """Check whether XML preserved every key of a page of ListMultipartUploads.
 
-    Servers written in Go put U+FFFD where XML has no way to write a character.
+    Servers written in Go replace characters that XML cannot represent by U+FFFD.
     """
     return not any(_LOST in key for key in (page.get("NextKeyMarker", ""), *_keys(page)))
 
 
 def decoded(page: Mapping[str, Any], plain: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """A page of ListMultipartUploads that was asked for in urls' encoding, with its keys as they are.
+    """Decode the keys of a page of ListMultipartUploads that was requested in URL encoding.
 
-    Not asked for so in the first place: SeaweedFS says that it encodes, and does not, so that "+" would be a space.
+    The first request asks for no encoding: SeaweedFS claims to encode keys but does not, so that decoding would turn
+    "+" into a space.
 
     Args:
-        plain: the same page without the encoding, whose keys are trusted where they are whole; None if it is no XML.
+        plain: the same page without the encoding; its keys are used where XML preserved them. None if it was not XML.
     """
     key_in = unquote_plus if page.get("EncodingType") == "url" else str
     whole = {entry["UploadId"]: entry["Key"] for entry in (plain or {}).get("Uploads", ()) if _LOST not in entry["Key"]}
@@ -97,10 +100,10 @@ def _keys(page: Mapping[str, Any]) -> Iterator[str]:
 
 
 def upload_page(page: Mapping[str, Any], prefix: str) -> UploadPage:
-    """A page of ListMultipartUploads.
+    """Parse a page of ListMultipartUploads.
 
     Raises:
-        CorruptDataError: there is more, and no marker to go on with.
+        CorruptDataError: the page is truncated, but has no marker to continue with.
     """
     found = [
         UploadInfo(entry["Key"], entry["UploadId"], entry["Initiated"].timestamp() if "Initiated" in entry else 0.0)
@@ -110,13 +113,13 @@ def upload_page(page: Mapping[str, Any], prefix: str) -> UploadPage:
         return UploadPage(found, None)
     if not page.get("NextKeyMarker"):
         raise CorruptDataError(
-            "a listing of uploads is cut off without a marker; report it to the store's maker", prefix=prefix
+            "a listing of uploads is truncated without a marker: report it to the vendor of the store", prefix=prefix
         )
     return UploadPage(found, (page["NextKeyMarker"], page.get("NextUploadIdMarker", "")))
 
 
 def least_expiry_days(rules: Sequence[Mapping[str, Any]], prefix: str) -> float | None:
-    """The shortest time after which a rule in force aborts pending uploads below a directory, or some of them."""
+    """Return the shortest time after which an enabled rule aborts some pending uploads below a directory."""
     found = []
     for rule in rules:
         days = rule.get("AbortIncompleteMultipartUpload", {}).get("DaysAfterInitiation")
@@ -129,8 +132,8 @@ def least_expiry_days(rules: Sequence[Mapping[str, Any]], prefix: str) -> float 
 
 
 def is_marker_refused(error: ClientError) -> bool:
-    """Whether a server refuses the marker that it gave itself, as versitygw does beyond 1,000 pending uploads.
+    """Check whether a server rejects its own marker, as versitygw does beyond 1,000 pending uploads.
 
-    It keeps the keys behind the key of the marker and then looks for the marker's upload among them.
+    It takes the keys after the marker's key, and then searches them for the marker's upload.
     """
     return code_of(error) == "InvalidArgument"

@@ -1,4 +1,4 @@
-"""How to reach S3, as a value that needs no boto3."""
+"""Define the options that tell how to reach S3. Imports no boto3."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ __all__ = ["S3Options"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class S3Options(StoreOptions):
-    """How to reach S3. Without keys, boto3 looks for credentials itself: environment, profile, instance role.
+    """How to reach S3. Without keys, boto3 finds credentials itself: environment, profile, instance role.
 
     Attributes:
-        endpoint_url: of a server that is not AWS; None for AWS, or for the environment's AWS_ENDPOINT_URL.
+        endpoint_url: of a server that is not AWS; None for AWS, or for AWS_ENDPOINT_URL if it is set.
         region: None for boto3's choice.
-        access_key: together with `secret_key`, else None. Never shown, like the other two.
-        secret_key: see `access_key`.
+        access_key: needs `secret_key`. Never shown, like `secret_key` and `session_token`.
+        secret_key: needs `access_key`.
         session_token: of temporary credentials.
-        ca_bundle: path of a file of PEM certificates: the authorities that vouch for the server's own. It is read on
-            every machine that uses the store. None for AWS_CA_BUNDLE, the profile's ``ca_bundle``, or botocore's own.
-        addressing_style: ``auto``, ``path`` or ``virtual``: where the bucket's name goes in the url.
-        connect_timeout_s: seconds for one connection; a reachable server needs far less.
-        read_timeout_s: seconds without a byte from the server; large copies and completions are slow to answer.
-        max_attempts: tries of a request that may be repeated; six wait about 6 s in all, enough for a short SlowDown.
+        ca_bundle: path of a PEM file with the certificates of trusted authorities. Read on every machine that uses the
+            store. None for AWS_CA_BUNDLE, the profile's ``ca_bundle``, or botocore's own file.
+        addressing_style: ``auto``, ``path`` or ``virtual``: where in the URL the bucket name is.
+        connect_timeout_s: seconds to wait for a connection; a reachable server needs far less.
+        read_timeout_s: seconds to wait for data from the server; large copies and completions respond slowly.
+        max_attempts: attempts of a retryable request; six wait about 6 s in total, enough for a short SlowDown.
         max_connections: connections of one process; at least the number of threads that use the store.
     """
 
@@ -48,15 +48,15 @@ class S3Options(StoreOptions):
             raise InvalidRequestError("a session token needs its access key and secret key: give all three")
         given = (self.access_key, self.secret_key, self.session_token)
         if any(one is not None and not one.isprintable() for one in given):
-            raise InvalidRequestError("a key or a token holds a line break or a control character: remove it")
+            raise InvalidRequestError("a key or a token contains a line break or a control character: remove it")
         if self.addressing_style not in ("auto", "path", "virtual"):
             raise InvalidRequestError("use auto, path or virtual", addressing_style=self.addressing_style)
         if self.ca_bundle is not None and not self.ca_bundle.strip():
             raise InvalidRequestError("a CA bundle is a file of PEM certificates: give its path, or leave it out")
         if self.max_attempts < 1 or self.max_connections < 1:
-            raise InvalidRequestError("attempts and connections are at least 1")
+            raise InvalidRequestError("attempts and connections must be at least 1: raise them")
         url = self.endpoint_url
         if url is not None and not url.startswith(("http://", "https://")):
-            raise InvalidRequestError("an endpoint url starts with http:// or https://")
+            raise InvalidRequestError("an endpoint url must start with http:// or https://")
         if url is not None and "@" in url:
             raise InvalidRequestError("credentials do not belong in an endpoint url: give them as keys")

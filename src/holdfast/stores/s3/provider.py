@@ -1,4 +1,4 @@
-"""Provide the stores of ``s3://``, ``s3a://`` and ``s3n://`` URLs. Loads boto3 only when it opens one."""
+"""Provide the stores of ``s3://``, ``s3a://`` and ``s3n://`` URLs. Imports boto3 only to open one."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ S3 = StoreProvider(
             flag="--ca-bundle",
             option="caBundle",
             metavar="FILE",
-            help="Certificates (PEM) that vouch for the server's own.",
+            help="PEM file with the certificates of trusted authorities.",
             prepare=_readable_bundle,
         ),
         CommandFlag(

@@ -1,4 +1,4 @@
-"""Signatures of S3 requests that are always the same but for a key and a body, at a quarter of botocore's cost.
+"""Sign S3 requests at a quarter of botocore's cost.
 
 Source: Amazon S3 API reference, "Signature Calculations for the Authorization Header" (version 4, payload in one
 chunk). A test compares every signature with that of botocore's own signer.
@@ -18,7 +18,7 @@ _ALGORITHM = "AWS4-HMAC-SHA256"
 
 
 class Signer(NamedTuple):
-    """Who signs, and for which region; shows no secret."""
+    """The credentials and the region of signatures. Its `repr` shows no secret."""
 
     access_key: str
     secret_key: str
@@ -31,12 +31,12 @@ class Signer(NamedTuple):
     def signed(
         self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes, timestamp: str
     ) -> dict[str, str]:
-        """The headers with which the request is to be sent.
+        """Return the headers of the signed request.
 
         Args:
-            path, query: as they are sent, percent signs and all; several parameters are sorted by name.
-            headers: names in lower case, ``host`` among them; all of them are signed.
-            timestamp: now, such as ``20130524T000000Z``.
+            path, query: percent-encoded, as they are sent; query parameters are sorted by name.
+            headers: names in lower case, including ``host``; all of them are signed.
+            timestamp: the current time, such as ``20130524T000000Z``.
         """
         found = {**headers, "x-amz-content-sha256": hashlib.sha256(body).hexdigest(), "x-amz-date": timestamp}
         if self.token:

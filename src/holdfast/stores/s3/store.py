@@ -1,4 +1,4 @@
-"""S3 and the servers that speak it.
+"""Implement the store protocols on S3 and compatible servers.
 
 Worked composition::
 
@@ -67,14 +67,14 @@ __all__ = ["S3Store"]
 class S3Store:
     """A `MultipartStore` and `CopyStore` in one bucket.
 
-    Guarantee: threads may share a store. Every process has a client of its own, made at its first request, also after
-    a fork; pickling carries the bucket and the options, never a client. No credential shows in an error or a `repr`.
+    Guarantee: threads may share a store. Each process creates its own client at its first request, also after a fork.
+    Pickling carries the bucket and the options, never a client. Errors and `repr` show no credentials.
 
     Args:
-        bucket: its name; it has to exist.
+        bucket: its name; it must exist.
         options: how to reach it.
-        clock: waits between tries.
-        ids: spreads those waits, so that many clients do not return all at once.
+        clock: waits between attempts.
+        ids: adds jitter to those waits, so that many clients do not retry at the same time.
     """
 
     def __init__(
@@ -83,7 +83,9 @@ class S3Store:
         self.bucket = bucket
         self._connection = S3Connection(bucket, options or S3Options(), clock or SystemClock(), ids or SystemIds())
         self._bulk_delete_refused = False
-        self._quotes: Support = Support.UNKNOWN  # whether the server takes the etag of an update in quotes, as S3 does
+        self._quotes: Support = (
+            Support.UNKNOWN
+        )  # whether the server accepts the etag of an update in quotes, as S3 does
 
     def __repr__(self) -> str:
         return f"S3Store({self.bucket!r}, {self._connection.options!r})"
@@ -141,7 +143,7 @@ class S3Store:
         try:
             done = request(f'"{etag}"')
         except PreconditionError:
-            # radosgw 16 compares the quotes, too, and so refuses what is right: found out by the first refusal.
+            # radosgw 16 compares the quotes as well and rejects a correct etag. The first failure reveals it.
             if self._quotes is Support.YES or not self._is_there(key, etag):
                 raise
             done = request(etag)
@@ -154,7 +156,7 @@ class S3Store:
         try:
             return self.head(key).etag == etag
         except HoldfastError:
-            return False  # the refusal stands
+            return False  # the precondition failed
 
     def get(self, key: str, start: int = 0, length: int | None = None, etag: str = "") -> bytes:
         if length == 0:
@@ -168,13 +170,13 @@ class S3Store:
             try:
                 answer = client.get_object(**arguments)
                 with contextlib.closing(answer["Body"]) as body:
-                    # Not by If-Match: the answer says the same, and no server can misunderstand it.
+                    # Not by If-Match: comparing the response's etag is equivalent, and works on every server.
                     self._refuse_replaced(key, etag, etag_in(answer))
                     return _whole(body)
             except ClientError as error:
                 if status_of(error) != 416:
                     raise
-            # The range starts at or behind the end, of whichever object.
+            # The range starts at or after the end of some object.
             if etag:
                 self._refuse_replaced(key, etag, etag_in(client.head_object(Bucket=self.bucket, Key=key)))
             return b""
@@ -191,7 +193,7 @@ class S3Store:
             "HeadObject", key, Effect.NONE, lambda client: client.head_object(Bucket=self.bucket, Key=key)
         )
         if "ContentLength" not in found:
-            raise CorruptDataError("an answer tells no length; report it to the store's maker", key=key)
+            raise CorruptDataError("a response has no length: report it to the vendor of the store", key=key)
         return ObjectInfo(
             key,
             int(found["ContentLength"]),
@@ -227,7 +229,7 @@ class S3Store:
         check_delete(keys)
         if not keys:
             return
-        in_bulk = [key for key in keys if is_xml(key)]  # the request's document can hold no other
+        in_bulk = [key for key in keys if is_xml(key)]  # the XML of the request cannot contain other keys
         if not in_bulk or self._bulk_delete_refused or not self._bulk_delete(in_bulk):
             in_bulk = []
         deleted = set(in_bulk)
@@ -236,7 +238,7 @@ class S3Store:
                 self.delete(key)
 
     def _bulk_delete(self, keys: Sequence[str]) -> bool:
-        """Delete in one request; False if the server has none such (remembered, so that it is asked once)."""
+        """Delete in one request; return False if the server does not support it, which is remembered."""
         entries = {"Objects": [{"Key": key} for key in keys], "Quiet": True}
 
         def send(client: Client) -> list[dict[str, str]] | None:
@@ -273,13 +275,13 @@ class S3Store:
         self._connection.close()
 
     def upload_expiry_days(self, prefix: str) -> float | None:
-        """After how many days the bucket's own rules abort a pending upload below `prefix`; None if no rule does.
+        """Return after how many days the bucket's lifecycle rules abort a pending upload below `prefix`.
 
-        A server may have a limit of its own beside the rules, and tell nobody (MinIO: 24 hours).
+        Returns None if no rule does. A server may also have an undocumented limit of its own (MinIO: 24 hours).
 
         Raises:
-            AccessDeniedError: the policy forbids to look (``s3:GetLifecycleConfiguration``).
-            UnsupportedError: the server has no such rules.
+            AccessDeniedError: the policy forbids reading the rules (``s3:GetLifecycleConfiguration``).
+            UnsupportedError: the server has no lifecycle rules.
         """
 
         def send(client: Client) -> Sequence[Mapping[str, Any]]:
@@ -325,26 +327,28 @@ class S3Store:
                 etag = complete_upload(client, self.bucket, key, upload_id, parts)
             except ClientError as error:
                 if _server_failed(error) and self._settle(client, key, upload_id, error):
-                    raise UnavailableError("the store failed, the upload is pending: repeat", key=key) from error
+                    raise UnavailableError(
+                        "the store failed and the upload is still pending: repeat", key=key
+                    ) from error
                 raise
             return ObjectInfo(key, sum(part.size_bytes for part in parts), etag)
 
         return self._connection.request("CompleteMultipartUpload", key, Effect.VISIBLE, send, repeatable=False)
 
     def _settle(self, client: Client, key: str, upload_id: str, cause: ClientError) -> bool:
-        """After an answer 5xx: True if the upload is still there, so nothing happened; False if that stays unknown.
+        """Check after a 5xx response whether the upload still exists, so that nothing happened; False if unknown.
 
-        Some servers answer 500 for an upload that is gone (radosgw 16.2, moto): repeating would never end.
+        Some servers respond with 500 if the upload does not exist (radosgw 16.2, moto): retries would never end.
 
         Raises:
-            NotFoundError: it is gone.
+            NotFoundError: the upload does not exist.
         """
         try:
             client.list_parts(Bucket=self.bucket, Key=key, UploadId=upload_id, MaxParts=1)
         except (BotoCoreError, ClientError) as error:
             if code_of(error) == "NoSuchUpload" or status_of(error) == 404:
                 raise NotFoundError(
-                    "no such upload: completed, aborted or never there", bucket=self.bucket, key=key
+                    "no such upload: it was completed or aborted, or never existed", bucket=self.bucket, key=key
                 ) from cause
             return False
         return True
@@ -362,26 +366,26 @@ class S3Store:
     def list_uploads_page(self, prefix: str, marker: tuple[str, str] | None = None) -> UploadPage:
         if marker is None:
             first = self._uploads(prefix)
-            assert first is not None, "nothing to refuse was sent"
+            assert first is not None, "only a marker can be rejected"
             return first
         page = self._uploads(prefix, KeyMarker=marker[0], UploadIdMarker=marker[1])
         return self._uploads_from(prefix, marker[0]) if page is None else page
 
     def _uploads_from(self, prefix: str, key: str) -> UploadPage:
-        """All uploads of a key, of which `iter_uploads` leaves out what it has shown, and those behind it."""
+        """Return all uploads of a key and those after it. `iter_uploads` omits those that it has already returned."""
         of_key, rest = self._uploads(key), self._uploads(prefix, KeyMarker=key)
-        assert of_key is not None, "nothing to refuse was sent"
-        assert rest is not None, "nothing to refuse was sent"
+        assert of_key is not None, "only an upload id marker can be rejected"
+        assert rest is not None, "only an upload id marker can be rejected"
         if of_key.next_marker is not None and of_key.next_marker[0] == key:
             raise CorruptDataError(
-                "more uploads of one key are pending than the server can list: abort some of them", key=key
+                "one key has more pending uploads than the server can list: abort some of them", key=key
             )
         return UploadPage([*(one for one in of_key.uploads if one.key == key), *rest.uploads], rest.next_marker)
 
     def _uploads(self, prefix: str, **marker: str) -> UploadPage | None:
-        """One page; None if the server refuses the marker, which is its own."""
+        """Return one page; None if the server rejects its own marker."""
 
-        # No MaxUploads: SeaweedFS loses uploads between small pages. Its default page holds what there is.
+        # No MaxUploads: SeaweedFS loses uploads between small pages. Its default page contains all of them.
         arguments = {"Bucket": self.bucket, "Prefix": prefix, **marker}
 
         def send(client: Client) -> UploadPage | None:
@@ -393,7 +397,7 @@ class S3Store:
                     return None
                 if code_of(error) != "500":
                     raise
-                page = None  # also botocore's word for a page that is no XML
+                page = None  # botocore reports 500 for a page that is not XML
             if page is None or not is_exact(page):
                 page = decoded(client.list_multipart_uploads(**arguments, EncodingType="url"), page)
             return upload_page(page, prefix)
@@ -406,7 +410,7 @@ def _server_failed(error: ClientError) -> bool:
 
 
 def _whole(body: Any) -> bytes:
-    """All of an answer's body. What breaks on the way is one of botocore's errors; it lets others through."""
+    """Read the whole body of a response; convert a broken connection into botocore's error."""
     try:
         return bytes(body.read())
     except HTTPError as error:

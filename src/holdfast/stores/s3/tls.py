@@ -1,8 +1,8 @@
-"""Mistakes around TLS, told from network trouble: no wait mends them, and each has a next act of its own.
+"""Diagnose TLS mistakes: distinguish them from network failures, because no retry fixes them.
 
-botocore raises one `SSLError` for all of them, and also for a connection that broke in the middle of an answer: only
-its causes tell which.
-Source: OpenSSL's reasons and verify codes (openssl-verification-options(1)), as the module `ssl` hands them on.
+botocore raises the same `SSLError` for all of them, and also for a connection that broke in the middle of a response:
+only its causes tell which it is.
+Source: OpenSSL's reasons and verify codes (openssl-verification-options(1)), as the module `ssl` reports them.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _TLS_RECORDS = (b"\x15", b"\x16")  # an alert, a handshake
 def tls_mistake(
     error: Exception, endpoint: str, ca_bundle: str | None, *, scheme_is_right: bool
 ) -> InvalidRequestError | None:
-    """What is wrong with certificates or the url's scheme; None if it is something else, such as a lost connection.
+    """Return the error for a mistake in certificates or the URL scheme; None for others, such as a lost connection.
 
-    Guarantee: only for what fails before a request is sent, so that nothing happened.
+    Guarantee: returns an error only if the request was not sent, so that nothing happened.
 
     Args:
-        endpoint: url of the server, as a person gave it.
+        endpoint: URL of the server, as the user gave it.
         ca_bundle: the option; None if the environment or the system decides.
-        scheme_is_right: whether the server has answered before, so that it cannot be the url's scheme.
+        scheme_is_right: whether the server has responded before, so that the URL scheme must be right.
     """
     if not isinstance(error, SSLError):
         return None
@@ -48,7 +48,7 @@ def tls_mistake(
         reason = str(getattr(cause, "reason", None) or "")
         if isinstance(cause, ssl.SSLCertVerificationError):
             return _refused_certificate(cause, endpoint, bundle)
-        if type(cause).__name__ == "CertificateError":  # urllib3's own, of the name
+        if type(cause).__name__ == "CertificateError":  # urllib3's own error for the host name
             return _other_name(endpoint)
         if isinstance(cause, _NO_FILE) or getattr(cause, "library", None) in _READS_CERTIFICATES:
             return _unreadable(bundle, cause)
@@ -60,7 +60,7 @@ def tls_mistake(
 
 
 def refuse_bundle(ca_bundle: str) -> None:
-    """Refuse a CA bundle that this machine cannot open, whether or not this call is going to need it.
+    """Reject a CA bundle that this machine cannot open.
 
     Raises:
         InvalidRequestError: name another file.
@@ -74,14 +74,14 @@ def refuse_bundle(ca_bundle: str) -> None:
 
 def _unreadable(bundle: str, cause: BaseException) -> InvalidRequestError:
     return InvalidRequestError(
-        "the CA bundle cannot be read: name a file of PEM certificates that is there on every machine",
+        "the CA bundle cannot be read: name a file of PEM certificates that exists on every machine",
         ca_bundle=bundle,
         reason=os.strerror(cause.errno).lower() if isinstance(cause, OSError) and cause.errno else "no PEM",
     )
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """An error, and what it came from, down to OpenSSL's own."""
+    """Yield an error and its causes, down to OpenSSL's own."""
     seen: set[int] = set()
     current: BaseException | None = error
     while current is not None and id(current) not in seen:
@@ -99,7 +99,7 @@ def _refused_certificate(cause: ssl.SSLCertVerificationError, endpoint: str, bun
             endpoint=endpoint,
         )
     return InvalidRequestError(
-        "the server's certificate is of an authority that is not known here: give the authority's certificate as "
+        "the server's certificate is signed by an unknown authority: give the authority's certificate as "
         "ca_bundle (--ca-bundle, caBundle, AWS_CA_BUNDLE)",
         endpoint=endpoint,
         ca_bundle=bundle,
@@ -109,31 +109,31 @@ def _refused_certificate(cause: ssl.SSLCertVerificationError, endpoint: str, bun
 
 def _other_name(endpoint: str) -> InvalidRequestError:
     return InvalidRequestError(
-        "the server's certificate is for another host name: write a name into the endpoint url that the certificate "
-        "has, or have it made for this one",
+        "the server's certificate is for another host name: use a host name of the certificate in the endpoint url, or "
+        "issue a certificate for this one",
         endpoint=endpoint,
     )
 
 
 def tls_needed(endpoint: str) -> InvalidRequestError:
-    """The refusal of an http:// url of a server that speaks TLS."""
+    """Return the error for an http:// URL of a server that speaks TLS."""
     return InvalidRequestError("the server speaks TLS at this port: write https://", endpoint=endpoint)
 
 
 def speaks_tls(endpoint: str) -> bool:
-    """Whether the server of an http:// url answers the beginning of a TLS handshake. Sends no request."""
+    """Check whether the server of an http:// URL responds to the start of a TLS handshake. Sends no request."""
     parts = urlsplit(endpoint)
     if parts.scheme != "http" or not parts.hostname:
         return False
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE  # nothing is trusted: only the kind of the answer counts
+    context.verify_mode = ssl.CERT_NONE  # trusts nothing: only the type of the response counts
     hello = ssl.MemoryBIO()
     with contextlib.suppress(ssl.SSLWantReadError):
         context.wrap_bio(ssl.MemoryBIO(), hello).do_handshake()
     with contextlib.suppress(OSError, ValueError):
         with socket.create_connection((parts.hostname, parts.port or 80), timeout=_PROBE_S) as connection:
             connection.sendall(hello.read())
-            connection.shutdown(socket.SHUT_WR)  # so that a server that waits for more of a request gives up
+            connection.shutdown(socket.SHUT_WR)  # so that a server that waits for the rest of a request gives up
             return connection.recv(1) in _TLS_RECORDS
     return False

@@ -1,4 +1,4 @@
-"""The three requests that each file costs, sent by `holdfast.stores.s3.direct`: start an upload, a part, complete it.
+"""Send the three requests that each file costs: create an upload, upload a part, complete the upload.
 
 Source: Amazon S3 API reference, CreateMultipartUpload, UploadPart, CompleteMultipartUpload; docs/decisions/0011, 0038.
 """
@@ -17,15 +17,16 @@ from holdfast.stores.s3.direct import exchange
 __all__ = ["complete_upload", "create_upload", "upload_part"]
 
 _NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
-_PLAIN = re.compile(r"[!-~]+( [!-~]+)*")  # what a header carries as it is
+_PLAIN = re.compile(r"[!-~]+( [!-~]+)*")  # what a header can contain unencoded
 _SMALL_BYTES = 1024 * 1024
 
 
 def create_upload(client: Any, bucket: str, key: str, metadata: Mapping[str, str]) -> str:
-    """Start an upload; returns its id.
+    """Create an upload and return its id.
 
     Raises:
-        ClientError: as botocore's own call would. Other errors of botocore: the request or its answer was lost.
+        ClientError: as botocore's own call would raise.
+        BotoCoreError: the request or its response was lost.
     """
     if all(_PLAIN.fullmatch(text) for pair in metadata.items() for text in pair):
         headers = {f"x-amz-meta-{name.lower()}": value for name, value in metadata.items()}
@@ -39,12 +40,14 @@ def create_upload(client: Any, bucket: str, key: str, metadata: Mapping[str, str
 
 
 def upload_part(client: Any, bucket: str, key: str, upload_id: str, number: int, data: bytes) -> str:
-    """Send a part; returns its etag, empty if the server names none.
+    """Upload a part and return its etag, empty if the server returns none.
 
-    Large parts are left to botocore: it asks before it sends them, and their bytes are what they cost.
+    Large parts go through botocore: it asks the server before it sends them, and its overhead is small compared to
+    the transfer.
 
     Raises:
-        ClientError: as botocore's own call would. Other errors of botocore: the request or its answer was lost.
+        ClientError: as botocore's own call would raise.
+        BotoCoreError: the request or its response was lost.
     """
     if len(data) < _SMALL_BYTES:
         query = f"partNumber={number}&uploadId={percent_encode(upload_id)}"
@@ -58,10 +61,11 @@ def upload_part(client: Any, bucket: str, key: str, upload_id: str, number: int,
 
 
 def complete_upload(client: Any, bucket: str, key: str, upload_id: str, parts: Sequence[Part]) -> str:
-    """Complete an upload; returns the object's etag, empty if the server names none.
+    """Complete an upload and return the object's etag, empty if the server returns none.
 
     Raises:
-        ClientError: as botocore's own call would. Other errors of botocore: the request or its answer was lost.
+        ClientError: as botocore's own call would raise.
+        BotoCoreError: the request or its response was lost.
     """
     query = f"uploadId={percent_encode(upload_id)}"
     headers = {"content-type": "application/xml"}
@@ -69,7 +73,7 @@ def complete_upload(client: Any, bucket: str, key: str, upload_id: str, parts: S
     if answer is not None:
         if answer.status == 200 and answer.root == "CompleteMultipartUploadResult":
             return answer.text("ETag").strip('"')
-        # 200 with an error in the body means that it failed while the server kept the connection alive.
+        # 200 with an error in the body: it failed after the server had sent the status to keep the connection alive.
         raise answer.refusal("CompleteMultipartUpload")
     named = [
         {"PartNumber": part.number, "ETag": f'"{part.etag}"'}

@@ -53,7 +53,7 @@ def test_the_verdict_comes_with_the_coverage() -> None:
     assert "holdfast.commit.file_output.v2" in found["not_entered"]
     missed = {one["function"] for one in found["missed"] if one["module"] == "holdfast.commit.two_phase.job"}
     assert "_drop_fenced" in missed
-    assert "start_job" not in missed
+    assert "announce_job" not in missed
     listed = run("check", *scenes, "--coverage").stdout
     assert re.search(r"^two_phase/job +_drop_fenced +\d+-\d+", listed, re.M)
     more = json.loads(run("check", *scenes, "--scene", "cancel", "--json").stdout)["coverage"]

@@ -119,7 +119,7 @@ def test_a_store_that_lets_two_win_in_races_only(monkeypatch: pytest.MonkeyPatch
     assert list(_failed(document)) == ["conditional writes, many at once"]
     two_phase = next(one for one in document["committers"] if one["name"] == "two_phase")
     assert two_phase["here"] == "not safe"
-    assert "decide at the same moment" in two_phase["reason"]
+    assert "decide at the same time" in two_phase["reason"]
 
 
 def test_a_store_that_lists_uploads_by_whole_keys_only(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -280,7 +280,7 @@ def test_no_upload_is_started_where_no_object_can_be(monkeypatch: pytest.MonkeyP
     """It could not be removed."""
     code, document, _ = _at(_RefusesOddKeys(limits=TINY_PARTS), monkeypatch)
     assert code == 0
-    assert document["checks"]["listed-upload:control"] == "not tried: key:control failed"
+    assert document["checks"]["listed-upload:control"] == "skipped: key:control failed"
     assert document["checks"]["listed-upload:tab"] is None
 
 

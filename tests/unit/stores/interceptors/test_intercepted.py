@@ -121,7 +121,7 @@ def test_each_operation_is_counted_also_when_it_fails() -> None:
     recorded = Recorder()
     store = InterceptedStore(MemoryStore(rename=True), recorded)
     _use_everything(store)
-    with pytest.raises(ValueError, match="nothing is there"):
+    with pytest.raises(ValueError, match="nothing exists at the source"):
         store.rename_dir("missing", "e")
     once = dict.fromkeys(Operation, 1)
     assert recorded.counts() == once | {Operation.PUT: 2, Operation.RENAME_DIR: 2}

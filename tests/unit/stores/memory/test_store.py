@@ -92,7 +92,7 @@ def test_capabilities_are_those_that_were_asked_for() -> None:
     assert (objects.rename, objects.rename_dir, objects.copy, objects.consistent_listing) == (False,) * 4
     by_file = MemoryStore(rename=True, rename_dir=False).capabilities
     assert (by_file.rename, by_file.rename_dir) == (True, False)
-    with pytest.raises(InvalidRequestError, match="ask for both"):
+    with pytest.raises(InvalidRequestError, match="pass rename as well"):
         MemoryStore(rename_dir=True)
 
 

@@ -348,7 +348,7 @@ def test_an_endpoint_that_swallows_packets_shows_within_30_s() -> None:
 
 
 def test_an_endpoint_that_is_no_url() -> None:
-    with pytest.raises(InvalidRequestError, match="check them"):
+    with pytest.raises(InvalidRequestError, match="check both"):
         S3Store("bucket", scripted_options("http://")).list_page("")
 
 

@@ -98,10 +98,10 @@ def test_the_environment_names_the_bundle_and_the_option_wins(world: _World, mon
 def test_an_authority_that_nobody_knows(world: _World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("AWS_CA_BUNDLE", raising=False)
     sentence = _refusal(world.front.url, None)
-    assert "of an authority that is not known here" in sentence
+    assert "signed by an unknown authority" in sentence
     assert "--ca-bundle" in sentence
     assert f"endpoint='{world.front.url}'" in sentence
-    assert "not known here" in _refusal(world.front.url, Authority(tmp_path).bundle)
+    assert "an unknown authority" in _refusal(world.front.url, Authority(tmp_path).bundle)
 
 
 def test_a_certificate_for_another_name(world: _World) -> None:

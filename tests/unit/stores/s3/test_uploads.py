@@ -244,7 +244,7 @@ def test_connections_are_used_again(server: ScriptedServer) -> None:
     client = make_client(server.url)
     for _ in range(5):
         complete_upload(client, "bucket", "a", "u", PARTS)
-    road = direct._roads[client]["bucket"]
+    road = direct._routes[client]["bucket"]
     assert road is not None and road.pool.num_connections == 1
     assert len(server.requests) == 5
 
@@ -338,9 +338,9 @@ def test_requests_go_where_botocores_own_go(bucket: str, options: dict[str, Any]
     try:
         client.head_object(Bucket=bucket, Key="k")
     except boto.BotoCoreError:
-        assert direct._road(client, bucket) is None, "what botocore refuses is left to it"
+        assert direct._route(client, bucket) is None, "what botocore refuses is left to it"
         return
-    road = direct._road(client, bucket)
+    road = direct._route(client, bucket)
     assert road is not None and road.address == seen[0].url.removesuffix("k")
     scope = seen[0].headers["Authorization"].decode().partition("Credential=")[2].split("/")
     assert road.region == scope[2]
