@@ -57,7 +57,7 @@ _COMMIT_ROOMS = {
     "hadoop_jobs": _SETS | {"file_output", "two_phase"},
     "above": _SETS | _PROTOCOLS | {"hadoop_jobs"},
 }
-_ABOVE = {"registry", "recovery", "history", "verification", "write_lookup", "end_write"}
+_ABOVE = {"registry", "recovery", "history", "verification", "write_lookup", "end_write", "upload_owners"}
 
 # Room of stores/ -> likewise. Stores do not know each other; the registry knows all of them.
 _STORES = {"local", "memory", "s3"}
