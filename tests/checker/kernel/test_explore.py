@@ -126,8 +126,8 @@ def test_every_fault_with_a_budget_happens_and_no_other() -> None:
 
 def test_nobody_dies_before_having_acted() -> None:
     """A process that never did anything was never there."""
-    line = replay(racing_world({Fault.CRASH: 1}), [])
-    assert all(step.label != DIES for step in line.line.steps(line.states[0]))
+    space = replay(racing_world({Fault.CRASH: 1}), [])
+    assert all(step.label != DIES for step in space.space.steps(space.states[0]))
 
 
 @pytest.mark.parametrize("program", [increment, guarded_increment])

@@ -16,7 +16,7 @@ from holdfast.checker.committers.output import DESTINATION, HOME, chosen_name, c
 from holdfast.checker.committers.threads import ScheduledRunner, ThreadedPort
 from holdfast.checker.kernel.calls import Call
 from holdfast.checker.kernel.process import Port
-from holdfast.checker.simulated_store import SimulatedStore
+from holdfast.checker.simulated_store.handle import SimulatedStore
 from holdfast.commit import (
     CommitContext,
     CommitSettings,

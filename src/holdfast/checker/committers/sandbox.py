@@ -12,7 +12,7 @@ from holdfast.checker.committers.actors import FINALLY_S, QUIET_S, Setting, Stil
 from holdfast.checker.committers.cluster import CLUSTER, ClusterState
 from holdfast.checker.committers.output import DESTINATION, HOME, Origin, content, visible_in
 from holdfast.checker.kernel.world import View
-from holdfast.checker.simulated_store import StoreResource
+from holdfast.checker.simulated_store.resource import StoreResource
 from holdfast.commit import COMMITTERS, CommitContext, JobOutcome, JobRecord, Place, SaveMode, TaskCommit
 from holdfast.commit.recovery import recover
 from holdfast.commit.two_phase.committer import TWO_PHASE
@@ -21,7 +21,7 @@ from holdfast.runtime import Environment, SerialRunner
 from holdfast.stores.base import iter_objects, iter_uploads
 from holdfast.stores.memory.store import MemoryStore
 
-__all__ = ["NEIGHBOUR", "Bench", "Bystander", "Copy", "cluster_of", "start_live_jobs"]
+__all__ = ["NEIGHBOUR", "Bystander", "Copy", "Sandbox", "cluster_of", "start_live_jobs"]
 
 NEIGHBOUR = "out put/dataset10/"
 """A destination whose name begins like the job's (C7)."""
@@ -158,7 +158,7 @@ class Copy:
             return job, running.commit(), path
 
 
-class Bench:
+class Sandbox:
     """Makes copies, and remembers what recovery made of equal ones."""
 
     def __init__(

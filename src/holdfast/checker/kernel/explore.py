@@ -24,8 +24,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from holdfast.checker.kernel.calls import Fault
+from holdfast.checker.kernel.state_space import State, StateSpace, Step
 from holdfast.checker.kernel.traces import Graph, dying
-from holdfast.checker.kernel.world import Choice, State, StateSpace, Step, World
+from holdfast.checker.kernel.world import Choice, World
 from holdfast.runtime import Clock, SystemClock
 
 __all__ = ["Budget", "Exploration", "Finding", "explore"]
@@ -99,7 +100,7 @@ class Exploration:
 
 class _Search:
     def __init__(self, world: World, reduce: bool) -> None:
-        self.line = StateSpace(world)
+        self.space = StateSpace(world)
         self.reduce = reduce
         self.states: list[State] = []
         self.index: dict[State, int] = {}
@@ -124,18 +125,18 @@ class _Search:
 
     def expand(self, number: int, *, full: bool = False) -> None:
         """Take every step from a state, or those of the actors that may go first."""
-        state, line = self.states[number], self.line
-        if self.reduce and not full and (group := line.group(state)):
+        state, space = self.states[number], self.space
+        if self.reduce and not full and (group := space.group(state)):
             self.shortcuts[number] = group
-            actors = range(len(line.world.actors))
-            self.take(number, [step for one in actors if group >> one & 1 for step in line.steps_of(state, one)])
+            actors = range(len(space.world.actors))
+            self.take(number, [step for one in actors if group >> one & 1 for step in space.steps_of(state, one)])
             return
-        steps = list(line.steps(state))
+        steps = list(space.steps(state))
         is_end = all(step.fault is not None for step in steps)
         self.take(number, steps, is_end=is_end)
         if is_end:
             self.result.ends += 1
-            for name, broke in line.judge_end(state):
+            for name, broke in space.judge_end(state):
                 self.find(name, broke, number, None)
 
     def take(self, number: int, steps: Sequence[Step], *, is_end: bool = False) -> None:
@@ -147,7 +148,7 @@ class _Search:
                 faults[step.fault] = faults.get(step.fault, 0) + 1
             mover = dying(step.actor) if step.alternative is None else step.actor
             taken.append((mover, self.add(step.target, number, (step.actor, step.label))))
-            for name, broke in self.line.judge(state, step):
+            for name, broke in self.space.judge(state, step):
                 self.find(name, broke, number, step)
         self.graph.set_steps(number, taken, is_end)
 
@@ -155,7 +156,7 @@ class _Search:
         if name in self.result.findings:
             return
         path: list[Choice] = []
-        actors = self.line.world.actors
+        actors = self.space.world.actors
         if step is not None:
             path.append(Choice(actors[step.actor].name, step.label))
         while self.parents[number] >= 0:
@@ -167,7 +168,7 @@ class _Search:
     def spoiled(self) -> list[int]:
         """States whose shortcut does not hold by what is known now."""
         return [
-            number for number, group in self.shortcuts.items() if not self.line.is_group(self.states[number], group)
+            number for number, group in self.shortcuts.items() if not self.space.is_group(self.states[number], group)
         ]
 
 
@@ -194,7 +195,7 @@ def explore(
     clock = clock or SystemClock()
     started_s = clock.elapsed_s()
     search = _Search(world, reduce)
-    search.add(search.line.initial(), -1, (-1, ""))
+    search.add(search.space.initial(), -1, (-1, ""))
     result = search.result
     looked = 0
     stopped = False
@@ -220,8 +221,8 @@ def explore(
                 del search.shortcuts[number]
                 search.expand(number, full=True)
     result.states, result.reduced = len(search.states), len(search.shortcuts)
-    result.depth, result.runs = max(search.depths), search.line.processes.runs
+    result.depth, result.runs = max(search.depths), search.space.processes.runs
     if result.complete:
-        result.histories = search.graph.count_histories(search.line, search.states)
+        result.histories = search.graph.count_histories(search.space, search.states)
     result.seconds = clock.elapsed_s() - started_s
     return result

@@ -19,7 +19,8 @@ from itertools import groupby
 from typing import TypeAlias
 
 from holdfast.checker.kernel.counterexample import Counterexample
-from holdfast.checker.kernel.world import DIES, Choice, State, StateSpace, Step, World
+from holdfast.checker.kernel.state_space import State, StateSpace, Step
+from holdfast.checker.kernel.world import DIES, Choice, World
 from holdfast.errors import InvalidRequestError
 
 __all__ = ["shrink"]
@@ -38,7 +39,7 @@ class _History:
 
 class _Shrinker:
     def __init__(self, world: World, name: str, replays: int, until: Callable[[], bool]) -> None:
-        self._line = StateSpace(world)
+        self._space = StateSpace(world)
         self._actors = {actor.name: number for number, actor in enumerate(world.actors)}
         self._property = name
         self._tried: set[_Choices] = set()
@@ -69,7 +70,7 @@ class _Shrinker:
         Where the wish is at its end and the property is about ends, it goes on to the end: nothing more goes wrong,
         and whoever went last goes first.
         """
-        line, state = self._line, self._line.initial()
+        space, state = self._space, self._space.initial()
         steps: list[Step] = []
         wished = iter(wish)
         while True:
@@ -77,32 +78,32 @@ class _Shrinker:
             step = self._any_step(state, steps) if choice is None else self._step(state, choice)
             if step is not None:
                 steps.append(step)
-                if broke := dict(line.judge(state, step)).get(self._property):
+                if broke := dict(space.judge(state, step)).get(self._property):
                     return self._history(steps, broke)
                 state = step.target
             elif choice is None:
                 break
-        broke = dict(line.judge_end(state)).get(self._property) if line.is_over(state) else None
+        broke = dict(space.judge_end(state)).get(self._property) if space.is_over(state) else None
         return self._history(steps, broke) if broke else None
 
     def _step(self, state: State, choice: Choice) -> Step | None:
         actor = self._actors.get(choice.actor)
-        ways = [] if actor is None else self._line.steps_of(state, actor)
+        ways = [] if actor is None else self._space.steps_of(state, actor)
         return next((way for way in ways if way.label == choice.label), None)
 
     def _any_step(self, state: State, steps: list[Step]) -> Step | None:
         if not self._is_about_ends:
             return None
-        ways = [step for step in self._line.steps(state) if step.fault is None]
+        ways = [step for step in self._space.steps(state) if step.fault is None]
         last = steps[-1].actor if steps else 0
         return min(ways, key=lambda step: (step.actor != last, step.actor), default=None)
 
     @property
     def _is_about_ends(self) -> bool:
-        return any(one.name == self._property and one.end is not None for one in self._line.world.properties)
+        return any(one.name == self._property and one.end is not None for one in self._space.world.properties)
 
     def _history(self, steps: list[Step], broke: str) -> _History:
-        choices = tuple(Choice(self._line.world.actors[step.actor].name, step.label) for step in steps)
+        choices = tuple(Choice(self._space.world.actors[step.actor].name, step.label) for step in steps)
         faults = sum(step.fault is not None for step in steps)
         actors = {step.actor for step in steps}
         cost = (len(actors), faults, len(_runs(choices)), len(steps), sum(actors))

@@ -23,7 +23,7 @@ from array import array
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 
-from holdfast.checker.kernel.world import State, StateSpace
+from holdfast.checker.kernel.state_space import State, StateSpace
 
 __all__ = ["Graph", "dying"]
 
@@ -52,7 +52,7 @@ class Graph:
         self._targets[number] = array("q", (target for _mover, target in steps))
         self._ends[number] = is_end
 
-    def count_histories(self, line: StateSpace, states: Sequence[State]) -> int:
+    def count_histories(self, space: StateSpace, states: Sequence[State]) -> int:
         """How many traces lead from state 0 to an end."""
         incoming = array("q", bytes(8 * len(states)))
         for targets in self._targets:
@@ -67,7 +67,7 @@ class Graph:
             here, ways[number] = ways[number], {}
             if self._ends[number]:
                 total += sum(here.values())
-            self._pass_on(number, here, ways, line, states[number])
+            self._pass_on(number, here, ways, space, states[number])
             for target in self._targets[number]:
                 incoming[target] -= 1
                 if not incoming[target]:
@@ -75,14 +75,14 @@ class Graph:
         return total
 
     def _pass_on(
-        self, number: int, here: Mapping[int, int], ways: Sequence[dict[int, int]], line: StateSpace, state: State
+        self, number: int, here: Mapping[int, int], ways: Sequence[dict[int, int]], space: StateSpace, state: State
     ) -> None:
         """Add the ways to a state to those of its targets. Calls and deaths of an actor sleep apart from each other."""
-        actors = len(line.world.actors)
+        actors = len(space.world.actors)
         steps = []
         for mover, those in groupby(zip(self._movers[number], self._targets[number], strict=True), _first):
             bit = 1 << mover if mover >= 0 else 1 << actors + ~mover
-            steps.append((bit, _sleep_on(line, state, mover), [target for _mover, target in those]))
+            steps.append((bit, _sleep_on(space, state, mover), [target for _mover, target in those]))
         for asleep, count in here.items():
             counted = asleep
             for bit, sleep_on, targets in steps:
@@ -99,20 +99,20 @@ def dying(actor: int) -> int:
     return ~actor
 
 
-def _sleep_on(line: StateSpace, state: State, mover: int) -> int:
+def _sleep_on(space: StateSpace, state: State, mover: int) -> int:
     """Who is not woken by a step, as bits: the calls of actors, then their deaths.
 
     The footprint of a death is that of the call that it comes before; but it may let others do more than that shows.
     """
     dies = mover < 0
     actor = ~mover if dies else mover
-    actors = len(line.world.actors)
+    actors = len(space.world.actors)
     found = 0
     for other in range(actors):
-        if other != actor and line.commute(state, actor, other):
-            if not (dies and line.is_let_go_on(state, other, dead=actor)):
+        if other != actor and space.commute(state, actor, other):
+            if not (dies and space.is_let_go_on(state, other, dead=actor)):
                 found |= 1 << other
-            if dies or not line.is_let_go_on(state, actor, dead=other):
+            if dies or not space.is_let_go_on(state, actor, dead=other):
                 found |= 1 << actors + other
     return found
 

@@ -20,7 +20,8 @@ from dataclasses import dataclass, field
 from holdfast.checker.kernel.calls import Fault
 from holdfast.checker.kernel.counterexample import Counterexample
 from holdfast.checker.kernel.explore import Budget
-from holdfast.checker.kernel.world import Choice, State, StateSpace, Step, World
+from holdfast.checker.kernel.state_space import State, StateSpace, Step
+from holdfast.checker.kernel.world import Choice, World
 from holdfast.runtime import Clock, SeededRandom, SystemClock
 
 __all__ = ["Walks", "draw_history", "walk"]
@@ -89,15 +90,15 @@ class _Schedule:
 
 
 class _Walker:
-    """One history while it is drawn. What was learned of the world in `line` makes it faster and changes nothing."""
+    """One history while it is drawn. What was learned of the world in `space` makes it faster and changes nothing."""
 
-    def __init__(self, line: StateSpace, seed: int) -> None:
-        self.line = line
+    def __init__(self, space: StateSpace, seed: int) -> None:
+        self.space = space
         self.seed = seed
         self._chance = SeededRandom(seed)
-        self._schedule = _Schedule(self._chance, len(line.world.actors))
-        self._rates = {fault: self._chance.pick(_RATES) for fault in line.faults if self._chance.happens(_FAULT_IS_ON)}
-        self.states = [line.initial()]
+        self._schedule = _Schedule(self._chance, len(space.world.actors))
+        self._rates = {fault: self._chance.pick(_RATES) for fault in space.faults if self._chance.happens(_FAULT_IS_ON)}
+        self.states = [space.initial()]
         self.steps: list[Step] = []
 
     def go_on(self) -> bool:
@@ -126,45 +127,45 @@ class _Walker:
         """
         found = [
             ways
-            for actor in range(len(self.line.world.actors))
-            if (ways := [step for step in self.line.steps_of(state, actor) if step.fault in kinds])
+            for actor in range(len(self.space.world.actors))
+            if (ways := [step for step in self.space.steps_of(state, actor) if step.fault in kinds])
         ]
         return self._chance.pick(self._chance.pick(found)) if found else None
 
     def _ordinary(self, state: State) -> Step | None:
         for actor in self._schedule.order():
-            ways = [step for step in self.line.steps_of(state, actor) if step.fault is None]
+            ways = [step for step in self.space.steps_of(state, actor) if step.fault is None]
             if ways:
                 return self._chance.pick(ways)
         return None
 
     @property
     def choices(self) -> tuple[Choice, ...]:
-        actors = self.line.world.actors
+        actors = self.space.world.actors
         return tuple(Choice(actors[step.actor].name, step.label) for step in self.steps)
 
 
 class _Walk:
     def __init__(self, world: World, seed: int, first: int) -> None:
-        self.line = StateSpace(world)
+        self.space = StateSpace(world)
         self.result = Walks(world=world.name, seed=seed, next=first)
         self._ends = set[int]()
 
     def go(self, depth: int | None) -> None:
         """Go through the next history."""
         result = self.result
-        if len(self.line.processes.places) > _PLACES_LIMIT:
-            self.line = StateSpace(self.line.world)
-        walker = _Walker(self.line, SeededRandom.derive(result.seed, result.next))
+        if len(self.space.processes.places) > _PLACES_LIMIT:
+            self.space = StateSpace(self.space.world)
+        walker = _Walker(self.space, SeededRandom.derive(result.seed, result.next))
         ended = False
         while not ended and (depth is None or len(walker.steps) < depth):
             if not walker.go_on():
-                self._note(walker, self.line.judge_end(walker.states[-1]))
+                self._note(walker, self.space.judge_end(walker.states[-1]))
                 ended = not walker.go_wrong()
             if not ended:
                 self._judge(walker)
         if ended:
-            self._ends.add(hash(self.line.resource_keys(walker.states[-1])))
+            self._ends.add(hash(self.space.resource_keys(walker.states[-1])))
             result.ends = len(self._ends)
         result.cut += not ended
         result.next += 1
@@ -176,7 +177,7 @@ class _Walk:
         step = walker.steps[-1]
         if step.fault is not None:
             self.result.faults[step.fault] = self.result.faults.get(step.fault, 0) + 1
-        self._note(walker, self.line.judge(walker.states[-2], step))
+        self._note(walker, self.space.judge(walker.states[-2], step))
 
     def _note(self, walker: _Walker, broken: tuple[tuple[str, str], ...]) -> None:
         for name, broke in broken:

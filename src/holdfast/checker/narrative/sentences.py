@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from holdfast.checker.kernel.replay import Replay
 from holdfast.checker.kernel.world import DIES
-from holdfast.checker.narrative.teller import Act, Event, Teller, Weight
+from holdfast.checker.narrative.narrator import Act, Event, Narrator, Weight
 
 __all__ = ["SENTENCES", "Moment", "Passage", "actors_of", "passages", "tell_passage", "words_of"]
 
@@ -40,9 +40,9 @@ Passage: TypeAlias = list[Moment]
 """What one sentence tells."""
 
 
-def _moments(history: Replay, teller: Teller) -> list[Moment]:
-    actors = history.line.world.actors
-    views = [history.line.view(state) for state in history.states]
+def _moments(history: Replay, narrator: Narrator) -> list[Moment]:
+    actors = history.space.world.actors
+    views = [history.space.view(state) for state in history.states]
     events = (
         Event(
             number=number,
@@ -54,16 +54,16 @@ def _moments(history: Replay, teller: Teller) -> list[Moment]:
         )
         for number, step in enumerate(history.steps, start=1)
     )
-    return [Moment(event, teller.act(event)) for event in events]
+    return [Moment(event, narrator.act(event)) for event in events]
 
 
-def passages(history: Replay, teller: Teller) -> list[Passage]:
+def passages(history: Replay, narrator: Narrator) -> list[Passage]:
     """What each sentence tells: one actor's calls up to another's or a fault; the last call alone if others matter.
 
     Guarantee: every call once, in order; at most `SENTENCES` passages.
     """
     found: list[Passage] = []
-    for moment in _moments(history, teller):
+    for moment in _moments(history, narrator):
         last = found[-1][-1].event if found else None
         if last is None or last.actor != moment.event.actor or last.fault is not None:
             found.append([])
@@ -88,11 +88,11 @@ def actors_of(passage: Passage) -> tuple[str, ...]:
 
 
 # --- words ------------------------------------------------------------------------------------------------------------
-def tell_passage(passage: Passage, teller: Teller) -> str:
+def tell_passage(passage: Passage, narrator: Narrator) -> str:
     """The sentence."""
     parts: list[tuple[str, str]] = []
     for part in _parts(passage):
-        parts.append((part[0].event.actor, _predicate(part, teller)))
+        parts.append((part[0].event.actor, _predicate(part, narrator)))
     actors = [actor for actor, _ in parts]
     if len(set(actors)) == len(parts) > 1 and len({predicate for _, predicate in parts}) == 1:
         return f"{actors[0]} {parts[0][1]}; so {'does' if len(parts) == 2 else 'do'} {_list(actors[1:])}."
@@ -112,7 +112,7 @@ def _parts(passage: Passage) -> list[Passage]:
     return found
 
 
-def _predicate(part: Passage, teller: Teller) -> str:
+def _predicate(part: Passage, narrator: Narrator) -> str:
     """What one actor does, each fault behind the call that it hits."""
     clauses: list[str] = []
     calm: Passage = []
@@ -123,18 +123,18 @@ def _predicate(part: Passage, teller: Teller) -> str:
         if calm:
             clauses.append(_calm(calm))
             calm = []
-        clauses.append(words_of(moment, teller))
+        clauses.append(words_of(moment, narrator))
     if calm:
         clauses.append(_calm(calm))
     return "; it ".join(clauses)
 
 
-def words_of(moment: Moment, teller: Teller) -> str:
+def words_of(moment: Moment, narrator: Narrator) -> str:
     """One call in words, with what went wrong."""
     event, words = moment.event, _act([moment.act])
     if event.alternative is None:
         return f"{DIES} before it {words}"
-    return words if event.fault is None else words + teller.fault(event)
+    return words if event.fault is None else words + narrator.fault(event)
 
 
 def _calm(part: Passage) -> str:

@@ -1,6 +1,6 @@
 """A counterexample as numbered sentences: who does what, what goes wrong, what there is then, and what broke.
 
-Knows no domain; a `Teller` has its words. A history of a hundred calls becomes fifteen sentences; as a document it is
+Knows no domain; a `Narrator` has its words. A history of a hundred calls becomes fifteen sentences; as a document it is
 there in full.
 """
 
@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from holdfast.checker.kernel.counterexample import Counterexample
 from holdfast.checker.kernel.replay import replay
 from holdfast.checker.kernel.world import World
+from holdfast.checker.narrative.narrator import Narrator, Thing
 from holdfast.checker.narrative.sentences import Moment, Passage, actors_of, passages, tell_passage, words_of
-from holdfast.checker.narrative.teller import Teller, Thing
 from holdfast.errors import InvalidRequestError
 
 __all__ = ["Sentence", "Story", "ToldCall", "tell"]
@@ -161,7 +161,7 @@ class Story:
         }
 
 
-def tell(world: World, counterexample: Counterexample, teller: Teller) -> Story:
+def tell(world: World, counterexample: Counterexample, narrator: Narrator) -> Story:
     """The story of a counterexample: at most `SENTENCES` sentences, the last of which breaks the property.
 
     Raises:
@@ -173,11 +173,11 @@ def tell(world: World, counterexample: Counterexample, teller: Teller) -> Story:
         raise InvalidRequestError(
             "the property holds in this history: look for a new one", property=counterexample.property, world=world.name
         )
-    start = history.line.view(history.states[0])
+    start = history.space.view(history.states[0])
     sentences: list[Sentence] = []
-    holds: Mapping[str, str] = teller.holds(start)
-    for number, passage in enumerate(passages(history, teller), start=1):
-        sentences.append(_sentence(number, passage, teller, holds))
+    holds: Mapping[str, str] = narrator.holds(start)
+    for number, passage in enumerate(passages(history, narrator), start=1):
+        sentences.append(_sentence(number, passage, narrator, holds))
         holds = sentences[-1].holds
     found = next((one for one in world.properties if one.name == counterexample.property), None)
     title = "" if found is None else found.title
@@ -189,7 +189,7 @@ def tell(world: World, counterexample: Counterexample, teller: Teller) -> Story:
         property_title=title,
         meaning="" if found is None else found.meaning,
         actors=tuple(actor.name for actor in world.actors),
-        start=tuple(teller.things(start)),
+        start=tuple(narrator.things(start)),
         sentences=tuple(sentences),
         verdict=verdict,
         seed=counterexample.seed,
@@ -197,13 +197,13 @@ def tell(world: World, counterexample: Counterexample, teller: Teller) -> Story:
 
 
 # --- from calls to sentences ------------------------------------------------------------------------------------------
-def _sentence(number: int, passage: Passage, teller: Teller, before: Mapping[str, str]) -> Sentence:
-    holds = dict(teller.holds(passage[-1].event.after))
+def _sentence(number: int, passage: Passage, narrator: Narrator, before: Mapping[str, str]) -> Sentence:
+    holds = dict(narrator.holds(passage[-1].event.after))
     return Sentence(
         number=number,
         actors=actors_of(passage),
-        text=tell_passage(passage, teller),
-        calls=tuple(_told_call(moment, teller) for moment in passage),
+        text=tell_passage(passage, narrator),
+        calls=tuple(_told_call(moment, narrator) for moment in passage),
         holds=holds,
         changes=tuple(title for title, text in holds.items() if before.get(title) != text),
         faults=tuple(moment.event.fault.value for moment in passage if moment.event.fault is not None),
@@ -211,7 +211,7 @@ def _sentence(number: int, passage: Passage, teller: Teller, before: Mapping[str
 
 
 # --- calls in full ----------------------------------------------------------------------------------------------------
-def _told_call(moment: Moment, teller: Teller) -> ToldCall:
+def _told_call(moment: Moment, narrator: Narrator) -> ToldCall:
     event = moment.event
     return ToldCall(
         number=event.number,
@@ -222,8 +222,8 @@ def _told_call(moment: Moment, teller: Teller) -> ToldCall:
         reply=_plain(event.reply),
         label=event.label,
         fault=None if event.fault is None else event.fault.value,
-        words=words_of(moment, teller),
-        things=tuple(teller.things(event.after)),
+        words=words_of(moment, narrator),
+        things=tuple(narrator.things(event.after)),
     )
 
 

@@ -1,18 +1,13 @@
-"""A store of a simulated world: the reference store's own code over states that can be gone back to.
-
-`StoreResource` is the world's side, `SimulatedStore` the handle that a process holds: a process that is dead makes no
-calls, so its handle is dead, too.
-"""
+"""Hold the states of a store that all actors of a world share."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, cast
 
 from holdfast.checker.kernel.calls import Access, Alternative, Call, Fault, Footprint, Reply
-from holdfast.checker.kernel.process import Port
 from holdfast.errors import HoldfastError, OutcomeUnknownError, PreconditionError, UnavailableError
 from holdfast.runtime import Clock, Ids
 from holdfast.stores.base import (
@@ -20,17 +15,18 @@ from holdfast.stores.base import (
     ObjectInfo,
     ObjectPage,
     Overwrite,
-    Part,
-    PutMode,
     UploadPage,
 )
-from holdfast.stores.memory.store import MemoryFile, MemoryImage, MemoryStore
+from holdfast.stores.memory.store import MemoryImage, MemoryStore
 
-__all__ = ["NotedImage", "Notes", "SimulatedStore", "StoreResource", "Stroke"]
+__all__ = ["NotedImage", "Notes", "StoreResource", "Stroke"]
 
 _READS = frozenset({"get", "head", "list_page", "list_rest", "list_uploads_page", "begin_write", "check_targets"})
+
 _LISTINGS = frozenset({"list_page", "list_uploads_page"})
+
 _FAULTLESS = frozenset({"begin_write", "check_targets", "list_rest", "notes", "stroke"})
+
 _TORN_LIMIT = 3
 """Changes during one listing of which every choice may be seen."""
 
@@ -334,114 +330,3 @@ def _key(call: Call) -> str:
     if isinstance(first, str):
         return first
     return first.key if isinstance(first, ObjectInfo) else str(cast("tuple[str, ...]", first)[0])
-
-
-def _as_it_is(key: str, data: bytes) -> bytes:
-    return data
-
-
-class SimulatedStore:
-    """A process's handle on a `StoreResource`: every call is a point at which the world may go on without it.
-
-    Args:
-        blur: from key and bytes of a put, the bytes that are kept: to leave out what depends on a process's history
-            and is read by nobody, so that fewer states differ.
-        piecemeal: whether a listing takes two steps, as on a file system: what comes or goes in between it may show or
-            not, one without the other. Pages that do not hold all are taken at once.
-    """
-
-    def __init__(
-        self,
-        port: Port,
-        name: str,
-        capabilities: Capabilities,
-        blur: Callable[[str, bytes], bytes] = _as_it_is,
-        piecemeal: bool = False,
-    ) -> None:
-        self._port = port
-        self._piecemeal = piecemeal
-        self._blur = blur
-        self._name = name
-        self._capabilities = capabilities
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return self._capabilities
-
-    @property
-    def retries(self) -> int:
-        return 0
-
-    def _call(self, operation: str, *args: object) -> Any:
-        return self._port.call(Call(self._name, operation, args))
-
-    def put(
-        self, key: str, data: bytes, mode: PutMode = Overwrite(), metadata: Mapping[str, str] | None = None
-    ) -> ObjectInfo:
-        return cast("ObjectInfo", self._call("put", key, self._blur(key, bytes(data)), mode, _frozen(metadata)))
-
-    def get(self, key: str, start: int = 0, length: int | None = None, etag: str = "") -> bytes:
-        return cast("bytes", self._call("get", key, start, length, *((etag,) if etag else ())))
-
-    def head(self, key: str) -> ObjectInfo:
-        return cast("ObjectInfo", self._call("head", key))
-
-    def list_page(
-        self, prefix: str, start_after: str = "", max_keys: int = 1000, token: str | None = None
-    ) -> ObjectPage:
-        page = cast("ObjectPage", self._call("list_page", prefix, start_after, max_keys, token))
-        if self._piecemeal:
-            page = cast("ObjectPage", self._call("list_rest", prefix, start_after, max_keys, token, page))
-        return page
-
-    def delete(self, key: str) -> None:
-        self._call("delete", key)
-
-    def delete_many(self, keys: Sequence[str]) -> None:
-        if keys:
-            self._call("delete_many", tuple(keys))
-
-    def close(self) -> None:
-        """Nothing to release."""
-
-    def create_upload(self, key: str, metadata: Mapping[str, str] | None = None) -> str:
-        return cast("str", self._call("create_upload", key, _frozen(metadata), self._port.token()))
-
-    def upload_part(self, key: str, upload_id: str, number: int, data: bytes) -> Part:
-        return cast("Part", self._call("upload_part", key, upload_id, number, bytes(data)))
-
-    def complete_upload(self, key: str, upload_id: str, parts: Sequence[Part]) -> ObjectInfo:
-        return cast("ObjectInfo", self._call("complete_upload", key, upload_id, tuple(parts)))
-
-    def abort_upload(self, key: str, upload_id: str) -> None:
-        self._call("abort_upload", key, upload_id)
-
-    def list_uploads_page(self, prefix: str, marker: tuple[str, str] | None = None) -> UploadPage:
-        return cast("UploadPage", self._call("list_uploads_page", prefix, marker))
-
-    def open_write(self, key: str) -> MemoryFile:
-        opened_after = cast("int", self._call("begin_write", key))
-        return MemoryFile(key, lambda data: cast("ObjectInfo", self._call("finish_write", key, data, opened_after)))
-
-    def rename(self, source: str, target: str) -> None:
-        self._call("rename", source, target)
-
-    def check_targets(self, targets: Sequence[str]) -> None:
-        self._call("check_targets", tuple(targets))
-
-    def rename_dir(self, source: str, target: str) -> None:
-        self._call("rename_dir", source, target)
-
-    def copy(self, source: ObjectInfo, target: str) -> None:
-        self._call("copy", source, target)
-
-
-class _Metadata(dict[str, str]):
-    """Metadata as part of a call: never changed, so it can be hashed."""
-
-    def __hash__(self) -> int:  # type: ignore[override]  # dicts are not hashable; this one is a value
-        return hash(tuple(sorted(self.items())))
-
-
-def _frozen(metadata: Mapping[str, str] | None) -> _Metadata | None:
-    return None if metadata is None else _Metadata(metadata)

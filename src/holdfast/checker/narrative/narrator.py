@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from holdfast.checker.kernel.calls import Alternative, Call, Fault
 from holdfast.checker.kernel.world import DIES, View
 
-__all__ = ["Act", "Event", "Teller", "Thing", "Weight"]
+__all__ = ["Act", "Event", "Narrator", "Thing", "Weight"]
 
 
 class Weight(enum.IntEnum):
@@ -93,7 +93,7 @@ class Thing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Teller:
+class Narrator:
     """The words of a domain.
 
     Attributes:

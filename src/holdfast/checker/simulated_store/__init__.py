@@ -1,0 +1,1 @@
+"""A store for simulated worlds, made of the reference store's own code."""
