@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from holdfast.checker.committers.actors import FINALLY_S, QUIET_S, Setting, StillClock
+from holdfast.checker.committers.actors import FINALLY_S, QUIET_S, Setting
 from holdfast.checker.committers.cluster import CLUSTER, ClusterState
 from holdfast.checker.committers.output import DESTINATION, HOME, Origin, content, visible_in
 from holdfast.checker.kernel.world import View
@@ -18,6 +18,7 @@ from holdfast.commit.recovery import recover
 from holdfast.commit.two_phase.committer import TWO_PHASE
 from holdfast.errors import HoldfastError
 from holdfast.runtime import Environment, SerialRunner
+from holdfast.runtime.simulated import CountingIds, StillClock
 from holdfast.stores.base import iter_objects, iter_uploads
 from holdfast.stores.memory.store import MemoryStore
 
@@ -28,15 +29,6 @@ NEIGHBOUR = "out put/dataset10/"
 
 _RECOVERIES = 3
 """The first may leave what it has to wait for; the last has to find nothing to do."""
-
-
-@dataclass(slots=True)
-class _Ids:
-    number: int
-
-    def token(self) -> str:
-        self.number += 1
-        return f"{self.number:012x}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +51,7 @@ class Copy:
 
     stores: Mapping[str, MemoryStore]
     setting: Setting
-    ids: _Ids
+    ids: CountingIds
     recovered: list[str] = field(default_factory=list)
     troubles: list[str] = field(default_factory=list)
 
@@ -184,13 +176,13 @@ class Sandbox:
 
     def run_on(self, states: Mapping[str, object], first_token: int = 0xF000_0000_0000) -> Copy:
         """Stores of their own that hold what these states show."""
-        clock, ids = StillClock(FINALLY_S), _Ids(first_token)
+        clock, ids = StillClock(FINALLY_S), CountingIds(first_token)
         stores = {name: one.store(states[name], clock, ids) for name, one in self._resources.items()}
         return Copy(stores, self.setting, ids)
 
     def again(self, settled: Copy) -> Copy:
         """A copy of a copy."""
-        return self.run_on({name: store.image() for name, store in settled.stores.items()}, settled.ids.number)
+        return self.run_on({name: store.image() for name, store in settled.stores.items()}, settled.ids.last)
 
     def settled(self, view: View) -> Copy:
         """The stores after recovery has run until it found nothing to do. Not to be changed: see `again`."""

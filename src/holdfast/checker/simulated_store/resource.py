@@ -10,6 +10,7 @@ from typing import Any, Protocol, cast
 from holdfast.checker.kernel.calls import Access, Alternative, Call, Fault, Footprint, Reply
 from holdfast.errors import HoldfastError, OutcomeUnknownError, PreconditionError, UnavailableError
 from holdfast.runtime import Clock, Ids
+from holdfast.runtime.simulated import StillClock
 from holdfast.stores.base import (
     Capabilities,
     ObjectInfo,
@@ -34,20 +35,10 @@ _REMOVALS = frozenset({"delete", "delete_many", "abort_upload"})
 
 
 @dataclass(slots=True)
-class _Seams:
-    """Time and ids of the store: those of the caller of the moment, so that they depend on nothing else."""
+class _CallersIds:
+    """The ids of the store: the one that the current caller supplies, so that they depend on nothing else."""
 
-    at_s: float = 0.0
     next_token: str = ""
-
-    def now_s(self) -> float:
-        return self.at_s
-
-    def elapsed_s(self) -> float:
-        return self.at_s
-
-    def sleep(self, duration_s: float) -> None:
-        """Time stands still."""
 
     def token(self) -> str:
         return self.next_token
@@ -106,9 +97,9 @@ class StoreResource:
         self.name = name
         self._notes = notes
         self._strokes: dict[str, Stroke] = {}
-        self._seams = _Seams()
+        self._clock, self._ids = StillClock(), _CallersIds()
         self._time_of = time_of
-        self._memory = MemoryStore(**options, clock=self._seams, ids=self._seams)
+        self._memory = MemoryStore(**options, clock=self._clock, ids=self._ids)
         self.capabilities: Capabilities = self._memory.capabilities
         self.fill(self._memory.image())
 
@@ -182,12 +173,12 @@ class StoreResource:
             return Reply(), replace(state, notes=self._notes.told(state.notes, call.args[0]))
         if call.operation == "stroke":
             return self._strike(state, call, actor)
-        self._seams.at_s = self._time_of(actor)
+        self._clock.at_s = self._time_of(actor)
         memory = self._memory
         memory.restore(state)
         operation, args = call.operation, call.args
         if operation == "create_upload":
-            self._seams.next_token, args = str(args[-1]), args[:-1]
+            self._ids.next_token, args = str(args[-1]), args[:-1]
         if operation == "list_rest":
             operation, args = "list_page", args[:-1]
         try:
