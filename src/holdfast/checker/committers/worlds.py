@@ -21,9 +21,16 @@ from holdfast.checker.kernel.process import Actor
 from holdfast.checker.kernel.world import World
 from holdfast.checker.simulated_store.resource import StoreResource
 from holdfast.commit import CommitSettings, Committer, SaveMode
-from holdfast.stores.base import MultipartLimits
+from holdfast.stores.base import Capabilities, MultipartLimits, Support
 
 __all__ = ["Scene", "build_world", "setting_of", "store_options"]
+
+
+_STORE_KINDS = (
+    Capabilities(conditional_put=Support.YES, multipart=MultipartLimits(min_part_size_bytes=1)),
+    Capabilities(conditional_put=Support.YES, rename=True, rename_dir=True),
+)
+"""An object store with multipart uploads, and a file system."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,13 +89,9 @@ class Scene:
 
 
 def store_options(committer: Committer) -> dict[str, Any]:
-    """A store of the kind that the committer is made for: one that renames only where it needs that."""
-    renames = any("rename" in need.what for need in committer.needs)
-    uploads = not renames or committer.name == "two_phase"
-    return {
-        "limits": MultipartLimits(min_part_size_bytes=1) if uploads else None,
-        "rename": renames and committer.name != "two_phase",
-    }
+    """Return options of `MemoryStore` for the first kind of store that meets the committer's needs."""
+    can = next(can for can in _STORE_KINDS if all(need.met(can) for need in committer.needs))
+    return {"limits": can.multipart, "rename": can.rename}
 
 
 def build_world(committer: Committer, scene: Scene, tracker: GoalTracker | None = None) -> World:
