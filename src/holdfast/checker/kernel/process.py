@@ -1,16 +1,12 @@
-"""Processes that can be stopped, copied and gone back to, although they are plain functions of real code.
+"""Run a process as a plain function of the shipped code that can be suspended before any call.
 
-A process is run from its start each time: calls that it made before get the replies that they had, and at the first
-new call it is left with `Stopped`, which is no `Exception`: no handler of the code under test can act on it, and every
-further call is refused in the same way. So a process is wholly described by the replies that it has got. All its
-histories form a tree; each place in it is computed once.
+A process is rerun from its start each time: calls that it made before get their recorded replies, and the first new
+call raises `Stopped`. That is not an `Exception`: no handler of the code under test catches it, and every further call
+raises it again. So a process is described completely by the replies that it got. `process_tree` keeps the tree of all
+its histories, and computes each place in it once.
 
-Where the world says what of its past can still matter to a process (`World.remembers`), histories that do not differ in
-that are one place from there on. That is checked, too: whichever of them is run has to make the calls that the others
-made.
-
-The code must be a function of its replies: no clock, no chance, no threads, no order of sets. That is asserted: a
-process that makes other calls for the same replies raises `NondeterminismError`.
+The code must be a function of its replies: no clock, no random numbers, no threads, no iteration order of sets. A
+process that makes other calls after the same replies raises `NondeterminismError`.
 """
 
 from __future__ import annotations
@@ -26,7 +22,7 @@ __all__ = ["Actor", "NondeterminismError", "Past", "Port", "Remembers", "Stopped
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """A call that a process has made, and what it was told; `mark` is equal for equal calls with equal replies."""
+    """A call that a process made, and its reply; `mark` is equal for equal calls with equal replies."""
 
     call: Call
     reply: Reply
@@ -34,18 +30,18 @@ class Past:
 
 
 Remembers = Callable[[Call, Sequence[Past]], Hashable | None]
-"""From the call that a process is about to make and its past, all of the past that can still matter to it.
+"""Selects, from a process's next call and its past, everything in the past that can still matter.
 
-Equal keys: the same from here on. None: everything matters.
+Equal results mean that the process behaves the same from here on. None means that everything matters.
 """
 
 
 class Stopped(BaseException):
-    """The process is over for now. Not an `Exception`: nothing in it may run on."""
+    """Suspends a process. Not an `Exception`: no code of the process may continue."""
 
 
 class NondeterminismError(AssertionError):
-    """A process did something else after the same replies: look for clocks, chance, threads and the order of sets."""
+    """A process behaved differently after the same replies: look for clocks, random numbers, threads, and sets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +50,7 @@ class Actor:
 
     Attributes:
         name: short and unique: ``driver``, ``task 0 attempt 1``.
-        program: what it does, from its start to its end; reaches the world through its port alone.
+        program: what the process does, from its start to its end; it accesses the world only through its port.
         mortal: whether it may crash.
     """
 
@@ -64,11 +60,11 @@ class Actor:
 
 
 class Port:
-    """A process's only door to the world.
+    """A process's only access to the world.
 
     Args:
-        number: of the actor, from 0: makes its tokens unlike those of others.
-        answer: gives the reply to the nth call, or None to stop the process.
+        number: of the actor, from 0: makes its tokens differ from those of others.
+        answer: returns the reply to a call, given its index and the call, or None to suspend the process.
     """
 
     def __init__(self, name: str, number: int, answer: Callable[[int, Call], Reply | None]) -> None:
@@ -80,7 +76,7 @@ class Port:
         self._stopped = False
 
     def call(self, call: Call) -> object:
-        """Make a call; returns its value or raises its error."""
+        """Make a call: return its value, or raise its error."""
         if self._stopped:
             raise Stopped
         reply = self._answer(self._calls, call)
@@ -89,14 +85,14 @@ class Port:
             self._stopped = True
             raise Stopped
         if reply.error is not None:
-            raise copy.copy(reply.error)  # a fresh one: tracebacks must not pile up on a value
+            raise copy.copy(reply.error)  # a copy: tracebacks must not accumulate on a value
         return reply.value
 
     def close(self) -> None:
-        """The process is over: whatever still has the port makes no more calls."""
+        """Refuse further calls: the process is over."""
         self._stopped = True
 
     def token(self) -> str:
-        """Twelve hexadecimal digits that no other actor makes, the same in every run."""
+        """Return twelve hexadecimal digits that no other actor creates, the same in every run."""
         self._tokens += 1
         return f"{self._number + 1:04x}{self._tokens:08x}"

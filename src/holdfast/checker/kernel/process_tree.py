@@ -1,4 +1,8 @@
-"""Build the trees of histories of a world's processes, on demand."""
+"""Build the trees of histories of a world's processes, on demand.
+
+If the world says what a process still needs of its past (`World.remembers`), histories that do not differ in that are
+merged into one place. This is checked as well: any of the merged histories that runs has to make the same calls.
+"""
 
 from __future__ import annotations
 
@@ -12,19 +16,19 @@ from holdfast.checker.kernel.process import Actor, NondeterminismError, Past, Po
 __all__ = ["Place", "Processes"]
 
 _CALLS_LIMIT = 5_000
-"""Calls of one process. No wait is without bound (facts of the design), so one that makes more is a finding."""
+"""Maximum number of calls of a process. No wait is unbounded, so a process that makes more calls is a finding."""
 
 
 @dataclass(slots=True, eq=False)
 class Place:
-    """Where a process is: after these replies, before this call.
+    """A position in a process's tree of histories: after certain replies, before a certain call.
 
     Attributes:
-        call: what it does next; None at its end.
-        footprint: the number of the call's footprint.
-        future: bits of the footprints of all calls that are known to be possible from here on, this one among them.
-        failure: an error that is no `HoldfastError`: the code under test is broken.
-        also_from: places of other histories that lead here, since what tells them apart is forgotten.
+        call: the next call; None at the end.
+        footprint: number of the call's footprint.
+        future: footprints, as bits, of all calls that are known to be possible from here on, including this one.
+        failure: the unexpected exception that ended the process; empty if none did.
+        also_from: places of other histories that lead here, because what distinguishes them is forgotten.
     """
 
     number: int
@@ -41,17 +45,17 @@ class Place:
 
     @property
     def identity(self) -> Hashable:
-        """Equal for equal calls."""
+        """Return a key that is equal for equal calls."""
         if self._identity is None:
             self._identity = canonical(self.call)
         return self._identity
 
 
 class Processes:
-    """The trees of histories of all actors of a world, grown on demand.
+    """The trees of histories of all actors of a world.
 
     Args:
-        observed: whether properties look at something that the call may change.
+        observed: whether properties look at something that a call may change.
         remembers: see `World.remembers`.
     """
 
@@ -69,7 +73,7 @@ class Processes:
         self._remembered: dict[Hashable, Place] = {}
         self._replies: Numbered[Reply] = Numbered()
         self._footprints: Numbered[tuple[Footprint, bool]] = Numbered()
-        self.conflicts: list[int] = []  # by footprint: bits of those that it does not commute with
+        self.conflicts: list[int] = []  # by footprint: those that it does not commute with, as bits
         self.places: list[Place] = []
         self.runs = 0
         self._starts: dict[int, Place] = {}
@@ -80,17 +84,17 @@ class Processes:
         return self._replies.number((canonical(reply.value), canonical(reply.error)), reply)
 
     def start(self, actor: int, states: Mapping[str, object]) -> Place:
-        """Where an actor is before its first call; every history of a world begins in the same `states`."""
+        """Return the place of an actor before its first call; every history of a world starts in the same `states`."""
         if actor not in self._starts:
             self._starts[actor] = self._run(actor, None, None, states)
         return self._starts[actor]
 
     def after(self, actor: int, place: Place, number: int, states: Mapping[str, object]) -> Place:
-        """Where an actor is after the reply of that number.
+        """Return the place of an actor after the reply with that number.
 
         Args:
-            states: of the resources after the call. New places are found as if nobody else acted from there on: one
-                run then finds many.
+            states: of the resources after the call. New places are computed as if no other actor moved from there on,
+                so that one run finds many of them.
         """
         found = place.next.get(number)
         return self._run(actor, place, self._replies.values[number], states) if found is None else found
@@ -112,7 +116,7 @@ class Processes:
                 # `known[i]` is the place before call i, so its reply is that of the place after it.
                 return known[index + 1].reply if index + 1 < len(known) else reply
             if index >= _CALLS_LIMIT:
-                first.append(self._end(at, last, f"more than {_CALLS_LIMIT} calls: there is a wait without bound"))
+                first.append(self._end(at, last, f"more than {_CALLS_LIMIT} calls: a wait is unbounded"))
                 return None
             at = self._append(at, last, call)
             first.append(at)
@@ -122,7 +126,7 @@ class Processes:
         def answer(index: int, call: Call) -> Reply | None:
             try:
                 return reply_to(index, call)
-            except Exception as error:  # noqa: BLE001  # ours: the code under test must not catch it
+            except Exception as error:  # noqa: BLE001  # raised below: the code under test must not catch it
                 trouble.append(error)
                 return None
 
@@ -131,12 +135,12 @@ class Processes:
             self.actors[actor].program(port)
         except Stopped:
             pass
-        except Exception as error:  # noqa: BLE001  # the code under test is broken: that is a finding, not our end
+        except Exception as error:  # noqa: BLE001  # a finding: the code under test is broken
             first.append(self._end(at, last, f"{type(error).__name__}: {error}"))
         else:
             first.append(self._end(at, last, ""))
         finally:
-            port.close()  # a handle in a cache, a generator that is collected later
+            port.close()  # a cached handle or a generator may still hold the port
         if trouble:
             raise trouble[0]
         if not first:
@@ -144,7 +148,7 @@ class Processes:
         return first[0]
 
     def _solo(self, world: dict[str, object], call: Call, actor: str) -> Reply | None:
-        """The reply if nobody else acts and nothing goes wrong; None if the call would have to wait."""
+        """Return the reply if no other actor moves and no fault happens; None if the call blocks."""
         ways = self._resources[call.resource].alternatives(world[call.resource], call, actor)
         if not ways or ways[0].fault is not None:
             return None
@@ -192,7 +196,7 @@ class Processes:
         return place
 
     def _announce(self, place: Place, future: int) -> None:
-        """Let every place from which one may come here know what may follow."""
+        """Tell every place that leads here which calls may follow."""
         up = [place]
         while up:
             one = up.pop()
@@ -203,7 +207,7 @@ class Processes:
                     up.append(one.parent)
 
     def _memory(self, parent: Place | None, reply: Reply | None, call: Call) -> Hashable | None:
-        """Equal for places before the same call whose histories differ only in what does not matter any more."""
+        """Return a key that is equal for places before the same call whose histories differ only in forgotten parts."""
         if parent is None or reply is None or self._remembers is None:
             return None
         path = self._path(parent)
@@ -218,10 +222,10 @@ class Processes:
         remembered = self._remembers(call, past[::-1])
         if remembered is None:
             return None
-        return (path[0].number, canonical(call), remembered)  # of one process: others make other tokens
+        return (path[0].number, canonical(call), remembered)  # per process: others create other tokens
 
     def _end(self, parent: Place | None, reply: Reply | None, failure: str) -> Place:
-        """The end of a process; what it was told does not matter any more, so all its ends are one place."""
+        """Return the end of a process. Its replies no longer matter: all ends with the same failure are one place."""
         end = self._ends.get(failure) or self._ends.setdefault(failure, self._place(None, None, None, failure))
         if parent is not None and reply is not None:
             parent.next[self.reply_number(reply)] = end

@@ -1,4 +1,4 @@
-"""Histories from their choices: each state and step on the way, and what is broken at the end."""
+"""Replay a history from its choices: its states, its steps, and what is broken at its end."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ __all__ = ["Replay", "replay"]
 
 @dataclass(frozen=True)
 class Replay:
-    """A history.
+    """A replayed history.
 
     Attributes:
-        space: knows what the numbers in states stand for.
-        states: from the first one; one more than there are steps.
-        broken: what the last step broke, and what does not hold at the end if nobody acts any more: (name of the
-            property, in words).
+        space: resolves the numbers in the states.
+        states: from the initial one; one more than there are steps.
+        broken: what the last step broke, and what does not hold at the end if no actor moves any more, as (name of the
+            property, words).
     """
 
     space: StateSpace
@@ -30,18 +30,18 @@ class Replay:
 
     @property
     def choices(self) -> tuple[Choice, ...]:
-        """The choices that were taken."""
+        """Return the choices that were taken."""
         actors = self.space.world.actors
         return tuple(Choice(actors[step.actor].name, step.label) for step in self.steps)
 
 
 def replay(world: World, choices: Iterable[Choice], *, lenient: bool = False) -> Replay:
-    """Walk through a world as it was chosen.
+    """Follow choices through a world.
 
-    Guarantee: the same choices give the same history; where the code under test has changed, this one or an error.
+    Guarantee: the same choices give the same history; if the code under test has changed, the same history or an error.
 
     Args:
-        lenient: pass over choices that cannot be taken.
+        lenient: skip choices that cannot be taken.
 
     Raises:
         InvalidRequestError: a choice cannot be taken: the history belongs to another world or to other code.

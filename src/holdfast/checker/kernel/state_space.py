@@ -1,4 +1,8 @@
-"""Number the states of a world and compute the steps between them."""
+"""Number the states of a world, and compute the steps between them.
+
+A state is a tuple of small numbers: one for each resource's state, one for each actor's place, and what is left of each
+fault budget. A step is an actor's next call, in one of the ways in which it can end, or that actor's death.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,7 @@ __all__ = ["BROKEN_CODE", "State", "StateSpace", "Step"]
 State: TypeAlias = tuple[int, ...]
 
 BROKEN_CODE = "code"
-"""What is reported in place of a property if the code under test ends with an unexpected exception."""
+"""Reported in place of a property if the code under test ends with an unexpected exception."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +42,7 @@ class Step:
 
     @property
     def fault(self) -> Fault | None:
-        """What went wrong; None if nothing did."""
+        """Return the fault of the step; None if it has none."""
         return Fault.CRASH if self.alternative is None else self.alternative.fault
 
 
@@ -52,7 +56,7 @@ class _Outcome:
 
 
 class StateSpace:
-    """All that is known of a world by now: states, places, steps. Grows while it is explored; forgets nothing."""
+    """Everything that is known about a world so far: states, places, steps. It grows while the world is explored."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -81,24 +85,24 @@ class StateSpace:
         return self._numbered[resource].number(self._resources[resource].key(state), state)
 
     def view(self, state: State) -> View:
-        """The states of the resources."""
+        """Return the states of the resources."""
         return View({name: self._numbered[i].values[state[i]] for i, name in enumerate(self.names)})
 
     def resource_keys(self, state: State) -> tuple[Hashable, ...]:
-        """Equal for equal states of all resources, also between state spaces, whose numbers differ."""
+        """Return a key that is equal for equal states of all resources, even in another state space."""
         return tuple(self._resources[i].key(self._numbered[i].values[state[i]]) for i in range(len(self.names)))
 
     def place(self, state: State, actor: int) -> Place:
         return self.processes.places[state[self._first_place + actor]]
 
     def spent(self, state: State) -> dict[Fault, int]:
-        """How often each fault has happened on the way to a state."""
+        """Count how often each fault has happened on the way to a state."""
         total = self.world.budgets
         return {fault: total[fault] - state[self._first_budget + i] for i, fault in enumerate(self.faults)}
 
     # --- steps --------------------------------------------------------------------------------------------------------
     def steps_of(self, state: State, actor: int) -> list[Step]:
-        """Every step that an actor may take in a state; empty if it is over, dead, or has to wait."""
+        """List every step that an actor may take in a state; none if it has ended, is dead, or is blocked."""
         place = self.place(state, actor)
         call = place.call
         if call is None:
@@ -114,12 +118,12 @@ class StateSpace:
         return steps
 
     def steps(self, state: State) -> Iterator[Step]:
-        """Every step that anybody may take in a state."""
+        """Iterate over every step that any actor may take in a state."""
         for actor in range(len(self.world.actors)):
             yield from self.steps_of(state, actor)
 
     def is_over(self, state: State) -> bool:
-        """Whether nobody acts any more unless something goes wrong, which it need not."""
+        """Check whether no actor moves any more unless a fault happens, which need not be."""
         return all(step.fault is not None for step in self.steps(state))
 
     def _left(self, state: State, fault: Fault) -> int:
@@ -166,7 +170,7 @@ class StateSpace:
 
     # --- properties ---------------------------------------------------------------------------------------------------
     def judge(self, before: State, step: Step) -> tuple[tuple[str, str], ...]:
-        """What a step broke: (name of the property, in words)."""
+        """Return what a step broke, as (name of the property, words)."""
         old, new = before[: self._first_place], step.target[: self._first_place]
         failure = self.place(step.target, step.actor).failure
         if failure:
@@ -185,7 +189,7 @@ class StateSpace:
         return found
 
     def judge_end(self, state: State) -> tuple[tuple[str, str], ...]:
-        """What does not hold in a state in which nobody acts any more: see `is_over`."""
+        """Return what does not hold in a state in which no actor moves any more: see `is_over`."""
         key = state[: self._first_place]
         found = self._judged_ends.get(key)
         if found is None:
@@ -196,8 +200,10 @@ class StateSpace:
 
     # --- reduction ----------------------------------------------------------------------------------------------------
     def group(self, state: State) -> int:
-        """Actors (as bits) that may go first: what they do next commutes with all that the others are known to be able
-        to do from here on, and one of them can go on without a fault. 0 if only all of them together would do.
+        """Return the smallest set of actors, as bits, that may move first.
+
+        Their next calls commute with everything that the others are known to be able to do from here on, and at least
+        one of them can move without a fault. 0 if only the set of all actors qualifies.
         """
         near, alive = self._near(state)
         best = alive
@@ -209,19 +215,19 @@ class StateSpace:
         return 0 if best == alive else best
 
     def is_group(self, state: State, actors: int) -> bool:
-        """Whether these may go first, by what is known now."""
+        """Check whether these actors may move first, by what is known now."""
         near, _alive = self._near(state)
         return _closed(near, actors) == actors
 
     def commute(self, state: State, one: int, other: int) -> bool:
-        """Whether two actors that are not over are about to make calls that commute."""
+        """Check whether the next calls of two actors commute."""
         here, there = self.place(state, one), self.place(state, other)
         if here.call is None or there.call is None:
             return False
         return not self.processes.conflicts[here.footprint] >> there.footprint & 1
 
     def is_let_go_on(self, state: State, actor: int, *, dead: int) -> bool:
-        """Whether the call that an actor is about to make may end in other ways once another one is dead."""
+        """Check whether the next call of an actor can end in other ways once another actor is dead."""
         place = self.place(state, actor)
         assert place.call is not None
         resource = self._index[place.call.resource]
@@ -234,7 +240,7 @@ class StateSpace:
         return ways[0] != ways[1]
 
     def _near(self, state: State) -> tuple[list[int], int]:
-        """By actor: who may do something that its next call does not commute with; and who is not over."""
+        """Return, by actor, who may do something that its next call does not commute with; and who has not ended."""
         places, conflicts = self.processes.places, self.processes.conflicts
         here = [places[state[self._first_place + actor]] for actor in range(len(self.world.actors))]
         alive = sum(1 << actor for actor, place in enumerate(here) if place.call is not None)
@@ -248,13 +254,15 @@ class StateSpace:
                     if mask & there.future and other != actor and waits[other] != (actor, True):
                         found |= 1 << other
                 if waits[actor][0] >= 0 and self._may_die(state, waits[actor][0]):
-                    found |= 1 << waits[actor][0]  # its death, which no footprint shows, lets this one go on
+                    found |= 1 << waits[actor][0]  # its death, which no footprint shows, unblocks this one
             near.append(found)
         return near, alive
 
     def _waits_for(self, state: State, place: Place) -> tuple[int, bool]:
-        """Whose death lets the actor at `place` go on, -1 if it does not wait for one; and whether nothing else does:
-        then it does nothing before that one has done what it does next."""
+        """Return whose death unblocks the actor at `place`, -1 if it does not wait for one, and whether nothing else does.
+
+        If nothing else does, the actor does nothing before that other one has made its next call.
+        """
         if place.call is None:
             return -1, False
         resource = self._index[place.call.resource]
@@ -268,7 +276,7 @@ class StateSpace:
         return alive and self.world.actors[actor].mortal and self._left(state, Fault.CRASH) > 0
 
     def _can_go_on(self, state: State, actors: int) -> bool:
-        """Who can act only if something goes wrong may wait for ever: others may use the budget up first."""
+        """Check whether one of these actors can move without a fault: others may use up the fault budget first."""
         return any(
             step.fault is None
             for actor in range(len(self.world.actors))
@@ -278,7 +286,7 @@ class StateSpace:
 
 
 def _closed(near: list[int], actors: int) -> int:
-    """The least group with these actors of which nobody is near to one outside."""
+    """Return the smallest superset of these actors in which nobody depends on an actor outside."""
     seen = 0
     while seen != actors:
         fresh, seen = actors & ~seen, actors

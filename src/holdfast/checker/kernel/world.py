@@ -1,8 +1,4 @@
-"""A world: actors, resources, budgets of faults, and properties. Its states are tuples of small numbers.
-
-A state holds the number of each resource's state, of each actor's place, and what is left of each budget. A step is
-one actor's next call, in one of the ways in which it may end, or that actor's death.
-"""
+"""Describe a world: actors, resources, fault budgets, and properties."""
 
 from __future__ import annotations
 
@@ -21,7 +17,7 @@ DIES = "dies"
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What the scheduler chose: whose call, and the label of the way in which it ended."""
+    """The scheduler's choice: whose call comes next, and the label of the way in which it ends."""
 
     actor: str
     label: str = ""
@@ -29,21 +25,21 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What properties may look at: the states of all resources."""
+    """What properties may inspect: the states of all resources."""
 
     states: Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Property:
-    """Something that has to hold.
+    """A condition that must hold.
 
     Attributes:
         name: short and constant: ``C4``.
         title: a few words.
         meaning: one sentence.
         step: from the views before and after a step and the actor's name, what broke, in words, or None.
-        end: the same for a state in which nobody acts any more unless something goes wrong.
+        end: the same for a state in which no actor moves any more without a fault.
     """
 
     name: str
@@ -55,16 +51,16 @@ class Property:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """What is explored.
+    """Everything that is explored.
 
     Attributes:
-        name: for reports and for counterexamples, which are replayed in the world of their name.
-        summary: one sentence: who acts and what may go wrong.
-        budgets: how often each fault may happen; a fault that is not named never does.
+        name: for reports, and for counterexamples, which are replayed in the world of this name.
+        summary: one sentence: who acts, and what can go wrong.
+        budgets: how often each fault may happen; a fault that is not listed never does.
         observed: whether a property looks at something that a call may change. Steps with such calls are never
             reordered.
-        remembers: from the call that an actor is about to make and its past, what of that can still matter to it; None
-            if all of it can. Histories that do not differ in that are taken for one. None: nobody forgets anything.
+        remembers: what a process still needs of its past, given its next call; None if everything. Histories that do
+            not differ in that are merged. Without `remembers` no history is merged.
     """
 
     name: str
