@@ -254,12 +254,12 @@ class StateSpace:
                     if mask & there.future and other != actor and waits[other] != (actor, True):
                         found |= 1 << other
                 if waits[actor][0] >= 0 and self._may_die(state, waits[actor][0]):
-                    found |= 1 << waits[actor][0]  # its death, which no footprint shows, unblocks this one
+                    found |= 1 << waits[actor][0]  # no footprint shows its death, which unblocks this one
             near.append(found)
         return near, alive
 
     def _waits_for(self, state: State, place: Place) -> tuple[int, bool]:
-        """Return whose death unblocks the actor at `place`, -1 if it does not wait for one, and whether nothing else does.
+        """Return whose death unblocks the actor at `place`, -1 if it waits for none, and whether nothing else does.
 
         If nothing else does, the actor does nothing before that other one has made its next call.
         """

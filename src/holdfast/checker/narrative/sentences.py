@@ -1,7 +1,7 @@
-"""From calls to sentences: which calls are told together, and how.
+"""Turn calls into sentences: decide which calls are told together, and how.
 
-Consecutive calls of one actor are one sentence that says what matters and counts the rest. Where that is not short
-enough, the least interesting neighbours are told together, but never the end: it is what a story is about.
+Consecutive calls of one actor become one sentence, which tells what matters and counts the rest. If there are still too
+many sentences, the least interesting neighbors are joined, but never at the end, which is what a story is about.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from holdfast.checker.narrative.narrator import Act, Event, Narrator, Weight
 __all__ = ["SENTENCES", "Moment", "Passage", "actors_of", "passages", "tell_passage", "words_of"]
 
 SENTENCES = 15
-"""No story has more: what is longer is not read."""
+"""The maximum number of sentences of a story: nobody reads more."""
 
 _END = 3
-"""So many sentences at the end are told by themselves."""
+"""Number of sentences at the end that are never joined."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +32,12 @@ class Moment:
 
     @property
     def weight(self) -> Weight:
-        """How much it matters; a fault always does."""
+        """Return how much the call matters; a fault always does."""
         return self.act.weight if self.event.fault is None else Weight.TURN
 
 
 Passage: TypeAlias = list[Moment]
-"""What one sentence tells."""
+"""The calls that one sentence tells."""
 
 
 def _moments(history: Replay, narrator: Narrator) -> list[Moment]:
@@ -58,9 +58,11 @@ def _moments(history: Replay, narrator: Narrator) -> list[Moment]:
 
 
 def passages(history: Replay, narrator: Narrator) -> list[Passage]:
-    """What each sentence tells: one actor's calls up to another's or a fault; the last call alone if others matter.
+    """Divide a history into passages: each ends when the actor changes, or at a fault.
 
-    Guarantee: every call once, in order; at most `SENTENCES` passages.
+    The last call is a passage of its own if earlier ones in its passage matter as well.
+
+    Guarantee: every call is in one passage, in order; there are at most `SENTENCES` passages.
     """
     found: list[Passage] = []
     for moment in _moments(history, narrator):
@@ -77,19 +79,19 @@ def passages(history: Replay, narrator: Narrator) -> list[Passage]:
 
 
 def _loss(one: Passage, other: Passage) -> tuple[int, int, int]:
-    """How much is lost if both are told in one sentence."""
+    """Return how much is lost if both passages are told in one sentence."""
     weights = (max(moment.weight for moment in passage) for passage in (one, other))
     return sum(weights), len(actors_of(one + other)), len(one + other)
 
 
 def actors_of(passage: Passage) -> tuple[str, ...]:
-    """Who acts in it, in the order of their first calls."""
+    """Return the actors in a passage, in the order of their first calls."""
     return tuple(dict.fromkeys(moment.event.actor for moment in passage))
 
 
 # --- words ------------------------------------------------------------------------------------------------------------
 def tell_passage(passage: Passage, narrator: Narrator) -> str:
-    """The sentence."""
+    """Return the sentence for a passage."""
     parts: list[tuple[str, str]] = []
     for part in _parts(passage):
         parts.append((part[0].event.actor, _predicate(part, narrator)))
@@ -100,7 +102,7 @@ def tell_passage(passage: Passage, narrator: Narrator) -> str:
 
 
 def _parts(passage: Passage) -> list[Passage]:
-    """By actor; in their order as soon as something turns in it."""
+    """Divide a passage by actor; in the order of its calls if one of them is a turn."""
     found: list[Passage] = []
     ordered = any(moment.weight is Weight.TURN for moment in passage)
     for moment in passage:
@@ -113,7 +115,7 @@ def _parts(passage: Passage) -> list[Passage]:
 
 
 def _predicate(part: Passage, narrator: Narrator) -> str:
-    """What one actor does, each fault behind the call that it hits."""
+    """Say what one actor does, with each fault after the call that it hits."""
     clauses: list[str] = []
     calm: Passage = []
     for moment in part:
@@ -130,7 +132,7 @@ def _predicate(part: Passage, narrator: Narrator) -> str:
 
 
 def words_of(moment: Moment, narrator: Narrator) -> str:
-    """One call in words, with what went wrong."""
+    """Return one call in words, with its fault."""
     event, words = moment.event, _act([moment.act])
     if event.alternative is None:
         return f"{DIES} before it {words}"
@@ -138,7 +140,7 @@ def words_of(moment: Moment, narrator: Narrator) -> str:
 
 
 def _calm(part: Passage) -> str:
-    """What an actor does where nothing goes wrong: what matters, and how many calls there are besides."""
+    """Say what an actor does without faults: what matters, and the number of other calls."""
     weight = min(Weight.WORK, max(moment.weight for moment in part))
     if weight is Weight.READ:
         return f"reads ({len(part)} call{'s' if len(part) > 1 else ''})"
@@ -152,7 +154,7 @@ def _calm(part: Passage) -> str:
 
 
 def _act(acts: Sequence[Act]) -> str:
-    """Acts that differ in their things alone."""
+    """Join acts that differ only in their things."""
     first = acts[0]
     things = [thing for act in acts for thing in act.things]
     distinct = list(dict.fromkeys(things))

@@ -1,7 +1,7 @@
-"""A counterexample as numbered sentences: who does what, what goes wrong, what there is then, and what broke.
+"""Tell a counterexample as numbered sentences: who does what, what goes wrong, the state after it, and what broke.
 
-Knows no domain; a `Narrator` has its words. A history of a hundred calls becomes fifteen sentences; as a document it is
-there in full.
+Knows no domain: a `Narrator` supplies the words. A history of a hundred calls becomes fifteen sentences; the document
+contains it in full.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from holdfast.errors import InvalidRequestError
 __all__ = ["Sentence", "Story", "ToldCall", "tell"]
 
 _TEXT = 100
-"""Characters of a file that a story shows."""
+"""Maximum number of characters of a file that a story shows."""
 
 _FORMAT = "holdfast-story/1"
 
@@ -33,9 +33,9 @@ class ToldCall:
     """One call in full.
 
     Attributes:
-        arguments, reply: as JSON has them; of bytes their number and a beginning.
+        arguments, reply: as JSON values; bytes as their number and a beginning.
         words: the call in words.
-        things: what there is after it.
+        things: everything that exists after it.
     """
 
     number: int
@@ -55,9 +55,9 @@ class Sentence:
     """One sentence.
 
     Attributes:
-        holds: what there is after it: title to text.
-        changes: the titles of what was different before.
-        faults: those that happen in it; more than one only where a story would be too long.
+        holds: the state after it, text by title.
+        changes: the titles whose text differs from before.
+        faults: the faults in it; more than one only if the story would be too long otherwise.
     """
 
     number: int
@@ -71,15 +71,15 @@ class Sentence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Story:
-    """A counterexample, told.
+    """A counterexample as a story.
 
     Attributes:
         title: what breaks where.
         summary: of the world.
-        property_name, property_title, meaning: which property, and what it asks.
-        actors: all of the world, in its order.
+        property_name, property_title, meaning: of the property that breaks.
+        actors: all actors of the world, in order.
         verdict: what broke.
-        start: what there is before the first call.
+        start: everything that exists before the first call.
     """
 
     title: str
@@ -96,15 +96,15 @@ class Story:
 
     @property
     def calls(self) -> list[ToldCall]:
-        """All calls, in order."""
+        """Return all calls, in order."""
         return [call for sentence in self.sentences for call in sentence.calls]
 
     def lines(self, *, details: bool = False, width: int = 110) -> list[str]:
-        """The story as plain text.
+        """Return the story as lines of plain text.
 
         Args:
-            details: show every call in full, too.
-            width: characters of a line.
+            details: also show every call in full.
+            width: maximum number of characters of a line.
         """
         found = _wrap(self.title, "", width)
         found += _wrap(f"World: {self.world}{f' - {self.summary}' if self.summary else ''}", "", width)
@@ -121,9 +121,9 @@ class Story:
         return found
 
     def document(self) -> dict[str, object]:
-        """The story as JSON has it, with every call in full.
+        """Return the story as a JSON value, with every call in full.
 
-        Guarantee: equal stories have equal documents, in the same order; of a file's bytes, at most 100 are shown.
+        Guarantee: equal stories have equal documents, in the same order; at most 100 bytes of a file are shown.
         """
         numbers: dict[Thing, int] = {}
 
@@ -162,16 +162,18 @@ class Story:
 
 
 def tell(world: World, counterexample: Counterexample, narrator: Narrator) -> Story:
-    """The story of a counterexample: at most `SENTENCES` sentences, the last of which breaks the property.
+    """Tell the story of a counterexample in at most `SENTENCES` sentences, the last of which breaks the property.
 
     Raises:
-        InvalidRequestError: the counterexample does not fit the world, or nothing breaks in it.
+        InvalidRequestError: the counterexample does not fit the world, or it breaks nothing.
     """
     history = replay(world, counterexample.choices)
     verdict = dict(history.broken).get(counterexample.property)
     if verdict is None:
         raise InvalidRequestError(
-            "the property holds in this history: look for a new one", property=counterexample.property, world=world.name
+            "the property holds in this history: run the check again",
+            property=counterexample.property,
+            world=world.name,
         )
     start = history.space.view(history.states[0])
     sentences: list[Sentence] = []
@@ -228,7 +230,7 @@ def _told_call(moment: Moment, narrator: Narrator) -> ToldCall:
 
 
 def _plain(value: object) -> object:
-    """A value as JSON has it."""
+    """Convert a value to a JSON value."""
     if value is None or isinstance(value, bool | int | float) or type(value) is str:
         return value
     if isinstance(value, enum.Enum):

@@ -1,4 +1,4 @@
-"""Give a process its handle on a store of a simulated world."""
+"""Give a process its handle on a simulated store: the world may switch actors at every call."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def _as_it_is(key: str, data: bytes) -> bytes:
 
 
 class SimulatedStore:
-    """A process's handle on a `StoreResource`: every call is a point at which the world may go on without it.
+    """A process's handle on a `StoreResource`.
 
     Args:
-        blur: from key and bytes of a put, the bytes that are kept: to leave out what depends on a process's history
-            and is read by nobody, so that fewer states differ.
-        piecemeal: whether a listing takes two steps, as on a file system: what comes or goes in between it may show or
-            not, one without the other. Pages that do not hold all are taken at once.
+        blur: maps key and bytes of a put to the bytes that are stored: to leave out what depends on a process's history
+            and nobody reads, so that fewer states differ.
+        piecemeal: whether a listing takes two steps, as on a file system: it may show one of the changes in between
+            without another. Pages that do not hold all objects are taken in one step.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class SimulatedStore:
             self._call("delete_many", tuple(keys))
 
     def close(self) -> None:
-        """Nothing to release."""
+        """Do nothing: there is nothing to release."""
 
     def create_upload(self, key: str, metadata: Mapping[str, str] | None = None) -> str:
         return cast("str", self._call("create_upload", key, _frozen(metadata), self._port.token()))
@@ -122,7 +122,7 @@ class SimulatedStore:
 
 
 class _Metadata(dict[str, str]):
-    """Metadata as part of a call: never changed, so it can be hashed."""
+    """Metadata as a part of a call: never changed, so it can be hashed."""
 
     def __hash__(self) -> int:  # type: ignore[override]  # dicts are not hashable; this one is a value
         return hash(tuple(sorted(self.items())))

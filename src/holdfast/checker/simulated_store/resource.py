@@ -1,4 +1,4 @@
-"""Hold the states of a store that all actors of a world share."""
+"""Hold the state of a store that all actors of a world share."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LISTINGS = frozenset({"list_page", "list_uploads_page"})
 _FAULTLESS = frozenset({"begin_write", "check_targets", "list_rest", "notes", "stroke"})
 
 _TORN_LIMIT = 3
-"""Changes during one listing of which every choice may be seen."""
+"""Number of changes during one listing up to which every subset of them may be seen."""
 
 _REMOVALS = frozenset({"delete", "delete_many", "abort_upload"})
 
@@ -46,34 +46,37 @@ class _CallersIds:
 
 @dataclass(frozen=True, slots=True)
 class NotedImage(MemoryImage):
-    """What a store holds, and what a world has noted of it: what was there once, and what properties ask about it."""
+    """The contents of a store, and the notes that a world keeps about it for its properties."""
 
     notes: Hashable = None
 
 
 class Notes(Protocol):
-    """What a world notes of a store that the store itself forgets. No process sees it but by the call ``notes``."""
+    """Notes about a store, of what the store itself forgets. Processes see them only through the call ``notes``."""
 
     def first(self, image: MemoryImage) -> Hashable:
-        """The notes when a history begins."""
+        """Return the notes at the start of a history."""
         ...
 
     def after(self, notes: Hashable, call: Call, image: MemoryImage) -> Hashable:
-        """The notes after a call that has changed the store to `image`."""
+        """Return the notes after a call that has changed the store to `image`."""
         ...
 
     def told(self, notes: Hashable, what: Hashable) -> Hashable:
-        """The notes after a `Stroke` has made the call ``note``."""
+        """Return the notes after a `Stroke` has made the call ``note``."""
         ...
 
     def shown(self, notes: Hashable) -> Hashable:
-        """What the call ``notes`` returns of them: to an actor that has to say since when it looks."""
+        """Return what the call ``notes`` answers, to an actor that has to report since when it reads."""
         ...
 
 
 Stroke = Callable[[Callable[[Call], object], str], object]
-"""A whole process as one call: gets what makes calls on the store, and a token to count its own from; returns what its
-caller is told. Whatever it does happens before anybody else goes on."""
+"""A whole process as one call.
+
+Takes a function that makes calls on the store, and a token to derive its own tokens from; returns what its caller is
+told. All of it happens before any other actor moves.
+"""
 
 
 class StoreResource:
@@ -81,8 +84,9 @@ class StoreResource:
 
     Args:
         name: of the resource.
-        time_of: when an actor acts, seconds since the epoch: dates what it writes. Time stands still in a history.
-        notes: what is noted beside the store; None for nothing.
+        time_of: returns the time at which an actor acts, seconds since the epoch: it dates what the actor writes. Time
+            stands still within a history.
+        notes: what is noted about the store; None for nothing.
         options: of `MemoryStore`.
     """
 
@@ -107,11 +111,11 @@ class StoreResource:
         return self._initial
 
     def fill(self, image: MemoryImage) -> None:
-        """Let histories begin with what `image` shows."""
+        """Let histories start with the contents of `image`."""
         self._initial = image if self._notes is None else _noted(image, self._notes.first(image))
 
     def teach(self, name: str, stroke: Stroke) -> None:
-        """Let the call ``stroke`` of that name do this."""
+        """Define what the call ``stroke`` with that name does."""
         self._strokes[name] = stroke
 
     def key(self, state: object) -> Hashable:
@@ -119,13 +123,13 @@ class StoreResource:
         return (image.key, image.notes) if isinstance(image, NotedImage) else image.key
 
     def waits_for(self, state: object, call: Call) -> None:
-        """No call on a store has to wait."""
+        """Return None: no call on a store blocks."""
 
     def bury(self, state: object, actor: str) -> object:
-        return state  # what the dead have written stays
+        return state  # what a dead actor wrote stays
 
     def store(self, state: object, clock: Clock, ids: Ids) -> MemoryStore:
-        """A store of its own that holds what `state` shows: to run on with."""
+        """Return a separate store with the contents of `state`, to continue on."""
         found = MemoryStore(**self._options(), clock=clock, ids=ids)
         found.restore(cast("MemoryImage", state))
         return found
@@ -148,17 +152,17 @@ class StoreResource:
             return self._torn(state, call, reply)
         if call.operation in _FAULTLESS:
             return ways
-        silence = Reply(error=OutcomeUnknownError("the store did not answer: read before repeating", key=_key(call)))
-        # Removals commute (`Access.removes`), so the second of two has to be able to end as the first one can.
+        silence = Reply(error=OutcomeUnknownError("the store did not answer: read before retrying", key=_key(call)))
+        # Removals commute (`Access.removes`), so the second of two must be able to end like the first one.
         if after is not state or call.operation in _REMOVALS:
             ways.append(Alternative(state=after, reply=silence, label="reply lost", fault=Fault.LOST_REPLY))
-        if call.operation not in _READS:  # the caller cannot tell it from a lost reply
+        if call.operation not in _READS:  # the caller cannot distinguish it from a lost reply
             ways.append(Alternative(state=state, reply=silence, label="request lost", fault=Fault.FAILURE))
         if call.operation == "put" and not isinstance(call.args[2], Overwrite) and reply.error is None:
-            busy = PreconditionError("another write of the object is under way: try again", key=_key(call))
-            label = "another write is under way"  # S3 answers 409
+            busy = PreconditionError("another write of the object is in flight: retry", key=_key(call))
+            label = "another write is in flight"  # S3 answers 409
             ways.append(Alternative(state=state, reply=Reply(error=busy), label=label, fault=Fault.CONTENTION))
-        failed = Reply(error=UnavailableError("the store is not available: repeat later", key=_key(call)))
+        failed = Reply(error=UnavailableError("the store is not available: retry later", key=_key(call)))
         ways.append(Alternative(state=state, reply=failed, label="fails", fault=Fault.FAILURE))
         if call.operation in _LISTINGS and reply.error is None:
             ways.extend(self._stale(state, reply))
@@ -166,10 +170,10 @@ class StoreResource:
 
     def _do(self, state: MemoryImage, call: Call, actor: str) -> tuple[Reply, MemoryImage]:
         if call.operation == "notes":
-            assert self._notes is not None and isinstance(state, NotedImage), "nothing is noted here"
+            assert self._notes is not None and isinstance(state, NotedImage), "the store has no notes"
             return Reply(self._notes.shown(state.notes)), state
         if call.operation == "note":
-            assert self._notes is not None and isinstance(state, NotedImage), "nothing is noted here"
+            assert self._notes is not None and isinstance(state, NotedImage), "the store has no notes"
             return Reply(), replace(state, notes=self._notes.told(state.notes, call.args[0]))
         if call.operation == "stroke":
             return self._strike(state, call, actor)
@@ -195,7 +199,7 @@ class StoreResource:
         return Reply(value), after
 
     def _torn(self, state: object, call: Call, reply: Reply) -> list[Alternative]:
-        """The ways in which a listing may end that began with another page: of what has changed it saw each or not."""
+        """Return the results of a listing that began with another page: it saw each change since then, or did not."""
         begun, now = cast("ObjectPage", call.args[-1]), cast("ObjectPage", reply.value)
         old, new = ({one.key: one for one in page.objects} for page in (begun, now))
         changed = [key for key in sorted(old.keys() | new.keys()) if old.get(key) != new.get(key)]
@@ -290,7 +294,10 @@ class StoreResource:
         return frozenset({Access(objects, key, writes=writes), *self._clash(key)})
 
     def _clash(self, key: str) -> Footprint:
-        """With rename, a file is refused below a file, and where a directory is, be it one of pending uploads."""
+        """Return the accesses by which a store with rename refuses a file below a file, or in the place of a directory.
+
+        A directory may consist of pending uploads only.
+        """
         if not self.capabilities.rename:
             return frozenset()
         parts = key.split("/")
@@ -300,7 +307,7 @@ class StoreResource:
 
 
 def _choices(changed: list[str]) -> list[list[str]]:
-    """What of it a listing has seen as it was: every choice of few keys; of many none, all, or any single one."""
+    """Return the subsets of changes that a listing may have missed: all subsets of few; of many none, all, each."""
     if len(changed) > _TORN_LIMIT:
         return [[], changed, *([key] for key in changed)]
     return [[key for at, key in enumerate(changed) if some >> at & 1] for some in range(1 << len(changed))]
