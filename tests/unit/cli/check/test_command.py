@@ -51,9 +51,10 @@ def test_the_verdict_comes_with_the_coverage() -> None:
     assert 0 < found["ran"] < found["statements"]
     assert found["ran"] == found["statements"] - sum(len(one["lines"]) for one in found["missed"])
     assert "holdfast.commit.file_output.v2" in found["not_entered"]
-    missed = {one["function"] for one in found["missed"] if one["module"] == "holdfast.commit.two_phase.job"}
-    assert "_drop_fenced" in missed
-    assert "announce_job" not in missed
+    missed = {(one["module"], one["function"]) for one in found["missed"]}
+    assert ("holdfast.commit.two_phase.job", "_drop_fenced") in missed
+    assert ("holdfast.commit.two_phase.committer", "TwoPhaseCommitter.abort_job") in missed
+    assert ("holdfast.commit.two_phase.committer", "TwoPhaseCommitter.setup_job") not in missed
     listed = run("check", *scenes, "--coverage").stdout
     assert re.search(r"^two_phase/job +_drop_fenced +\d+-\d+", listed, re.M)
     more = json.loads(run("check", *scenes, "--scene", "cancel", "--json").stdout)["coverage"]
@@ -77,9 +78,9 @@ def test_the_worst_violation_is_told_and_each_other_has_its_command() -> None:
 def test_an_undeclared_violation_is_marked(monkeypatch: pytest.MonkeyPatch) -> None:
     c4 = next(row for row in GUARANTEES if row.name == "C4")
     held = replace(c4, answers={"file-v2": Answer(holds=True, why="")})
-    monkeypatch.setattr("holdfast.checker.committers.check_run.GUARANTEES", (held,))
+    monkeypatch.setattr("holdfast.checker.committers.check_report.GUARANTEES", (held,))
     assert "This is NOT DECLARED" in run("check", *_BROKEN).stdout
-    monkeypatch.setattr("holdfast.checker.committers.check_run.GUARANTEES", ())
+    monkeypatch.setattr("holdfast.checker.committers.check_report.GUARANTEES", ())
     assert "There is no declaration about this property" in run("check", *_BROKEN).stdout
 
 
@@ -111,7 +112,7 @@ def test_an_error_in_the_code_is_a_violation(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("holdfast.checker.committers.actors.end_job", fail)
     result = run("check", "two_phase", "--scene", "other-job")
     assert result.exit_code == 1
-    assert "ended with an error that is none of ours: ZeroDivisionError: a mistake" in " ".join(result.stdout.split())
+    assert "ended with an unexpected exception: ZeroDivisionError: a mistake" in " ".join(result.stdout.split())
 
 
 def test_the_list_names_everything() -> None:
