@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import functools
 import math
+import shutil
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -110,11 +111,19 @@ def test_directories_of_others_are_read(spark: SparkSession, tmp_path: Path) -> 
 
 
 # --- columns and conditions -------------------------------------------------------------------------------------------
-@pytest.fixture
-def table(spark: SparkSession, tmp_path: Path) -> str:
+@pytest.fixture(scope="module")
+def written_table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One table for all tests below, which take a copy."""
     df = spark.range(0, 1000, 1, 4).selectExpr("id", "cast(id % 5 as int) as k", "concat('v', id) as v", "id / 4 as f")
-    holdfast.write(df, str(tmp_path / "t"), partition_by="k")
-    return str(tmp_path / "t")
+    folder = tmp_path_factory.mktemp("table") / "t"
+    holdfast.write(df, str(folder), partition_by="k")
+    return folder
+
+
+@pytest.fixture
+def table(written_table: Path, tmp_path: Path) -> str:
+    """A copy that a test may damage, with the times of its files, which the log remembers."""
+    return str(shutil.copytree(written_table, tmp_path / "t"))
 
 
 def test_columns_are_chosen(spark: SparkSession, table: str) -> None:
