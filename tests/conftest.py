@@ -17,6 +17,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.class_archive import java_options
+from tests.patience import PATIENCE_S
 
 _SESSION_MARK = "HOLDFAST_TEST_SESSION"
 _GRACE_S = 60.0  # only a failing session waits that long
@@ -127,7 +128,7 @@ def _stop_spark_jvm() -> None:
         context._active_spark_context.stop()
     gateway.shutdown()
     gateway.proc.stdin.close()
-    gateway.proc.wait(timeout=600)
+    gateway.proc.wait(timeout=PATIENCE_S)
 
 
 def _threads_left() -> list[str]:

@@ -29,12 +29,12 @@ from holdfast.stores.s3.options import S3Options
 from holdfast.testing.moto import MotoServer
 from holdfast.testing.processes import end_group, free_ports, start_server
 from holdfast.testing.tls import Authority, TlsFront
+from tests.patience import PATIENCE_S
 
 __all__ = ["BUCKET", "RECIPES", "Recipe", "running", "started"]
 
 BUCKET = "holdfast-conformance"
 _KEYS = ("holdfast", "holdfast-secret")
-_START_S = 120.0
 
 
 @dataclass
@@ -57,7 +57,9 @@ class Home:
         self.processes.append(start_server(command, log, self.directory, environment))
 
     def run(self, *command: str) -> str:
-        done = subprocess.run(command, cwd=self.directory, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(
+            command, cwd=self.directory, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        )
         if done.returncode:
             raise UnavailableError("a step of the set-up failed: see what it said", log=done.stderr[-2000:])
         return done.stdout
@@ -152,7 +154,7 @@ def _wait_until_writable(home: Home, options: S3Options) -> None:
             retries={"total_max_attempts": 1}, connect_timeout=5, read_timeout=30, s3={"addressing_style": "path"}
         ),
     )
-    deadline_s = time.monotonic() + _START_S
+    deadline_s = time.monotonic() + PATIENCE_S
     try:
         while True:
             try:

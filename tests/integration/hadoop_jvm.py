@@ -22,6 +22,7 @@ from pyspark.java_gateway import launch_gateway
 
 from holdfast.stores.s3.options import S3Options
 from tests.class_archive import java_options
+from tests.patience import PATIENCE_S
 
 __all__ = ["JARS", "OLD_JARS", "HadoopJob", "HadoopJvm", "java_errors"]
 
@@ -98,7 +99,7 @@ class HadoopJvm:
     def kill(self) -> None:
         """SIGKILL."""
         self._gateway.proc.kill()
-        self._gateway.proc.wait(30)
+        self._gateway.proc.wait(PATIENCE_S)
         self._gateway.proc.stdin.close()
 
     def __enter__(self) -> HadoopJvm:

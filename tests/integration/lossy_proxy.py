@@ -8,6 +8,8 @@ import threading
 from collections.abc import Callable
 from types import TracebackType
 
+from tests.patience import PATIENCE_S
+
 Loses = Callable[[str, str], bool]
 
 
@@ -32,7 +34,7 @@ class LossyProxy:
 
             def forward(self) -> None:
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-                connection = http.client.HTTPConnection(upstream, timeout=30)
+                connection = http.client.HTTPConnection(upstream, timeout=PATIENCE_S)
                 try:
                     connection.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
                     for name, value in self.headers.items():

@@ -16,9 +16,11 @@ from pathlib import Path
 
 import pyspark
 
+from tests.patience import PATIENCE_S, POLL_S
+
 __all__ = ["standalone_cluster"]
 
-_PATIENCE_S = 90.0
+_END_S = 20.0  # then its processes are killed
 _HOSTS = ("127.0.0.1", "127.0.0.2")  # all of 127.0.0.0/8 is this machine on Linux
 
 
@@ -77,7 +79,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGTERM)
     try:
-        process.wait(20)
+        process.wait(_END_S)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
@@ -85,8 +87,8 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 def _wait_for(log: Path, text: str, times: int = 1) -> None:
     pulse = threading.Event()
-    for _ in range(int(_PATIENCE_S / 0.1)):
+    for _ in range(int(PATIENCE_S / POLL_S)):
         if log.read_text(errors="replace").count(text) >= times:
             return
-        pulse.wait(0.1)
+        pulse.wait(POLL_S)
     raise AssertionError(f"no {text!r} in {log.name}:\n{log.read_text(errors='replace')[-2000:]}")

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.spark_session import visible
+from tests.patience import PATIENCE_S, POLL_S
 from tests.unit.cli.destinations import run
 
 pytestmark = [pytest.mark.spark, pytest.mark.acceptance]
@@ -29,7 +30,7 @@ def write(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=PATIENCE_S,
         check=False,
     )
 
@@ -125,14 +126,14 @@ def test_ctrl_c_in_mid_write_leaves_nothing_visible(tmp_path: Path, committer: s
         start_new_session=True,
     )
     poll = threading.Event()
-    for _ in range(2400):
+    for _ in range(int(PATIENCE_S / POLL_S)):
         if any(tmp_path.glob(_WRITING.get(committer, "out/**/part-*"))):
             break
-        poll.wait(0.05)
+        poll.wait(POLL_S)
     else:
         pytest.fail("no task has written anything")
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
-    stdout, stderr = process.communicate(timeout=120)
+    stdout, stderr = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, stdout) == (130, ""), stderr
     assert "the job is aborted" in stderr
     assert "nothing of it is" in stderr  # visible; or there, if Spark came to abort it first

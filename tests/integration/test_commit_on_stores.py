@@ -31,6 +31,7 @@ from holdfast.stores.base import iter_objects, iter_uploads, multipart
 from holdfast.stores.s3.options import S3Options
 from holdfast.testing.moto import MotoServer
 from holdfast.testing.weed import SeaweedServer
+from tests.patience import PATIENCE_S
 from tests.simulation.world import TASKS, expected, run_job, run_task, run_tasks, start
 
 BUCKET = "holdfast-commit"
@@ -248,7 +249,7 @@ def kill(place: Place, ctx: CommitContext, mode: SaveMode, nth: int, operation: 
         [sys.executable, str(KILLER), ctx.url, s3, str(nth), operation],
         input=pickle.dumps((job, messages)),
         capture_output=True,
-        timeout=120,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert done.returncode in (0, -signal.SIGKILL), done.stderr.decode()

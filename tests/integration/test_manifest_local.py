@@ -12,6 +12,7 @@ from pathlib import Path
 from holdfast.commit import COMMITTERS, CommitContext, HadoopSettings, JobRecord, SaveMode, TaskCommit, open_context
 from holdfast.commit.committer import Action
 from holdfast.commit.layout import iter_visible
+from tests.patience import PATIENCE_S
 
 MANIFEST = COMMITTERS["manifest"]
 KILLER = Path(__file__).with_name("kill_driver.py")
@@ -76,7 +77,7 @@ def killed(ctx: CommitContext, job: JobRecord, commits: list[TaskCommit], nth: i
         [sys.executable, str(KILLER), ctx.url, "null", str(nth), "any"],
         input=pickle.dumps((job, commits)),
         capture_output=True,
-        timeout=120,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert done.returncode in (0, -signal.SIGKILL), done.stderr.decode()

@@ -20,6 +20,7 @@ from holdfast.stores.base import Create, Part, iter_objects, iter_uploads
 from holdfast.stores.s3.store import S3Store
 from holdfast.testing.weed import SeaweedServer
 from tests.integration.lossy_proxy import LossyProxy
+from tests.patience import PATIENCE_S, POLL_S
 
 pytestmark = pytest.mark.s3
 
@@ -145,7 +146,7 @@ def test_another_process_uploads(store: S3Store) -> None:
         [sys.executable, "-W", "error", "-c", _UPLOADER],
         input=pickle.dumps(store),
         capture_output=True,
-        timeout=120,
+        timeout=PATIENCE_S,
         check=True,
     )
     upload_id, *etags = done.stdout.decode().split()
@@ -205,15 +206,15 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux ends a child with its parent")
 def test_no_server_outlives_a_killed_parent() -> None:
-    died = subprocess.run([sys.executable, "-c", _STARTER], capture_output=True, timeout=120, check=False)
+    died = subprocess.run([sys.executable, "-c", _STARTER], capture_output=True, timeout=PATIENCE_S, check=False)
     assert died.returncode == -9
     pid, home = json.loads(died.stdout)
     stat = Path(f"/proc/{pid}/stat")
     ended = threading.Event()
-    for _ in range(100):
+    for _ in range(int(PATIENCE_S / POLL_S)):
         if not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] == "Z":
             break
-        ended.wait(0.1)
+        ended.wait(POLL_S)
     else:
         pytest.fail("the server runs on")
     shutil.rmtree(home)

@@ -27,6 +27,7 @@ from holdfast.spark.task_files import Task
 from holdfast.testing.weed import SeaweedServer
 from tests.integration.spark_session import assert_clean, by_value, jobs_seen, spark_session, visible
 from tests.integration.standalone_cluster import standalone_cluster
+from tests.patience import PATIENCE_S
 
 pytestmark = [
     pytest.mark.spark,
@@ -36,7 +37,6 @@ pytestmark = [
 
 by_value(__name__)
 
-_PATIENCE_S = 120.0
 _SLOW = 2
 _BUCKET = "speculation"
 
@@ -106,23 +106,25 @@ def test_files_of_a_job_come_from_one_attempt(spark: SparkSession, server: Seawe
         assert job.result.files == 400
         assert sorted(found) == [f"{number // 100}/{number:03d}" for number in range(400)]
         assert len({data for path, data in found.items() if path.startswith(f"{_SLOW}/")}) == 1
-        wait_for_the_loser(ctx)  # what an attempt announces after its records are gone would be found by nobody
+        wait_for_the_loser(spark, ctx)  # recovery would not find what an attempt announces after its records are gone
         recover(ctx)
         assert verify(ctx).pending_uploads == 0
     finally:
         ctx.close()
 
 
-def wait_for_the_loser(ctx: CommitContext) -> None:
-    """Until nothing was uploaded for two seconds: Spark has killed the attempt that did not count."""
+def wait_for_the_loser(spark: SparkSession, ctx: CommitContext) -> None:
+    """Wait until no task runs and nothing was uploaded for two seconds: Spark has killed the attempt that lost."""
+    executors = spark._jsc.sc().statusTracker().getExecutorInfos
     pulse, seen, since = threading.Event(), -1, 0
-    for _ in range(int(_PATIENCE_S / 0.2)):
-        waiting = verify(ctx).pending_uploads
-        seen, since = waiting, since + 1 if waiting == seen else 0
+    for _ in range(int(PATIENCE_S / 0.2)):
+        pending = verify(ctx).pending_uploads
+        quiet = pending == seen and sum(executor.numRunningTasks() for executor in executors()) == 0
+        seen, since = pending, since + 1 if quiet else 0
         if since == 10:
             return
         pulse.wait(0.2)
-    raise AssertionError("the loser goes on for ever")
+    raise AssertionError("the attempt that lost does not end")
 
 
 def slowed(df: DataFrame, signals: Path) -> DataFrame:
@@ -136,7 +138,7 @@ def slowed(df: DataFrame, signals: Path) -> DataFrame:
             mine, other = context.attemptNumber(), 1 - context.attemptNumber()
             (signals / f"passed-{mine}").write_text("")
             pulse = threading.Event()
-            for _ in range(int(_PATIENCE_S / 0.02)):
+            for _ in range(int(PATIENCE_S / 0.02)):
                 if mine > 1 or (signals / f"passed-{other}").exists():
                     return
                 pulse.wait(0.02)
@@ -188,7 +190,7 @@ def executor_pid() -> int:
     return pid
 
 
-def wait_for(path: Path, patience_s: float = _PATIENCE_S) -> None:
+def wait_for(path: Path, patience_s: float = PATIENCE_S) -> None:
     pulse = threading.Event()
     for _ in range(int(patience_s / 0.05)):
         if path.exists():
@@ -221,7 +223,7 @@ def with_fault(df: DataFrame, signals: Path, *, freezes: bool) -> DataFrame:
                     os.kill(host, signal.SIGSTOP)
                     os.kill(executor, signal.SIGSTOP)
                     # This process lives on and goes on when the job is over, however long that takes.
-                    wait_for(signals / "go-on", 10 * _PATIENCE_S)
+                    wait_for(signals / "go-on", 10 * PATIENCE_S)
                 else:
                     os.kill(executor, signal.SIGKILL)
             yield batch
@@ -242,7 +244,7 @@ def ids(df: DataFrame) -> list[int]:
 def wait_for_hosts(spark: SparkSession) -> None:
     """Until both run an executor: one that was killed is replaced, and two tasks on one host would freeze together."""
     pulse = threading.Event()
-    for _ in range(int(_PATIENCE_S / 0.1)):
+    for _ in range(int(PATIENCE_S / 0.1)):
         if spark._jsc.sc().getExecutorMemoryStatus().size() == 3:  # the driver is one
             return
         pulse.wait(0.1)

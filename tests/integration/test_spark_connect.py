@@ -16,6 +16,7 @@ pytest.importorskip("grpc")
 
 from tests.integration.spark_session import PYTHONPATH, assert_clean, jobs_seen
 from tests.integration.test_spark_catalog import expect_outcomes
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.spark
 
@@ -40,7 +41,7 @@ def client(base: Path, *parts: str) -> dict[str, Any]:
         cwd=base,
         capture_output=True,
         text=True,
-        timeout=1500,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert ended.returncode == 0, ended.stderr[-5000:]

@@ -32,6 +32,7 @@ from holdfast.spark.source import HoldfastDataSource
 from holdfast.spark.stream_writer import HoldfastStreamWriter
 from holdfast.stores.base import iter_objects
 from tests.integration.spark_session import assert_clean, by_value
+from tests.patience import PATIENCE_S, POLL_S
 
 pytestmark = [
     pytest.mark.spark,
@@ -41,7 +42,6 @@ pytestmark = [
 by_value(__name__)
 
 ROWS = 10
-_TIMEOUT_S = 60
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +84,7 @@ class Stream:
 
     def run(self, df: DataFrame | None = None, **options: Any) -> StreamingQuery:
         query = self.start(df, **options)
-        assert query.awaitTermination(_TIMEOUT_S)
+        assert query.awaitTermination(PATIENCE_S)
         return query
 
     def ids(self) -> list[int]:
@@ -116,7 +116,7 @@ def stream(spark: SparkSession, tmp_path: Path) -> Stream:
 def failure(query: StreamingQuery) -> str:
     """What the query says when it has failed."""
     with pytest.raises(PySparkException) as caught:
-        query.awaitTermination(_TIMEOUT_S)
+        query.awaitTermination(PATIENCE_S)
     return str(caught.value)
 
 
@@ -180,8 +180,8 @@ def test_a_reader_sees_whole_batches_while_the_query_runs(stream: Stream) -> Non
             sizes.append(holdfast.read(stream.spark, stream.url).count())
         if not query.isActive:
             break
-        poll.wait(0.05)
-    assert query.awaitTermination(_TIMEOUT_S)
+        poll.wait(POLL_S)
+    assert query.awaitTermination(PATIENCE_S)
     assert sizes and all(size % ROWS == 0 for size in sizes) and sizes == sorted(sizes)
     stream.assert_exact()
 
@@ -271,14 +271,14 @@ def test_stop_in_the_middle_of_a_batch(stream: Stream, tmp_path: Path) -> None:
             yield batch
             if 15 in batch["id"].to_pylist() and not reached.exists():
                 reached.touch()
-                threading.Event().wait(_TIMEOUT_S)
+                threading.Event().wait(PATIENCE_S)
 
     query = stream.start(stream.source.mapInArrow(wait_once, stream.source.schema))
     poll = threading.Event()
-    for _ in range(_TIMEOUT_S * 20):
+    for _ in range(int(PATIENCE_S / POLL_S)):
         if reached.exists():
             break
-        poll.wait(0.05)
+        poll.wait(POLL_S)
     query.stop()
     assert stream.ids() == [*range(ROWS)]
     stream.run()

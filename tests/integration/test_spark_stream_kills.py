@@ -29,13 +29,13 @@ from holdfast.commit.two_phase.decision_log import read_log
 from holdfast.stores.base import iter_objects
 from holdfast.testing.weed import SeaweedServer
 from tests.integration.spark_session import PYTHONPATH
+from tests.patience import PATIENCE_S, POLL_S
 
 pytestmark = [pytest.mark.spark, pytest.mark.s3]
 
 DRIVER = Path(__file__).with_name("stream_driver.py")
 ROWS = 20
 SEED = 20_261_106  # one with which the query outlives all ten deaths
-_TIMEOUT_S = 300  # ten seconds on two cores that do nothing else
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -92,7 +92,7 @@ class Application:
         try:
             if death is not None and death["phase"] == "outside":
                 self._kill_from_outside(process, death)
-            stdout, _ = process.communicate(timeout=_TIMEOUT_S)
+            stdout, _ = process.communicate(timeout=PATIENCE_S)
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
@@ -102,10 +102,10 @@ class Application:
     def _kill_from_outside(self, process: subprocess.Popen[str], death: dict[str, Any]) -> None:
         wanted = read_log(self.context).head + death["decisions"]
         poll = threading.Event()
-        for _ in range(int(_TIMEOUT_S / 0.1)):
+        for _ in range(int(PATIENCE_S / POLL_S)):
             if process.poll() is not None or read_log(self.context).head >= wanted:
                 break
-            poll.wait(0.1)
+            poll.wait(POLL_S)
         poll.wait(death["delay_s"])
         os.killpg(process.pid, signal.SIGKILL)
 

@@ -13,6 +13,7 @@ from holdfast.stores.base import ObjectInfo, Update
 from holdfast.stores.interceptors.intercepted import InterceptedStore
 from holdfast.stores.interceptors.throttled import Throttled, ThrottleOptions
 from holdfast.stores.memory.store import MemoryStore
+from tests.patience import PATIENCE_S
 
 
 class _Waits:
@@ -114,7 +115,7 @@ class _Crowd(_Waits):
         with self._lock:
             self._inside += 1
             self.most = max(self.most, self._inside)
-        self._three.wait(timeout=30)
+        self._three.wait(timeout=PATIENCE_S)
         with self._lock:
             self._inside -= 1
 
