@@ -68,19 +68,34 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _weight(item: pytest.Item) -> int:
-    """Return the rank of the test's module by running time: 3 for the longest modules, 2 for others with Spark."""
-    if item.path.name in _LONG:
+    """Return the rank of the test's module; the modules of a higher rank start earlier."""
+    if item.path.name in LONG_ALONE:
+        return 4
+    if item.path.name in LONG_SHARED:
         return 3
     if item.get_closest_marker("spark") is not None:
         return 2
-    return 1 if item.get_closest_marker("acceptance") is not None or item.path.name in _MIDDLING else 0
+    return 1 if item.get_closest_marker("acceptance") is not None or item.path.name in MIDDLING else 0
 
 
-_LONG = (
-    *("test_spark_write.py", "test_spark_read.py", "test_spark_stream.py", "test_spark_stream_kills.py"),
-    *("test_spark_cluster.py", "test_demo_killed_driver.py", "test_style.py"),
+LONG_ALONE = (
+    *("test_spark_cluster.py", "test_demo_killed_driver.py", "test_cli_write.py", "test_spark_connect.py"),
+    *("test_tutorial.py", "test_style.py", "test_site.py"),
 )
-_MIDDLING = ("test_conformance.py", "test_mutants.py", "test_table.py", "test_two_phase.py", "test_crashes.py")
+"""Long modules without the shared application. They come first, since a cluster of its own would end that."""
+
+LONG_SHARED = (
+    *("test_matrix.py", "test_native_agrees.py", "test_native_read.py", "test_spark_committers.py"),
+    *("test_spark_read.py", "test_spark_stream.py", "test_spark_write.py", "test_table_contract.py"),
+)
+"""Long modules with the shared application."""
+
+MIDDLING = (
+    *("test_actors.py", "test_conformance.py", "test_crashes.py", "test_holes.py", "test_light_import.py"),
+    *("test_mutants.py", "test_reduction.py", "test_scale.py", "test_streams.py", "test_table.py"),
+    *("test_table_changes.py", "test_two_phase.py", "test_uploads.py", "test_walk.py"),
+)
+"""Modules of five seconds and more without Spark."""
 
 
 def pytest_collection_finish() -> None:

@@ -1,4 +1,4 @@
-"""Check that the folders of the unit tests mirror the folders of the source."""
+"""Check that test folders mirror the source, and that the order of the test modules names modules that exist."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import conftest
 from tests.tidy.source_tree import ROOT
 
 _MIRRORS = {
@@ -41,3 +42,11 @@ def test_test_folders_hold_tests() -> None:
     """What a moved test leaves behind, such as a lone module of doubles, is noticed."""
     folders = [*_folders_with_tests(ROOT / "tests/unit"), *_folders_with_tests(ROOT / "tests/checker")]
     assert [str(folder.relative_to(ROOT)) for folder in folders if not any(folder.rglob("test_*.py"))] == []
+
+
+def test_the_order_of_modules_names_modules() -> None:
+    """A module that was renamed would lose its place at the front."""
+    names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
+    listed = [*conftest.LONG_ALONE, *conftest.LONG_SHARED, *conftest.MIDDLING]
+    assert [name for name in listed if name not in names] == []
+    assert len(listed) == len(set(listed))
