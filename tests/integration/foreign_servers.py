@@ -1,4 +1,4 @@
-"""S3 servers that Holdfast does not bring along: how each is found, started on free ports, and ended.
+"""Find, start on free ports and stop the S3 servers that Holdfast does not ship.
 
 Programs are looked for in the directory that HOLDFAST_SERVERS names, on the PATH, and where `go install` and Maven put
 them; `make servers` installs what it can. A test whose server is missing is skipped and says how to get it.
@@ -39,7 +39,7 @@ _KEYS = ("holdfast", "holdfast-secret")
 
 @dataclass
 class Home:
-    """Where a server keeps its data, and what runs of it.
+    """A server's data and its running processes.
 
     Attributes:
         directory: for everything; goes with the server.
@@ -65,7 +65,7 @@ class Home:
         return done.stdout
 
     def pause(self) -> None:
-        """A moment, or less if a server ends."""
+        """Wait a moment, or less if a server exits."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.processes[-1].wait(0.2)
 
@@ -97,7 +97,7 @@ class Recipe:
     keys: tuple[str, str] = _KEYS
 
     def found(self) -> list[str] | None:
-        """Paths of the programs; None if one is missing."""
+        """Return the paths of the programs; None if one is missing."""
         paths = [_find(name) for name in self.programs]
         return None if None in paths else [path for path in paths if path is not None]
 

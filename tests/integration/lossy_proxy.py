@@ -1,4 +1,4 @@
-"""An HTTP proxy that lets chosen requests reach the server, waits for its answer, and drops it: a lost reply."""
+"""Lose replies: a proxy forwards chosen requests to the server, waits for the reply, and drops it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Loses = Callable[[str, str], bool]
 
 
 class LossyProxy:
-    """Forwards to one upstream; keeps what it dropped.
+    """A proxy for one upstream that remembers what it dropped.
 
     Args:
         upstream: ``host:port``.
@@ -61,7 +61,7 @@ class LossyProxy:
             do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = forward
 
             def log_message(self, *_: object) -> None:
-                """Keep the tests' output clean."""
+                """Log nothing."""
 
         self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
@@ -69,11 +69,11 @@ class LossyProxy:
 
     @property
     def url(self) -> str:
-        """Where the proxy listens."""
+        """Return the URL of the proxy."""
         return f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def lose_once(self, method: str, part_of_path: str) -> None:
-        """Drop the next answer to such a request."""
+        """Drop the reply to the next such request."""
         before = len(self.dropped)
         self.loses = lambda seen, path: seen == method and part_of_path in path and len(self.dropped) == before
 

@@ -1,4 +1,4 @@
-"""A standalone Spark cluster of two hosts on this machine: a speculative copy never runs on its original's host.
+"""Start a standalone Spark cluster with two hosts on this machine, because speculation needs a second host.
 
 facts E1: ``local-cluster`` calls all its workers one host, so speculation never happens there.
 """
@@ -26,7 +26,7 @@ _HOSTS = ("127.0.0.1", "127.0.0.2")  # all of 127.0.0.0/8 is this machine on Lin
 
 @contextlib.contextmanager
 def standalone_cluster(folder: Path) -> Iterator[str]:
-    """A master and two workers with two cores each; yields the master's url.
+    """Start a master and two workers with two cores each, and yield the master's URL.
 
     Args:
         folder: for logs and the workers' files.

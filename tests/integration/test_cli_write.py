@@ -1,4 +1,4 @@
-"""`holdfast write` with real Spark, as a child process: the way in, refusals, and Ctrl-C."""
+"""Run `holdfast write` as a child process with real Spark: a plain write, rejected requests and Ctrl-C."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_an_input_that_is_not_there(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("chosen", ["bare", "none"])
 def test_workers_with_another_python_are_told_of_in_one_sentence(tmp_path: Path, chosen: str) -> None:
-    """An interpreter that has none of our packages: the venv's own base, without the venv."""
+    """The interpreter has none of our packages: it is the base of the virtual environment."""
     (tmp_path / "in.csv").write_text("id\n1\n")
     bare = tmp_path / "bare"
     base = Path(sys.base_prefix) / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}"

@@ -1,4 +1,4 @@
-"""`holdfast demo` as a person runs it: the scenario that kills a driver, Ctrl-C, and (slow) all three."""
+"""Run `holdfast demo` as a user does: the scenario that kills a driver, Ctrl-C, and (slow) all three scenarios."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def start(tmp_path: Path, *arguments: str) -> subprocess.Popen[str]:
 
 
 def test_a_driver_killed_in_mid_commit_is_recovered(tmp_path: Path) -> None:
-    """C4, C9: before recovery a Holdfast reader sees nothing of the job, afterwards everybody sees every row once."""
+    """C4, C9: before recovery a Holdfast reader sees no row of the job; afterwards every reader sees each row once."""
     process = start(tmp_path, "--scenario", "c", "--json")
     stdout, stderr = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, stderr
@@ -44,7 +44,7 @@ def test_a_driver_killed_in_mid_commit_is_recovered(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
-    """The session's own check finds processes that are left; this one looks for files and at the exit code."""
+    """The end of the session checks for leftover processes; this test checks files and the exit code."""
     process = start(tmp_path)
     poll = threading.Event()
     for _ in range(int(PATIENCE_S / POLL_S)):

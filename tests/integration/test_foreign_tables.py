@@ -1,4 +1,4 @@
-"""Directories that belong to other table formats: no file of theirs is touched, and none of ours is put beside them."""
+"""Leave directories of other table formats alone: no file of theirs changes, and none of ours is added."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_table_of_ours_that_was_made_one_of_deltas_is_deltas(spark: Any, tmp_p
 
 
 def test_the_output_of_a_file_stream_is_spark_own(spark: Any, tmp_path: Path) -> None:
-    """Spark reads only the files in the stream's own log: it would not see ours, nor we which of them count."""
+    """Spark reads only the files in the stream's log: it would ignore ours, and we would read too many."""
     source, url = str(tmp_path / "in"), str(tmp_path / "t")
     spark.range(3).write.parquet(source)
     query = spark.readStream.schema("id long").parquet(source).writeStream.format("parquet")

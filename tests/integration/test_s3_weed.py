@@ -1,4 +1,4 @@
-"""The S3 store against a real server: credentials, buckets, other processes, lost replies, the end of the server."""
+"""Test the S3 store on a real server: credentials, buckets, other processes, lost replies, a killed server."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def lossy(server: SeaweedServer, proxy: LossyProxy) -> Iterator[S3Store]:
 
 
 def _every_call(store: S3Store) -> Iterator[HoldfastError]:
-    """What each kind of request raises."""
+    """Return the error of each kind of request."""
     for call in (
         lambda: store.put("a", b"1"),
         lambda: store.put("a", b"1", Create()),
@@ -69,7 +69,7 @@ def _every_call(store: S3Store) -> Iterator[HoldfastError]:
 
 
 def test_a_missing_bucket(server: SeaweedServer) -> None:
-    """Bad input: one sentence with the next act; the server is not asked to make the bucket."""
+    """A missing bucket is reported in one sentence with the next act; Holdfast does not create it."""
     store = S3Store("no-such-bucket", server.options)
     errors = list(_every_call(store))
     assert {type(error) for error in errors} == {NotFoundError}
@@ -91,7 +91,7 @@ def test_wrong_credentials(server: SeaweedServer, wrong: dict[str, str]) -> None
 
 # --- lost replies -----------------------------------------------------------------------------------------------------
 def test_create_whose_reply_is_lost(lossy: S3Store, proxy: LossyProxy) -> None:
-    """facts: LOST RESPONSE. The put happened; the caller learns that it is unknown, reads, and finds its own."""
+    """facts: LOST RESPONSE. The put took effect; the caller gets an unknown outcome, reads, and finds its object."""
     proxy.lose_once("PUT", "lost-create")
     with pytest.raises(OutcomeUnknownError):
         lossy.put("lost-create", b"mine", Create())
@@ -102,7 +102,7 @@ def test_create_whose_reply_is_lost(lossy: S3Store, proxy: LossyProxy) -> None:
 
 
 def test_complete_whose_reply_is_lost(lossy: S3Store, proxy: LossyProxy) -> None:
-    """facts: A-15. Settled by HEAD with size and own metadata, not by repeating."""
+    """facts: A-15. A HEAD request with size and own metadata settles it, not a retry."""
     upload_id = lossy.create_upload("lost-complete", {"holdfast-job": "j1"})
     parts = [lossy.upload_part("lost-complete", upload_id, 1, b"rows")]
     proxy.lose_once("POST", "lost-complete")
@@ -141,7 +141,7 @@ print(upload_id, *(part.etag for part in parts))
 
 
 def test_another_process_uploads(store: S3Store) -> None:
-    """The store is pickled to the task, as Spark does it; the driver completes."""
+    """The store is pickled to the task, as Spark does it; the driver completes the upload."""
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", _UPLOADER],
         input=pickle.dumps(store),
@@ -158,7 +158,7 @@ def test_another_process_uploads(store: S3Store) -> None:
 
 
 def test_many_threads(store: S3Store) -> None:
-    """facts: one client, many threads, all contents right."""
+    """facts: one client serves many threads, and every object has the right content."""
 
     def cycle(number: int) -> bool:
         key, body = f"threads/{number:03d}", b"%d" % number * 100

@@ -1,4 +1,4 @@
-"""A standalone Spark cluster of two hosts: copies of slow attempts, executors that die, a host that freezes.
+"""Run a standalone Spark cluster of two hosts: speculative copies, executors that die, a host that freezes.
 
 A slow attempt and its speculative copy both finish, and every committer that is safe gives each row once (C2, C3): a
 loser has done all its writing before Spark asks who may commit (facts E1-E3).
@@ -128,7 +128,7 @@ def wait_for_the_loser(spark: SparkSession, ctx: CommitContext) -> None:
 
 
 def slowed(df: DataFrame, signals: Path) -> DataFrame:
-    """The same rows; the two attempts at one partition wait for each other at its end."""
+    """Return the same rows; both attempts at one partition wait for each other at its end."""
 
     def pass_on(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
@@ -183,7 +183,7 @@ def parent(pid: int) -> int:
 
 
 def executor_pid() -> int:
-    """The JVM above this Python worker."""
+    """Return the process ID of the JVM that started this Python worker."""
     pid = os.getpid()
     while Path(f"/proc/{pid}/comm").read_text().strip() != "java":
         pid = parent(pid)
@@ -200,7 +200,7 @@ def wait_for(path: Path, patience_s: float = PATIENCE_S) -> None:
 
 
 def with_fault(df: DataFrame, signals: Path, *, freezes: bool) -> DataFrame:
-    """The same rows; the first attempt at partition 1 kills its executor, or freezes its host, in mid write.
+    """Return the same rows; the first attempt at partition 1 kills its executor, or freezes its host, in mid-write.
 
     Not before partition 0 has its first rows: until then the other host may be fetching the task's code from this one,
     and waits eight minutes for an answer of one that is frozen (four times ``spark.network.timeout``).
@@ -242,7 +242,7 @@ def ids(df: DataFrame) -> list[int]:
 
 
 def wait_for_hosts(spark: SparkSession) -> None:
-    """Until both run an executor: one that was killed is replaced, and two tasks on one host would freeze together."""
+    """Wait until both hosts run an executor: two tasks on one host would freeze together."""
     pulse = threading.Event()
     for _ in range(int(PATIENCE_S / 0.1)):
         if spark._jsc.sc().getExecutorMemoryStatus().size() == 3:  # the driver is one
@@ -263,7 +263,7 @@ def test_an_executor_is_killed_in_the_middle_of_a_write(spark: SparkSession, tmp
 
 
 def test_a_frozen_host_changes_nothing_after_the_decision(spark: SparkSession, tmp_path: Path) -> None:
-    """C6: the frozen executor's worker ends its write when the job is long committed."""
+    """C6: the frozen executor's worker finishes its write long after the job commit."""
     target = str(tmp_path / "t")
     signals = tmp_path / "signals"
     signals.mkdir()

@@ -1,4 +1,4 @@
-"""Spark Connect: a real local server, one for all tests of a default run, and a client in a process of its own."""
+"""Test Spark Connect with a real local server and a client in its own process, one for all tests of a default run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def found(base: Path) -> dict[str, Any]:
-    """What the client found."""
+    """Return the client's results."""
     return client(base, "write and read", "errors")
 
 
@@ -89,5 +89,5 @@ def test_streams(base: Path) -> None:
 
 @pytest.mark.slow
 def test_statements(base: Path) -> None:
-    """The same as in classic Spark."""
+    """Statements have the same outcomes as in classic Spark."""
     expect_outcomes(client(base, "tables")["tables"], base / "tables")

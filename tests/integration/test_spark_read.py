@@ -1,4 +1,4 @@
-"""Reading through real Spark: every type in every format, other people's files, columns and conditions."""
+"""Read through real Spark: every type in every format, foreign files, columns and conditions."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def by_id(df: DataFrame) -> list[Any]:
 
 
 def holdable(df: DataFrame, name: str) -> DataFrame:
-    """In two tasks; without dates that ORC's two calendars would change."""
+    """Return the rows in two partitions, without dates that ORC's two calendars would change."""
     return (df.filter("day is null or day > date'1600-01-01'") if name == "orc" else df).repartition(2)
 
 
@@ -113,7 +113,7 @@ def test_directories_of_others_are_read(spark: SparkSession, tmp_path: Path) -> 
 # --- columns and conditions -------------------------------------------------------------------------------------------
 @pytest.fixture(scope="module")
 def written_table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One table for all tests below, which take a copy."""
+    """Write one table; the tests below take copies."""
     df = spark.range(0, 1000, 1, 4).selectExpr("id", "cast(id % 5 as int) as k", "concat('v', id) as v", "id / 4 as f")
     folder = tmp_path_factory.mktemp("table") / "t"
     holdfast.write(df, str(folder), partition_by="k")
@@ -122,7 +122,7 @@ def written_table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory)
 
 @pytest.fixture
 def table(written_table: Path, tmp_path: Path) -> str:
-    """A copy that a test may damage, with the times of its files, which the log remembers."""
+    """Copy the table, with the modification times that the log records, so that a test may damage it."""
     return str(shutil.copytree(written_table, tmp_path / "t"))
 
 
@@ -155,7 +155,7 @@ def test_conditions_mean_what_sql_means(
 
 
 def test_conditions_spare_files(spark: SparkSession, table: str) -> None:
-    """A file of a partition that is ruled out is not even opened."""
+    """A reader does not open files of excluded partitions."""
     for path in visible(table):
         if not path.startswith("k=3/"):
             (Path(table) / path).write_bytes(b"not Parquet")
@@ -163,7 +163,7 @@ def test_conditions_spare_files(spark: SparkSession, table: str) -> None:
 
 
 def test_one_frame_is_queried_twice_with_other_conditions(spark: SparkSession, table: str) -> None:
-    """Spark's pushdown into Python sources would give the second query the first one's rows."""
+    """With Spark's pushdown into Python sources the second query would get the first one's rows."""
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     try:
         found = read(spark, table)
@@ -210,7 +210,7 @@ def test_pushdown_spares_files(spark: SparkSession, table: str) -> None:
 
 @pytest.mark.usefixtures("pushdown")
 def test_the_flaw_that_keeps_pushdown_off(spark: SparkSession, table: str) -> None:
-    """When this fails, Spark plans each query anew: make pushFilters the default for that version (decision 20)."""
+    """If this fails, Spark plans each query again: make pushFilters the default for that version (decision 20)."""
     found = read(spark, table, push_filters=True)
     assert [found.count(), found.filter("k = 2").count(), found.count()] == [1000, 200, 200]
 

@@ -1,4 +1,4 @@
-"""A streaming query whose application is killed with SIGKILL again and again: every row is there exactly once.
+"""Kill the application of a streaming query with SIGKILL repeatedly: every row is visible exactly once.
 
 Kills fall inside tasks and inside commits, at a drawn store call before or after its effect, and from outside at any
 moment, while workers of the dead application go on for up to a second. Each restart is only the same command again.
@@ -44,7 +44,7 @@ def bucket(server: SeaweedServer) -> None:
 
 
 def draw_deaths(kills: int, seed: int) -> Iterator[dict[str, Any]]:
-    """Where the application dies: in tasks and commits by calls, from outside by decisions and milliseconds."""
+    """Draw the moments of death: store calls in tasks and commits, or a time after a decision from outside."""
     chance = random.Random(seed)
     for number in range(kills):
         phase = ("commit", "write", "outside")[number % 3]
@@ -56,7 +56,7 @@ def draw_deaths(kills: int, seed: int) -> Iterator[dict[str, Any]]:
 
 
 class Application:
-    """The command, with the settings of the test."""
+    """The command with the settings of the test."""
 
     def __init__(self, home: Path, server: SeaweedServer, name: str) -> None:
         self.url = f"s3://streams/{name}"
@@ -111,7 +111,7 @@ class Application:
 
 
 def independent_read(server: SeaweedServer, url: str) -> list[int]:
-    """All ids in all files, by a reader that knows nothing of us."""
+    """Return all ids in all files, read by an independent reader."""
     files = pafs.S3FileSystem(
         access_key=server.options.access_key,
         secret_key=server.options.secret_key,
@@ -129,7 +129,7 @@ def independent_read(server: SeaweedServer, url: str) -> list[int]:
 def test_killed_again_and_again(
     server: SeaweedServer, tmp_path: Path, capsys: pytest.CaptureFixture[str], kills: int, batches: int
 ) -> None:
-    """C1, C2, C8, C9: nothing is lost, nothing is twice, nothing is left, and nobody ran recovery."""
+    """C1, C2, C8, C9: no row is lost or duplicated, no data is left behind, and nobody ran recovery."""
     inputs = tmp_path / "input"
     inputs.mkdir()
     for batch in range(batches):
