@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="module")
 def spark() -> SparkSession:
     """Return a session of the module: it shares no settings, registered formats or temporary views with others."""
-    from tests.integration.spark_session import new_session  # late: modules without Spark run without PySpark
+    from tests.integration.spark_session import new_session  # imported late: modules without Spark run without PySpark
 
     return new_session()
 

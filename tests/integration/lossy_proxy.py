@@ -39,7 +39,7 @@ class LossyProxy:
                     connection.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
                     for name, value in self.headers.items():
                         if name.lower() not in ("expect", "connection"):
-                            connection.putheader(name, value)  # the signature covers Host: it stays as it came
+                            connection.putheader(name, value)  # keep Host: the signature covers it
                     connection.endheaders(body)
                     answer = connection.getresponse()
                     data = answer.read()

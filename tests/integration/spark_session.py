@@ -17,14 +17,14 @@ from holdfast.commit.ids import file_owner
 from tests.class_archive import java_options
 
 ROOT = Path(__file__).parents[2]
-# Of Spark's processes: what tests import, and before it the module that all Pythons run first.
+# For Spark's processes: the source and the tests, and before them tests/warm, which every Python imports first.
 PYTHONPATH = os.pathsep.join(str(ROOT / folder) for folder in ("tests/warm", "src", ""))
 
 
 def new_session() -> SparkSession:
     """Return a new session of the application that all test modules share; the end of the test run stops it."""
     session = _start("local[2,4]", {}).newSession()
-    # `save` looks formats up in the active session of the thread, whatever the frame's own is.
+    # `save` looks up formats in the thread's active session, not in the frame's.
     SparkSession._get_j_spark_session_class(session._jvm).setActiveSession(session._jsparkSession)
     return session
 

@@ -69,7 +69,7 @@ def _launch(stack: contextlib.ExitStack, folder: Path, name: str, host: str, arg
         env={**os.environ, "SPARK_HOME": str(home), "SPARK_LOCAL_IP": host, "SPARK_DAEMON_MEMORY": "256m"},
         stdout=file,
         stderr=subprocess.STDOUT,
-        start_new_session=True,  # ends with its executors and their Python workers
+        start_new_session=True,  # so that one signal ends its executors and their Python workers as well
     )
     stack.callback(_end, process)
     return log

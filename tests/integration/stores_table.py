@@ -86,7 +86,7 @@ def _cell(checks: int, failed: int) -> str:
 def main() -> None:
     """Test the named servers, or all, and print the table."""
     names = [name for name in sys.argv[1:] if not name.startswith("-")] or list(SUBJECTS)
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)  # moto tells of every request
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)  # moto logs every request
     reports: dict[str, StoreReport] = {}
     for name in names:
         if name in RECIPES and RECIPES[name].found() is None:

@@ -43,7 +43,7 @@ class Death:
         from holdfast.stores.s3.store import S3Store
 
         if hasattr(S3Store, "death_counts"):
-            return  # Spark uses the process again for the next batch
+            return  # Spark reuses the process for the next batch
         S3Store.death_counts = True  # type: ignore[attr-defined]  # a mark of this test's
         file = os.open(self.counter, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 

@@ -136,11 +136,11 @@ def test_ctrl_c_in_mid_write_leaves_nothing_visible(tmp_path: Path, committer: s
     stdout, stderr = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, stdout) == (130, ""), stderr
     assert "the job is aborted" in stderr
-    assert "nothing of it is" in stderr  # visible; or there, if Spark came to abort it first
+    assert "nothing of it is" in stderr  # "visible", or "there" if Spark aborted it first
     assert "Traceback" not in stderr
     assert visible(tmp_path / "out") == []
     recovered = json.loads(run("recover", str(tmp_path / "out"), "--older-than", "0s", "--json").stdout)
-    assert recovered.get("jobs", []) == []  # "nothing at this url", where all is gone
+    assert recovered.get("jobs", []) == []  # absent if nothing is left at the url
     if committer == "two_phase":
         history = json.loads(run("history", str(tmp_path / "out"), "--json").stdout)
         assert [(one["kind"], one["state"]) for one in history["decisions"]] == [("abort", "done")]

@@ -104,7 +104,7 @@ def test_jobs_from_start_to_end(place: Place) -> None:
         report = verify(ctx)
         assert report.verified, report.problems
         close(ctx)
-    for name in ODD_NAMES:  # C7: what a neighbour did, dataset10 to dataset1 say, left this one alone
+    for name in ODD_NAMES:  # C7: a job in dataset10, say, did not touch dataset1
         ctx = place.context(name)
         assert contents(ctx) == expected("new")
         assert len(read_snapshot(ctx).files) == len(expected("new"))
@@ -228,7 +228,7 @@ def test_two_jobs_at_once_and_a_zombie(place: Place) -> None:
         sink.write(b"zombie")
         TWO_PHASE.commit_job(ctx, one, ones, TASKS)
         sink.close()
-        with contextlib.suppress(NotFoundError):  # its upload was swept away under its hands
+        with contextlib.suppress(NotFoundError):  # its upload was aborted meanwhile
             zombie.commit()
     assert contents(ctx) == expected("one")
     TWO_PHASE.commit_job(other, two, twos, TASKS)

@@ -71,7 +71,7 @@ def test_the_output_of_a_file_stream_is_spark_own(spark: Any, tmp_path: Path) ->
     query.option("checkpointLocation", str(tmp_path / "c")).trigger(availableNow=True).start(url).awaitTermination()
     spark.range(9).write.mode("append").parquet(source + "-stray")
     for stray in (tmp_path / "in-stray").glob("part-*.parquet"):
-        (tmp_path / "t" / stray.name).write_bytes(stray.read_bytes())  # as an attempt leaves it that died
+        (tmp_path / "t" / stray.name).write_bytes(stray.read_bytes())  # as left by an attempt that died
     with pytest.raises(InvalidRequestError, match="Spark's own writer"):
         holdfast.write(spark.range(3), url)
     assert holdfast.read(spark, url).count() == 3

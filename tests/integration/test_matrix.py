@@ -31,7 +31,7 @@ def session(spark: Any) -> Any:
     """Return a session with the types that Spark hides by default."""
     spark.conf.set("spark.sql.timeType.enabled", "true")
     spark.conf.set("spark.sql.preserveCharVarcharTypeInfo", "true")
-    # The Python reader refuses VARIANT in parts (test_spark_types.py), which Spark writes where its sample suggests it.
+    # The Python reader refuses shredded VARIANT (test_spark_types.py), which Spark writes if its sample suggests it.
     spark.conf.set("spark.sql.variant.writeShredding.enabled", "false")
     spark.conf.set("spark.sql.session.timeZone", "America/New_York")
     return spark

@@ -257,7 +257,9 @@ def test_the_look_at_a_listing_asks_the_same_of_any_number_of_files(
         frame = spark.read.parquet(str(tmp_path / str(count)))
         calls.clear()
         assert unlike(frame, ["p"], lambda: pytest.fail("nothing differs")) == ""
-        asked.append(sum(1 for call in calls if call.startswith("c\n")))  # not the memory commands of its collector
+        asked.append(
+            sum(1 for call in calls if call.startswith("c\n"))
+        )  # without the commands of py4j's garbage collection
     assert asked[0] == asked[1] < 40
 
 

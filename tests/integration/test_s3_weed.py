@@ -192,7 +192,7 @@ def test_pending_uploads_survive_a_killed_server(tmp_path: Path) -> None:
         store.close()
     finally:
         server.stop()
-    assert (tmp_path / "weed").is_dir()  # a directory that was given is not ours to remove
+    assert (tmp_path / "weed").is_dir()  # the caller's directory is not removed
 
 
 _STARTER = """

@@ -40,7 +40,7 @@ by_value(__name__)
 _SLOW = 2
 _BUCKET = "speculation"
 
-# Where each runs: on an object store, or where files are renamed.
+# The store of each committer: an object store, or a file system with renames.
 SAFE = {
     "two_phase": "s3",
     "magic": "s3",
@@ -59,7 +59,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             master,
             spark__executor__memory="512m",
             spark__executor__cores="2",
-            spark__task__cpus="2",  # one task a host: what befalls a host befalls one task
+            spark__task__cpus="2",  # one task per host: a host that fails takes one task with it
             spark__speculation="true",
             spark__speculation__interval="200ms",
             spark__speculation__quantile="0.5",
@@ -196,7 +196,7 @@ def wait_for(path: Path, patience_s: float = PATIENCE_S) -> None:
         if path.exists():
             return
         pulse.wait(0.05)
-    raise AssertionError(f"nobody wrote {path.name}")
+    raise AssertionError(f"no process wrote {path.name}")
 
 
 def with_fault(df: DataFrame, signals: Path, *, freezes: bool) -> DataFrame:
@@ -210,19 +210,19 @@ def with_fault(df: DataFrame, signals: Path, *, freezes: bool) -> DataFrame:
         context = TaskContext.get()
         assert context is not None
         if context.partitionId() == 1 and context.attemptNumber() > 0:
-            wait_for(signals / "victims")  # a copy that ended before would have Spark end the first attempt
+            wait_for(signals / "victims")  # if a copy ended earlier, Spark would kill the first attempt
         for number, batch in enumerate(batches):
             if context.partitionId() == 0:
                 (signals / "other-began").write_text("")
             if (number, context.partitionId(), context.attemptNumber()) == (3, 1, 0):
                 wait_for(signals / "other-began")
                 executor = executor_pid()
-                host = parent(executor)  # Spark's worker: one that runs would kill an executor that was given up
+                host = parent(executor)  # Spark's worker: a running one would kill an executor that Spark gave up
                 (signals / "victims").write_text(f"{executor} {host}")
                 if freezes:
                     os.kill(host, signal.SIGSTOP)
                     os.kill(executor, signal.SIGSTOP)
-                    # This process lives on and goes on when the job is over, however long that takes.
+                    # This process lives on, and continues when the job has ended.
                     wait_for(signals / "go-on", 10 * PATIENCE_S)
                 else:
                     os.kill(executor, signal.SIGKILL)
@@ -279,7 +279,7 @@ def test_a_frozen_host_changes_nothing_after_the_decision(spark: SparkSession, t
             os.kill(int(pid), signal.SIGCONT)
     assert result.rows == 2000
     assert ids(spark.read.parquet(target)) == [*range(2000)]
-    later = holdfast.write(rows(spark).filter("id = 0"), target)  # reaps what the zombie left
+    later = holdfast.write(rows(spark).filter("id = 0"), target)  # deletes what the frozen attempt left
     after = {path: (tmp_path / "t" / path).read_bytes() for path in visible(target)}
     assert before.items() <= after.items()
     assert jobs_seen(target) == {result.job, later.job}

@@ -36,7 +36,7 @@ pytestmark = [
 
 by_value(__name__)
 
-SPARK_FAILS = (PySparkException, Py4JJavaError)  # a dead Python process comes as the second
+SPARK_FAILS = (PySparkException, Py4JJavaError)  # Spark reports a dead Python process with the second message
 
 
 @pytest.fixture(scope="module")

@@ -193,7 +193,7 @@ def test_a_driver_that_dies_leaves_the_job_to_recovery(rows: DataFrame, tmp_path
     assert [ended.action for ended in recover(ctx).jobs] == [Action.BACK]
     ctx.close()
     assert [path.name for path in (target / "_holdfast").iterdir()] == ["log"]
-    with pytest.raises(FencedError):  # it was not dead after all
+    with pytest.raises(FencedError):  # the driver was alive after all
         job.__exit__(None, None, None)
     assert visible(target) == []
     assert_clean(target)

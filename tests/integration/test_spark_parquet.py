@@ -24,7 +24,7 @@ pytestmark = [
 
 READERS = ["native", "python"]
 ZONES = ["UTC", "America/New_York", "Asia/Kolkata"]
-# The ends of the years that have four digits, before our era, around the calendars' parting, 1900 and today; odd ones.
+# First and last years with four digits, years BC, around the calendar switch, 1900 and today; unusual ones.
 MICROS = [
     -99_999_999_999_000_000,
     -62_135_596_800_000_000,

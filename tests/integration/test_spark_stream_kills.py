@@ -35,7 +35,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.s3]
 
 DRIVER = Path(__file__).with_name("stream_driver.py")
 ROWS = 20
-SEED = 20_261_106  # one with which the query outlives all ten deaths
+SEED = 20_261_106  # with this seed the query survives all ten kills
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -83,7 +83,7 @@ def test_any_text_gives_the_records_of_spark(spark: Any, options: dict[str, str]
     draw = random.Random(str(options))  # the same cases in every run
     alphabets = ['a,"\\\n\r #1', 'a,"\\\n', ["a", '"', ",", "\n", "\r\n", "\\"], 'a,"\n ']
     texts = ["".join(draw.choices(draw.choice(alphabets), k=draw.randint(5, 14))) for _ in range(2000)]
-    # A file of up to four characters is looked at twice by univocity, and its line ends are lost on the way.
+    # univocity inspects a file of up to four characters twice, and loses its line ends.
     texts = [text for text in texts if len(text) > 4 and text.count(",") < WIDTH]
     reading = {"nullValue": NO_VALUE, **options}
     schema = pa.schema([(f"c{index}", pa.string()) for index in range(WIDTH)])

@@ -17,7 +17,7 @@ from tests.integration.spark_session import assert_clean, visible
 pytestmark = pytest.mark.spark
 
 READERS = ["native", "python"]
-NOT_NATIVE = ("auto", "python")  # JSON of others is never left to Spark's reader
+NOT_NATIVE = ("auto", "python")  # foreign JSON is never read by Spark's reader
 
 
 def rows(frame: Any) -> list[tuple[Any, ...]]:
