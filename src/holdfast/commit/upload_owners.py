@@ -14,7 +14,8 @@ from holdfast.commit.ids import JobId
 from holdfast.commit.intents import find_announcers
 from holdfast.commit.layout import job_of
 from holdfast.commit.recovery import find_leftovers
-from holdfast.commit.registry import COMMITTERS, TWO_PHASE
+from holdfast.commit.registry import COMMITTERS
+from holdfast.commit.two_phase.committer import TWO_PHASE
 from holdfast.commit.two_phase.live_jobs import OverJobs
 from holdfast.commit.two_phase.pending_uploads import NOTES, find_listing, find_uploads
 from holdfast.commit.unsafe.emr import EMR

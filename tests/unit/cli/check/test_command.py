@@ -77,9 +77,9 @@ def test_the_worst_violation_is_told_and_each_other_has_its_command() -> None:
 def test_an_undeclared_violation_is_marked(monkeypatch: pytest.MonkeyPatch) -> None:
     c4 = next(row for row in GUARANTEES if row.name == "C4")
     held = replace(c4, answers={"file-v2": Answer(holds=True, why="")})
-    monkeypatch.setattr("holdfast.checker.committers.check_run.GUARANTEES", (held,))
+    monkeypatch.setattr("holdfast.checker.committers.check_report.GUARANTEES", (held,))
     assert "This is NOT DECLARED" in run("check", *_BROKEN).stdout
-    monkeypatch.setattr("holdfast.checker.committers.check_run.GUARANTEES", ())
+    monkeypatch.setattr("holdfast.checker.committers.check_report.GUARANTEES", ())
     assert "There is no declaration about this property" in run("check", *_BROKEN).stdout
 
 
@@ -111,7 +111,7 @@ def test_an_error_in_the_code_is_a_violation(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("holdfast.checker.committers.actors.end_job", fail)
     result = run("check", "two_phase", "--scene", "other-job")
     assert result.exit_code == 1
-    assert "ended with an error that is none of ours: ZeroDivisionError: a mistake" in " ".join(result.stdout.split())
+    assert "ended with an unexpected exception: ZeroDivisionError: a mistake" in " ".join(result.stdout.split())
 
 
 def test_the_list_names_everything() -> None:
