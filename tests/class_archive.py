@@ -1,8 +1,9 @@
-"""Spark's classes, loaded and checked once for all JVMs of the tests: ``python -m tests.class_archive``.
+"""Build an archive of Spark's classes that every JVM of the tests maps: ``python -m tests.class_archive``.
 
-Half of the time in which Spark starts goes into loading some ten thousand classes from jars. Java can map them from an
-archive instead (JEP 350), which it makes when a JVM that was told so ends. The archive lies in the virtual environment,
-one for each Java and each PySpark; without one, everything runs as it does anyway, only slower.
+A starting Spark spends half of its time loading and verifying some ten thousand classes from jars. With an archive
+(JEP 350) Java maps them ready-made. A JVM writes the archive when it exits, if an option tells it to. The archive
+belongs to one Java, one PySpark and one set of options; it is stored in the virtual environment. Without an archive the
+tests pass as well, only more slowly.
 """
 
 from __future__ import annotations
@@ -17,27 +18,30 @@ from pathlib import Path
 
 __all__ = ["QUICK_JAVA", "find_archive", "java_options", "main"]
 
-QUICK_JAVA = "-XX:TieredStopAtLevel=1"
-"""No test runs long enough to pay for Java's second compiler."""
+QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
+"""Options for short-lived JVMs on few cores: no second compiler, no threads for collection, no statistics file."""
 
-_QUIET = "-Xlog:cds*=off"  # an archive that does not fit is passed over without a word
-_PATIENCE_S = 300
+_QUIET = "-Xlog:cds*=off"  # skip an archive that does not match without a message
+_PATIENCE_S = 900
 
 
 def java_options() -> str:
-    """What Spark's JVMs are started with in tests."""
+    """Return the options with which the tests start every JVM of Spark."""
     archive = find_archive()
     return f"{QUICK_JAVA} {_QUIET} -XX:SharedArchiveFile={archive}" if archive.exists() else QUICK_JAVA
 
 
 def find_archive() -> Path:
-    """Where the archive for this Java and this PySpark is, or would be."""
+    """Return the path of the archive for this Java and this PySpark, whether or not it exists."""
     import pyspark
 
     home = os.environ.get("JAVA_HOME")
     java = Path(home) / "bin" / "java" if home else Path(shutil.which("java") or "java")
-    told = f"{java.resolve()} {_stamp(java.resolve())} {Path(pyspark.__file__).resolve()} {pyspark.__version__}"
-    return Path(sys.prefix) / f"spark-classes-{hashlib.sha256(told.encode()).hexdigest()[:12]}.jsa"
+    identity = (
+        f"{java.resolve()} {_stamp(java.resolve())} {Path(pyspark.__file__).resolve()} {pyspark.__version__} "
+        f"{QUICK_JAVA}"
+    )
+    return Path(sys.prefix) / f"spark-classes-{hashlib.sha256(identity.encode()).hexdigest()[:12]}.jsa"
 
 
 def _stamp(path: Path) -> str:
@@ -49,7 +53,7 @@ def _stamp(path: Path) -> str:
 
 
 def main() -> int:
-    """Make the archive if there is none. Always 0: the tests pass without it."""
+    """Build the archive if it does not exist. Return 0 in any case: the tests pass without it."""
     archive = find_archive()
     if archive.exists():
         return 0
@@ -64,7 +68,7 @@ def main() -> int:
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_SUBMIT_OPTS": options,
         }
-        print("holdfast: making an archive of Spark's classes for the tests (once)", file=sys.stderr)
+        print("holdfast: building an archive of Spark's classes for the tests (once)", file=sys.stderr)
         try:
             subprocess.run(
                 [sys.executable, "-m", "tests.archived_work", folder],

@@ -1,11 +1,12 @@
-"""What holds for every test: nobody's credentials, no proxy, and nothing left running at the end of the session.
+"""Isolate every test from the machine's settings, order the modules, and fail a session that leaves processes running.
 
-With ``pytest -n 2`` (so `make test` does) each worker takes whole modules, so that those with Spark share one
-application a worker; a worker looks for what its tests have left behind, and the session for what its workers have.
+`make test` runs ``pytest -n 2``. Each worker takes whole modules, so that all modules with Spark share one application
+per worker. At its end a worker checks for leftover threads and processes of its tests, and the session checks again.
 """
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import threading
@@ -16,20 +17,21 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.class_archive import java_options
+from tests.patience import PATIENCE_S
 
 _SESSION_MARK = "HOLDFAST_TEST_SESSION"
-_GRACE_S = 10.0
+_GRACE_S = 60.0  # only a failing session waits that long
 _LEFT = "left_behind"
 _left_by_workers: list[str] = []
 
 
-# How long an example takes is no property of the code: a busy machine must not fail a test.
+# The time of an example depends on the machine: a busy machine must not fail a test.
 settings.register_profile("holdfast", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("holdfast")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Cut the tests off from the machine's AWS settings, and mark all processes that they will start."""
+    """Hide the machine's AWS settings from the tests, and mark all processes that they will start."""
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         del os.environ[name]
     os.environ |= {
@@ -37,7 +39,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "AWS_EC2_METADATA_DISABLED": "true",
         "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
         "NO_PROXY": "127.0.0.1,localhost",
-        "PYSPARK_PYTHON": sys.executable,  # scripts/run sets these too; an editor that runs one test does not
+        "PYSPARK_PYTHON": sys.executable,  # set by scripts/run, but not by an editor that runs one test
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_DAEMON_JAVA_OPTS": java_options(),
         "SPARK_SUBMIT_OPTS": java_options(),
@@ -47,7 +49,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _mark(config: pytest.Config) -> str:
-    """What processes of this session carry; that of a worker goes on behind that of its session."""
+    """Return the mark of this session's processes; a worker's mark starts with the mark of its session."""
     own = str(os.getpid())
     return f"{os.environ[_SESSION_MARK]}/{own}" if _is_worker(config) else own
 
@@ -57,7 +59,7 @@ def _is_worker(config: pytest.Config) -> bool:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Side by side the long modules come first, so that no worker is left alone with one of them at the end."""
+    """Put the longest modules first, so that no worker is left alone with one of them at the end."""
     if _is_worker(config):
         weights: dict[Path, int] = {}
         for item in items:
@@ -66,24 +68,45 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _weight(item: pytest.Item) -> int:
-    """How long a module with this test may take: with a cluster or killed drivers, with Spark, with mypy, or short."""
-    if item.path.name in _LONG:
+    """Return the rank of the test's module; the modules of a higher rank start earlier."""
+    if item.path.name in LONG_ALONE:
+        return 4
+    if item.path.name in LONG_SHARED:
         return 3
     if item.get_closest_marker("spark") is not None:
         return 2
-    return 1 if item.get_closest_marker("acceptance") is not None or item.path.name in _MIDDLING else 0
+    return 1 if item.get_closest_marker("acceptance") is not None or item.path.name in MIDDLING else 0
 
 
-_LONG = (
-    *("test_spark_write.py", "test_spark_read.py", "test_spark_stream.py", "test_spark_stream_kills.py"),
-    *("test_spark_cluster.py", "test_demo_killed_driver.py", "test_style.py"),
+LONG_ALONE = (
+    *("test_spark_cluster.py", "test_demo_killed_driver.py", "test_cli_write.py", "test_spark_connect.py"),
+    *("test_tutorial.py", "test_style.py", "test_site.py"),
 )
-_MIDDLING = ("test_conformance.py", "test_mutants.py", "test_table.py", "test_two_phase.py", "test_crashes.py")
+"""Long modules without the shared application. They come first, since a cluster of its own would end that."""
+
+LONG_SHARED = (
+    *("test_matrix.py", "test_native_agrees.py", "test_native_read.py", "test_spark_committers.py"),
+    *("test_spark_read.py", "test_spark_stream.py", "test_spark_write.py", "test_table_contract.py"),
+)
+"""Long modules with the shared application."""
+
+MIDDLING = (
+    *("test_actors.py", "test_conformance.py", "test_crashes.py", "test_holes.py", "test_light_import.py"),
+    *("test_mutants.py", "test_reduction.py", "test_scale.py", "test_streams.py", "test_table.py"),
+    *("test_table_changes.py", "test_two_phase.py", "test_uploads.py", "test_walk.py"),
+)
+"""Modules of five seconds and more without Spark."""
+
+
+def pytest_collection_finish() -> None:
+    """Exempt imported modules from garbage collection: they live to the end of the session anyway."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """Hear what a worker's tests have left behind."""
+    """Collect what a worker reports as left behind."""
     _left_by_workers.extend(getattr(node, "workeroutput", {}).get(_LEFT, ()))
 
 
@@ -93,13 +116,13 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     _stop_spark_jvm()
     left: list[str] = []
     poll = threading.Event()
-    for _ in range(int(_GRACE_S / 0.1)):  # what is ending already may take a moment
+    for _ in range(int(_GRACE_S / 0.1)):  # a process that is already exiting may need a moment
         left = sorted({*_left_by_workers, *_threads_left(), *_processes_left()})
         if not left:
             return
         poll.wait(0.1)
     if _is_worker(session.config):
-        session.config.workeroutput[_LEFT] = left  # type: ignore[attr-defined]  # xdist's: travels to the session
+        session.config.workeroutput[_LEFT] = left  # type: ignore[attr-defined]  # set by xdist, which sends it to the session
         return
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     if reporter is not None:
@@ -111,7 +134,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def _stop_spark_jvm() -> None:
-    """PySpark keeps its JVM for the next session until the interpreter ends; here nothing comes after."""
+    """Stop the JVM that PySpark keeps until the interpreter exits."""
     context = getattr(sys.modules.get("pyspark"), "SparkContext", None)
     gateway = getattr(context, "_gateway", None)
     if gateway is None:
@@ -120,7 +143,7 @@ def _stop_spark_jvm() -> None:
         context._active_spark_context.stop()
     gateway.shutdown()
     gateway.proc.stdin.close()
-    gateway.proc.wait(timeout=60)
+    gateway.proc.wait(timeout=PATIENCE_S)
 
 
 def _threads_left() -> list[str]:
@@ -129,7 +152,7 @@ def _threads_left() -> list[str]:
 
 
 def _processes_left() -> list[str]:
-    """Live processes that carry this session's mark, or descend from it (a fork shows the mark of its parent only)."""
+    """List live processes that carry this session's mark or descend from it (a fork shows its parent's mark only)."""
     own = os.getpid()
     mark = f"{_SESSION_MARK}={os.environ[_SESSION_MARK]}".encode()
     parents: dict[int, int] = {}
@@ -143,7 +166,7 @@ def _processes_left() -> list[str]:
             found = (entry / "environ").read_bytes().split(b"\0")
             if any(value == mark or value.startswith(mark + b"/") for value in found):
                 marked.add(int(entry.name))
-        except OSError:  # ended while we looked, or another user's
+        except OSError:  # the process has exited meanwhile, or belongs to another user
             continue
     left = {pid for pid in parents if pid != own and (pid in marked or _descends(pid, own, parents))}
     return [f"process {pid}: {_command(pid)}" for pid in sorted(left)]
@@ -161,4 +184,4 @@ def _command(pid: int) -> str:
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")[:200]
     except OSError:
-        return "(ended just now)"
+        return "(exited just now)"

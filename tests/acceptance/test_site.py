@@ -12,6 +12,7 @@ import pytest
 
 import holdfast
 from tests.acceptance.guides import ROOT
+from tests.patience import PATIENCE_S
 
 pytest.importorskip("sphinx")
 pytest.importorskip("pyspark.sql")
@@ -30,7 +31,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONPATH": str(ROOT / "src"), "PYTHONWARNINGS": "ignore"},
-        timeout=240,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert build.returncode == 0, build.stderr

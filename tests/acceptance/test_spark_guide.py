@@ -1,4 +1,4 @@
-"""The examples of the guides to tables and SQL, in order, in one session: each page goes on where one ended."""
+"""Run the examples of the guides to tables and SQL in order, in one session: each page continues the one before."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("pyspark.sql")
 
 from tests.acceptance.guides import python_examples, run_examples
-from tests.integration.spark_session import assert_clean, spark_session
+from tests.integration.spark_session import assert_clean, new_session
 
 pytestmark = [
     pytest.mark.acceptance,
@@ -26,17 +26,17 @@ PAGES_WITH_BUCKET = ("README.md", "index.md", "how-to/migrate-from-s3a.md")
 def test_the_guide_runs_as_it_stands(tmp_path: Path) -> None:
     assert sum(len(python_examples(name)) for name in PAGES) >= 5
     url = str(tmp_path / "flights")
-    with spark_session() as spark:
-        names: dict[str, object] = {"spark": spark, "url": url}
-        for name in PAGES:
-            run_examples(name, names)
-        df = spark.range(24).selectExpr("id", "id % 12 + 1 as month")
-        images = spark.range(3).selectExpr("id", "encode(string(id), 'utf-8') as picture")
-        for name in PAGES_WITH_BUCKET:
-            bucket = tmp_path / name.replace("/", "-")
-            run_examples(name, {"spark": spark, "df": df, "images": images}, bucket)
-            assert spark.read.parquet(str(bucket / "flights")).count() == 24
-            assert_clean(bucket / "flights")
-        assert spark.read.option("header", True).csv(url + "-csv").count() == 1000
+    spark = new_session()
+    names: dict[str, object] = {"spark": spark, "url": url}
+    for name in PAGES:
+        run_examples(name, names)
+    df = spark.range(24).selectExpr("id", "id % 12 + 1 as month")
+    images = spark.range(3).selectExpr("id", "encode(string(id), 'utf-8') as picture")
+    for name in PAGES_WITH_BUCKET:
+        bucket = tmp_path / name.replace("/", "-")
+        run_examples(name, {"spark": spark, "df": df, "images": images}, bucket)
+        assert spark.read.parquet(str(bucket / "flights")).count() == 24
+        assert_clean(bucket / "flights")
+    assert spark.read.option("header", True).csv(url + "-csv").count() == 1000
     assert_clean(url)
     assert_clean(url + "-csv")

@@ -13,6 +13,7 @@ import pytest
 pytest.importorskip("pyspark.sql")
 
 from tests.acceptance.guides import ROOT, page
+from tests.patience import PATIENCE_S
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.spark]
 
@@ -60,7 +61,7 @@ def test_the_tutorial_runs_as_it_stands(tmp_path: Path) -> None:
                 env=environment,
                 capture_output=True,
                 text=True,
-                timeout=240,
+                timeout=PATIENCE_S,
                 check=False,
             )
             printed = run.stdout

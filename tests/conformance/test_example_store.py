@@ -19,6 +19,7 @@ from holdfast.stores import registry
 from holdfast.stores.base import iter_uploads, multipart
 from holdfast.stores.conformance import run_conformance
 from holdfast.stores.url import open_destination
+from tests.patience import PATIENCE_S
 from tests.tidy.source_tree import ROOT
 
 EXAMPLE = ROOT / "examples" / "sqlite-store"
@@ -32,7 +33,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for file in ("pyproject.toml", "holdfast_sqlite.py"):
         shutil.copy(EXAMPLE / file, directory)
     program = "from setuptools.build_meta import prepare_metadata_for_build_wheel as build; build('.')"
-    subprocess.run([sys.executable, "-c", program], cwd=directory, check=True, capture_output=True, timeout=120)
+    subprocess.run([sys.executable, "-c", program], cwd=directory, check=True, capture_output=True, timeout=PATIENCE_S)
     shutil.rmtree(directory / "holdfast_sqlite.egg-info")
     return directory
 

@@ -1,4 +1,4 @@
-"""What stock Spark does with a Python source in SQL and in its catalog: the table in docs/reference/spark.md.
+"""Check what stock Spark does with a Python source in SQL and in its catalog: the table in docs/reference/spark.md.
 
 Runs in the test's own process for classic Spark, and in a client's for Spark Connect.
 """
@@ -55,7 +55,7 @@ OUTCOMES: Mapping[str, str] = {
 
 
 def outcomes(spark: SparkSession, base: Path) -> dict[str, str]:
-    """What became of each, in the order of `OUTCOMES`; ``works`` if its effect is wholly there."""
+    """Return the result of each statement in the order of `OUTCOMES`: ``works`` if its whole effect is visible."""
     import holdfast
 
     df = spark.range(0, 10, 1, 2).selectExpr("id", "cast(id % 2 as int) as k", "concat('v', id) as v")

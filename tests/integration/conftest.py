@@ -1,4 +1,4 @@
-"""One Spark application and one S3 server for all modules here; each keeps to a session and bucket of its own."""
+"""Share one Spark application and one S3 server among all modules here; each has its own session and bucket."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def spark() -> SparkSession:
-    """The module's own session: nobody else's settings, registered formats and temporary views are in it."""
-    from tests.integration.spark_session import new_session  # late: modules without Spark run without PySpark
+    """Return a session of the module: it shares no settings, registered formats or temporary views with others."""
+    from tests.integration.spark_session import new_session  # imported late: modules without Spark run without PySpark
 
     return new_session()
 
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[SeaweedServer]:
-    """A server for tests that leave it running and keep to a bucket of their module."""
+    """Start a server for tests that leave it running and write only to their module's bucket."""
     with SeaweedServer() as running:
         yield running

@@ -1,6 +1,6 @@
-"""A client of Spark Connect, in a process of its own: PySpark is either a client or classic, for a whole process.
+"""Run a client of Spark Connect in its own process: a whole process of PySpark is either a client or classic.
 
-Starts a local server, goes through what Holdfast does there, and prints what came of it as one JSON document.
+It starts a local server, uses Holdfast there, and prints the results as one JSON document.
 
 Usage: python -m tests.integration.connect_client DIRECTORY PART…
 """

@@ -1,4 +1,4 @@
-"""Jobs whose driver dies in the middle of their commit."""
+"""Run jobs whose driver dies in the middle of the commit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["dying_overwrite"]
 
 
 def dying_overwrite(frame: Any, url: str, nth: int) -> bool:
-    """An overwrite whose driver dies at the nth store call of its commit; whether it got through instead."""
+    """Overwrite with a driver that dies after the nth store call of its commit; return whether it ended first."""
     table = TableJob.of(parse_write_options({"path": url, "partitionBy": "k"}, overwrite=True), frame.schema)
     with table.opened() as ctx:
         table = table.fitted(ctx, read_log(ctx))

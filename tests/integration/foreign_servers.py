@@ -1,4 +1,4 @@
-"""S3 servers that Holdfast does not bring along: how each is found, started on free ports, and ended.
+"""Find, start on free ports and stop the S3 servers that Holdfast does not ship.
 
 Programs are looked for in the directory that HOLDFAST_SERVERS names, on the PATH, and where `go install` and Maven put
 them; `make servers` installs what it can. A test whose server is missing is skipped and says how to get it.
@@ -29,17 +29,17 @@ from holdfast.stores.s3.options import S3Options
 from holdfast.testing.moto import MotoServer
 from holdfast.testing.processes import end_group, free_ports, start_server
 from holdfast.testing.tls import Authority, TlsFront
+from tests.patience import PATIENCE_S
 
 __all__ = ["BUCKET", "RECIPES", "Recipe", "running", "started"]
 
 BUCKET = "holdfast-conformance"
 _KEYS = ("holdfast", "holdfast-secret")
-_START_S = 120.0
 
 
 @dataclass
 class Home:
-    """Where a server keeps its data, and what runs of it.
+    """A server's data and its running processes.
 
     Attributes:
         directory: for everything; goes with the server.
@@ -57,13 +57,15 @@ class Home:
         self.processes.append(start_server(command, log, self.directory, environment))
 
     def run(self, *command: str) -> str:
-        done = subprocess.run(command, cwd=self.directory, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(
+            command, cwd=self.directory, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        )
         if done.returncode:
             raise UnavailableError("a step of the set-up failed: see what it said", log=done.stderr[-2000:])
         return done.stdout
 
     def pause(self) -> None:
-        """A moment, or less if a server ends."""
+        """Wait a moment, or less if a server exits."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.processes[-1].wait(0.2)
 
@@ -95,7 +97,7 @@ class Recipe:
     keys: tuple[str, str] = _KEYS
 
     def found(self) -> list[str] | None:
-        """Paths of the programs; None if one is missing."""
+        """Return the paths of the programs; None if one is missing."""
         paths = [_find(name) for name in self.programs]
         return None if None in paths else [path for path in paths if path is not None]
 
@@ -152,7 +154,7 @@ def _wait_until_writable(home: Home, options: S3Options) -> None:
             retries={"total_max_attempts": 1}, connect_timeout=5, read_timeout=30, s3={"addressing_style": "path"}
         ),
     )
-    deadline_s = time.monotonic() + _START_S
+    deadline_s = time.monotonic() + PATIENCE_S
     try:
         while True:
             try:

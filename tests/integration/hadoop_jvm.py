@@ -1,4 +1,4 @@
-"""Hadoop's own S3A committers, in a JVM of their own that a test may kill.
+"""Run Hadoop's own S3A committers in a separate JVM that a test may kill.
 
 The jars come from ``HOLDFAST_S3A_JARS`` (docs/how-to/read-with-s3a.md); the JVM is the one that PySpark starts, without
 Spark.
@@ -22,6 +22,7 @@ from pyspark.java_gateway import launch_gateway
 
 from holdfast.stores.s3.options import S3Options
 from tests.class_archive import java_options
+from tests.patience import PATIENCE_S
 
 __all__ = ["JARS", "OLD_JARS", "HadoopJob", "HadoopJvm", "java_errors"]
 
@@ -45,7 +46,7 @@ JOB_ID = "20261122101112_0007"
 
 
 class HadoopJvm:
-    """A JVM with hadoop-aws; ends with the block, at the latest.
+    """A JVM with hadoop-aws; the end of the block kills it.
 
     Args:
         scratch: for what committers keep on their machine, and share.
@@ -71,12 +72,12 @@ class HadoopJvm:
         self.mapreduce = self.hadoop.mapreduce
 
     def staged_task(self, uuid: str, task: int) -> Path:
-        """Where a staging job's task hands over its pending set."""
+        """Return the directory in which a task of a staging job commits its pending set."""
         (home,) = self.shared.glob(f"*/{uuid}/staging-uploads/_temporary/0")
         return home / f"task_{JOB_ID}_m_{task:06d}"
 
     def configuration(self, settings: Mapping[str, str]) -> Any:
-        """How S3A finds the server; `settings` on top."""
+        """Return Hadoop's configuration for the server, with `settings` on top."""
         conf = self.hadoop.conf.Configuration()
         known = {
             "fs.s3a.endpoint": str(self._s3.endpoint_url),
@@ -98,7 +99,7 @@ class HadoopJvm:
     def kill(self) -> None:
         """SIGKILL."""
         self._gateway.proc.kill()
-        self._gateway.proc.wait(30)
+        self._gateway.proc.wait(PATIENCE_S)
         self._gateway.proc.stdin.close()
 
     def __enter__(self) -> HadoopJvm:
@@ -113,7 +114,7 @@ class HadoopJvm:
 
 @contextlib.contextmanager
 def java_errors(pattern: str) -> Iterator[None]:
-    """The block has to end with an error of Java whose message matches."""
+    """Expect the block to raise a Java error whose message matches."""
     with pytest.raises(Py4JJavaError) as caught:
         yield
     assert re.search(pattern, str(caught.value)), str(caught.value)[:1000]
@@ -157,7 +158,7 @@ class HadoopJob:
         self._driver.setupJob(self._context)
 
     def run_task(self, task: int, files: Mapping[str, bytes], *, attempt: int = 0, commit: bool = True) -> None:
-        """Write files through Hadoop's filesystem where the committer says, and commit the task."""
+        """Write files through Hadoop's filesystem into the committer's work path, and commit the task."""
         context = self._attempt(task, attempt)
         committer = self._make(context)
         committer.setupTask(context)

@@ -1,6 +1,6 @@
-"""A driver that kills itself with SIGKILL at its nth store call: ``python kill_driver.py URL S3_JSON NTH OPERATION``.
+"""Commit a job, and die of SIGKILL before the nth store call: ``python kill_driver.py URL S3_JSON NTH OPERATION``.
 
-The job was started and its tasks have reported; what they reported comes pickled on standard input.
+The job was started and its tasks are committed; their messages come pickled on standard input.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class Killer:
-    """Kills this process before its nth call of an operation (``any`` counts every call)."""
+    """An interceptor that kills this process before its nth call of an operation (``any`` counts every call)."""
 
     def __init__(self, nth: int, operation: str) -> None:
         self._left = nth

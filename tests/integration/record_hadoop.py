@@ -1,4 +1,4 @@
-"""What Hadoop's S3A committers write, recorded for the default tests.
+"""Record what Hadoop's S3A committers write, for the default tests.
 
 ``python -m tests.integration.record_hadoop 3.5.0`` needs ``HOLDFAST_S3A_JARS`` (docs/how-to/read-with-s3a.md). A magic
 job of three tasks runs, of which one has not committed, and a staging job of one task; their records go to

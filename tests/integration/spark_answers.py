@@ -1,4 +1,4 @@
-"""What stock Spark's readers say to tricky files: the questions and answers of tests/unit/formats/spark_answers.json.
+"""Record how stock Spark reads tricky files: the questions and answers of tests/unit/formats/spark_answers.json.
 
 Unit tests compare Holdfast's readers with the answers, a slow test here compares the answers with Spark. After a change
 of the questions, ``python -m tests.integration.spark_answers`` writes the answers anew.
@@ -24,7 +24,7 @@ _NUMBERS = {
 
 
 def csv_rows(spark: Any, texts: Sequence[str], options: dict[str, str]) -> list[list[list[str | None]]]:
-    """The records of each text, as strings; one job for all of them."""
+    """Return the records of each text as strings, from one job for all texts."""
     schema = ", ".join(f"c{index} string" for index in range(WIDTH))
     with tempfile.TemporaryDirectory() as root:
         for index, text in enumerate(texts):
@@ -38,7 +38,7 @@ def csv_rows(spark: Any, texts: Sequence[str], options: dict[str, str]) -> list[
 
 
 def csv_values(spark: Any, kind: str, texts: Sequence[str]) -> list[str | None]:
-    """Each text as a value of a type: dates as days, timestamps as microseconds since 1970, others in Spark's words."""
+    """Parse each text as a type: dates as days, timestamps as microseconds since 1970, others as Spark prints them."""
     lines = "".join(f"{text}|{index}\n" for index, text in enumerate(texts))
     with tempfile.TemporaryDirectory() as root:
         Path(root, "values.csv").write_text(lines, newline="")
@@ -49,7 +49,7 @@ def csv_values(spark: Any, kind: str, texts: Sequence[str]) -> list[str | None]:
 
 
 def inferred(spark: Any, file_format: str, text: str, options: dict[str, str]) -> str:
-    """The schema that Spark infers from a file."""
+    """Return the schema that Spark infers from a file."""
     with tempfile.TemporaryDirectory() as root:
         Path(root, f"file.{file_format}").write_text(text, newline="")
         if file_format == "csv":
@@ -58,7 +58,7 @@ def inferred(spark: Any, file_format: str, text: str, options: dict[str, str]) -
 
 
 def json_rows(spark: Any, schema: str, text: str) -> list[str]:
-    """The rows of a JSON file, each as Spark writes it in JSON."""
+    """Return the rows of a JSON file, each as Spark writes it in JSON."""
     with tempfile.TemporaryDirectory() as root:
         Path(root, "file.json").write_text(text, newline="")
         frame = spark.read.schema(schema).json(root)
@@ -67,7 +67,7 @@ def json_rows(spark: Any, schema: str, text: str) -> list[str]:
 
 
 def answer(spark: Any, questions: dict[str, Any]) -> dict[str, Any]:
-    """The questions with Spark's answers."""
+    """Return the questions with Spark's answers."""
     spark.conf.set("spark.sql.session.timeZone", ZONE)
     for case in questions["csv_rows"]:
         case["rows"] = csv_rows(spark, case["texts"], case["options"])
@@ -84,7 +84,7 @@ def answer(spark: Any, questions: dict[str, Any]) -> dict[str, Any]:
 
 
 def written(value: Any, indent: str = "") -> str:
-    """As JSON, with one question a line."""
+    """Return the answers as JSON, one question per line."""
     short = json.dumps(value)
     if len(short) < 110 or not isinstance(value, dict | list) or len(indent) > 3:
         return short
@@ -98,7 +98,7 @@ def written(value: Any, indent: str = "") -> str:
 
 
 def main() -> None:
-    """Write the answers anew."""
+    """Write the file of answers again."""
     from tests.integration.spark_session import new_session
 
     answered = answer(new_session(), json.loads(ANSWERS.read_text()))

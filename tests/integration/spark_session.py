@@ -1,4 +1,4 @@
-"""Real Spark sessions for test modules, and what their tests ask of a destination."""
+"""Start real Spark sessions for test modules, and check destinations."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from holdfast.commit.ids import file_owner
 from tests.class_archive import java_options
 
 ROOT = Path(__file__).parents[2]
-# Of Spark's processes: what tests import, and before it the module that all Pythons run first.
+# For Spark's processes: the source and the tests, and before them tests/warm, which every Python imports first.
 PYTHONPATH = os.pathsep.join(str(ROOT / folder) for folder in ("tests/warm", "src", ""))
 
 
 def new_session() -> SparkSession:
-    """A session in the application that the test modules share; the end of the test run stops it."""
+    """Return a new session of the application that all test modules share; the end of the test run stops it."""
     session = _start("local[2,4]", {}).newSession()
-    # `save` looks formats up in the active session of the thread, whatever the frame's own is.
+    # `save` looks up formats in the thread's active session, not in the frame's.
     SparkSession._get_j_spark_session_class(session._jvm).setActiveSession(session._jsparkSession)
     return session
 
 
 @contextlib.contextmanager
 def spark_session(master: str = "local[2,4]", **config: str) -> Iterator[SparkSession]:
-    """An application of its own, where one is the subject; it ends the shared one, which `new_session` starts again."""
+    """Start a separate application for tests about one. It stops the shared one; `new_session` starts that again."""
     running = SparkContext._active_spark_context
     if running is not None:
         running.stop()
@@ -43,7 +43,7 @@ def spark_session(master: str = "local[2,4]", **config: str) -> Iterator[SparkSe
 
 
 def _start(master: str, config: Mapping[str, str]) -> SparkSession:
-    """The running application or a new one, whose workers run this interpreter and import what this process can."""
+    """Return the running application or start one whose workers use this interpreter and the same import path."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     os.environ["PYTHONPATH"] = PYTHONPATH
@@ -68,19 +68,19 @@ def _start(master: str, config: Mapping[str, str]) -> SparkSession:
 
 
 def by_value(module: str) -> None:
-    """Functions and classes of a test module travel to Spark's processes whole: they cannot import it."""
+    """Pickle functions and classes of a test module by value, because Spark's processes cannot import it."""
     cloudpickle.register_pickle_by_value(sys.modules[module])
 
 
 def visible(url: Path | str) -> list[str]:
-    """Relative paths of what a plain reader sees in a directory."""
+    """List the relative paths of the files that a plain reader sees in a directory."""
     root = Path(url)
     found = (path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file())
     return sorted(path for path in found if not any(part.startswith(("_", ".")) for part in path.split("/")))
 
 
 def assert_clean(url: Path | str, **store: Any) -> None:
-    """The log and the files agree, and no job has left anything behind."""
+    """Check that log and files agree and that no job has left data behind."""
     ctx = open_context(str(url), **store)
     try:
         report = verify(ctx)
@@ -92,6 +92,6 @@ def assert_clean(url: Path | str, **store: Any) -> None:
 
 
 def jobs_seen(url: Path | str) -> set[str]:
-    """The jobs whose files are visible."""
+    """Return the jobs whose files are visible."""
     owners = (file_owner(path) for path in visible(url))
     return {owner.job for owner in owners if owner is not None}

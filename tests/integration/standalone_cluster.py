@@ -1,4 +1,4 @@
-"""A standalone Spark cluster of two hosts on this machine: a speculative copy never runs on its original's host.
+"""Start a standalone Spark cluster with two hosts on this machine, because speculation needs a second host.
 
 facts E1: ``local-cluster`` calls all its workers one host, so speculation never happens there.
 """
@@ -16,15 +16,17 @@ from pathlib import Path
 
 import pyspark
 
+from tests.patience import PATIENCE_S, POLL_S
+
 __all__ = ["standalone_cluster"]
 
-_PATIENCE_S = 90.0
+_END_S = 20.0  # then its processes are killed
 _HOSTS = ("127.0.0.1", "127.0.0.2")  # all of 127.0.0.0/8 is this machine on Linux
 
 
 @contextlib.contextmanager
 def standalone_cluster(folder: Path) -> Iterator[str]:
-    """A master and two workers with two cores each; yields the master's url.
+    """Start a master and two workers with two cores each, and yield the master's URL.
 
     Args:
         folder: for logs and the workers' files.
@@ -67,7 +69,7 @@ def _launch(stack: contextlib.ExitStack, folder: Path, name: str, host: str, arg
         env={**os.environ, "SPARK_HOME": str(home), "SPARK_LOCAL_IP": host, "SPARK_DAEMON_MEMORY": "256m"},
         stdout=file,
         stderr=subprocess.STDOUT,
-        start_new_session=True,  # ends with its executors and their Python workers
+        start_new_session=True,  # so that one signal ends its executors and their Python workers as well
     )
     stack.callback(_end, process)
     return log
@@ -77,7 +79,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGTERM)
     try:
-        process.wait(20)
+        process.wait(_END_S)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
@@ -85,8 +87,8 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 def _wait_for(log: Path, text: str, times: int = 1) -> None:
     pulse = threading.Event()
-    for _ in range(int(_PATIENCE_S / 0.1)):
+    for _ in range(int(PATIENCE_S / POLL_S)):
         if log.read_text(errors="replace").count(text) >= times:
             return
-        pulse.wait(0.1)
+        pulse.wait(POLL_S)
     raise AssertionError(f"no {text!r} in {log.name}:\n{log.read_text(errors='replace')[-2000:]}")

@@ -1,4 +1,4 @@
-"""The table of docs/reference/stores.md, made anew: ``python -m tests.integration.stores_table [SERVER...]``.
+"""Print the table of docs/reference/stores.md: ``python -m tests.integration.stores_table [SERVER...]``.
 
 Runs the conformance suite, with races of 8 drivers in 40 rounds, on each server that is installed here, one after the
 other, and prints what was found as rows of Markdown; with ``--failed`` also each check that failed, for the deviations
@@ -43,7 +43,7 @@ def _started(name: str) -> Iterator[S3Options]:
 
 
 def tried(options: S3Options) -> StoreReport:
-    """What the suite finds on a server."""
+    """Return the findings of the suite on a server."""
     handles = [S3Store(BUCKET, options) for _ in range(_DRIVERS)]
     try:
         report = run_conformance(handles[0], handles[1], prefix="suite", racers=handles, rounds=_ROUNDS)
@@ -84,9 +84,9 @@ def _cell(checks: int, failed: int) -> str:
 
 
 def main() -> None:
-    """Try the servers that are named, or all, and print the table."""
+    """Test the named servers, or all, and print the table."""
     names = [name for name in sys.argv[1:] if not name.startswith("-")] or list(SUBJECTS)
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)  # moto tells of every request
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)  # moto logs every request
     reports: dict[str, StoreReport] = {}
     for name in names:
         if name in RECIPES and RECIPES[name].found() is None:

@@ -1,4 +1,4 @@
-"""A streaming query in a process of its own: ``python stream_driver.py SETTINGS_JSON``.
+"""Run a streaming query in its own process: ``python stream_driver.py SETTINGS_JSON``.
 
 It reads the files of a directory, one a batch, and writes them through Holdfast until none is left, then prints what
 `holdfast.read` finds. On request the whole application dies with SIGKILL at a store call of a task or of a commit.
@@ -27,9 +27,9 @@ from holdfast.spark.stream_writer import HoldfastStreamWriter
 
 @dataclass(frozen=True)
 class Death:
-    """When the application dies: at its nth call of the store in a phase, before or after the effect.
+    """The moment at which the application dies: its nth store call in a phase, before or after the effect.
 
-    Calls are counted over all of its processes, in a file that grows by a byte a call.
+    A file that grows by one byte per call counts the calls of all processes.
     """
 
     phase: str
@@ -39,11 +39,11 @@ class Death:
     driver_group: int
 
     def await_call(self) -> None:
-        """From now on the calls of this process count."""
+        """Count the store calls of this process from now on."""
         from holdfast.stores.s3.store import S3Store
 
         if hasattr(S3Store, "death_counts"):
-            return  # Spark uses the process again for the next batch
+            return  # Spark reuses the process for the next batch
         S3Store.death_counts = True  # type: ignore[attr-defined]  # a mark of this test's
         file = os.open(self.counter, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
@@ -67,13 +67,13 @@ class Death:
             setattr(S3Store, name, counted(getattr(S3Store, name)))
 
     def kill(self) -> None:
-        """The driver and its JVM first, then Spark's daemon and workers, this process among them."""
+        """Kill the driver and its JVM first, then Spark's daemon and workers, this process included."""
         os.killpg(self.driver_group, signal.SIGKILL)
         os.killpg(0, signal.SIGKILL)
 
 
 class DyingWriter(DataSourceStreamArrowWriter):
-    """Hands everything on, and counts the calls of one phase."""
+    """A writer that delegates everything and counts the store calls of one phase."""
 
     def __init__(self, inner: HoldfastStreamWriter, death: Death) -> None:
         self.inner = inner
@@ -94,7 +94,7 @@ class DyingWriter(DataSourceStreamArrowWriter):
 
 
 class DyingSource(DataSource):
-    """Holdfast with an option `death`."""
+    """The Holdfast data source with an option `death`."""
 
     @classmethod
     def name(cls) -> str:

@@ -1,4 +1,4 @@
-"""`holdfast write` with real Spark, as a child process: the way in, refusals, and Ctrl-C."""
+"""Run `holdfast write` as a child process with real Spark: a plain write, rejected requests and Ctrl-C."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.spark_session import visible
+from tests.patience import PATIENCE_S, POLL_S
 from tests.unit.cli.destinations import run
 
 pytestmark = [pytest.mark.spark, pytest.mark.acceptance]
@@ -29,7 +30,7 @@ def write(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=PATIENCE_S,
         check=False,
     )
 
@@ -91,7 +92,7 @@ def test_an_input_that_is_not_there(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("chosen", ["bare", "none"])
 def test_workers_with_another_python_are_told_of_in_one_sentence(tmp_path: Path, chosen: str) -> None:
-    """An interpreter that has none of our packages: the venv's own base, without the venv."""
+    """The interpreter has none of our packages: it is the base of the virtual environment."""
     (tmp_path / "in.csv").write_text("id\n1\n")
     bare = tmp_path / "bare"
     base = Path(sys.base_prefix) / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}"
@@ -127,21 +128,21 @@ def test_ctrl_c_in_mid_write_leaves_nothing_visible(tmp_path: Path, committer: s
         start_new_session=True,
     )
     poll = threading.Event()
-    for _ in range(2400):
+    for _ in range(int(PATIENCE_S / POLL_S)):
         if any(tmp_path.glob(_WRITING.get(committer, "out/**/part-*"))):
             break
-        poll.wait(0.05)
+        poll.wait(POLL_S)
     else:
         pytest.fail("no task has written anything")
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
-    stdout, stderr = process.communicate(timeout=120)
+    stdout, stderr = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, stdout) == (130, ""), stderr
     assert "the job is aborted" in stderr
     assert "none of its output is visible" in stderr
     assert "Traceback" not in stderr
     assert visible(tmp_path / "out") == []
     recovered = json.loads(run("recover", str(tmp_path / "out"), "--older-than", "0s", "--json").stdout)
-    assert recovered.get("jobs", []) == []  # "nothing at this url", where all is gone
+    assert recovered.get("jobs", []) == []  # absent if nothing is left at the url
     if committer == "two_phase":
         history = json.loads(run("history", str(tmp_path / "out"), "--json").stdout)
         assert [(one["kind"], one["state"]) for one in history["decisions"]] == [("abort", "done")]

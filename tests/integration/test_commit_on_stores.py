@@ -1,4 +1,4 @@
-"""The commit core on real stores: local disk, SeaweedFS and moto, with threads, odd names and killed drivers."""
+"""Commit jobs on real stores: local disk, SeaweedFS and moto, with threads, odd names and killed drivers."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ from holdfast.stores.base import iter_objects, iter_uploads, multipart
 from holdfast.stores.s3.options import S3Options
 from holdfast.testing.moto import MotoServer
 from holdfast.testing.weed import SeaweedServer
+from tests.patience import PATIENCE_S
 from tests.simulation.world import TASKS, expected, run_job, run_task, run_tasks, start
 
 BUCKET = "holdfast-commit"
@@ -40,7 +41,7 @@ ODD_NAMES = ["out put", "50% of+all", "%20+%2B", "naïve-☃-😀", "a=b&c;d", "
 
 @dataclasses.dataclass
 class Place:
-    """Where a test writes."""
+    """A destination of a test."""
 
     root: str
     s3: S3Options | None
@@ -87,7 +88,7 @@ def close(ctx: CommitContext) -> None:
 
 @pytest.mark.s3
 def test_jobs_from_start_to_end(place: Place) -> None:
-    """C1, C2, C5: append, overwrite, partitions, abort, on names that nobody's tests contained (HADOOP-17112)."""
+    """C1, C2, C5: append, overwrite, partitions and abort with unusual names (HADOOP-17112)."""
     for name in ODD_NAMES:
         ctx = place.context(name)
         run_job(ctx, name)
@@ -103,7 +104,7 @@ def test_jobs_from_start_to_end(place: Place) -> None:
         report = verify(ctx)
         assert report.verified, report.problems
         close(ctx)
-    for name in ODD_NAMES:  # C7: what a neighbour did, dataset10 to dataset1 say, left this one alone
+    for name in ODD_NAMES:  # C7: a job in dataset10, say, did not touch dataset1
         ctx = place.context(name)
         assert contents(ctx) == expected("new")
         assert len(read_snapshot(ctx).files) == len(expected("new"))
@@ -132,7 +133,7 @@ def test_odd_partition_values(place: Place) -> None:
 
 @pytest.mark.s3
 def test_neighbours_while_a_job_runs(place: Place) -> None:
-    """C7: jobs in ``d`` end while one runs in ``d0``, ``d-x`` and ``d/sub``: its uploads survive them."""
+    """C7: jobs in ``d`` end while others run in ``d0``, ``d-x`` and ``d/sub``, whose uploads survive."""
     near = [place.context(name) for name in ("d0", "d-x", "dd")]
     jobs = [start(ctx) for ctx in near]
     messages = [run_tasks(ctx, job, "near") for ctx, job in zip(near, jobs, strict=True)]
@@ -149,7 +150,7 @@ def test_neighbours_while_a_job_runs(place: Place) -> None:
 
 @pytest.mark.s3
 def test_directory_markers(moto: S3Options) -> None:
-    """Keys that S3 consoles, s3fs and S3A leave are no data, the destination's own and those of the log included."""
+    """Marker keys of S3 consoles, s3fs and S3A are not data, at the destination and inside the log."""
     ctx = open_context(f"s3://{BUCKET}/marked/table", store_options=[moto], threads=8)
     for folder in (
         "",
@@ -175,7 +176,7 @@ def test_directory_markers(moto: S3Options) -> None:
 
 @pytest.mark.parametrize("linked", ["day=1", "_holdfast"])
 def test_a_part_of_the_destination_on_another_file_system(tmp_path: Path, linked: str) -> None:
-    """A link leads there: files are copied and then renamed, and overwritten like any others."""
+    """A symbolic link points there: files are copied, then renamed, and overwritten like any others."""
     memory = Path("/dev/shm")  # the one other file system that every Linux has
     if not memory.is_dir() or memory.stat().st_dev == tmp_path.stat().st_dev:
         pytest.skip("there is no second file system to link to")
@@ -193,7 +194,7 @@ def test_a_part_of_the_destination_on_another_file_system(tmp_path: Path, linked
 
 @pytest.mark.s3
 def test_names_around_our_own_folder(place: Place) -> None:
-    """Servers order ``a-b`` and ``a/`` differently: whatever stands around ``_holdfast/`` is listed, once."""
+    """Servers sort ``a-b`` and ``a/`` differently: every key next to ``_holdfast/`` is listed exactly once."""
     ctx = place.context("table")
     run_job(ctx, "old")
     names = [
@@ -218,7 +219,7 @@ def test_names_around_our_own_folder(place: Place) -> None:
 
 @pytest.mark.s3
 def test_two_jobs_at_once_and_a_zombie(place: Place) -> None:
-    """C6, C7 on real stores: overlapping jobs, and an attempt that finishes after the decision."""
+    """C6, C7: overlapping jobs, and a task attempt that finishes after the decision."""
     ctx, other = place.context("table"), place.context("table")
     one, two = start(ctx), start(other, SaveMode.OVERWRITE)
     ones, twos = run_tasks(ctx, one, "one"), run_tasks(other, two, "two")
@@ -227,7 +228,7 @@ def test_two_jobs_at_once_and_a_zombie(place: Place) -> None:
         sink.write(b"zombie")
         TWO_PHASE.commit_job(ctx, one, ones, TASKS)
         sink.close()
-        with contextlib.suppress(NotFoundError):  # its upload was swept away under its hands
+        with contextlib.suppress(NotFoundError):  # its upload was aborted meanwhile
             zombie.commit()
     assert contents(ctx) == expected("one")
     TWO_PHASE.commit_job(other, two, twos, TASKS)
@@ -240,7 +241,7 @@ def test_two_jobs_at_once_and_a_zombie(place: Place) -> None:
 
 
 def kill(place: Place, ctx: CommitContext, mode: SaveMode, nth: int, operation: str) -> bool:
-    """A driver of its own process, killed in job commit; False if it got through before its nth call."""
+    """Kill a driver process in its job commit; return False if the commit ended before the nth call."""
     job = start(ctx, mode)
     messages = run_tasks(ctx, job, "new")
     s3 = "null" if place.s3 is None else json.dumps(dataclasses.asdict(place.s3))
@@ -248,7 +249,7 @@ def kill(place: Place, ctx: CommitContext, mode: SaveMode, nth: int, operation: 
         [sys.executable, str(KILLER), ctx.url, s3, str(nth), operation],
         input=pickle.dumps((job, messages)),
         capture_output=True,
-        timeout=120,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert done.returncode in (0, -signal.SIGKILL), done.stderr.decode()
@@ -256,7 +257,7 @@ def kill(place: Place, ctx: CommitContext, mode: SaveMode, nth: int, operation: 
 
 
 def check_after_kill(ctx: CommitContext) -> bool:
-    """C9 after SIGKILL: all or nothing for readers, recovery ends it, nothing stays behind. Whether it committed."""
+    """Check C9 after SIGKILL: all or nothing for readers, no data left by recovery. Return whether it committed."""
     paths = {file.path for file in read_snapshot(ctx).files}
     through_holdfast = sorted(ctx.store.get(ctx.key(path)) for path in paths)
     assert through_holdfast in (expected("old"), expected("new"))
@@ -269,7 +270,7 @@ def check_after_kill(ctx: CommitContext) -> bool:
 
 
 def test_driver_killed_at_every_call_on_local_disk(tmp_path: Path) -> None:
-    """C9, enumerated: a real process, SIGKILL before each of its store calls, then recovery by another."""
+    """C9 at every point: a real process dies of SIGKILL before each of its store calls, and another recovers."""
     place = Place(str(tmp_path), None)
     outcomes = []
     for nth in itertools.count(1):
@@ -284,7 +285,7 @@ def test_driver_killed_at_every_call_on_local_disk(tmp_path: Path) -> None:
 
 
 def test_killed_attempt_leaves_no_file_on_local_disk(tmp_path: Path) -> None:
-    """What an attempt was writing when it died is hidden from listings; the job's end takes it all the same."""
+    """Listings hide the file that a dying attempt was writing; the end of the job deletes it."""
     ctx = open_context(str(tmp_path / "table"))
     job = start(ctx)
     dead = TWO_PHASE.setup_task(ctx, job, 0)
@@ -367,7 +368,7 @@ def test_destination_is_a_file(place: Place) -> None:
 
 
 def test_full_disk(tmp_path: Path) -> None:
-    """Fault 30: a task that fills the disk fails with one sentence, leaves nothing, and works once there is room."""
+    """Fault 30: a task on a full disk fails with one sentence, leaves nothing behind, and succeeds later."""
     mounted = tmp_path / "small"
     mounted.mkdir()
     mount = subprocess.run(

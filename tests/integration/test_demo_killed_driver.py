@@ -1,4 +1,4 @@
-"""`holdfast demo` as a person runs it: the scenario that kills a driver, Ctrl-C, and (slow) all three."""
+"""Run `holdfast demo` as a user does: the scenario that kills a driver, Ctrl-C, and (slow) all three scenarios."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.spark, pytest.mark.s3, pytest.mark.acceptance]
+from tests.patience import PATIENCE_S, POLL_S
 
-_TIMEOUT_S = 400  # a minute on two cores that do nothing else
+pytestmark = [pytest.mark.spark, pytest.mark.s3, pytest.mark.acceptance]
 
 
 def start(tmp_path: Path, *arguments: str) -> subprocess.Popen[str]:
@@ -28,9 +28,9 @@ def start(tmp_path: Path, *arguments: str) -> subprocess.Popen[str]:
 
 
 def test_a_driver_killed_in_mid_commit_is_recovered(tmp_path: Path) -> None:
-    """C4, C9: before recovery a Holdfast reader sees nothing of the job, afterwards everybody sees every row once."""
+    """C4, C9: before recovery a Holdfast reader sees no row of the job; afterwards every reader sees each row once."""
     process = start(tmp_path, "--scenario", "c", "--json")
-    stdout, stderr = process.communicate(timeout=_TIMEOUT_S)
+    stdout, stderr = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, stderr
     report = json.loads(stdout)
     assert report["verified"] is True
@@ -44,15 +44,15 @@ def test_a_driver_killed_in_mid_commit_is_recovered(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
-    """The session's own check finds processes that are left; this one looks for files and at the exit code."""
+    """The end of the session checks for leftover processes; this test checks files and the exit code."""
     process = start(tmp_path)
     poll = threading.Event()
-    for _ in range(600):
+    for _ in range(int(PATIENCE_S / POLL_S)):
         if any(tmp_path.glob("holdfast-demo-*/a/task.json")):
             break
-        poll.wait(0.1)
+        poll.wait(POLL_S)
     process.send_signal(signal.SIGINT)
-    _, stderr = process.communicate(timeout=60)
+    _, stderr = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, stderr.split()[-1]) == (130, "interrupted")
     assert "Traceback" not in stderr
     assert [path for path in tmp_path.iterdir() if path.name.startswith("holdfast-")] == []
@@ -61,7 +61,7 @@ def test_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_whole_demo(tmp_path: Path) -> None:
     process = start(tmp_path)
-    stdout, stderr = process.communicate(timeout=_TIMEOUT_S)
+    stdout, stderr = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, stderr
     assert stdout.rstrip().splitlines()[-1] == "verified"
     assert "Spark counted 2 failed attempts" in stdout

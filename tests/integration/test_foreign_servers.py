@@ -1,4 +1,4 @@
-"""Holdfast on the S3 servers that it does not bring along: the conformance suite, and jobs whose drivers are killed.
+"""Test Holdfast on S3 servers that it does not ship: the conformance suite, and jobs with killed drivers.
 
 A deviation that is declared has to be there; one that is not fails. docs/reference/stores.md says
 what they mean for users.
@@ -83,7 +83,7 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture(scope="module")
 def handles(server: S3Options) -> Iterator[list[S3Store]]:
-    """Eight handles on the same bucket, each with connections of its own."""
+    """Open eight handles on one bucket, each with its own connections."""
     first = S3Store(BUCKET, server)
     found = [first, *(pickle.loads(pickle.dumps(first)) for _ in range(7))]
     yield found
@@ -117,7 +117,7 @@ def test_what_probes_find(handles: list[S3Store], listing: UploadListing) -> Non
 
 
 def _pending(store: S3Store, prefix: str) -> list[str]:
-    """Also on MinIO, which remembers all that began since it was started when no prefix is given."""
+    """List pending uploads; MinIO, without a prefix, lists all that began since it was started."""
     return [upload.key for upload in iter_uploads(multipart(store), "") if upload.key.startswith(prefix)]
 
 
@@ -129,7 +129,7 @@ def _pending(store: S3Store, prefix: str) -> list[str]:
 def test_a_driver_is_killed(
     server: S3Options, handles: list[S3Store], nth: int, operation: str, committed: bool
 ) -> None:
-    """C9: all or nothing for readers, then recovery ends it and nothing stays behind, whatever the server lists."""
+    """C9: readers see all or nothing, and recovery leaves no data behind, whichever uploads the server lists."""
     place = Place(f"s3://{BUCKET}/killed {nth} {operation}", server)
     ctx = place.context("table")
     run_job(ctx, "old")
@@ -152,7 +152,7 @@ def test_a_driver_is_killed(
 def test_what_check_store_says(
     server: S3Options, code: int, handles: list[S3Store], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The command that users run: its verdict, and that it leaves nothing, on MinIO neither what is never listed."""
+    """Check the verdict of the command, and that it leaves nothing behind, not even uploads that MinIO never lists."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", str(server.access_key))
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", str(server.secret_key))
     where = ("--endpoint-url", str(server.endpoint_url), "--region", "us-east-1")
@@ -166,7 +166,7 @@ def test_what_check_store_says(
 
 @pytest.mark.parametrize("name", [name for name, recipe in RECIPES.items() if recipe.tls])
 def test_a_server_that_speaks_tls_itself(name: str, tmp_path: Path) -> None:
-    """And what is said to who forgets the s, or the authority: at once, without a try to repeat it."""
+    """A missing `s` in the URL, or a missing authority, is reported at once, without retries."""
     recipe = RECIPES[name]
     if recipe.found() is None:
         pytest.skip(f"{recipe.title} is not installed: {recipe.install}, or make servers")
@@ -193,7 +193,7 @@ def _uploaded(store: S3Store, key: str) -> tuple[str, list[object]]:
 
 
 def test_a_server_that_ignores_conditions_is_refused(tmp_path: Path) -> None:
-    """s3rver takes the header and does nothing with it: no driver could be fenced."""
+    """s3rver accepts the header and ignores it: no driver could be fenced."""
     with started("s3rver", tmp_path) as options:
         store = S3Store(BUCKET, options)
         assert not heeds_conditions(store, "probe/", SystemIds())

@@ -1,4 +1,4 @@
-"""Directories that belong to other table formats: no file of theirs is touched, and none of ours is put beside them."""
+"""Leave directories of other table formats alone: no file of theirs changes, and none of ours is added."""
 
 from __future__ import annotations
 
@@ -64,14 +64,14 @@ def test_a_table_of_ours_that_was_made_one_of_deltas_is_deltas(spark: Any, tmp_p
 
 
 def test_the_output_of_a_file_stream_is_spark_own(spark: Any, tmp_path: Path) -> None:
-    """Spark reads only the files in the stream's own log: it would not see ours, nor we which of them count."""
+    """Spark reads only the files in the stream's log: it would ignore ours, and we would read too many."""
     source, url = str(tmp_path / "in"), str(tmp_path / "t")
     spark.range(3).write.parquet(source)
     query = spark.readStream.schema("id long").parquet(source).writeStream.format("parquet")
     query.option("checkpointLocation", str(tmp_path / "c")).trigger(availableNow=True).start(url).awaitTermination()
     spark.range(9).write.mode("append").parquet(source + "-stray")
     for stray in (tmp_path / "in-stray").glob("part-*.parquet"):
-        (tmp_path / "t" / stray.name).write_bytes(stray.read_bytes())  # as an attempt leaves it that died
+        (tmp_path / "t" / stray.name).write_bytes(stray.read_bytes())  # as left by an attempt that died
     with pytest.raises(InvalidRequestError, match="Spark's own writer"):
         holdfast.write(spark.range(3), url)
     assert holdfast.read(spark, url).count() == 3

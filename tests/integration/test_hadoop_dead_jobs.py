@@ -1,4 +1,4 @@
-"""Jobs of Hadoop's S3A committers whose driver dies of SIGKILL in its job commit, on a real server, ended by us."""
+"""Recover jobs of Hadoop's S3A committers whose driver died of SIGKILL in its job commit, on a real server."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def ctx(server: SeaweedServer) -> Iterator[CommitContext]:
 
 @pytest.fixture
 def holdfast(server: SeaweedServer, monkeypatch: pytest.MonkeyPatch) -> Command:
-    """``holdfast …`` as a person runs it."""
+    """Return a function that runs ``holdfast …``."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", str(server.options.access_key))
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", str(server.options.secret_key))
     reach = ("--endpoint-url", server.endpoint_url, "--region", "us-east-1")
@@ -66,7 +66,7 @@ def holdfast(server: SeaweedServer, monkeypatch: pytest.MonkeyPatch) -> Command:
 
 
 def files_of(task: int, uuid: str) -> dict[str, bytes]:
-    """As Spark names them."""
+    """Return the files of a task, named as Spark names them."""
     return {
         f"day={number}/part-{task:05d}-{uuid}-c{number:03d}.txt": f"{task}/{number}/{uuid}".encode()
         for number in range(FILES)
@@ -80,7 +80,7 @@ def expected(uuid: str = UUID) -> dict[str, bytes]:
 def die(
     s3: S3Options, ctx: CommitContext, scratch: Path, completed: int, committer: str = "magic", uuid: str = UUID
 ) -> None:
-    """A whole job in a JVM that is killed when so many uploads of it are completed; 0: before its job commit."""
+    """Run a job in a JVM and kill it after so many completed uploads; 0: before the job commit."""
     spared = {"fs.s3a.committer.abort.pending.uploads": "false"}
     with (
         LossyProxy(str(s3.endpoint_url).removeprefix("http://")) as proxy,
@@ -113,7 +113,7 @@ def visible(ctx: CommitContext) -> dict[str, bytes]:
 
 
 def debris(ctx: CommitContext) -> list[str]:
-    """Uploads, and whatever is in a magic directory, also markers of directories."""
+    """List pending uploads and everything in magic directories, directory markers included."""
     hidden = [info.key for info in iter_objects(ctx.store, ctx.prefix, markers=True) if "__magic" in info.key]
     return hidden + [upload.key for upload in iter_uploads(multipart(ctx.store), ctx.prefix)]
 
@@ -124,7 +124,7 @@ def debris(ctx: CommitContext) -> list[str]:
 def test_killed_in_mid_job_commit(
     server: SeaweedServer, ctx: CommitContext, holdfast: Command, tmp_path: Path, committer: str, resolution: str
 ) -> None:
-    """Hadoop has nothing that goes on: run again, it doubles what was visible. We end it: all once, or nothing."""
+    """Hadoop cannot resume: a second run duplicates what was visible. Our recovery leaves every row once, or none."""
     die(server.options, ctx, tmp_path, 7, committer)
     shown = len(visible(ctx))
     assert 7 <= shown < TASKS * FILES
@@ -164,7 +164,7 @@ def test_killed_before_its_job_commit(
 def test_two_jobs_a_neighbour_and_a_live_job_of_ours(
     server: SeaweedServer, ctx: CommitContext, holdfast: Command, tmp_path: Path
 ) -> None:
-    """C7: ending one job of Hadoop touches neither another one, nor ``dataset10``, nor a job of ours that runs."""
+    """C7: recovery of one Hadoop job affects no other, nor ``dataset10``, nor a running job of ours."""
     neighbour = dataclasses.replace(ctx, prefix=ctx.prefix[:-1] + "0/", url=ctx.url + "0")
     die(server.options, ctx, tmp_path / "1", 7)
     die(server.options, neighbour, tmp_path / "2", 7)
@@ -189,7 +189,7 @@ def test_two_jobs_a_neighbour_and_a_live_job_of_ours(
 def test_spark_s_own_committer_on_a_disk(
     server: SeaweedServer, holdfast: Command, tmp_path: Path, algorithm: str, resolution: str
 ) -> None:
-    """FileOutputCommitter needs no jar. v1 has moved one file when the driver dies; v2 has moved all it ever will."""
+    """FileOutputCommitter needs no jar. When the driver dies, v1 has moved one file and v2 all that were committed."""
     home = tmp_path / "out put"
     settings = {"mapreduce.fileoutputcommitter.algorithm.version": algorithm}
     with HadoopJvm(server.options, tmp_path, jars=()) as jvm:

@@ -108,7 +108,7 @@ def debris(ctx: CommitContext) -> list[str]:
 
 
 def load_set(jvm: HadoopJvm, path: str) -> Any:
-    """Hadoop's own reader, which validates what it loads."""
+    """Load a pending set with Hadoop's own reader, which validates it."""
     found = jvm.fs.Path(path)
     file_system = found.getFileSystem(jvm.configuration({}))
     return jvm.fs.s3a.commit.files.PendingSet.load(file_system, found, file_system.getFileStatus(found))
@@ -117,7 +117,7 @@ def load_set(jvm: HadoopJvm, path: str) -> Any:
 # --- Hadoop reads ours ------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("committer", ["magic", "staging-directory", "staging-partitioned"])
 def test_hadoop_loads_and_validates_our_sets(jvm: HadoopJvm, ctx: CommitContext, release: str, committer: str) -> None:
-    """And not those of the other option: that is why there is one."""
+    """It rejects the sets of the other option; the option exists for that reason."""
     for as_text in (False, True):
         one = ctx.with_settings(hadoop=HadoopSettings(etags_as_text=as_text))
         job = start(one, committer)
@@ -152,7 +152,7 @@ def test_hadoops_job_commit_completes_what_our_tasks_committed(jvm: HadoopJvm, c
 
 
 def test_our_job_commit_completes_what_hadoops_tasks_committed(jvm: HadoopJvm, ctx: CommitContext) -> None:
-    """Hadoop's tasks send no message: ours are counted, theirs are found."""
+    """Hadoop's tasks send no message: the job commit counts ours and finds theirs in the store."""
     job = start(ctx)
     sums = {"fs.s3a.create.checksum.algorithm": "CRC32C"}  # S3 then wants them for the completion, too
     hadoop = hadoop_job(jvm, ctx, job, **{"fs.s3a.multipart.size": "5M"}, **sums)
@@ -193,7 +193,7 @@ def test_either_aborts_the_others(jvm: HadoopJvm, ctx: CommitContext) -> None:
 def test_hadoops_staging_job_commit_completes_uploads_of_ours(
     jvm: HadoopJvm, ctx: CommitContext, committer: str
 ) -> None:
-    """The directories differ, the sets do not: one of ours, in the place of a task of Hadoop's, is committed there."""
+    """Only the directories differ: Hadoop commits a pending set of ours in the place of one of its tasks."""
     by = f"staging-{committer}"
     job = start(ctx, by)
     run_task(ctx, job, 0, {f"day=1/{name}": data for name, data in files_of(0).items()}, by)

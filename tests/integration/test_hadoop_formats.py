@@ -1,4 +1,4 @@
-"""Hadoop's own classes, which come with Spark, read the manifests that we write, and we read theirs."""
+"""Read our manifests with Hadoop's own classes, which Spark ships, and read theirs with ours."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_hadoop_reads_our_manifest_and_we_read_what_it_makes_of_it(spark: Any) -
 
 
 def test_hadoop_makes_the_same_uri_of_a_path(spark: Any) -> None:
-    """So that a person finds a path in its records and in ours by the same text."""
+    """The same text finds a path in Hadoop's records and in ours."""
     hadoop = spark._jvm.org.apache.hadoop
     files = hadoop.mapreduce.lib.output.committer.manifest.files
     path = hadoop.fs.Path("s3a", "bucket", f"/out put/a+b%20[ü] 日本/{_PATH}")

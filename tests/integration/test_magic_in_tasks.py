@@ -1,4 +1,4 @@
-"""Programs inside Spark's tasks write through the magic filesystem; the job publishes what accepted attempts wrote."""
+"""Write through the magic filesystem inside Spark's tasks; the job publishes the files of accepted attempts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BUCKET = "holdfast-magic-tasks"
 
 
 def write_frame(task: Task, rows: Iterator[Any], options: dict[str, Any]) -> None:
-    """A frame and a text a task; the first attempt at each fails when it has written them."""
+    """Write a frame and a text per task; the first attempt at each fails after that."""
     from pyspark import TaskContext
 
     from holdfast.fs import MagicFileSystem
@@ -71,7 +71,7 @@ def target(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, dict[st
 
 
 def test_attempts_that_fail_leave_nothing(spark: SparkSession, target: tuple[str, dict[str, Any]]) -> None:
-    """Scenario 7 with real attempts, and every file once."""
+    """Scenario 7 with real attempts: every file is visible exactly once."""
     from holdfast.fs import MagicFileSystem
 
     url, options = target

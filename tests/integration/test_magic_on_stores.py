@@ -1,4 +1,4 @@
-"""``magic`` on a disk, on SeaweedFS and on moto; its filesystem under pandas, pyarrow and fsspec on a server."""
+"""Test ``magic`` on a disk, SeaweedFS and moto, and its filesystem under pandas, pyarrow and fsspec."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ NAMES = ["plain", "with space/50% of+all", "naïve-☃-😀", "a=b/c&d;e's (1) ,
 
 @dataclasses.dataclass
 class Place:
-    """Where a test writes."""
+    """A destination of a test."""
 
     url: str
     s3: S3Options | None
@@ -159,7 +159,7 @@ def test_two_attempts_and_an_abort(place: Place) -> None:
 
 @pytest.mark.parametrize("completed", [0, 3, 8])
 def test_a_driver_that_dies(place: Place, completed: int) -> None:
-    """Paper 001, "Job Driver failure during Job Commit": before it begins, in the middle, and at its end."""
+    """Paper 001, "Job Driver failure during Job Commit": before it begins, in the middle and at the end."""
     ctx = place.context()
     job = start(ctx)
     commits = [run_task(ctx, job, task, files_of(task)) for task in range(2)]
@@ -187,7 +187,7 @@ def lossy(server: SeaweedServer, weed: S3Options) -> Iterator[LossyProxy]:
 
 
 def test_a_job_whose_answers_are_lost_twice_each(lossy: LossyProxy, weed: S3Options) -> None:
-    """Scenario 69: two lost answers to each part, put and completion do no harm."""
+    """Scenario 69: two lost replies to each part, put and completion do no harm."""
     seen: collections.Counter[str] = collections.Counter()
 
     def loses(method: str, path: str) -> bool:
@@ -209,7 +209,7 @@ def test_a_job_whose_answers_are_lost_twice_each(lossy: LossyProxy, weed: S3Opti
 
 @pytest.mark.parametrize("name", ["weed", "moto"])
 def test_a_completed_upload_has_the_etag_that_its_parts_tell(name: str, request: pytest.FixtureRequest) -> None:
-    """What files of Hadoop's jobs are known by, whose names do not tell the job."""
+    """The etag identifies files of Hadoop's jobs, whose names do not contain the job."""
     place = Place(f"s3://{BUCKET}/etags", request.getfixturevalue(name))
     ctx = place.context()
     job = start(ctx)
@@ -227,7 +227,7 @@ TABLE = pa.table({"day": [1, 1, 2], "n": [10, 11, 12]})
 
 
 def test_every_kind_of_writer(weed: S3Options) -> None:
-    """pandas, pyarrow and plain files, with options and urls as a user gives them."""
+    """pandas, pyarrow and plain files work with options and URLs as a user gives them."""
     options = {
         "endpoint": weed.endpoint_url,
         "region": weed.region,

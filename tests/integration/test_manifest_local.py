@@ -1,4 +1,4 @@
-"""``manifest`` on a real file system: threads, odd names, files that a dead writer left, drivers killed by SIGKILL."""
+"""Test ``manifest`` on a real file system: threads, odd names, files of a dead writer, drivers that die of SIGKILL."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 from holdfast.commit import COMMITTERS, CommitContext, HadoopSettings, JobRecord, SaveMode, TaskCommit, open_context
 from holdfast.commit.committer import Action
 from holdfast.commit.layout import iter_visible
+from tests.patience import PATIENCE_S
 
 MANIFEST = COMMITTERS["manifest"]
 KILLER = Path(__file__).with_name("kill_driver.py")
@@ -19,7 +20,7 @@ TASKS = 2
 
 
 def run_tasks(ctx: CommitContext, job: JobRecord, name: str) -> list[TaskCommit]:
-    """Two files a task, in two partitions with spaces in their names."""
+    """Write two files per task, in two partitions with spaces in their names."""
     commits = []
     for task in range(TASKS):
         with MANIFEST.setup_task(ctx, job, task) as attempt:
@@ -46,7 +47,7 @@ def visible(ctx: CommitContext) -> list[str]:
 
 
 def on_disk(root: Path) -> set[str]:
-    """Everything below a directory, hidden files and empty directories too."""
+    """List everything below a directory, hidden files and empty directories included."""
     return {str(path.relative_to(root)) for path in root.rglob("*")}
 
 
@@ -71,12 +72,12 @@ def test_jobs_on_local_disk(tmp_path: Path) -> None:
 
 
 def killed(ctx: CommitContext, job: JobRecord, commits: list[TaskCommit], nth: int) -> bool:
-    """Commit in another process that dies before its nth store call; whether it came that far."""
+    """Commit in another process that dies before its nth store call; return whether it made that call."""
     done = subprocess.run(
         [sys.executable, str(KILLER), ctx.url, "null", str(nth), "any"],
         input=pickle.dumps((job, commits)),
         capture_output=True,
-        timeout=120,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert done.returncode in (0, -signal.SIGKILL), done.stderr.decode()
@@ -84,7 +85,7 @@ def killed(ctx: CommitContext, job: JobRecord, commits: list[TaskCommit], nth: i
 
 
 def test_driver_killed_in_job_commit(tmp_path: Path) -> None:
-    """C9, by a real SIGKILL before every second store call: recovery ends it with all or nothing, without a trace."""
+    """C9: a real SIGKILL before every second store call; recovery leaves all files or none, and nothing else."""
     seen = set()
     for nth in itertools.count(1, 2):
         ctx = open_context(str(tmp_path / str(nth)), threads=4)

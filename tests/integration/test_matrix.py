@@ -1,4 +1,4 @@
-"""Every type, null pattern and nesting in every format comes back as it went in, or as docs/reference/types.md says.
+"""Write and read every type, null pattern and nesting in every format, and compare with docs/reference/types.md.
 
 The tables are in `tests/matrix`. Stock Spark's own writers and readers are the measure; Holdfast's side runs in this
 process, as Spark's workers run it, and in the long variants through the workers too.
@@ -28,10 +28,10 @@ ROWS = 24  # more than any type has values; 7 and 5 below cut them unevenly
 
 @pytest.fixture(scope="module")
 def session(spark: Any) -> Any:
-    """With the types that Spark hides by default."""
+    """Return a session with the types that Spark hides by default."""
     spark.conf.set("spark.sql.timeType.enabled", "true")
     spark.conf.set("spark.sql.preserveCharVarcharTypeInfo", "true")
-    # The Python reader refuses VARIANT in parts (test_spark_types.py), which Spark writes where its sample suggests it.
+    # The Python reader refuses shredded VARIANT (test_spark_types.py), which Spark writes if its sample suggests it.
     spark.conf.set("spark.sql.variant.writeShredding.enabled", "false")
     spark.conf.set("spark.sql.session.timeZone", "America/New_York")
     return spark
@@ -80,7 +80,7 @@ def test_few_and_many_rows(session: Any, tmp_path: Path, dialect: str, rows: int
 @pytest.mark.parametrize("zone", ZONES)
 @pytest.mark.parametrize("dialect", [name for name, one in DIALECTS.items() if one.ours])
 def test_through_the_workers(session: Any, tmp_path: Path, dialect: str, zone: str) -> None:
-    """The same as the sample, but Spark runs the data source."""
+    """Spark's workers run the data source on the same sample."""
     session.conf.set("spark.sql.session.timeZone", zone)
     data = Input.of(session, columns_of(cells=SAMPLE), ROWS)
     readers = ("python", "native") if DIALECTS[dialect].spark else ("python",)

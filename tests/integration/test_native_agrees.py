@@ -1,4 +1,4 @@
-"""Files of others in odd places and settings of the session: both readers show the same, or none does."""
+"""Compare both readers on foreign files in odd places and under session settings: both agree, or both refuse."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def is_native(frame: Any) -> bool:
 
 
 def put(path: Path, **columns: Any) -> None:
-    """A file of somebody else's."""
+    """Write a file as another program would."""
     path.parent.mkdir(parents=True, exist_ok=True)
     table = pa.table(
         {name: value if isinstance(value, pa.Array) else pa.array(value) for name, value in columns.items()}
@@ -51,7 +51,7 @@ def put(path: Path, **columns: Any) -> None:
 
 @contextlib.contextmanager
 def settings(spark: Any, **values: str) -> Iterator[None]:
-    """Settings of the session, with two underscores for a dot."""
+    """Change settings of the session inside the block; two underscores stand for a dot."""
     names = {name.replace("__", "."): value for name, value in values.items()}
     before = {name: spark.conf.get(name, None) for name in names}
     for name, value in names.items():
@@ -64,7 +64,7 @@ def settings(spark: Any, **values: str) -> Iterator[None]:
 
 
 def assert_alike(spark: Any, url: Path | str, expected: list[str]) -> Any:
-    """What `auto` shows, and where that is Spark's own reader the Python reader, too; returns the frame of `auto`."""
+    """Check the rows of `auto`, and of the Python reader if `auto` chose Spark's; return the frame of `auto`."""
     found = holdfast.read(spark, str(url))
     assert rows(found) == expected
     if is_native(found):
@@ -76,7 +76,7 @@ def assert_alike(spark: Any, url: Path | str, expected: list[str]) -> Any:
 
 
 def assert_refused(spark: Any, url: Path | str, reason: str) -> None:
-    """Neither reader takes one layout for another."""
+    """Check that neither reader confuses one layout with another."""
     assert not is_native(holdfast.read(spark, str(url)))
     with pytest.raises(InvalidRequestError, match="files are partitioned differently"):
         holdfast.count(spark, str(url))
@@ -129,7 +129,7 @@ def test_nanoseconds_are_read_after_an_append_as_before(spark: Any, tmp_path: Pa
 
 
 def test_json_of_others_is_read_here(spark: Any, tmp_path: Path) -> None:
-    """With or without a log: Spark's reader fails at values that others write, or changes them."""
+    """With or without a log, Spark's reader fails on values that other programs write, or changes them."""
     (tmp_path / "x").mkdir()
     (tmp_path / "x" / "y.json").write_text('{"a": ""}\n{"a": 5}\n')
     assert not is_native(assert_alike(spark, tmp_path / "x", ["(5,)", "(None,)"]))
@@ -155,7 +155,7 @@ def test_json_of_others_is_read_here(spark: Any, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("names", ["_col0, _col1", "_colour, _collar", "id, _col1"])
 def test_columns_of_orc_that_are_called_col_go_by_name(spark: Any, tmp_path: Path, names: str) -> None:
-    """Spark goes by position where every name in a file starts with these letters."""
+    """Spark matches columns by position if every name in a file starts with these letters."""
     first, second = names.split(", ")
     holdfast.write(spark.sql(f"select 1 as {first}, 2 as {second}"), str(tmp_path), file_format="orc")
     holdfast.write(spark.sql(f"select 3 as {second}"), str(tmp_path), file_format="orc")
@@ -165,7 +165,7 @@ def test_columns_of_orc_that_are_called_col_go_by_name(spark: Any, tmp_path: Pat
 
 @pytest.mark.parametrize("value", ["date'1582-10-10'", "timestamp_ntz'1582-10-10 12:00:00'"])
 def test_days_that_two_calendars_count_otherwise_are_found(spark: Any, tmp_path: Path, value: str) -> None:
-    """They are the largest in the file: its statistics must not exclude them."""
+    """They are the largest values in the file: its statistics must not exclude them."""
     holdfast.write(
         spark.sql(f"select {value} as v union all select {value} - interval 50 year").coalesce(1), str(tmp_path)
     )
@@ -227,7 +227,7 @@ def test_files_in_plain_directories_of_a_table_are_read(spark: Any, tmp_path: Pa
 
 
 def test_files_by_name_are_looked_at_too(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While a decision waits, Spark gets the files one by one, and finds partitions in their paths all the same."""
+    """While a decision is unfinished, Spark gets single files and still finds partitions in their paths."""
     monkeypatch.setattr(native, "read_instant", lambda ctx: replace(read_instant(ctx), waiting=frozenset([1])))
     url = tmp_path / "t"
     holdfast.write(spark.sql("select 1L as a"), str(url))
@@ -240,7 +240,7 @@ def test_files_by_name_are_looked_at_too(spark: Any, tmp_path: Path, monkeypatch
 def test_the_look_at_a_listing_asks_the_same_of_any_number_of_files(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Names do not come to Python, which would take longer than Spark's own listing."""
+    """File names are not copied to Python, which would take longer than Spark's own listing."""
     client = spark._jvm._gateway_client
     send = client.send_command
     calls: list[str] = []
@@ -257,7 +257,9 @@ def test_the_look_at_a_listing_asks_the_same_of_any_number_of_files(
         frame = spark.read.parquet(str(tmp_path / str(count)))
         calls.clear()
         assert unlike(frame, ["p"], lambda: pytest.fail("nothing differs")) == ""
-        asked.append(sum(1 for call in calls if call.startswith("c\n")))  # not the memory commands of its collector
+        asked.append(
+            sum(1 for call in calls if call.startswith("c\n"))
+        )  # without the commands of py4j's garbage collection
     assert asked[0] == asked[1] < 40
 
 
@@ -360,7 +362,7 @@ def test_odd_names_of_orc(spark: Any, tmp_path: Path, name: str, column: str, ex
 
 
 def test_text_without_a_zone_is_of_the_session_where_directories_are_of_the_table(spark: Any, tmp_path: Path) -> None:
-    """Spark takes one zone for both."""
+    """Spark uses one zone for both."""
     put(tmp_path / "p=2020-01-01 00%3A00%3A00/x.json", t=["2020-01-01 00:00:00"])
     with settings(spark, spark__sql__session__timeZone="America/New_York"):
         frame = spark.sql("select timestamp '2020-01-01 00:00:00' as t, timestamp '2020-01-01 00:00:00' as p")

@@ -1,4 +1,4 @@
-"""`holdfast.read` through Spark's own reader: whole jobs only, and the same rows as through the Python reader."""
+"""Read through Spark's own reader: whole jobs only, and the same rows as through the Python reader."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ UTC = datetime.timezone.utc
 
 
 def rows(frame: Any) -> list[str]:
-    """As text, in which NaN is equal to itself and -0.0 is not 0.0."""
+    """Return the rows as text, in which NaN equals itself and -0.0 differs from 0.0."""
     return sorted(repr(tuple(row)) for row in frame.collect())
 
 
@@ -36,7 +36,7 @@ def is_native(frame: Any) -> bool:
 
 
 def test_a_job_is_seen_whole_or_not_at_all_at_every_call_of_its_commit(spark: Any, tmp_path: Path) -> None:
-    """C4: whatever a plain listing shows between the decision and its end."""
+    """C4 holds whatever a plain listing shows between the decision and the end of its publication."""
     old, new = spark.range(2).selectExpr("id", "id as k"), spark.range(10, 13).selectExpr("id", "id % 2 as k")
     seen = []
     mixed = 0
@@ -66,7 +66,7 @@ def test_a_frame_keeps_its_snapshot(spark: Any, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["plain", "a b%20c", "x{1,2}", "st*r[a]?", "ü#+=&", "back\\slash"])
 def test_a_path_is_a_path(spark: Any, tmp_path: Path, name: str) -> None:
-    """Spark takes paths for patterns unless it is told otherwise."""
+    """Spark treats paths as patterns by default."""
     url = str(tmp_path / name)
     holdfast.write(spark.range(4).selectExpr("id", "concat('p{*} %', id % 2) as k"), url, partition_by="k")
     (tmp_path / "x1").mkdir(exist_ok=True)
@@ -76,7 +76,7 @@ def test_a_path_is_a_path(spark: Any, tmp_path: Path, name: str) -> None:
 
 
 def test_a_frame_that_is_cached_answers_for_itself_alone(spark: Any, tmp_path: Path) -> None:
-    """Spark takes two reads of one path for the same; its own writers tell its cache what they changed."""
+    """Spark considers two reads of one path equal; only its own writers invalidate its cache."""
     url = str(tmp_path / "t")
     holdfast.write(spark.range(3), url)
     cached = holdfast.read(spark, url).cache()
@@ -106,7 +106,7 @@ def test_lost_rows_are_an_error_whatever_the_session_says(spark: Any, tmp_path: 
 
 
 def test_headers_in_another_order_are_not_read_by_position(spark: Any, tmp_path: Path) -> None:
-    """Also where others wrote the file later: Spark's own reader would give one column's values for another's."""
+    """Spark's own reader would mix up the columns, also of files that other programs added later."""
     url = str(tmp_path / "t")
     holdfast.write(spark.sql("select '1' as a, '2' as b"), url, file_format="csv", header=True)
     holdfast.write(
@@ -122,7 +122,7 @@ def test_headers_in_another_order_are_not_read_by_position(spark: Any, tmp_path:
 
 @pytest.mark.parametrize("name", ["json", "csv"])
 def test_a_column_is_no_place_for_corrupt_lines(spark: Any, tmp_path: Path, name: str) -> None:
-    """Spark's text readers have a column of that name for themselves, and the session may choose another."""
+    """Spark's text readers reserve a column of that name, and the session may choose another name."""
     url = str(tmp_path / "t")
     holdfast.write(spark.sql("select 'x' as _corrupt_record, 'y' as s, 1 as a"), url, file_format=name)
     for chosen in ("_corrupt_record", "s"):
@@ -149,7 +149,7 @@ def test_instants_in_text_do_not_depend_on_the_sessions_parser(spark: Any, tmp_p
 
 
 def dead_overwrite(frame: Any, url: str, mark: str, there: bool) -> None:
-    """The overwrite whose driver dies right after its decision, or right after the decision's mark."""
+    """Overwrite with a driver that dies right after its decision, or right after the decision's mark."""
     nth = 1
     while True:
         home = f"{url}{nth}"
@@ -163,7 +163,7 @@ def dead_overwrite(frame: Any, url: str, mark: str, there: bool) -> None:
 
 
 def test_files_that_go_while_spark_is_told_of_them(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The snapshot is taken before a helper finishes an overwrite; Spark gets its names after that."""
+    """The snapshot is taken before another process finishes an overwrite; Spark gets its names after that."""
     url = str(tmp_path / "t")
     holdfast.write(spark.range(2).selectExpr("id", "id as k"), url, partition_by="k")
     new = spark.range(10, 13).selectExpr("id", "id % 2 as k")
@@ -214,7 +214,7 @@ CONDITIONS: list[tuple[str, str, object]] = [
 
 
 def test_columns_and_conditions_mean_the_same(spark: Any, tmp_path: Path) -> None:
-    """Null and NaN never meet a condition, but NaN is unequal; instants do not depend on the session's zone."""
+    """Null and NaN match no condition except NaN `!=`; instants do not depend on the session's time zone."""
     url = str(tmp_path / "t")
     frame = spark.sql(
         "select * from values "
@@ -249,7 +249,7 @@ def test_columns_and_conditions_mean_the_same(spark: Any, tmp_path: Path) -> Non
 
 
 def test_the_table_keeps_the_zone_of_its_directories(spark: Any, tmp_path: Path) -> None:
-    """Written in Los Angeles, read and added to in Kathmandu: the same instants, the same directories."""
+    """A table written in Los Angeles is read and appended to in Kathmandu: same instants, same directories."""
     url = str(tmp_path / "t")
     frame = spark.sql("select 1L as id, timestamp '2026-01-01 08:00:00Z' as t")
     holdfast.write(frame, url, partition_by="t")
@@ -298,7 +298,7 @@ def test_an_emptied_table_has_its_columns(spark: Any, tmp_path: Path) -> None:
 
 
 def test_rows_are_counted_alike(spark: Any, tmp_path: Path) -> None:
-    """Without a row on its way to Spark: also of directories, added columns, and CSV, whose columns have places."""
+    """Counts send no row to Spark: with partitions, added columns, and CSV, whose columns are positional."""
     for file_format in ("parquet", "csv", "json", "arrow"):
         url = str(tmp_path / file_format)
         frame = spark.range(20).selectExpr("id", "id % 3 as k", "concat('n', id) as s")
@@ -316,7 +316,7 @@ def test_rows_are_counted_alike(spark: Any, tmp_path: Path) -> None:
 
 
 def test_files_that_spark_leaves_out_are_read(spark: Any, tmp_path: Path) -> None:
-    """Spark's reader skips directories that are no partitions, and says nothing about it."""
+    """Spark's reader silently skips directories that are not partitions."""
     url = str(tmp_path / "files")
     with holdfast.job(spark, url) as job:
 

@@ -1,4 +1,4 @@
-"""`holdfast.read` on S3 through Spark's own reader: Hadoop's S3A, which stock PySpark does not bring.
+"""Read from S3 through Spark's own reader and Hadoop's S3A, which stock PySpark does not ship.
 
 The jars come from ``HOLDFAST_S3A_JARS``, a directory with hadoop-aws and what it needs;
 docs/how-to/read-with-s3a.md says how to fill it.
@@ -38,7 +38,7 @@ SECRET = "holdfast-secret"
 
 
 class DeafServer:
-    """Accepts connections and counts them; closes them at once, or never answers."""
+    """A server that counts connections and closes them at once, or never answers."""
 
     def __init__(self, *, closes: bool) -> None:
         self.connections: list[socket.socket] = []
@@ -79,7 +79,7 @@ def other() -> Iterator[SeaweedServer]:
 
 @pytest.fixture(scope="module")
 def spark(server: SeaweedServer, other: SeaweedServer, deaf: dict[str, DeafServer]) -> Iterator[Any]:
-    """Spark's keys are in its own settings and ours in the environment; no read is given any."""
+    """Start Spark with its keys in its own settings and ours in the environment; no read gets keys."""
     for bucket in BUCKETS:
         server.create_bucket(bucket)
     other.create_bucket("s3a-other")
@@ -117,7 +117,7 @@ def is_native(frame: Any) -> bool:
 
 
 def same_by_both(spark: Any, url: str, **options: Any) -> list[str]:
-    """The rows, after a comparison of the readers."""
+    """Check that both readers agree, and return the rows."""
     native, python, auto = (holdfast.read(spark, url, reader=one, **options) for one in ("native", "python", "auto"))
     assert (is_native(native), is_native(python), is_native(auto)) == (True, False, True)
     assert native.schema == python.schema
@@ -206,7 +206,7 @@ def test_a_job_is_seen_whole_or_not_at_all_at_every_call_of_its_commit(spark: An
 def test_where_spark_cannot_open_it_python_does_at_once(
     spark: Any, deaf: dict[str, DeafServer], bucket: str, reason: str
 ) -> None:
-    """S3A by itself repeats for two minutes what nobody answers."""
+    """S3A alone retries an unanswered request for two minutes."""
     url = f"s3://{bucket}/t"
     holdfast.write(spark.range(3), url)
     found = holdfast.read(spark, url)
@@ -220,7 +220,7 @@ def test_where_spark_cannot_open_it_python_does_at_once(
 def test_another_server_with_the_same_names_is_another_place(
     spark: Any, server: SeaweedServer, other: SeaweedServer
 ) -> None:
-    """Spark's name for the bucket leads to a server where somebody keeps a table of the same name."""
+    """Spark's endpoint for the bucket is another server, with a table of the same name."""
     url = "s3://s3a-other/t"
     access = {"endpoint": other.endpoint_url, "access_key": "holdfast", "secret_key": SECRET, "path_style": True}
     for start in (0, 10):

@@ -96,7 +96,7 @@ def by_polars_one_by_one(url: str) -> Rows:
     return pl.concat(each, how="diagonal_relaxed").collect().to_dicts()
 
 
-# Which cases each way of reading gets right; each other one ends in an error, or hides the column without a word.
+# The cases that each reader gets right; in the others it raises an error or silently omits the column.
 RIGHT: dict[str, str] = {
     "spark": "alike lacking",
     "spark mergeSchema": "alike added lacking field",

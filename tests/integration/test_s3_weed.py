@@ -1,4 +1,4 @@
-"""The S3 store against a real server: credentials, buckets, other processes, lost replies, the end of the server."""
+"""Test the S3 store on a real server: credentials, buckets, other processes, lost replies, a killed server."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from holdfast.stores.base import Create, Part, iter_objects, iter_uploads
 from holdfast.stores.s3.store import S3Store
 from holdfast.testing.weed import SeaweedServer
 from tests.integration.lossy_proxy import LossyProxy
+from tests.patience import PATIENCE_S, POLL_S
 
 pytestmark = pytest.mark.s3
 
@@ -50,7 +51,7 @@ def lossy(server: SeaweedServer, proxy: LossyProxy) -> Iterator[S3Store]:
 
 
 def _every_call(store: S3Store) -> Iterator[HoldfastError]:
-    """What each kind of request raises."""
+    """Return the error of each kind of request."""
     for call in (
         lambda: store.put("a", b"1"),
         lambda: store.put("a", b"1", Create()),
@@ -68,7 +69,7 @@ def _every_call(store: S3Store) -> Iterator[HoldfastError]:
 
 
 def test_a_missing_bucket(server: SeaweedServer) -> None:
-    """Bad input: one sentence with the next act; the server is not asked to make the bucket."""
+    """A missing bucket is reported in one sentence with the next act; Holdfast does not create it."""
     store = S3Store("no-such-bucket", server.options)
     errors = list(_every_call(store))
     assert {type(error) for error in errors} == {NotFoundError}
@@ -90,7 +91,7 @@ def test_wrong_credentials(server: SeaweedServer, wrong: dict[str, str]) -> None
 
 # --- lost replies -----------------------------------------------------------------------------------------------------
 def test_create_whose_reply_is_lost(lossy: S3Store, proxy: LossyProxy) -> None:
-    """facts: LOST RESPONSE. The put happened; the caller learns that it is unknown, reads, and finds its own."""
+    """facts: LOST RESPONSE. The put took effect; the caller gets an unknown outcome, reads, and finds its object."""
     proxy.lose_once("PUT", "lost-create")
     with pytest.raises(OutcomeUnknownError):
         lossy.put("lost-create", b"mine", Create())
@@ -101,7 +102,7 @@ def test_create_whose_reply_is_lost(lossy: S3Store, proxy: LossyProxy) -> None:
 
 
 def test_complete_whose_reply_is_lost(lossy: S3Store, proxy: LossyProxy) -> None:
-    """facts: A-15. Settled by HEAD with size and own metadata, not by repeating."""
+    """facts: A-15. A HEAD request with size and own metadata settles it, not a retry."""
     upload_id = lossy.create_upload("lost-complete", {"holdfast-job": "j1"})
     parts = [lossy.upload_part("lost-complete", upload_id, 1, b"rows")]
     proxy.lose_once("POST", "lost-complete")
@@ -140,12 +141,12 @@ print(upload_id, *(part.etag for part in parts))
 
 
 def test_another_process_uploads(store: S3Store) -> None:
-    """The store is pickled to the task, as Spark does it; the driver completes."""
+    """The store is pickled to the task, as Spark does it; the driver completes the upload."""
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", _UPLOADER],
         input=pickle.dumps(store),
         capture_output=True,
-        timeout=120,
+        timeout=PATIENCE_S,
         check=True,
     )
     upload_id, *etags = done.stdout.decode().split()
@@ -157,7 +158,7 @@ def test_another_process_uploads(store: S3Store) -> None:
 
 
 def test_many_threads(store: S3Store) -> None:
-    """facts: one client, many threads, all contents right."""
+    """facts: one client serves many threads, and every object has the right content."""
 
     def cycle(number: int) -> bool:
         key, body = f"threads/{number:03d}", b"%d" % number * 100
@@ -191,7 +192,7 @@ def test_pending_uploads_survive_a_killed_server(tmp_path: Path) -> None:
         store.close()
     finally:
         server.stop()
-    assert (tmp_path / "weed").is_dir()  # a directory that was given is not ours to remove
+    assert (tmp_path / "weed").is_dir()  # the caller's directory is not removed
 
 
 _STARTER = """
@@ -205,15 +206,15 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux ends a child with its parent")
 def test_no_server_outlives_a_killed_parent() -> None:
-    died = subprocess.run([sys.executable, "-c", _STARTER], capture_output=True, timeout=120, check=False)
+    died = subprocess.run([sys.executable, "-c", _STARTER], capture_output=True, timeout=PATIENCE_S, check=False)
     assert died.returncode == -9
     pid, home = json.loads(died.stdout)
     stat = Path(f"/proc/{pid}/stat")
     ended = threading.Event()
-    for _ in range(100):
+    for _ in range(int(PATIENCE_S / POLL_S)):
         if not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] == "Z":
             break
-        ended.wait(0.1)
+        ended.wait(POLL_S)
     else:
         pytest.fail("the server runs on")
     shutil.rmtree(home)

@@ -1,4 +1,4 @@
-"""SQL and the catalog of classic Spark: what works works wholly, and what cannot work says so in one sentence."""
+"""Run SQL and the catalog of classic Spark: a statement works wholly, or fails with one sentence."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = [
 
 
 def expect_outcomes(found: dict[str, str], base: Path) -> None:
-    """As in the table, and nothing is left of what was refused."""
+    """Compare the outcomes with the table, and check that refused statements leave nothing behind."""
     for name, outcome in OUTCOMES.items():
         assert ("works" if outcome == MADE else outcome) in found[name], name
     assert found["tables left"] == "[]"
@@ -58,7 +58,7 @@ def test_a_stream_cannot_be_read(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_sessions_in_threads(spark: SparkSession, tmp_path: Path) -> None:
-    """Each call goes by its DataFrame's session and leaves the thread's own active session as it was."""
+    """Each call uses its DataFrame's session and leaves the thread's active session unchanged."""
     other = spark.newSession()
     other.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
     rows = other.range(10).selectExpr("id", "timestamp'2026-01-01 00:00:00' as t")

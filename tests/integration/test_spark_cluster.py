@@ -1,4 +1,4 @@
-"""A standalone Spark cluster of two hosts: copies of slow attempts, executors that die, a host that freezes.
+"""Run a standalone Spark cluster of two hosts: speculative copies, executors that die, a host that freezes.
 
 A slow attempt and its speculative copy both finish, and every committer that is safe gives each row once (C2, C3): a
 loser has done all its writing before Spark asks who may commit (facts E1-E3).
@@ -27,6 +27,7 @@ from holdfast.spark.task_files import Task
 from holdfast.testing.weed import SeaweedServer
 from tests.integration.spark_session import assert_clean, by_value, jobs_seen, spark_session, visible
 from tests.integration.standalone_cluster import standalone_cluster
+from tests.patience import PATIENCE_S
 
 pytestmark = [
     pytest.mark.spark,
@@ -36,11 +37,10 @@ pytestmark = [
 
 by_value(__name__)
 
-_PATIENCE_S = 120.0
 _SLOW = 2
 _BUCKET = "speculation"
 
-# Where each runs: on an object store, or where files are renamed.
+# The store of each committer: an object store, or a file system with renames.
 SAFE = {
     "two_phase": "s3",
     "magic": "s3",
@@ -59,7 +59,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             master,
             spark__executor__memory="512m",
             spark__executor__cores="2",
-            spark__task__cpus="2",  # one task a host: what befalls a host befalls one task
+            spark__task__cpus="2",  # one task per host: a host that fails takes one task with it
             spark__speculation="true",
             spark__speculation__interval="200ms",
             spark__speculation__quantile="0.5",
@@ -106,27 +106,29 @@ def test_files_of_a_job_come_from_one_attempt(spark: SparkSession, server: Seawe
         assert job.result.files == 400
         assert sorted(found) == [f"{number // 100}/{number:03d}" for number in range(400)]
         assert len({data for path, data in found.items() if path.startswith(f"{_SLOW}/")}) == 1
-        wait_for_the_loser(ctx)  # what an attempt announces after its records are gone would be found by nobody
+        wait_for_the_loser(spark, ctx)  # recovery would not find what an attempt announces after its records are gone
         recover(ctx)
         assert verify(ctx).pending_uploads == 0
     finally:
         ctx.close()
 
 
-def wait_for_the_loser(ctx: CommitContext) -> None:
-    """Until nothing was uploaded for two seconds: Spark has killed the attempt that did not count."""
+def wait_for_the_loser(spark: SparkSession, ctx: CommitContext) -> None:
+    """Wait until no task runs and nothing was uploaded for two seconds: Spark has killed the attempt that lost."""
+    executors = spark._jsc.sc().statusTracker().getExecutorInfos
     pulse, seen, since = threading.Event(), -1, 0
-    for _ in range(int(_PATIENCE_S / 0.2)):
-        waiting = verify(ctx).pending_uploads
-        seen, since = waiting, since + 1 if waiting == seen else 0
+    for _ in range(int(PATIENCE_S / 0.2)):
+        pending = verify(ctx).pending_uploads
+        quiet = pending == seen and sum(executor.numRunningTasks() for executor in executors()) == 0
+        seen, since = pending, since + 1 if quiet else 0
         if since == 10:
             return
         pulse.wait(0.2)
-    raise AssertionError("the loser goes on for ever")
+    raise AssertionError("the attempt that lost does not end")
 
 
 def slowed(df: DataFrame, signals: Path) -> DataFrame:
-    """The same rows; the two attempts at one partition wait for each other at its end."""
+    """Return the same rows; both attempts at one partition wait for each other at its end."""
 
     def pass_on(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
@@ -136,7 +138,7 @@ def slowed(df: DataFrame, signals: Path) -> DataFrame:
             mine, other = context.attemptNumber(), 1 - context.attemptNumber()
             (signals / f"passed-{mine}").write_text("")
             pulse = threading.Event()
-            for _ in range(int(_PATIENCE_S / 0.02)):
+            for _ in range(int(PATIENCE_S / 0.02)):
                 if mine > 1 or (signals / f"passed-{other}").exists():
                     return
                 pulse.wait(0.02)
@@ -181,24 +183,24 @@ def parent(pid: int) -> int:
 
 
 def executor_pid() -> int:
-    """The JVM above this Python worker."""
+    """Return the process ID of the JVM that started this Python worker."""
     pid = os.getpid()
     while Path(f"/proc/{pid}/comm").read_text().strip() != "java":
         pid = parent(pid)
     return pid
 
 
-def wait_for(path: Path, patience_s: float = _PATIENCE_S) -> None:
+def wait_for(path: Path, patience_s: float = PATIENCE_S) -> None:
     pulse = threading.Event()
     for _ in range(int(patience_s / 0.05)):
         if path.exists():
             return
         pulse.wait(0.05)
-    raise AssertionError(f"nobody wrote {path.name}")
+    raise AssertionError(f"no process wrote {path.name}")
 
 
 def with_fault(df: DataFrame, signals: Path, *, freezes: bool) -> DataFrame:
-    """The same rows; the first attempt at partition 1 kills its executor, or freezes its host, in mid write.
+    """Return the same rows; the first attempt at partition 1 kills its executor, or freezes its host, in mid-write.
 
     Not before partition 0 has its first rows: until then the other host may be fetching the task's code from this one,
     and waits eight minutes for an answer of one that is frozen (four times ``spark.network.timeout``).
@@ -208,20 +210,20 @@ def with_fault(df: DataFrame, signals: Path, *, freezes: bool) -> DataFrame:
         context = TaskContext.get()
         assert context is not None
         if context.partitionId() == 1 and context.attemptNumber() > 0:
-            wait_for(signals / "victims")  # a copy that ended before would have Spark end the first attempt
+            wait_for(signals / "victims")  # if a copy ended earlier, Spark would kill the first attempt
         for number, batch in enumerate(batches):
             if context.partitionId() == 0:
                 (signals / "other-began").write_text("")
             if (number, context.partitionId(), context.attemptNumber()) == (3, 1, 0):
                 wait_for(signals / "other-began")
                 executor = executor_pid()
-                host = parent(executor)  # Spark's worker: one that runs would kill an executor that was given up
+                host = parent(executor)  # Spark's worker: a running one would kill an executor that Spark gave up
                 (signals / "victims").write_text(f"{executor} {host}")
                 if freezes:
                     os.kill(host, signal.SIGSTOP)
                     os.kill(executor, signal.SIGSTOP)
-                    # This process lives on and goes on when the job is over, however long that takes.
-                    wait_for(signals / "go-on", 10 * _PATIENCE_S)
+                    # This process lives on, and continues when the job has ended.
+                    wait_for(signals / "go-on", 10 * PATIENCE_S)
                 else:
                     os.kill(executor, signal.SIGKILL)
             yield batch
@@ -240,9 +242,9 @@ def ids(df: DataFrame) -> list[int]:
 
 
 def wait_for_hosts(spark: SparkSession) -> None:
-    """Until both run an executor: one that was killed is replaced, and two tasks on one host would freeze together."""
+    """Wait until both hosts run an executor: two tasks on one host would freeze together."""
     pulse = threading.Event()
-    for _ in range(int(_PATIENCE_S / 0.1)):
+    for _ in range(int(PATIENCE_S / 0.1)):
         if spark._jsc.sc().getExecutorMemoryStatus().size() == 3:  # the driver is one
             return
         pulse.wait(0.1)
@@ -261,7 +263,7 @@ def test_an_executor_is_killed_in_the_middle_of_a_write(spark: SparkSession, tmp
 
 
 def test_a_frozen_host_changes_nothing_after_the_decision(spark: SparkSession, tmp_path: Path) -> None:
-    """C6: the frozen executor's worker ends its write when the job is long committed."""
+    """C6: the frozen executor's worker finishes its write long after the job commit."""
     target = str(tmp_path / "t")
     signals = tmp_path / "signals"
     signals.mkdir()
@@ -277,7 +279,7 @@ def test_a_frozen_host_changes_nothing_after_the_decision(spark: SparkSession, t
             os.kill(int(pid), signal.SIGCONT)
     assert result.rows == 2000
     assert ids(spark.read.parquet(target)) == [*range(2000)]
-    later = holdfast.write(rows(spark).filter("id = 0"), target)  # reaps what the zombie left
+    later = holdfast.write(rows(spark).filter("id = 0"), target)  # deletes what the frozen attempt left
     after = {path: (tmp_path / "t" / path).read_bytes() for path in visible(target)}
     assert before.items() <= after.items()
     assert jobs_seen(target) == {result.job, later.job}

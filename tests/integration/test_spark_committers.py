@@ -1,4 +1,4 @@
-"""Every committer writes a DataFrame through real Spark, in every mode that it has, on a disk and on an S3 server."""
+"""Write a DataFrame through real Spark with every committer, in each of its modes, on a disk and an S3 server."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ HOME += [("manifest", "disk"), ("file-v1", "disk")]
 
 @dataclass
 class Table:
-    """A destination for one committer."""
+    """A destination of one committer."""
 
     spark: SparkSession
     committer: str
@@ -61,7 +61,7 @@ def bucket(server: SeaweedServer) -> None:
 
 
 def _places(on_s3: Iterable[str]) -> list[Any]:
-    """Each safe committer where it is at home; the other places, and the unsafe ones, only in `make check`."""
+    """List each safe committer with its usual store; other stores and unsafe committers run only in `make check`."""
     places = [(name, "disk") for name in COMMITTERS] + [(name, "s3") for name in on_s3]
     return [
         pytest.param(place, id="-".join(place), marks=() if place in HOME else pytest.mark.slow) for place in places
@@ -113,7 +113,7 @@ def test_what_was_written_is_read_back(table: Table, rows: DataFrame) -> None:
 
 @pytest.mark.parametrize("table", _places(["magic", "staging-partitioned"]), indirect=True)
 def test_modes_of_a_partitioned_table(table: Table, rows: DataFrame) -> None:
-    """Each mode does what it says, at the moment that the committer's paper says, or is refused."""
+    """Each mode takes effect at the moment that the committer's paper defines, or is refused."""
     modes = COMMITTERS[table.committer].modes
     table.write(rows, partition_by="k")
     assert table.ids() == [*range(60)]

@@ -1,4 +1,4 @@
-"""Spark Connect: a real local server, one for all tests of a default run, and a client in a process of its own."""
+"""Test Spark Connect with a real local server and a client in its own process, one for all tests of a default run."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ pytest.importorskip("grpc")
 
 from tests.integration.spark_session import PYTHONPATH, assert_clean, jobs_seen
 from tests.integration.test_spark_catalog import expect_outcomes
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.spark
 
@@ -29,7 +30,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def found(base: Path) -> dict[str, Any]:
-    """What the client found."""
+    """Return the client's results."""
     return client(base, "write and read", "errors")
 
 
@@ -40,7 +41,7 @@ def client(base: Path, *parts: str) -> dict[str, Any]:
         cwd=base,
         capture_output=True,
         text=True,
-        timeout=1500,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert ended.returncode == 0, ended.stderr[-5000:]
@@ -88,5 +89,5 @@ def test_streams(base: Path) -> None:
 
 @pytest.mark.slow
 def test_statements(base: Path) -> None:
-    """The same as in classic Spark."""
+    """Statements have the same outcomes as in classic Spark."""
     expect_outcomes(client(base, "tables")["tables"], base / "tables")

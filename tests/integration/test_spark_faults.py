@@ -1,4 +1,4 @@
-"""Tasks, the commit process and the job die under real Spark: the data is there exactly once, or not at all.
+"""Kill tasks, the commit process and the job under real Spark: the rows are visible exactly once, or not at all.
 
 Faults come from the query's own functions and from subclasses in this module; the product has no hooks for them.
 """
@@ -36,7 +36,7 @@ pytestmark = [
 
 by_value(__name__)
 
-SPARK_FAILS = (PySparkException, Py4JJavaError)  # a dead Python process comes as the second
+SPARK_FAILS = (PySparkException, Py4JJavaError)  # Spark reports a dead Python process with the second message
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def ids(df: DataFrame) -> list[int]:
 
 
 def failing(df: DataFrame, how: str, attempts: int, after_batches: int = 2) -> DataFrame:
-    """The same rows; while they are written, partition 1 fails in its first `attempts` attempts."""
+    """Return the same rows; partition 1 fails in its first `attempts` attempts while they are written."""
 
     def pass_on(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
@@ -100,7 +100,7 @@ def test_a_job_that_fails_leaves_the_destination_as_it_was(
 
 # --- the commit process dies ------------------------------------------------------------------------------------------
 class DyingWriter(DataSourceArrowWriter):
-    """Hands everything on; the process of one phase dies, or raises, at the given call of the store.
+    """A writer that delegates everything; the process of one phase dies, or raises, at the given store call.
 
     In phase ``write`` that is partition 1's first attempt: it dies at its first call, which is the manifest's.
     """
@@ -128,7 +128,7 @@ class DyingWriter(DataSourceArrowWriter):
 
 
 def die_at_call(call: int, how: str) -> None:
-    """From now on this process's `call`-th mutation of a local store is its last."""
+    """Make this process die at its `call`-th mutation of a local store."""
     from holdfast.errors import UnavailableError
     from holdfast.stores.local.store import LocalStore
 
@@ -151,7 +151,7 @@ def die_at_call(call: int, how: str) -> None:
 
 
 class DyingSource(DataSource):
-    """Holdfast with options `dieAt`, `dieHow` and `dieIn`."""
+    """The Holdfast data source with options `dieAt`, `dieHow` and `dieIn`."""
 
     @classmethod
     def name(cls) -> str:
@@ -164,7 +164,7 @@ class DyingSource(DataSource):
 
 
 class DyingHoldfast(DataSource):
-    """Holdfast under its own name; the process that commits dies right after the decision."""
+    """The Holdfast data source, whose commit process dies right after the decision."""
 
     @classmethod
     def name(cls) -> str:
@@ -189,7 +189,7 @@ class DyingHoldfast(DataSource):
 def test_the_commit_process_dies_and_spark_calls_abort(
     spark: SparkSession, rows: DataFrame, tmp_path: Path, call: int, mode: str
 ) -> None:
-    """facts: faults 11 and 12 (Iceberg 4686): a decided job is rolled forward by abort, an undecided one goes."""
+    """facts: faults 11 and 12 (Iceberg 4686): abort rolls a decided job forward and aborts an undecided one."""
     target = str(tmp_path / "t")
     old = holdfast.write(rows.filter("id < 10"), target)
     dying = rows.write.format("dying").mode(mode).option("dieAt", call).option("dieHow", "exit")
@@ -208,7 +208,7 @@ def test_the_commit_process_dies_and_spark_calls_abort(
 
 
 def test_a_task_dies_between_its_files_and_its_report(spark: SparkSession, rows: DataFrame, tmp_path: Path) -> None:
-    """facts: faults 2; all of the attempt's files are complete and none of them counts."""
+    """facts: faults 2: all files of the attempt are complete, and none becomes visible."""
     target = str(tmp_path / "t")
     dying = rows.write.format("dying").mode("append").option("dieAt", 1).option("dieHow", "exit")
     dying.option("dieIn", "write").save(target)
@@ -229,7 +229,7 @@ def test_an_error_after_the_decision_is_no_failed_write(spark: SparkSession, row
 def test_write_knows_that_the_job_is_committed_though_spark_says_it_failed(
     spark: SparkSession, rows: DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The process that commits dies after the decision; Spark calls abort, which finishes the job, and raises."""
+    """The commit process dies after the decision; Spark calls abort, which finishes the job, and raises."""
     target = str(tmp_path / "t")
     monkeypatch.setattr("holdfast.spark.session.register", lambda session: session.dataSource.register(DyingHoldfast))
     try:
@@ -243,7 +243,7 @@ def test_write_knows_that_the_job_is_committed_though_spark_says_it_failed(
 
 # --- several jobs -----------------------------------------------------------------------------------------------------
 def test_two_sessions_write_to_one_destination(spark: SparkSession, rows: DataFrame, tmp_path: Path) -> None:
-    """facts: faults 23 and 98: neighbours share worker processes, never state."""
+    """facts: faults 23 and 98: concurrent sessions share worker processes, never state."""
     target = str(tmp_path / "t")
     other = spark.newSession()
     first = holdfast.write(rows, target, file_format="parquet", compression="zstd")

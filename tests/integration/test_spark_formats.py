@@ -1,4 +1,4 @@
-"""Stock Spark reads what the formats wrote as the same DataFrame, whatever the session's time zone is."""
+"""Read with stock Spark what the formats wrote: the same DataFrame in any time zone of the session."""
 
 from __future__ import annotations
 
@@ -113,13 +113,13 @@ NESTED_DDL = (
 
 
 def rows_of(frame: Any) -> list[dict[str, Any]]:
-    """Rows as Arrow shows them: instants in UTC, whatever zone this process is in."""
+    """Return rows as Arrow shows them: instants in UTC, in any time zone of this process."""
     table = frame.toArrow()
     return [{name: comparable(value) for name, value in row.items()} for row in table.to_pylist()]
 
 
 def comparable(value: Any) -> Any:
-    """Makes NaN equal to itself, the sign of zero visible, and instants independent of their zone's name."""
+    """Make NaN equal to itself, the sign of zero visible, and instants independent of their zone's name."""
     if isinstance(value, float):
         return repr(value)
     if isinstance(value, datetime.datetime) and value.tzinfo is not None:
@@ -150,7 +150,7 @@ def test_parquet_nested(spark: Any, tmp_path: Path) -> None:
 
 
 def test_parquet_interval_and_void(spark: Any, tmp_path: Path) -> None:
-    """Parquet has neither: Spark takes them from the schema that is stored beside the file's own."""
+    """Parquet has neither type: Spark takes them from its own schema in the file's metadata."""
     days = [datetime.timedelta(days=-1, microseconds=3), None]
     batch = pa.record_batch({"i": pa.array([1, 2]), "d": pa.array(days, pa.duration("us")), "v": pa.nulls(2)})
     frame = spark.read.parquet(write(tmp_path, "parquet", batch))

@@ -1,4 +1,4 @@
-"""`holdfast.job` under real Spark: files of any kind, from all four functions, of accepted attempts only."""
+"""Run `holdfast.job` under real Spark: files of any kind, from four functions of Spark, of accepted attempts only."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def rows(spark: SparkSession) -> DataFrame:
 
 
 def ids_of(rows: Iterable[Any]) -> Iterator[tuple[Any, list[int]]]:
-    """What Spark hands in, whatever that is, as (the same, ids)."""
+    """Yield each batch, pandas frame or row from Spark with its ids."""
     for some in rows:
         if isinstance(some, pa.RecordBatch):
             yield some, some.column("id").to_pylist()
@@ -184,7 +184,7 @@ def test_ctrl_c_in_the_commit(rows: DataFrame, tmp_path: Path, monkeypatch: pyte
 
 
 def test_a_driver_that_dies_leaves_the_job_to_recovery(rows: DataFrame, tmp_path: Path) -> None:
-    """Nobody leaves the block: as after SIGKILL."""
+    """The block is never left, as after SIGKILL."""
     target = tmp_path / "t"
     job = holdfast.job(rows.sparkSession, str(target)).__enter__()
     RUNS["foreachPartition"](rows, job.attempt(save_each))
@@ -193,7 +193,7 @@ def test_a_driver_that_dies_leaves_the_job_to_recovery(rows: DataFrame, tmp_path
     assert [ended.action for ended in recover(ctx).jobs] == [Action.BACK]
     ctx.close()
     assert [path.name for path in (target / "_holdfast").iterdir()] == ["log"]
-    with pytest.raises(FencedError):  # it was not dead after all
+    with pytest.raises(FencedError):  # the driver was alive after all
         job.__exit__(None, None, None)
     assert visible(target) == []
     assert_clean(target)
@@ -201,7 +201,7 @@ def test_a_driver_that_dies_leaves_the_job_to_recovery(rows: DataFrame, tmp_path
 
 # --- what Spark computes twice, or not to its end ---------------------------------------------------------------------
 def test_a_partition_that_is_computed_twice_counts_once(rows: DataFrame, tmp_path: Path) -> None:
-    """The latest attempt counts: two actions on one DataFrame, and a sort, which samples its input first."""
+    """The latest attempt counts: with two actions on one DataFrame, and with a sort, which samples its input first."""
     target = tmp_path / "t"
     with holdfast.job(rows.sparkSession, str(target)) as job:
         saved = rows.mapInArrow(job.attempt(failing("raise", attempts=0)), rows.schema)
@@ -212,7 +212,7 @@ def test_a_partition_that_is_computed_twice_counts_once(rows: DataFrame, tmp_pat
 
 
 def save_ids(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """A file for each partition that names its rows: what is mixed has rows twice, or lacks some."""
+    """Write a file per partition with its row ids: mixed partitions would duplicate rows or lose some."""
     ids: list[int] = []
     for batch in batches:
         ids += batch.column("id").to_pylist()
@@ -230,7 +230,7 @@ def ids_in(target: Path) -> list[int]:
 def test_actions_in_different_partitions_are_not_mixed(
     spark: SparkSession, tmp_path: Path, coalesced: tuple[bool, bool], committer: str
 ) -> None:
-    """Spark plans the second action anew and takes other partitions: one of the two counts, wholly."""
+    """Spark plans the second action again with other partitions: exactly one of the two counts."""
     target = tmp_path / "t"
     options: dict[str, Any] = {} if committer == "two_phase" else {"committer": committer, "allow_unsafe": True}
     counts: list[int] = []
@@ -278,7 +278,7 @@ def test_unions_count_and_rows_by_and_by_do_not(rows: DataFrame, tmp_path: Path)
 
 
 def test_each_data_set_counts(spark: SparkSession, tmp_path: Path) -> None:
-    """One function for two data sets, and two functions in one stage."""
+    """One function serves two data sets, and two functions run in one stage."""
     target = tmp_path / "t"
 
     def save(task: Task, rows: Iterable[Any]) -> Iterator[Any]:
@@ -382,7 +382,7 @@ def on_server(url: str, s3: S3Options) -> dict[str, bytes]:
 
 @pytest.mark.s3
 def test_a_thousand_small_files(spark: SparkSession, access: dict[str, Any], s3: S3Options) -> None:
-    """On S3: their uploads are announced in batches; each file appears once, byte for byte. Scenario 33: spaces."""
+    """Their uploads are announced in batches; each file appears once, byte for byte. Scenario 33: spaces."""
     url = "s3://spark-job/thousand files"
 
     def save(task: Task, rows: Iterable[Any]) -> None:
@@ -398,7 +398,7 @@ def test_a_thousand_small_files(spark: SparkSession, access: dict[str, Any], s3:
 
 
 def save_shard(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """A WebDataset shard: a tar that is written as a stream."""
+    """Write a WebDataset shard: a tar file, as a stream."""
     count = 0
     with task.open(f"shards/{task.partition:05d}.tar") as file, tarfile.open(fileobj=file, mode="w|") as tar:
         for batch in batches:
@@ -428,7 +428,7 @@ def test_tar_shards(rows: DataFrame, access: dict[str, Any], s3: S3Options) -> N
 
 @pytest.mark.s3
 def test_a_task_that_dies_on_s3_leaves_no_upload(rows: DataFrame, access: dict[str, Any], s3: S3Options) -> None:
-    """C9: uploads under chosen names, of an attempt whose process was killed, are found by what it announced."""
+    """C9: recovery finds uploads of a killed attempt under chosen names by the intents that it announced."""
     url = "s3://spark-job/killed"
 
     def save(task: Task, batches: Iterable[Any]) -> Iterator[Any]:
@@ -484,7 +484,7 @@ def test_every_committer(
 
 @pytest.mark.s3
 def test_programs_that_open_files_by_themselves(rows: DataFrame, access: dict[str, Any], s3: S3Options) -> None:
-    """The magic work path: fsspec users write below it and know nothing of jobs."""
+    """Users of fsspec write below the magic work path and know nothing of jobs."""
     url = "s3://spark-job/work path"
     server = {key: access[key] for key in ("endpoint", "region", "access_key", "secret_key")}
 

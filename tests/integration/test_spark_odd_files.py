@@ -1,4 +1,4 @@
-"""Empty files, links and markers in a directory: Holdfast reads the rows that stock Spark reads there."""
+"""Read directories with empty files, links and markers: Holdfast returns the same rows as stock Spark."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def found(df: DataFrame) -> tuple[str, list[tuple[Any, ...]]]:
 
 
 def written(spark: SparkSession, path: Path, name: str, *values: str) -> Path:
-    """One file of stock Spark; returns it."""
+    """Write one file with stock Spark and return its path."""
     options = {"header": "true"} if name == "csv" else {}
     frame = spark.createDataFrame([(value,) for value in values], "value string").coalesce(1)
     frame.write.format(name).options(**options).save(str(path))
@@ -67,7 +67,7 @@ def test_nothing_but_empty_files(spark: SparkSession, tmp_path: Path, name: str)
 
 
 def test_links(spark: SparkSession, tmp_path: Path) -> None:
-    """Partitions and files that are links, links to nowhere, pipes; then appends and overwrites through them."""
+    """Partitions and files may be links; broken links and pipes are no data; appends and overwrites follow links."""
     table, elsewhere = tmp_path / "t", tmp_path / "elsewhere"
     written(spark, table / "m=1", "parquet", "a")
     moved = written(spark, elsewhere, "parquet", "b")
@@ -101,7 +101,7 @@ def test_links(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_a_link_that_leads_back_up(spark: SparkSession, tmp_path: Path) -> None:
-    """Here alone the readers differ: Spark goes round until the system stops it, and gives rows again and again."""
+    """The readers differ only here: Spark follows the cycle until the system stops it, and repeats rows."""
     written(spark, tmp_path / "t/m=1", "parquet", "a")
     (tmp_path / "t/m=1/again").symlink_to(".")
     assert spark.read.parquet(str(tmp_path / "t")).count() > 10

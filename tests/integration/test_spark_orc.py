@@ -1,4 +1,4 @@
-"""Stock Spark and Holdfast read each other's ORC files as what was written, in whatever time zone the JVM is."""
+"""Exchange ORC files with stock Spark: each reads what the other wrote, in any time zone of the JVM."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ORC = get_format("orc")
 
 @pytest.fixture(params=["UTC", "America/New_York"])
 def zone(spark: Any, request: pytest.FixtureRequest) -> Iterator[str]:
-    """The time zone of the JVM, which ORC files are written and read in, whatever the session's is."""
+    """Set the time zone of the JVM: ORC uses it for reads and writes, not the session's."""
     zones = spark._jvm.java.util.TimeZone
     before = zones.getDefault()
     zones.setDefault(zones.getTimeZone(request.param))
@@ -62,7 +62,7 @@ def test_instants_before_1900_in_utc(spark: Any, zone: str, tmp_path: Path) -> N
 
 
 def test_rows_are_found_by_a_files_own_index(spark: Any, tmp_path: Path) -> None:
-    """Spark leaves groups of 10,000 rows out, and starts to read in the middle of a stripe."""
+    """Spark skips groups of 10,000 rows and starts to read in the middle of a stripe."""
     micros = [-3_600_000_000_001 + 100_000_001 * i for i in range(35_000)]
     batch = pa.record_batch({"id": pa.array(range(35_000)), "at": pa.array(micros, INSTANT)})
     (tmp_path / "a.orc").write_bytes(write(ORC, [batch], batch.schema))
@@ -103,7 +103,7 @@ def test_structs_in_files_of_some_rows_each(spark: Any, tmp_path: Path) -> None:
 
 
 def test_instants_and_dates_of_spark(spark: Any, zone: str, tmp_path: Path) -> None:
-    """Spark itself tells what it reads back: it loses the ten days of 1582, and the sign of the second before 1970."""
+    """Spark's own reader is the measure: it loses the ten days of 1582, and the sign of the second before 1970."""
     texts = [
         "0001-01-01 00:00:00",
         "1500-06-01 01:02:03.000004",

@@ -1,4 +1,4 @@
-"""Parquet of stock Spark and of others through `holdfast.read`, against `spark.read` of the same files."""
+"""Read Parquet files of stock Spark and of other programs, and compare with `spark.read`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = [
 
 READERS = ["native", "python"]
 ZONES = ["UTC", "America/New_York", "Asia/Kolkata"]
-# The ends of the years that have four digits, before our era, around the calendars' parting, 1900 and today; odd ones.
+# First and last years with four digits, years BC, around the calendar switch, 1900 and today; unusual ones.
 MICROS = [
     -99_999_999_999_000_000,
     -62_135_596_800_000_000,
@@ -58,7 +58,7 @@ PROBE = [
 
 @pytest.fixture(autouse=True)
 def settings(spark: SparkSession) -> Iterator[None]:
-    """What a test sets is gone afterwards."""
+    """Restore the settings after each test."""
     before = {key: spark.conf.get(key) for key in ("spark.sql.session.timeZone",)}
     yield
     for key, value in before.items():
@@ -95,7 +95,7 @@ def _rows(frame: DataFrame, probe: list[str] | None) -> list[Any]:
 
 @pytest.mark.parametrize("reading", ZONES)
 def test_instants_and_dates_are_spark_s_own(spark: SparkSession, tmp_path: Path, reading: str) -> None:
-    """Files of both calendars, three types and two zones side by side in one table; read in a third zone."""
+    """One table mixes files of both calendars, three types and two zones, and is read in a third zone."""
     for calendar in ("LEGACY", "CORRECTED"):
         for kind in ("INT96", "TIMESTAMP_MICROS", "TIMESTAMP_MILLIS"):
             _write(spark, tmp_path / "t", "America/Los_Angeles", calendar, kind)
@@ -160,7 +160,7 @@ def _fill(group: Any, layout: str, binary: Any) -> None:
 
 
 def test_layouts_of_older_writers(spark: SparkSession, tmp_path: Path) -> None:
-    """Written by parquet-java's own example writer, which takes a schema as it is told."""
+    """parquet-java's example writer accepts any schema."""
     java: Any = spark.sparkContext._jvm
     for layout, columns in _LAYOUTS.items():
         target = tmp_path / layout.replace(" ", "-")
@@ -197,7 +197,7 @@ def test_types_of_arrow_s_writers(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_nan_is_found_by_conditions_of_spark_s(spark: SparkSession, tmp_path: Path) -> None:
-    """It is Spark's largest number, and where its reader has statistics it goes by them alone."""
+    """NaN is Spark's largest number, and Spark's reader relies on statistics alone where a file has them."""
     rows = spark.sql(
         "SELECT CAST(a AS double) AS x, CAST(a AS float) AS y, struct(CAST(a AS double) AS z) AS s "
         "FROM VALUES ('5.0'), ('NaN'), ('1.0') AS t(a)"

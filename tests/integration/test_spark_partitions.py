@@ -1,4 +1,4 @@
-"""Partition directories beside those of stock Spark: the same names, the same values, the same types inferred."""
+"""Compare partition directories with those of stock Spark: same names, same values, same inferred types."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def zone(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 def every_value(spark: SparkSession) -> DataFrame:
-    """Rows that have every value of every type at least once, and a row of nulls."""
+    """Return rows with every value of every type, and a row of nulls."""
     longest = max(map(len, VALUES.values()))
     selects = [
         f"select {row} as id, "
@@ -72,7 +72,7 @@ def every_value(spark: SparkSession) -> DataFrame:
 
 
 def shown(frame: DataFrame) -> list[tuple[str | None, ...]]:
-    """Rows as text: Python has no dates after the year 9999. The sign of zero and every fraction are in it."""
+    """Return rows as text with the sign of zero and every fraction, because Python has no dates after the year 9999."""
     texts = frame.selectExpr("id", *(f"cast(p{index} as string)" for index in range(len(VALUES))))
     return sorted(tuple(None if one is None else str(one) for one in row) for row in texts.collect())
 
@@ -97,7 +97,7 @@ def test_directories_are_those_of_stock_spark(spark: SparkSession, tmp_path: Pat
 
 
 def test_instants_are_the_same_in_a_session_of_another_zone(spark: SparkSession, tmp_path: Path) -> None:
-    """facts: the table remembers the zone of its directories; stock Spark takes it as an option."""
+    """facts: the table records the time zone of its directories; stock Spark has an option for it."""
     before = spark.conf.get("spark.sql.session.timeZone")
     text = "select 1 as id, timestamp'2020-11-01 06:30:00Z' as at union all select 2, timestamp'2020-11-01 05:30:00Z'"
     try:
@@ -129,7 +129,7 @@ def test_texts_that_no_directory_keeps_apart_are_refused(spark: SparkSession, tm
 
 
 def test_a_text_with_nul_comes_back(spark: SparkSession, tmp_path: Path) -> None:
-    """Stock Spark cannot write it: it does not escape it."""
+    """Stock Spark cannot write it, because it does not escape NUL."""
     holdfast.write(spark.sql("select 1 as id, concat('a', char(0), 'b') as p"), str(tmp_path / "t"), partition_by="p")
     assert spark.read.parquet(str(tmp_path / "t")).first().p == "a\0b"
     assert holdfast.read(spark, str(tmp_path / "t"), reader="python").first().p == "a\0b"
@@ -137,7 +137,7 @@ def test_a_text_with_nul_comes_back(spark: SparkSession, tmp_path: Path) -> None
 
 # --- directories of others --------------------------------------------------------------------------------------------
 def other_table(root: Path, leaves: list[list[str | None]]) -> str:
-    """A table with one file for each leaf, whose directories are columns p0, p1 and so on with these values."""
+    """Write a table with one file per leaf; its directories are columns p0, p1 and so on with these values."""
     seed = root / "seed.parquet"
     pq.write_table(pa.table({"id": [1]}), seed)
     for leaf in leaves:

@@ -1,10 +1,11 @@
-"""Reading through real Spark: every type in every format, other people's files, columns and conditions."""
+"""Read through real Spark: every type in every format, foreign files, columns and conditions."""
 
 from __future__ import annotations
 
 import datetime
 import functools
 import math
+import shutil
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -56,7 +57,7 @@ def by_id(df: DataFrame) -> list[Any]:
 
 
 def holdable(df: DataFrame, name: str) -> DataFrame:
-    """In two tasks; without dates that ORC's two calendars would change."""
+    """Return the rows in two partitions, without dates that ORC's two calendars would change."""
     return (df.filter("day is null or day > date'1600-01-01'") if name == "orc" else df).repartition(2)
 
 
@@ -110,11 +111,19 @@ def test_directories_of_others_are_read(spark: SparkSession, tmp_path: Path) -> 
 
 
 # --- columns and conditions -------------------------------------------------------------------------------------------
-@pytest.fixture
-def table(spark: SparkSession, tmp_path: Path) -> str:
+@pytest.fixture(scope="module")
+def written_table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write one table; the tests below take copies."""
     df = spark.range(0, 1000, 1, 4).selectExpr("id", "cast(id % 5 as int) as k", "concat('v', id) as v", "id / 4 as f")
-    holdfast.write(df, str(tmp_path / "t"), partition_by="k")
-    return str(tmp_path / "t")
+    folder = tmp_path_factory.mktemp("table") / "t"
+    holdfast.write(df, str(folder), partition_by="k")
+    return folder
+
+
+@pytest.fixture
+def table(written_table: Path, tmp_path: Path) -> str:
+    """Copy the table, with the modification times that the log records, so that a test may damage it."""
+    return str(shutil.copytree(written_table, tmp_path / "t"))
 
 
 def test_columns_are_chosen(spark: SparkSession, table: str) -> None:
@@ -146,7 +155,7 @@ def test_conditions_mean_what_sql_means(
 
 
 def test_conditions_spare_files(spark: SparkSession, table: str) -> None:
-    """A file of a partition that is ruled out is not even opened."""
+    """A reader does not open files of excluded partitions."""
     for path in visible(table):
         if not path.startswith("k=3/"):
             (Path(table) / path).write_bytes(b"not Parquet")
@@ -154,7 +163,7 @@ def test_conditions_spare_files(spark: SparkSession, table: str) -> None:
 
 
 def test_one_frame_is_queried_twice_with_other_conditions(spark: SparkSession, table: str) -> None:
-    """Spark's pushdown into Python sources would give the second query the first one's rows."""
+    """With Spark's pushdown into Python sources the second query would get the first one's rows."""
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     try:
         found = read(spark, table)
@@ -201,7 +210,7 @@ def test_pushdown_spares_files(spark: SparkSession, table: str) -> None:
 
 @pytest.mark.usefixtures("pushdown")
 def test_the_flaw_that_keeps_pushdown_off(spark: SparkSession, table: str) -> None:
-    """When this fails, Spark plans each query anew: make pushFilters the default for that version (decision 20)."""
+    """If this fails, Spark plans each query again: make pushFilters the default for that version (decision 20)."""
     found = read(spark, table, push_filters=True)
     assert [found.count(), found.filter("k = 2").count(), found.count()] == [1000, 200, 200]
 

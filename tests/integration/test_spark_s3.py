@@ -1,4 +1,4 @@
-"""Spark writes to a real S3 server; other readers see the same rows."""
+"""Write to a real S3 server with Spark; other readers return the same rows."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_pyarrow_and_pandas_read_the_same(spark: SparkSession, server: SeaweedSe
 
 
 def test_duckdb_reads_the_same(spark: SparkSession, server: SeaweedServer, access: dict[str, Any]) -> None:
-    """A reader with an S3 client and a Parquet reader that share no code with ours or Spark's."""
+    """DuckDB's S3 client and Parquet reader share no code with ours or Spark's."""
     import duckdb
     import duckdb_extension_httpfs
 
@@ -128,7 +128,7 @@ def test_what_is_wrong_with_the_store_is_said_in_a_sentence(spark: SparkSession,
 def test_a_ca_bundle_reaches_the_tasks(
     spark: SparkSession, server: SeaweedServer, access: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The driver's environment does not travel; the option does, to tasks that write and to tasks that read."""
+    """Tasks do not get the driver's environment, but they get the option, for writes and for reads."""
     monkeypatch.delenv("AWS_CA_BUNDLE", raising=False)
     authority = Authority(tmp_path)
     with TlsFront(server.endpoint_url, *authority.issue("127.0.0.1")) as front:

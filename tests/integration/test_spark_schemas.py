@@ -1,4 +1,4 @@
-"""Schemas that are read without Spark, beside what Spark itself makes of the same text."""
+"""Parse schemas without Spark, and compare with Spark's own result."""
 
 from __future__ import annotations
 
@@ -82,6 +82,6 @@ def test_schema_json_is_read_as_pyspark_reads_it(spark: SparkSession) -> None:
 
 
 def _in_arrow(schema: object) -> pa.Schema:
-    """PySpark's own mapping, without the metadata that it puts on variants."""
+    """Return PySpark's own mapping without the metadata that it adds to variants."""
     assert isinstance(schema, StructType)
     return arrow_schema(schema).remove_metadata()

@@ -1,4 +1,4 @@
-"""`writeStream.format("holdfast")` under real Spark: what it writes, what it refuses, and what survives failures.
+"""Run `writeStream.format("holdfast")` under real Spark: output, refusals and failures.
 
 Faults come from the query's own functions and from a source in this module; the product has no hooks for them.
 """
@@ -32,6 +32,7 @@ from holdfast.spark.source import HoldfastDataSource
 from holdfast.spark.stream_writer import HoldfastStreamWriter
 from holdfast.stores.base import iter_objects
 from tests.integration.spark_session import assert_clean, by_value
+from tests.patience import PATIENCE_S, POLL_S
 
 pytestmark = [
     pytest.mark.spark,
@@ -41,7 +42,6 @@ pytestmark = [
 by_value(__name__)
 
 ROWS = 10
-_TIMEOUT_S = 60
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +84,7 @@ class Stream:
 
     def run(self, df: DataFrame | None = None, **options: Any) -> StreamingQuery:
         query = self.start(df, **options)
-        assert query.awaitTermination(_TIMEOUT_S)
+        assert query.awaitTermination(PATIENCE_S)
         return query
 
     def ids(self) -> list[int]:
@@ -98,7 +98,7 @@ class Stream:
             ctx.close()
 
     def assert_exact(self) -> None:
-        """Every row once for everybody, and nothing left over."""
+        """Check that every reader sees each row once, and that no data is left behind."""
         expected = [*range(self.files * ROWS)]
         assert self.ids() == expected
         assert sorted(row["id"] for row in holdfast.read(self.spark, self.url).collect()) == expected
@@ -114,9 +114,9 @@ def stream(spark: SparkSession, tmp_path: Path) -> Stream:
 
 
 def failure(query: StreamingQuery) -> str:
-    """What the query says when it has failed."""
+    """Return the error message of a failed query."""
     with pytest.raises(PySparkException) as caught:
-        query.awaitTermination(_TIMEOUT_S)
+        query.awaitTermination(PATIENCE_S)
     return str(caught.value)
 
 
@@ -170,7 +170,7 @@ def test_batches_without_rows_leave_no_trace(stream: Stream) -> None:
 
 
 def test_a_reader_sees_whole_batches_while_the_query_runs(stream: Stream) -> None:
-    """C4: snapshots taken in the middle of it hold whole batches."""
+    """C4: every snapshot taken during the query holds whole batches."""
     stream.feed(12)
     query = stream.start(stream.source.repartition(2))
     sizes = []
@@ -180,8 +180,8 @@ def test_a_reader_sees_whole_batches_while_the_query_runs(stream: Stream) -> Non
             sizes.append(holdfast.read(stream.spark, stream.url).count())
         if not query.isActive:
             break
-        poll.wait(0.05)
-    assert query.awaitTermination(_TIMEOUT_S)
+        poll.wait(POLL_S)
+    assert query.awaitTermination(PATIENCE_S)
     assert sizes and all(size % ROWS == 0 for size in sizes) and sizes == sorted(sizes)
     stream.assert_exact()
 
@@ -210,7 +210,7 @@ def test_output_mode_update_is_refused_by_spark(stream: Stream) -> None:
 
 
 def test_a_known_stream_with_a_new_checkpoint(stream: Stream) -> None:
-    """Under its name it is refused, for its batch numbers start anew; without a name it is another stream."""
+    """The same name is refused, because batch numbers restart; without a name it is another stream."""
     stream.feed(2)
     stream.run(streamId="flights")
     message = failure(stream.start(streamId="flights", checkpointLocation=str(stream.home / "other")))
@@ -229,7 +229,7 @@ def test_another_layout_is_refused(stream: Stream) -> None:
 
 # --- failures ---------------------------------------------------------------------------------------------------------
 def failing(df: DataFrame, attempts: int, marker: Path | None = None) -> DataFrame:
-    """The same rows; the batch with row 15 fails in its first `attempts` attempts, or as long as `marker` is there."""
+    """Return the same rows; the batch with row 15 fails in its first `attempts` attempts, or while `marker` exists."""
 
     def pass_on(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
@@ -250,7 +250,7 @@ def test_a_retried_task_counts_once(stream: Stream) -> None:
 
 
 def test_a_query_that_fails_is_started_again(stream: Stream, tmp_path: Path) -> None:
-    """All attempts at a task fail, the query stops; started again it goes on, and nothing is left of the failure."""
+    """All attempts at a task fail and the query stops; after a restart it continues, without leftover data."""
     stream.feed(3)
     marker = tmp_path / "broken"
     marker.touch()
@@ -262,7 +262,7 @@ def test_a_query_that_fails_is_started_again(stream: Stream, tmp_path: Path) -> 
 
 
 def test_stop_in_the_middle_of_a_batch(stream: Stream, tmp_path: Path) -> None:
-    """`stop` kills the tasks; the batch is written again."""
+    """`stop` kills the tasks; the restarted query writes the batch again."""
     stream.feed(3)
     reached = tmp_path / "reached"
 
@@ -271,14 +271,14 @@ def test_stop_in_the_middle_of_a_batch(stream: Stream, tmp_path: Path) -> None:
             yield batch
             if 15 in batch["id"].to_pylist() and not reached.exists():
                 reached.touch()
-                threading.Event().wait(_TIMEOUT_S)
+                threading.Event().wait(PATIENCE_S)
 
     query = stream.start(stream.source.mapInArrow(wait_once, stream.source.schema))
     poll = threading.Event()
-    for _ in range(_TIMEOUT_S * 20):
+    for _ in range(int(PATIENCE_S / POLL_S)):
         if reached.exists():
             break
-        poll.wait(0.05)
+        poll.wait(POLL_S)
     query.stop()
     assert stream.ids() == [*range(ROWS)]
     stream.run()
@@ -287,7 +287,7 @@ def test_stop_in_the_middle_of_a_batch(stream: Stream, tmp_path: Path) -> None:
 
 # --- the commit process dies ------------------------------------------------------------------------------------------
 class DyingWriter(DataSourceStreamArrowWriter):
-    """Hands everything on; the process that commits a batch ends, or raises, at its nth mutation of the store."""
+    """A writer that delegates everything; the commit process exits, or raises, at its nth mutation of the store."""
 
     def __init__(self, inner: HoldfastStreamWriter, batch: int, call: int, how: str) -> None:
         self.inner = inner
@@ -328,7 +328,7 @@ def die_at_call(call: int, how: str) -> None:
 
 
 class DyingSource(DataSource):
-    """Holdfast with options `dieBatch`, `dieAt` and `dieHow`."""
+    """The Holdfast data source with options `dieBatch`, `dieAt` and `dieHow`."""
 
     @classmethod
     def name(cls) -> str:
@@ -342,7 +342,7 @@ class DyingSource(DataSource):
 
 @pytest.mark.parametrize(("call", "how"), [(1, "exit"), (2, "exit"), (2, "raise"), (3, "exit"), (5, "exit")])
 def test_commit_fails_spark_aborts_and_the_query_is_started_again(stream: Stream, call: int, how: str) -> None:
-    """Iceberg 4686 in a stream: abort undoes no committed batch, and bars no batch number."""
+    """Iceberg 4686 in a stream: abort undoes no committed batch and blocks no batch number."""
     stream.feed(3)
     message = failure(stream.start(source="dying_stream", dieBatch=1, dieAt=call, dieHow=how))
     assert "injected" in message or "exited unexpectedly" in message or "crashed" in message

@@ -1,4 +1,4 @@
-"""A streaming query whose application is killed with SIGKILL again and again: every row is there exactly once.
+"""Kill the application of a streaming query with SIGKILL repeatedly: every row is visible exactly once.
 
 Kills fall inside tasks and inside commits, at a drawn store call before or after its effect, and from outside at any
 moment, while workers of the dead application go on for up to a second. Each restart is only the same command again.
@@ -29,13 +29,13 @@ from holdfast.commit.two_phase.decision_log import read_log
 from holdfast.stores.base import iter_objects
 from holdfast.testing.weed import SeaweedServer
 from tests.integration.spark_session import PYTHONPATH
+from tests.patience import PATIENCE_S, POLL_S
 
 pytestmark = [pytest.mark.spark, pytest.mark.s3]
 
 DRIVER = Path(__file__).with_name("stream_driver.py")
 ROWS = 20
-SEED = 20_261_106  # one with which the query outlives all ten deaths
-_TIMEOUT_S = 300  # ten seconds on two cores that do nothing else
+SEED = 20_261_106  # with this seed the query survives all ten kills
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -44,7 +44,7 @@ def bucket(server: SeaweedServer) -> None:
 
 
 def draw_deaths(kills: int, seed: int) -> Iterator[dict[str, Any]]:
-    """Where the application dies: in tasks and commits by calls, from outside by decisions and milliseconds."""
+    """Draw the moments of death: store calls in tasks and commits, or a time after a decision from outside."""
     chance = random.Random(seed)
     for number in range(kills):
         phase = ("commit", "write", "outside")[number % 3]
@@ -56,7 +56,7 @@ def draw_deaths(kills: int, seed: int) -> Iterator[dict[str, Any]]:
 
 
 class Application:
-    """The command, with the settings of the test."""
+    """The command with the settings of the test."""
 
     def __init__(self, home: Path, server: SeaweedServer, name: str) -> None:
         self.url = f"s3://streams/{name}"
@@ -92,7 +92,7 @@ class Application:
         try:
             if death is not None and death["phase"] == "outside":
                 self._kill_from_outside(process, death)
-            stdout, _ = process.communicate(timeout=_TIMEOUT_S)
+            stdout, _ = process.communicate(timeout=PATIENCE_S)
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
@@ -102,16 +102,16 @@ class Application:
     def _kill_from_outside(self, process: subprocess.Popen[str], death: dict[str, Any]) -> None:
         wanted = read_log(self.context).head + death["decisions"]
         poll = threading.Event()
-        for _ in range(int(_TIMEOUT_S / 0.1)):
+        for _ in range(int(PATIENCE_S / POLL_S)):
             if process.poll() is not None or read_log(self.context).head >= wanted:
                 break
-            poll.wait(0.1)
+            poll.wait(POLL_S)
         poll.wait(death["delay_s"])
         os.killpg(process.pid, signal.SIGKILL)
 
 
 def independent_read(server: SeaweedServer, url: str) -> list[int]:
-    """All ids in all files, by a reader that knows nothing of us."""
+    """Return all ids in all files, read by an independent reader."""
     files = pafs.S3FileSystem(
         access_key=server.options.access_key,
         secret_key=server.options.secret_key,
@@ -129,7 +129,7 @@ def independent_read(server: SeaweedServer, url: str) -> list[int]:
 def test_killed_again_and_again(
     server: SeaweedServer, tmp_path: Path, capsys: pytest.CaptureFixture[str], kills: int, batches: int
 ) -> None:
-    """C1, C2, C8, C9: nothing is lost, nothing is twice, nothing is left, and nobody ran recovery."""
+    """C1, C2, C8, C9: no row is lost or duplicated, no data is left behind, and nobody ran recovery."""
     inputs = tmp_path / "input"
     inputs.mkdir()
     for batch in range(batches):

@@ -1,4 +1,4 @@
-"""CSV, JSON and text: stock Spark reads what Holdfast writes, and says of tricky files what the unit tests hold."""
+"""Exchange CSV, JSON and text with stock Spark, and check the recorded answers that the unit tests rely on."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ TEXTS = [
     ids=str,
 )
 def test_spark_reads_csv_with_the_reader_options(spark: Any, tmp_path: Path, options: dict[str, str]) -> None:
-    """Empty strings stay apart from nulls, and nobody needs to say how lines end, whichever value comes first."""
+    """Empty strings differ from nulls, and line ends need no option, whichever value comes first."""
     expected: dict[int, str | None] = {}
     paths = []
     for number, first in enumerate(TEXTS):
@@ -79,11 +79,11 @@ def test_the_answers_are_those_of_spark(spark: Any) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"escape": '"'}, {"quote": "a", "escape": "1"}, {"lineSep": "\n"}], ids=str)
 def test_any_text_gives_the_records_of_spark(spark: Any, options: dict[str, str]) -> None:
-    """Thousands of short texts, each a file: one job for all of them."""
+    """One job reads thousands of short files."""
     draw = random.Random(str(options))  # the same cases in every run
     alphabets = ['a,"\\\n\r #1', 'a,"\\\n', ["a", '"', ",", "\n", "\r\n", "\\"], 'a,"\n ']
     texts = ["".join(draw.choices(draw.choice(alphabets), k=draw.randint(5, 14))) for _ in range(2000)]
-    # A file of up to four characters is looked at twice by univocity, and its line ends are lost on the way.
+    # univocity inspects a file of up to four characters twice, and loses its line ends.
     texts = [text for text in texts if len(text) > 4 and text.count(",") < WIDTH]
     reading = {"nullValue": NO_VALUE, **options}
     schema = pa.schema([(f"c{index}", pa.string()) for index in range(WIDTH)])
@@ -98,7 +98,7 @@ def test_any_text_gives_the_records_of_spark(spark: Any, options: dict[str, str]
 
 
 def test_columns_of_csv_without_a_header_are_counted_in_the_whole_record(spark: Any, tmp_path: Path) -> None:
-    """Also where only some of them are wanted."""
+    """This also holds if only some columns are selected."""
     frame = spark.createDataFrame([(1, "x", None), (2, None, 2.5)], "a int, b string, c double").coalesce(1)
     holdfast.write(frame, str(tmp_path / "ours"), file_format="csv")
     found = holdfast.read(spark, str(tmp_path / "ours"), columns=["c", "b"])
@@ -128,7 +128,7 @@ JSON_FILES = [
 def test_json_is_inferred_from_all_files_as_spark_does(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And from the last line of each, whatever the size of a block is."""
+    """The last line of each file counts, for any block size."""
     for number, lines in enumerate(JSON_FILES):
         (tmp_path / f"{number}.json").write_text("\n".join(lines))
     monkeypatch.setattr("holdfast.formats.lines.blocks.BLOCK_BYTES", 16)
@@ -161,7 +161,7 @@ def test_csv_is_inferred_from_all_files_as_spark_does(
 
 
 def test_columns_of_any_csv_header_are_there(spark: Any, tmp_path: Path) -> None:
-    """Spark goes by the first one, and drops what others have more."""
+    """Spark uses the first header and drops further columns of other files."""
     (tmp_path / "0.csv").write_text("a\n1\n")
     (tmp_path / "1.csv").write_text("B,a\nx,2\n")
     found = holdfast.read(spark, str(tmp_path), header=True)

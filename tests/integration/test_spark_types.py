@@ -1,4 +1,4 @@
-"""Types that Parquet and Arrow have no word for: what Holdfast writes stock Spark reads back, and vice versa."""
+"""Exchange types that Parquet and Arrow lack with stock Spark, in both directions."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def frame_of(spark: SparkSession) -> DataFrame:
 
 
 def described(frame: DataFrame) -> list[dict[str, Any]]:
-    """The schema as Spark prints it, but for where nulls may be: readers allow them everywhere."""
+    """Return the schema as Spark prints it, without nullability, because readers allow nulls everywhere."""
     found: list[dict[str, Any]] = without_nulls(json.loads(frame.schema.json())["fields"])
     return found
 

@@ -1,4 +1,4 @@
-"""Writing through real Spark: save modes, layout, refusals, and what plain readers see."""
+"""Write through real Spark: save modes, layout, rejected requests, and what plain readers see."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ WRONG: list[tuple[str, dict[str, str], str]] = [
 def test_a_wrong_request_is_refused_in_one_sentence(
     rows: DataFrame, tmp_path: Path, mode: str, options: dict[str, str], sentence: str
 ) -> None:
-    """facts: faults 95; before any task runs, and nothing is left at the destination."""
+    """facts: faults 95: before any task runs, with nothing written to the destination."""
     target = tmp_path / "t"
     with pytest.raises(PySparkException) as caught:
         rows.write.format("holdfast").mode(mode).options(**{"path": str(target), **options}).save()
@@ -254,7 +254,7 @@ def test_save_as_table_needs_a_path(spark: SparkSession, rows: DataFrame) -> Non
 
 # --- paths ----------------------------------------------------------------------------------------------------------
 def test_a_relative_path_is_the_callers(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spark's own processes work where Spark was started."""
+    """Spark's own processes keep the directory in which Spark was started."""
     holdfast.write(spark.range(1), str(tmp_path / "before"))  # the data source's process runs already
     monkeypatch.chdir(tmp_path)
     assert holdfast.write(spark.range(3).coalesce(1), "x").url == str(tmp_path / "x")

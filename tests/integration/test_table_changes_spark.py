@@ -1,4 +1,4 @@
-"""Sequences as in `tests/property/test_table_changes.py` through Spark: `holdfast.write`, both readers, stock Spark."""
+"""Run sequences of `tests/property/test_table_changes.py` through `holdfast.write`, both readers and stock Spark."""
 
 from __future__ import annotations
 

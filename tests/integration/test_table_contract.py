@@ -1,4 +1,4 @@
-"""What an append may change, through `holdfast.write`, `holdfast.read` and stock Spark."""
+"""Check what an append may change, with `holdfast.write`, `holdfast.read` and stock Spark."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.integration.spark_session import assert_clean, visible
 pytestmark = pytest.mark.spark
 
 READERS = ["native", "python"]
-NOT_NATIVE = ("auto", "python")  # JSON of others is never left to Spark's reader
+NOT_NATIVE = ("auto", "python")  # foreign JSON is never read by Spark's reader
 
 
 def rows(frame: Any) -> list[tuple[Any, ...]]:
@@ -36,7 +36,7 @@ def abort_jobs(url: str, count: int) -> None:
 
 
 def test_a_narrow_append_hides_nothing(spark: Any, tmp_path: Path) -> None:
-    """Readers see the union of the columns, with nulls; the columns keep the table's order, spelling and types."""
+    """Readers see the union of the columns, filled with nulls, in the table's order, spelling and types."""
     url = str(tmp_path / "t")
     holdfast.write(spark.sql("select 1L as id, 'a' as name, 1.5D as price, 1 as part"), url, partition_by="part")
     holdfast.write(spark.sql("select 2 as ID, 1 as part"), url, partition_by="part")
@@ -96,7 +96,7 @@ def test_another_layout_is_refused_with_what_is_there(
 
 
 def test_csv_columns_are_written_in_the_tables_order(spark: Any, tmp_path: Path) -> None:
-    """Stock Spark goes by position, whatever the header says."""
+    """Stock Spark matches columns by position and ignores the header."""
     url = str(tmp_path / "t")
     holdfast.write(spark.sql("select 'a1' as a, 'b1' as b"), url, file_format="csv", header=True)
     holdfast.write(spark.sql("select 'b2' as b, 'a2' as a"), url, file_format="csv", header=True)
@@ -135,7 +135,7 @@ def test_a_directory_of_others_is_looked_at_before_the_first_write(
 
 
 def test_a_directory_of_others_that_fits_is_added_to(spark: Any, tmp_path: Path) -> None:
-    """Stock Spark's files and ours are one table afterwards, for both readers and stock Spark."""
+    """Both readers and stock Spark then see one table of stock Spark's files and ours."""
     frame = spark.range(4).selectExpr("id", "timestamp '1500-01-01 00:00:00' as t", "id % 2 as k")
     for name, first, options in (
         ("parquet", lambda url: frame.write.partitionBy("k").parquet(url), {"partition_by": "k"}),
@@ -152,7 +152,7 @@ def test_a_directory_of_others_that_fits_is_added_to(spark: Any, tmp_path: Path)
 
 
 def test_a_column_that_others_never_left_empty_may_be_null(spark: Any, tmp_path: Path) -> None:
-    """What their files promise holds for their rows: Spark would answer ``is null`` by the promise alone."""
+    """A required column of foreign files binds their rows only: Spark would answer ``is null`` by the schema."""
     inner = pa.struct([pa.field("x", pa.int64(), nullable=False)])
     schema = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("s", inner, nullable=False)])
     for name in ("parquet", "arrow"):
@@ -180,7 +180,7 @@ def test_files_of_a_job_are_no_table(spark: Any, tmp_path: Path) -> None:
 
 
 def test_two_first_jobs_with_two_layouts(spark: Any, tmp_path: Path) -> None:
-    """The second one starts before the first is decided: its decision asks again."""
+    """The second job starts before the first is decided: its decision checks the layout again."""
     url = str(tmp_path / "t")
     frame = spark.range(4).selectExpr("id", "id % 2 as k")
     from holdfast.options.parsing import parse_write_options
@@ -240,7 +240,7 @@ TEXTS_OF_OTHERS: list[tuple[str, str, str, dict[str, Any], str]] = [
 def test_texts_of_others_have_to_be_of_the_rows_types(
     spark: Any, tmp_path: Path, name: str, text: str, query: str, options: dict[str, Any], sentence: str
 ) -> None:
-    """Else nobody could read the table any more."""
+    """Otherwise the table would become unreadable."""
     (tmp_path / f"theirs.{name}").write_text(text)
     with pytest.raises(InvalidRequestError, match=sentence):
         holdfast.write(spark.sql(query), str(tmp_path), file_format=name, **options)
@@ -249,7 +249,7 @@ def test_texts_of_others_have_to_be_of_the_rows_types(
 
 
 def test_json_of_others_keeps_its_fields(spark: Any, tmp_path: Path) -> None:
-    """The rows that are added lack some and spell others otherwise; JSON's readers match names exactly."""
+    """The added rows lack some fields and spell others differently; JSON's readers match names exactly."""
     (tmp_path / "theirs.json").write_text('{"ID":1,"b":"x","s":[{"U":true,"v":2}]}\n')
     holdfast.write(
         spark.sql("select 2L as id, array(named_struct('u', false)) as s, 'n' as n"), str(tmp_path), file_format="json"
@@ -264,7 +264,7 @@ def test_json_of_others_keeps_its_fields(spark: Any, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["csv", "parquet", "avro"])
 def test_a_frame_that_was_made_before_an_overwrite(spark: Any, tmp_path: Path, name: str) -> None:
-    """It finds its columns in the table as it is now, or says that they are not there any more (C12)."""
+    """It finds its columns in the current table, or reports that they no longer exist (C12)."""
     url = str(tmp_path / "t")
     holdfast.write(spark.sql("select 1 as a, 2 as b"), url, file_format=name)
     found = holdfast.read(spark, url, reader="python")
@@ -289,7 +289,7 @@ def test_a_schema_of_the_users_goes_by_the_tables_names(spark: Any, tmp_path: Pa
 
 
 def test_what_other_tables_note_at_their_columns_is_left_behind(spark: Any, tmp_path: Path) -> None:
-    """A default of a table of Spark's would fill nulls of ours; a CHAR's length would pad texts as they are read."""
+    """A default of a Spark table would fill our nulls; the length of a CHAR would pad texts on read."""
     spark.sql("create table noted (a int, b int default 42, c char(5)) using parquet")
     try:
         spark.sql("insert into noted values (5, 6, 'ab')")
@@ -307,7 +307,7 @@ def test_what_other_tables_note_at_their_columns_is_left_behind(spark: Any, tmp_
 
 
 def test_keys_of_any_file_are_kept(spark: Any, tmp_path: Path) -> None:
-    """Also those that only a later file has, which stock Spark saw before."""
+    """Keys that only a later file has are kept as well: stock Spark saw them before."""
     (tmp_path / "x.json").write_text('{"a":1}\n')
     (tmp_path / "y.json").write_text('{"a":2,"b":"y"}\n')
     holdfast.write(spark.sql("select 3L as a"), str(tmp_path), file_format="json")
@@ -316,7 +316,7 @@ def test_keys_of_any_file_are_kept(spark: Any, tmp_path: Path) -> None:
 
 
 def test_an_empty_string_of_json_does_not_become_null(spark: Any, tmp_path: Path) -> None:
-    """As Spark's reader has it for a number, so that rows of numbers would change what was a string before."""
+    """Spark's reader returns null for a number: appended numbers would change existing strings."""
     (tmp_path / "x.json").write_text('{"a":1,"b":""}\n')
     for kind in ("int", "date", "struct<x:int>", "array<int>", "double"):
         with pytest.raises(InvalidRequestError, match="values that are not of the rows' types"):
@@ -333,7 +333,7 @@ def put_parquet(directory: Path, **files: pa.Table) -> str:
 
 
 def test_columns_of_any_file_are_the_tables(spark: Any, tmp_path: Path) -> None:
-    """Wider types, too; those of a data frame without rows are guessed and bind nobody."""
+    """Wider types count as well; guessed types of an empty data frame do not."""
     nothing = pa.table({"a": pa.array([], pa.float64()), "b": pa.nulls(0)})
     one, two = pa.table({"a": pa.array([1], pa.int32())}), pa.table({"A": [2], "b": ["x"]})
     url = put_parquet(tmp_path, n=nothing, o=one, t=two)

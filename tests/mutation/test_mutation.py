@@ -23,6 +23,7 @@ from tests.mutation.operators import OPERATORS, Function, changes_of, edited
 from tests.mutation.report import Judged, write_page
 from tests.mutation.results import ROOT, Results
 from tests.mutation.survivors import REVIEWED
+from tests.patience import PATIENCE_S
 
 
 @pytest.fixture(scope="module")
@@ -165,7 +166,7 @@ def test_a_court_tells_mutants_that_a_test_notices_from_others(tmp_path: Path) -
     test = tmp_path / "test_trial.py"
     test.write_text(_TEST)
     command = [sys.executable, "-c", _TRIAL, str(test)]
-    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S)
     found = json.loads(run.stdout.splitlines()[-1])
     own = {name: kind for name, kind in found.items() if name.startswith("hadoop.uri._store ")}
     assert set(own.values()) == {"killed", "survived"}, "that no store is empty was not asked"

@@ -12,6 +12,7 @@ import pytest
 
 from holdfast.commit import recover, verify
 from holdfast.commit.context_factory import open_context
+from tests.patience import PATIENCE_S
 from tests.simulation.world import run_job
 
 _DYING = """
@@ -47,7 +48,7 @@ def hidden(root: Path) -> list[str]:
 def test_a_record_that_was_cut_off_is_swept(tmp_path: Path, record: str, committed: bool) -> None:
     ctx = open_context(str(tmp_path))
     run_job(ctx, "old")
-    died = subprocess.run([sys.executable, "-c", _DYING, str(tmp_path), record], timeout=60, check=False)
+    died = subprocess.run([sys.executable, "-c", _DYING, str(tmp_path), record], timeout=PATIENCE_S, check=False)
     assert died.returncode == -9
     [left] = hidden(tmp_path)
     assert left.endswith(record.strip("/"))

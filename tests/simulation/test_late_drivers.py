@@ -20,10 +20,10 @@ from holdfast.errors import FencedError, HoldfastError, OutcomeUnknownError
 from holdfast.stores.base import ObjectPage
 from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation, StoreCall
 from holdfast.stores.memory.store import MemoryStore
+from tests.patience import PATIENCE_S
 from tests.simulation.world import HOME, PUBLICATIONS, TASKS, World, expected, run_job, run_tasks, start
 
 T = TypeVar("T")
-PATIENCE_S = 20.0
 
 
 def short(ctx: CommitContext) -> CommitContext:

@@ -13,6 +13,7 @@ import pytest
 
 import holdfast
 from holdfast.formats import FORMATS
+from tests.patience import PATIENCE_S
 from tests.tidy.source_tree import ROOT
 
 _HEAVY = ["boto3", "botocore", "fastavro", "pandas", "pyarrow", "pyspark"]
@@ -21,7 +22,9 @@ _HEAVY = ["boto3", "botocore", "fastavro", "pandas", "pyarrow", "pyspark"]
 @pytest.mark.parametrize("statement", ["import holdfast", "import holdfast.errors", "import holdfast.runtime"])
 def test_the_import_is_light(statement: str) -> None:
     program = f"import sys\n{statement}\nprint(*sorted(set({_HEAVY!r}) & set(sys.modules)))"
-    run = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, timeout=60)
+    run = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, timeout=PATIENCE_S
+    )
     assert (run.returncode, run.stderr, run.stdout.strip()) == (0, "", "")
 
 
@@ -61,7 +64,7 @@ _STEPS = ("plan", "task", "commit", "plan", "task", "again", "plan", "abort")
 
 def _loaded(*command: str) -> set[str]:
     run = subprocess.run(
-        [sys.executable, "-W", "error", *command], cwd=ROOT, capture_output=True, text=True, timeout=60
+        [sys.executable, "-W", "error", *command], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S
     )
     assert (run.returncode, run.stderr) == (0, "")
     return set(run.stdout.split())

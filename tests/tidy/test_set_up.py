@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE_S
 from tests.tidy.source_tree import ROOT
 
 _TOOLS = ("awk", "bash", "cat", "chmod", "cksum", "cp", "dirname", "env", "id", "mkdir", "tail", "touch")
@@ -52,7 +53,7 @@ class Checkout:
             env={"PATH": str(self.bin), "CALLS": str(self.calls), **environment},
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE_S,
         )
 
     def take_calls(self) -> list[str]:

@@ -10,6 +10,7 @@ import tokenize
 
 import pytest
 
+from tests.patience import PATIENCE_S
 from tests.tidy.source_tree import ROOT, modules, text_files
 
 _MAX_FUNCTION_LINES = 70
@@ -37,7 +38,7 @@ _IGNORE = re.compile(
 )
 def test_the_tools_are_content(command: str) -> None:
     arguments = [sys.executable, "-m", *command.split()]
-    run = subprocess.run(arguments, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    run = subprocess.run(arguments, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S)
     assert run.returncode == 0, run.stdout + run.stderr
 
 

@@ -19,7 +19,7 @@ from holdfast.errors import UnavailableError
 
 __all__ = ["DriverProcess"]
 
-_REAP_S = 10.0
+_REAP_S = 120.0
 
 
 class DriverProcess:

@@ -177,18 +177,18 @@ def take_every_entry_for_anothers(
         return shipped(ctx, job, prepared, view)
 
 
-def create_unconditionally(shipped: Callable[..., bytes], self: RecordStore, path: str, data: bytes) -> bytes:
+def create_unconditionally(shipped: Callable[..., bool], self: RecordStore, path: str, data: bytes) -> bool:
     """In place of `RecordStore._put_new`: write without the condition that nobody else has created the record."""
     self.store.put(self.key(path), data)
-    return data
+    return True
 
 
-def take_silence_for_success(shipped: Callable[..., bytes], self: RecordStore, path: str, data: bytes) -> bytes:
+def take_silence_for_success(shipped: Callable[..., bool], self: RecordStore, path: str, data: bytes) -> bool:
     """In place of `RecordStore._put_new`: take a record whose put was not answered as written."""
     try:
         return shipped(self, path, data)
     except OutcomeUnknownError:
-        return data
+        return True
 
 
 # --- after the decision -----------------------------------------------------------------------------------------------

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.commit import COMMITTERS
+from tests.patience import PATIENCE_S
 
 _ROOT = Path(__file__).parents[3]
-_LIMIT_S = 120
 
 
 def _in_two_processes(*arguments: str) -> list[Any]:
@@ -30,7 +30,7 @@ def _in_two_processes(*arguments: str) -> list[Any]:
     ]
     found = []
     for process in started:
-        out, err = process.communicate(timeout=_LIMIT_S)
+        out, err = process.communicate(timeout=PATIENCE_S)
         assert process.returncode == 0, err
         found.append(json.loads(out))
     return found

@@ -17,6 +17,7 @@ from holdfast.checker.narrative.narrator import Thing
 from holdfast.checker.narrative.story import Story
 from holdfast.checker.narrative.timeline import page
 from tests.checker.narrative.stories import Found, find
+from tests.patience import PATIENCE_S
 
 _NASTY = "a</script><b>&amp;{{title}}\u2028<!--\"'\\u003c"
 _VOID = {"meta"}
@@ -129,5 +130,5 @@ def test_the_script_can_be_parsed(found: dict[str, Found], tmp_path: Path) -> No
         pytest.skip("no node on this machine to parse the script with")
     script = tmp_path / "timeline.js"
     script.write_text(_Page(page(found["C4"].story)).scripts[1], encoding="utf-8")
-    run = subprocess.run([node, "--check", str(script)], capture_output=True, text=True, timeout=60)
+    run = subprocess.run([node, "--check", str(script)], capture_output=True, text=True, timeout=PATIENCE_S)
     assert run.returncode == 0, run.stderr

@@ -14,6 +14,7 @@ import pytest
 from benchmarks import read_path
 from benchmarks.cpu_time import CpuMeter
 from benchmarks.read_tables import READS
+from tests.patience import PATIENCE_S
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="CPU seconds of other processes are read from /proc")
@@ -38,7 +39,7 @@ def test_the_command_reads_tables_with_both_readers(tmp_path: Path, start: str, 
     where = ["--folder", str(tmp_path), "--results", str(results), "--json", str(every)]
     only = [word for name in names for word in ("--only", name)]
     command = [sys.executable, read_path.__file__, *sizes, *where, *only]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr
     found = json.loads(every.read_text())
     assert [one["benchmark"] for one in found] == [f"{name}-python-{start}" for name in only[1::2]]

@@ -14,6 +14,7 @@ from benchmarks import commit_memory, job_commit, write_path
 from benchmarks.job_files import JobShape
 from benchmarks.measure import Result, run_in_turn, write_json
 from holdfast.stores.interceptors.throttled import ThrottleOptions
+from tests.patience import PATIENCE_S
 
 _FIELDS = {
     "benchmark",
@@ -102,7 +103,7 @@ def test_the_command_writes_a_table_with_both_writers(tmp_path: Path) -> None:
     arguments = ["--only", "write", "--rows", "2000", "--rounds", "1", "--breakdown", "--folder", str(tmp_path)]
     every, results = tmp_path / "every.json", tmp_path / "results"
     command = [sys.executable, write_path.__file__, *arguments, "--results", str(results), "--json", str(every)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr
     assert "measured side by side" in done.stdout
     found = json.loads((results / "write.json").read_text())

@@ -17,6 +17,7 @@ from holdfast.cli.failures import as_holdfast_error, exit_code
 from holdfast.cli.output import duration, size, when
 from holdfast.errors import HoldfastError
 from holdfast.wording import counted
+from tests.patience import PATIENCE_S
 from tests.unit.cli.destinations import commit_table, run
 
 _COMMANDS = ["demo", "write", "read", "verify", "history", "recover", "show", "committers", "check-store"]
@@ -98,7 +99,7 @@ def test_an_interrupted_command_ends_with_one_document(number: int, code: int) -
     )
     for arguments in (["wait", "--json"], ["wait"]):
         command = [sys.executable, "-c", program, *arguments]
-        found = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        found = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
         assert (found.returncode, "Traceback" in found.stderr) == (code, False)
         if "--json" in arguments:
             assert json.loads(found.stdout)["kind"] == "Interrupted"
@@ -111,7 +112,9 @@ def test_help_needs_nothing_heavy() -> None:
         "import sys\nimport holdfast.cli\n"
         "print(*sorted({'boto3', 'pandas', 'pyarrow', 'pyspark', 'rich'} & set(sys.modules)))"
     )
-    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    found = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE_S, check=True
+    )
     assert found.stdout.strip() == ""
 
 
@@ -155,7 +158,7 @@ def test_write_without_pyspark(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("a\n1\n")
     for arguments, code in ((["read", "t"], 0), (["verify", "t"], 0), (["write", "a.csv", "u"], 2)):
         command = [sys.executable, "-c", program, *arguments]
-        found = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+        found = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
         assert (found.returncode, "Traceback" in found.stderr) == (code, False), found.stderr
     assert "pip install 'holdfast[spark]'" in found.stderr
 
@@ -190,7 +193,7 @@ def test_a_closed_pipe_is_no_error(tmp_path: Path) -> None:
         assert process.stdout is not None
         process.stdout.close()
         process.stdout = None
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=PATIENCE_S)
         assert said == ""
 
 

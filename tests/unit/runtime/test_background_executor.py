@@ -8,8 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from holdfast.runtime import BackgroundExecutor, InlineExecutor, SerialRunner, ThreadExecutor, ThreadRunner
-
-_BOUND_S = 30.0  # only a failing test waits that long
+from tests.patience import PATIENCE_S
 
 LANES: list[Callable[[], BackgroundExecutor]] = [InlineExecutor, lambda: ThreadExecutor(1), lambda: ThreadExecutor(3)]
 _each = pytest.mark.parametrize("make", LANES, ids=["inline", "one thread", "three threads"])
@@ -58,7 +57,7 @@ def test_submitting_blocks_while_too_many_calls_are_in_flight() -> None:
     gate = threading.Event()
     fifth_accepted = threading.Event()
     for _ in range(4):
-        background.submit(lambda: gate.wait(_BOUND_S))
+        background.submit(lambda: gate.wait(PATIENCE_S))
 
     def submit_fifth() -> None:
         background.submit(lambda: None)
@@ -68,8 +67,8 @@ def test_submitting_blocks_while_too_many_calls_are_in_flight() -> None:
     submitter.start()
     assert not fifth_accepted.wait(0.05)
     gate.set()
-    assert fifth_accepted.wait(_BOUND_S)
-    submitter.join(_BOUND_S)
+    assert fifth_accepted.wait(PATIENCE_S)
+    submitter.join(PATIENCE_S)
     background.drain()
     background.close()
 
@@ -96,15 +95,15 @@ def test_closing_waits_for_running_calls_and_ends_the_threads() -> None:
 
     def work() -> None:
         started.set()
-        assert gate.wait(_BOUND_S)
+        assert gate.wait(PATIENCE_S)
         done.set()
 
     background.submit(work)
-    assert started.wait(_BOUND_S)
+    assert started.wait(PATIENCE_S)
     closer = threading.Thread(target=background.close)
     closer.start()
     gate.set()
-    closer.join(_BOUND_S)
+    closer.join(PATIENCE_S)
     assert done.is_set()
     assert threading.active_count() == before
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 from holdfast.runtime import SystemIds
+from tests.patience import PATIENCE_S
 
 _FORK = """
 import os
@@ -30,7 +31,7 @@ def test_tokens_do_not_repeat() -> None:
 
 def test_a_forked_process_draws_other_tokens() -> None:
     """Spark forks its Python workers from one daemon: they must not share a random state."""
-    run = subprocess.run([sys.executable, "-c", _FORK], capture_output=True, text=True, timeout=60, check=True)
+    run = subprocess.run([sys.executable, "-c", _FORK], capture_output=True, text=True, timeout=PATIENCE_S, check=True)
     tokens = run.stdout.split()
     assert len(tokens) == 2
     assert len(set(tokens)) == 2

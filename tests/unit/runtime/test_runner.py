@@ -10,8 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from holdfast.runtime import Runner, SerialRunner, ThreadRunner
-
-_BOUND_S = 30.0  # only a failing test waits that long
+from tests.patience import PATIENCE_S
 
 RUNNERS = [SerialRunner(), ThreadRunner(1), ThreadRunner(4)]
 
@@ -42,7 +41,7 @@ def test_a_slow_first_item_does_not_change_the_order() -> None:
 
     def work(number: int) -> int:
         if number == 0:
-            assert second_done.wait(_BOUND_S)
+            assert second_done.wait(PATIENCE_S)
         else:
             second_done.set()
         return number
@@ -92,7 +91,7 @@ def test_the_first_error_in_time_wins_and_starts_nothing_further() -> None:
     def work(number: int) -> int:
         started.append(number)
         if number == 0:
-            assert failed.wait(_BOUND_S)
+            assert failed.wait(PATIENCE_S)
             raise ValueError("the later error of the earlier item")
         failed.set()
         raise KeyError("the first error")
@@ -103,7 +102,7 @@ def test_the_first_error_in_time_wins_and_starts_nothing_further() -> None:
 
 
 def test_items_in_flight_are_waited_for() -> None:
-    both_started = threading.Barrier(2, timeout=_BOUND_S)
+    both_started = threading.Barrier(2, timeout=PATIENCE_S)
     finished: list[int] = []
 
     def work(number: int) -> None:

@@ -51,29 +51,29 @@ def column_types(schema: Any) -> Mapping[str, Any]:
             "an Avro file contains values other than records, so it has no columns: use another file", type=str(kind)
         )
     found: dict[str, Any] = {}
-    names = {schema["name"]: _endless(schema["name"])}
+    names = {schema["name"]: _recursive(schema["name"])}
     for field in schema["fields"]:
-        found[field["name"]] = _spelled_out(field["type"], names)
+        found[field["name"]] = _resolved(field["type"], names)
     return found
 
 
-def _endless(name: str) -> dict[str, Any]:
+def _recursive(name: str) -> dict[str, Any]:
     """Return the type of a record's name within that record: neither Arrow nor Spark supports recursive types."""
     return {"type": f"{name}, which contains itself"}
 
 
-def _spelled_out(avro: Any, names: dict[str, Any]) -> Any:
+def _resolved(avro: Any, names: dict[str, Any]) -> Any:
     if isinstance(avro, list):
-        return [_spelled_out(one, names) for one in avro]
+        return [_resolved(one, names) for one in avro]
     if isinstance(avro, str):
         return names.get(avro, avro)
     found = dict(avro)
     if avro["type"] == "record":
-        names[avro["name"]] = _endless(avro["name"])
-        found["fields"] = [{**field, "type": _spelled_out(field["type"], names)} for field in avro["fields"]]
+        names[avro["name"]] = _recursive(avro["name"])
+        found["fields"] = [{**field, "type": _resolved(field["type"], names)} for field in avro["fields"]]
     for inner in ("items", "values"):
         if avro["type"] in ("array", "map") and inner in avro:
-            found[inner] = _spelled_out(avro[inner], names)
+            found[inner] = _resolved(avro[inner], names)
     if avro["type"] in ("record", "enum", "fixed"):
         names[avro["name"]] = found
     return found

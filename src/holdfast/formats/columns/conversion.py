@@ -112,7 +112,7 @@ def cast_column(column: Any, field: pa.Field) -> Any:
         if column.offset:  # pyarrow 26 gives a null column below a sliced struct the wrong length
             column = pa.concat_arrays([column])
         # Arrow refuses to cast a nullable field to a non-nullable one, even if it contains no null.
-        return _labelled(column.cast(map_children(field.type, _nullable)), field.type)
+        return _relabeled(column.cast(map_children(field.type, _nullable)), field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise InvalidRequestError(
             "a value does not fit the column's type: cast or round the column first",
@@ -125,7 +125,7 @@ def relabel(column: Any, kind: pa.DataType) -> Any:
     """Reinterpret the column as a type of the same layout: dates, times and durations as integers, or back."""
     if column.offset and pat.is_nested(column.type):
         column = pa.concat_arrays([column])
-    return _labelled(column, kind) if pat.is_nested(kind) else column.view(kind)
+    return _relabeled(column, kind) if pat.is_nested(kind) else column.view(kind)
 
 
 def _refuse_lossy(kind: pa.DataType, wanted: pa.DataType) -> None:
@@ -143,11 +143,11 @@ def _refuse_lossy(kind: pa.DataType, wanted: pa.DataType) -> None:
         kind = kind.value_type
     if isinstance(kind, pa.BaseExtensionType):
         kind = kind.storage_type
-    if not (kind.equals(wanted) or pat.is_null(kind) or _keeps(kind, wanted)):
+    if not (kind.equals(wanted) or pat.is_null(kind) or _is_lossless(kind, wanted)):
         raise pa.ArrowInvalid(f"no cast from {kind} to {wanted} preserves every value")
 
 
-def _keeps(kind: pa.DataType, wanted: pa.DataType) -> bool:
+def _is_lossless(kind: pa.DataType, wanted: pa.DataType) -> bool:
     """Check whether Arrow's cast gives the same value or an error: between types of one kind, and to wider numbers."""
     if pat.is_integer(kind):
         return bool(pat.is_integer(wanted) or pat.is_floating(wanted) or pat.is_decimal(wanted))
@@ -169,14 +169,14 @@ def _nullable(field: pa.Field) -> pa.Field:
     return pa.field(field.name, map_children(field.type, _nullable))
 
 
-def _labelled(array: Any, kind: pa.DataType) -> Any:
+def _relabeled(array: Any, kind: pa.DataType) -> Any:
     """Return the array in a type that differs only in names and nullability of its nested fields."""
     if array.type.equals(kind):
         return array
     if array.offset:
         array = pa.concat_arrays([array])
     pairs = zip(child_arrays(array), children(kind), strict=True)
-    return with_child_arrays(array, kind, [_labelled(child, field.type) for child, field in pairs])
+    return with_child_arrays(array, kind, [_relabeled(child, field.type) for child, field in pairs])
 
 
 def child_arrays(array: Any) -> list[Any]:
@@ -232,18 +232,18 @@ def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         else:
             column = batch.column(index)
             if not column.type.equals(field.type):
-                column = cast_column(_spelled(column, field.type), field)
+                column = cast_column(_with_names_like(column, field.type), field)
             columns.append(column)
     return batch_of(columns, schema, batch.num_rows)
 
 
-def _spelled(array: Any, like: pa.DataType) -> Any:
+def _with_names_like(array: Any, like: pa.DataType) -> Any:
     """Rename the fields of the array's structs as in `like`, because a cast matches exact names and fills in nulls."""
-    kind = _spelled_type(array.type, like)
-    return _labelled(array, kind)
+    kind = _type_with_names_like(array.type, like)
+    return _relabeled(array, kind)
 
 
-def _spelled_type(kind: pa.DataType, like: pa.DataType) -> pa.DataType:
+def _type_with_names_like(kind: pa.DataType, like: pa.DataType) -> pa.DataType:
     if pat.is_struct(kind) and pat.is_struct(like):
         exact = {field.name for field in children(like)}
         folded = {field.name.lower(): field for field in children(like)}
@@ -251,18 +251,20 @@ def _spelled_type(kind: pa.DataType, like: pa.DataType) -> pa.DataType:
         for field in children(kind):
             other = like.field(field.name) if field.name in exact else folded.get(field.name.lower())
             if other is not None:
-                field = pa.field(other.name, _spelled_type(field.type, other.type), field.nullable, field.metadata)
+                field = pa.field(
+                    other.name, _type_with_names_like(field.type, other.type), field.nullable, field.metadata
+                )
             fields.append(field)
         return pa.struct(fields)
     if pat.is_map(kind) and pat.is_map(like):
         key, item = kind.key_field, kind.item_field
         return pa.map_(
-            key.with_type(_spelled_type(key.type, like.key_type)),
-            item.with_type(_spelled_type(item.type, like.item_type)),
+            key.with_type(_type_with_names_like(key.type, like.key_type)),
+            item.with_type(_type_with_names_like(item.type, like.item_type)),
             kind.keys_sorted,
         )
     if is_list(kind) and pat.is_nested(like) and like.num_fields == 1:
-        element = kind.value_field.with_type(_spelled_type(kind.value_type, like.field(0).type))
+        element = kind.value_field.with_type(_type_with_names_like(kind.value_type, like.field(0).type))
         if pat.is_fixed_size_list(kind):
             return pa.list_(element, kind.list_size)
         return pa.large_list(element) if pat.is_large_list(kind) else pa.list_(element)

@@ -158,7 +158,7 @@ UNREACHABLE: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Unheld:
+class _Unsupported:
     path: str
     type: pa.DataType
     needs: str
@@ -202,11 +202,11 @@ def check_types(format_name: str, schema: pa.Schema) -> None:
     holds = HOLDS[format_name]
     check_names(schema)
     for column in schema:
-        for unheld in (*_beyond(column, holds), *_unheld(column.name, column.type, holds)):
+        for unsupported in (*_beyond(column, holds), *_unsupported(column.name, column.type, holds)):
             raise InvalidRequestError(
-                f"{format_name} does not support this type{_advice(format_name, unheld.needs)}",
-                column=unheld.path,
-                type=str(unheld.type),
+                f"{format_name} does not support this type{_advice(format_name, unsupported.needs)}",
+                column=unsupported.path,
+                type=str(unsupported.type),
             )
         _check_struct_names(column.name, column.type)
 
@@ -247,21 +247,21 @@ def _advice(format_name: str, kind: str) -> str:
     return f"{reason and ', '}{reason}: {' or '.join([act, *(f'use {name}' for name in others)])}"
 
 
-def _unheld(path: str, kind: pa.DataType, holds: frozenset[str]) -> Iterator[_Unheld]:
+def _unsupported(path: str, kind: pa.DataType, holds: frozenset[str]) -> Iterator[_Unsupported]:
     if pat.is_dictionary(kind):
         kind = kind.value_type
     word = _kind_of(kind)
     if word is None:
-        yield _Unheld(path, kind, "unknown")
+        yield _Unsupported(path, kind, "unknown")
     elif word not in holds:
-        yield _Unheld(path, kind, word)
+        yield _Unsupported(path, kind, word)
     for child in () if special_struct(kind) else children(kind):
-        yield from _unheld(f"{path}.{child.name}", child.type, holds)
+        yield from _unsupported(f"{path}.{child.name}", child.type, holds)
 
 
-def _beyond(column: pa.Field, holds: frozenset[str]) -> Iterator[_Unheld]:
+def _beyond(column: pa.Field, holds: frozenset[str]) -> Iterator[_Unsupported]:
     for word in sorted(beyond_arrow(column) - holds):
-        yield _Unheld(column.name, column.type, word)
+        yield _Unsupported(column.name, column.type, word)
 
 
 def _check_struct_names(path: str, kind: pa.DataType) -> None:

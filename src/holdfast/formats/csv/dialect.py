@@ -25,7 +25,7 @@ __all__ = ["Dialect", "Plain", "Record", "Records", "decode_csv", "read_records"
 Record = list[str | None]
 """The values of one record: None for nothing between two separators, an empty string for an empty quoted value."""
 
-_FEWEST_ODD = 64  # records parsed here before `split` tries to find a plain run again; doubled while there is none
+_FEWEST_PARSED = 64  # records parsed here before `split` tries to find a plain run again; doubled while there is none
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +84,11 @@ class Dialect:
         """Return the value of properly escaped text between two quotes."""
         return self._unescaping_text.sub(r"\1", text) if self.escape in text else text
 
-    def only_simple(self, lines: bytes) -> bytes | None:
+    def outside_simple(self, lines: bytes) -> bytes | None:
         """Return the text outside quotes, or None if a quoted value is incomplete or contains escapes."""
         return self._outside(self._simple, lines)
 
-    def only_doubled(self, lines: bytes) -> bytes | None:
+    def outside_doubled(self, lines: bytes) -> bytes | None:
         """Return the text outside quotes, or None if a quoted value is incomplete; its quotes may be doubled."""
         return self._outside(self._doubled, lines)
 
@@ -96,7 +96,7 @@ class Dialect:
         outside = values.sub(b"", self._mark + lines)
         return None if self._unmatched.search(outside) else outside[len(self._mark) :]
 
-    def before_first_odd(self, lines: bytes) -> int:
+    def start_of_first_malformed(self, lines: bytes) -> int:
         """Return the start of the record with the first malformed quoted value."""
         marked = self._mark + lines
         safe = outside = 0
@@ -188,16 +188,16 @@ def split(data: bytes, dialect: Dialect, *, final: bool) -> tuple[list[Plain | R
         final: whether `data` is the rest of the file; then its last record needs no line end.
     """
     pieces: list[Plain | Records] = []
-    used, most = 0, _FEWEST_ODD
+    used, most = 0, _FEWEST_PARSED
     while used < len(data):
         rest = data[used:]
         piece, length = _plain(rest, dialect, final)
         if piece is not None:
             pieces.append(piece)
             used += length
-            most = _FEWEST_ODD
+            most = _FEWEST_PARSED
             continue
-        rows, length = _odd(rest, dialect, final, most)
+        rows, length = _parse_odd(rest, dialect, final, most)
         if not length:
             break
         pieces.append(Records(rows))
@@ -209,21 +209,21 @@ def split(data: bytes, dialect: Dialect, *, final: bool) -> tuple[list[Plain | R
 def _plain(data: bytes, dialect: Dialect, final: bool) -> tuple[Plain | None, int]:
     """Return the run of plain records at the start and its length, or None and 0 if there is none."""
     line_end = dialect.line_end.encode()
-    lines = data if final else data[: _behind_last(data, line_end)]
+    lines = data if final else data[: _after_last(data, line_end)]
     if final and not lines.endswith(line_end):
         lines += line_end
     doubled = dialect.doubled
     outside: bytes | None = lines
     length = len(lines)
     if dialect.quote.encode() in lines:
-        outside = dialect.only_simple(lines)
+        outside = dialect.outside_simple(lines)
         if outside is None:
-            lines = lines[: dialect.before_first_odd(lines)]
+            lines = lines[: dialect.start_of_first_malformed(lines)]
             length = len(lines)
-            outside = dialect.only_simple(lines)
+            outside = dialect.outside_simple(lines)
         if outside is None:
             lines, doubled = dialect.with_doubled_quotes(lines), True
-            outside = dialect.only_doubled(lines)
+            outside = dialect.outside_doubled(lines)
     # pyarrow would also end a line at a line feed or carriage return alone
     if (
         not lines
@@ -235,15 +235,15 @@ def _plain(data: bytes, dialect: Dialect, final: bool) -> tuple[Plain | None, in
     return Plain(lines.replace(line_end, b"\n"), doubled), min(length, len(data))
 
 
-def _behind_last(data: bytes, line_end: bytes) -> int:
+def _after_last(data: bytes, line_end: bytes) -> int:
     found = data.rfind(line_end)
     return 0 if found < 0 else found + len(line_end)
 
 
-def _odd(data: bytes, dialect: Dialect, final: bool, most: int) -> tuple[list[Record], int]:
+def _parse_odd(data: bytes, dialect: Dialect, final: bool, most: int) -> tuple[list[Record], int]:
     """Parse at most `most` records and return them with their length in bytes."""
     if not final:
-        data = data[: _behind_last(data, dialect.line_end.encode())]
+        data = data[: _after_last(data, dialect.line_end.encode())]
     text = decode_csv(data)
     rows, used = tokens(text, dialect, final=final, most=most)
     return rows, len(data) if used == len(text) else len(text[:used].encode())

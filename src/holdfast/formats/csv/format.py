@@ -106,7 +106,7 @@ _IN_NUMBERS = frozenset("0123456789+-.:eETZNaInfitrulsy ")
 
 def _cells(column: Any, options: CsvOptions, name: str, alone: bool) -> Any:
     texts = scalar_text(column)
-    _refuse_lost(texts, options, name)
+    _refuse_lossy_values(texts, options, name)
     special = {options.separator, options.quote, options.escape}
     if is_string(column.type) or options.quote_all or special & _IN_NUMBERS:
         texts = _quoted_where_needed(texts, options)
@@ -120,7 +120,7 @@ def _cells(column: Any, options: CsvOptions, name: str, alone: bool) -> Any:
     return pc.fill_null(texts, null)
 
 
-def _refuse_lost(texts: Any, options: CsvOptions, name: str) -> None:
+def _refuse_lossy_values(texts: Any, options: CsvOptions, name: str) -> None:
     """Reject values that Spark's reader would return as something else."""
     if pc.any(pc.equal(texts, options.null_value or _NO_VALUE)).as_py():
         raise InvalidRequestError(
@@ -146,7 +146,7 @@ def _open_writer(sink: ByteSink, schema: pa.Schema, options: CsvOptions) -> Line
                 nullValue=options.null_value,
             )
         names = [_quoted_where_needed(pa.array([name], pa.string()), options) for name in schema.names]
-        header = _starting_plainly(bytes(text_bytes(_lines(names, options))))
+        header = _with_plain_first_line(bytes(text_bytes(_lines(names, options))))
     begun = bool(header)
 
     def render(batch: pa.RecordBatch) -> Any:
@@ -157,13 +157,13 @@ def _open_writer(sink: ByteSink, schema: pa.Schema, options: CsvOptions) -> Line
         data = text_bytes(_lines(cells, options))
         if not begun and len(data):
             begun = True
-            return _starting_plainly(bytes(data))
+            return _with_plain_first_line(bytes(data))
         return data
 
     return LineWriter(sink, schema, options.codec, render, header)
 
 
-def _starting_plainly(data: bytes) -> bytes:
+def _with_plain_first_line(data: bytes) -> bytes:
     """Prepend a blank line if readers would otherwise take a wrong line end from the first line of the file."""
     end = data.find(b"\n")
     return b"\n" + data if 0 <= data.find(b"\r") < end else data
@@ -175,7 +175,7 @@ def _lines(cells: Sequence[Any], options: CsvOptions) -> Any:
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
-def _pieces(source: BinaryIO, options: CsvOptions) -> Iterator[tuple[Record | None, Plain | Records]]:
+def _iter_pieces(source: BinaryIO, options: CsvOptions) -> Iterator[tuple[Record | None, Plain | Records]]:
     """Yield runs of records with the header, None without one. The first run may have no record."""
     names: Record | None = None
     first = options.header
@@ -183,13 +183,13 @@ def _pieces(source: BinaryIO, options: CsvOptions) -> Iterator[tuple[Record | No
         if not first:
             yield names, piece
             continue
-        names, rest = _parted(piece, options)
+        names, rest = _split_first_record(piece, options)
         if names is not None:
             first = False
             yield names, rest
 
 
-def _parted(piece: Plain | Records, options: CsvOptions) -> tuple[Record | None, Plain | Records]:
+def _split_first_record(piece: Plain | Records, options: CsvOptions) -> tuple[Record | None, Plain | Records]:
     """Return the first record, None if there is none, and the remaining records."""
     if isinstance(piece, Records):
         return (piece.rows[0], Records(piece.rows[1:])) if piece.rows else (None, piece)
@@ -216,7 +216,7 @@ def _columns(piece: Plain | Records, width: int, wanted: Sequence[int], options:
         try:
             return _parse(piece, width, wanted, options)
         except pa.ArrowInvalid:  # records of different lengths
-            piece = Records(_taken_apart(piece, options))
+            piece = Records(_parse_plain(piece, options))
     for row in piece.rows:
         if len(row) > width and any(value is not None for value in row[width:]):
             raise CorruptDataError(
@@ -229,7 +229,7 @@ def _columns(piece: Plain | Records, width: int, wanted: Sequence[int], options:
     ], len(piece.rows)
 
 
-def _taken_apart(piece: Plain, options: CsvOptions) -> list[Record]:
+def _parse_plain(piece: Plain, options: CsvOptions) -> list[Record]:
     return tokens(decode_csv(piece.data), _plain_dialect(piece, options))[0]
 
 
@@ -279,10 +279,10 @@ def _inspect(source: BinaryIO, options: CsvOptions) -> SeenColumns:
     """Infer the columns of a file and their types by Spark's rules."""
     names: list[str] | None = None
     types: list[pa.DataType | None] = []
-    for header, piece in _pieces(source, options):
+    for header, piece in _iter_pieces(source, options):
         if names is None:
             if header is None:
-                first = _parted(piece, options)[0]
+                first = _split_first_record(piece, options)[0]
                 names = None if first is None else [f"_c{index}" for index in range(len(first))]
             else:
                 names = safe_names(header, options.null_value)
@@ -298,7 +298,7 @@ def header_names(source: BinaryIO, options: CsvOptions) -> list[str]:
 
     Requires: the option ``header`` is set.
     """
-    header = next((names for names, _ in _pieces(source, options) if names is not None), [])
+    header = next((names for names, _ in _iter_pieces(source, options) if names is not None), [])
     return [name or "" for name in header]
 
 
@@ -307,7 +307,7 @@ def _sample(piece: Plain | Records, width: int, options: CsvOptions) -> list[Any
     try:
         return _columns(piece, width, range(width), options)[0]
     except CorruptDataError:
-        rows = piece.rows if isinstance(piece, Records) else _taken_apart(piece, options)
+        rows = piece.rows if isinstance(piece, Records) else _parse_plain(piece, options)
         return _columns(Records([row[:width] for row in rows]), width, range(width), options)[0]
 
 
@@ -359,7 +359,7 @@ def _read_batches(
     row_groups: Sequence[int] | None,
 ) -> Iterator[pa.RecordBatch]:
     needed = needed_schema(schema, columns, row_filter)
-    for header, piece in _pieces(source, options):
+    for header, piece in _iter_pieces(source, options):
         positions = _positions(header, schema, needed, options.null_value)
         width = len(schema if header is None else header)
         found, rows = _columns(piece, width, [index for index in positions if index is not None], options)

@@ -19,7 +19,14 @@ from holdfast.formats.columns.types import children, is_string
 from holdfast.formats.json.names import speller
 from holdfast.formats.json.parser import Constant, Fraction, SourceArray, SourceObject, Whole
 from holdfast.formats.lines.rounding import is_rounded
-from holdfast.formats.lines.values import date_days, decimal_value, fitted, parse_texts, text_parser, timestamp_micros
+from holdfast.formats.lines.values import (
+    date_days,
+    decimal_value,
+    fit_decimal,
+    parse_texts,
+    text_parser,
+    timestamp_micros,
+)
 
 __all__ = ["NeedsSource", "build_column", "field_decoder", "has_map"]
 
@@ -191,7 +198,7 @@ def _as_float(number: int) -> float:
 
 def _decimal(value: Any, kind: pa.DataType) -> decimal.Decimal:
     if isinstance(value, Whole | Fraction):
-        return fitted(decimal.Decimal(value), kind)
+        return fit_decimal(decimal.Decimal(value), kind)
     if isinstance(value, Constant):
         raise ValueError("not a decimal number")
     return decimal_value(_string(value), kind)

@@ -23,7 +23,15 @@ import pyarrow.types as pat
 from holdfast.errors import InvalidRequestError
 from holdfast.formats.columns.types import is_string
 
-__all__ = ["date_days", "decimal_value", "double_value", "fitted", "parse_texts", "text_parser", "timestamp_micros"]
+__all__ = [
+    "date_days",
+    "decimal_value",
+    "double_value",
+    "fit_decimal",
+    "parse_texts",
+    "text_parser",
+    "timestamp_micros",
+]
 
 _PLAIN_INTEGER = r"^[+-]?[0-9]+$"
 _PLAIN_NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
@@ -55,7 +63,7 @@ def parse_texts(texts: Any, kind: pa.DataType, column: str, time_zone: str) -> A
         if pc.all(matching).as_py() in (True, None):  # None: all are null
             try:
                 return cast(texts, time_zone)
-            except (pa.ArrowInvalid, _Unknown):
+            except (pa.ArrowInvalid, _Undecided):
                 pass  # parse value by value: that finds the invalid one, or accepts what pyarrow does not
     parse = text_parser(kind, time_zone)
     values: list[Any] = []
@@ -69,7 +77,7 @@ def parse_texts(texts: Any, kind: pa.DataType, column: str, time_zone: str) -> A
     return pa.array(values, kind)
 
 
-class _Unknown(Exception):  # a signal within this module
+class _Undecided(Exception):  # a signal within this module
     """Raised where the vectorized conversion cannot decide."""
 
 
@@ -105,14 +113,14 @@ def _cast_instants(texts: Any, kind: pa.DataType, time_zone: str) -> Any:
     if pc.all(zoned).as_py() in (True, None):
         return instants.cast(kind)
     if not time_zone:
-        raise _Unknown
+        raise _Undecided
     local = pc.if_else(zoned, nothing, texts).cast(pa.timestamp("us"))
     if pc.any(pc.greater_equal(local, _LATE)).as_py():
-        raise _Unknown
+        raise _Undecided
     try:
         placed = pc.assume_timezone(local, time_zone, ambiguous="earliest", nonexistent="raise")
     except (pa.ArrowInvalid, pa.ArrowKeyError, KeyError) as error:
-        raise _Unknown from error
+        raise _Undecided from error
     return pc.coalesce(instants, placed.cast(pa.timestamp("us", "UTC"))).cast(kind)
 
 
@@ -196,10 +204,10 @@ def decimal_value(text: str, kind: pa.DataType) -> decimal.Decimal:
     bare = text.replace(",", "")
     if _BIG_DECIMAL.fullmatch(bare) is None:
         raise ValueError("not a decimal number")
-    return fitted(decimal.Decimal(bare), kind)
+    return fit_decimal(decimal.Decimal(bare), kind)
 
 
-def fitted(number: decimal.Decimal, kind: pa.DataType) -> decimal.Decimal:
+def fit_decimal(number: decimal.Decimal, kind: pa.DataType) -> decimal.Decimal:
     """Return the number with the scale of a decimal type, or raise ValueError if it does not fit exactly."""
     if not number:
         return decimal.Decimal(0)

@@ -219,7 +219,7 @@ def _read_batches(
     rows = open_orc(source)
     needed = needed_schema(schema, columns, row_filter)
     wanted = {name.lower() for name in needed.names}
-    called = _called(rows.names, schema)
+    called = _schema_names(rows.names, schema)
     found = [name for name in rows.names if called[name].lower() in wanted] or rows.names[:1]
     logical = pa.schema([_logical_field(rows.schema.field(name)) for name in found])
     for stripe in range(rows.stripes):
@@ -229,7 +229,7 @@ def _read_batches(
         yield finish(batch.rename_columns([called[name] for name in found]), needed, columns, row_filter)
 
 
-def _called(names: Sequence[str], schema: pa.Schema) -> dict[str, str]:
+def _schema_names(names: Sequence[str], schema: pa.Schema) -> dict[str, str]:
     """Map the columns of a file to names in the schema; columns of old Hive files have positions instead of names."""
     known = {name.lower() for name in schema.names}
     if not all(name.startswith("_col") for name in names) or any(name.lower() in known for name in names):

@@ -61,14 +61,14 @@ class OrcOutput:
         self._sink = sink
         self._compression, self._stripe_bytes = compression, stripe_bytes
         self._encoder: Any = None
-        self._held: _Held | None = None
+        self._held: _HoldingSink | None = None
         self._sent = self._base = 0  # bytes of the file so far; the position of the encoder's first byte
         self._ended: list[Tail] = []
 
     def write(self, table: pa.Table) -> None:
         """Append rows. The encoder ends a stripe when it is full."""
         if self._encoder is None:
-            self._base, self._held = self._sent, _Held(self._send)
+            self._base, self._held = self._sent, _HoldingSink(self._send)
             self._encoder = self._open(self._held, self._stripe_bytes)
         self._encoder.write(table)
 
@@ -83,7 +83,7 @@ class OrcOutput:
         if not self._sent:
             self._send(_MAGIC)
         stripe, tail = _joined(self._encoded(seconds), self._encoded(fractions))
-        self._ended.append(_moved(tail, self._sent))
+        self._ended.append(_relocated(tail, self._sent))
         self._send(stripe)
 
     def close(self, proleptic: bool) -> None:
@@ -111,7 +111,7 @@ class OrcOutput:
 
     def _encoded(self, table: pa.Table) -> bytes:
         """Encode a file of one stripe."""
-        held = _Held(self._send)
+        held = _HoldingSink(self._send)
         held.hold()
         encoder = self._open(held, 2 * table.nbytes + self._stripe_bytes)
         encoder.write(table)
@@ -128,11 +128,11 @@ class OrcOutput:
         data = bytes(self._held.data)
         tail = read_tail(io.BytesIO(data))
         self._send(data[: -tail.length])
-        self._ended.append(_moved(tail, self._base))
+        self._ended.append(_relocated(tail, self._base))
         return data[-tail.length :]
 
 
-class _Held:
+class _HoldingSink:
     """A sink that forwards to another one until it is told to hold the data."""
 
     def __init__(self, send: Callable[[bytes | memoryview], int]) -> None:
@@ -152,7 +152,7 @@ class _Held:
 
 
 # --- tails ------------------------------------------------------------------------------------------------------------
-def _moved(tail: Tail, base: int) -> Tail:
+def _relocated(tail: Tail, base: int) -> Tail:
     """Return the tail for a file whose first byte is at `base`."""
     stripes = [
         (STRIPES, packed(with_numbers(stripe.fields, {Stripe.OFFSET: stripe.offset + base}))) for stripe in tail.stripes

@@ -53,13 +53,13 @@ def _check_schema(schema: pa.Schema) -> None:
 def _open_writer(sink: ByteSink, schema: pa.Schema, options: TextOptions) -> LineWriter:
     def render(batch: pa.RecordBatch) -> Any:
         lines = scalar_text(batch.column(0))
-        _refuse_lost(lines, schema.names[0])
+        _refuse_lossy_values(lines, schema.names[0])
         return text_bytes(pc.binary_join_element_wise(lines, "\n", ""))
 
     return LineWriter(sink, schema, options.codec, render)
 
 
-def _refuse_lost(lines: Any, name: str) -> None:
+def _refuse_lossy_values(lines: Any, name: str) -> None:
     if lines.null_count:
         raise InvalidRequestError(
             "text files cannot store null: replace it, for example with coalesce, or use csv or json", column=name

@@ -12,8 +12,9 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from tests.patience import PATIENCE_S
+
 _CHECK = [sys.executable, "-m", "holdfast.cli", "check"]
-_LIMIT_S = 60.0
 
 
 @contextmanager
@@ -25,7 +26,7 @@ def _looking(*arguments: str) -> Iterator[subprocess.Popen[str]]:
     seen = b""
     try:
         while b"C4" not in seen:
-            assert select.select([ours], [], [], _LIMIT_S)[0], seen
+            assert select.select([ours], [], [], PATIENCE_S)[0], seen
             seen += os.read(ours, 4096)
         yield process
     finally:
@@ -37,7 +38,7 @@ def _looking(*arguments: str) -> Iterator[subprocess.Popen[str]]:
 def test_after_ctrl_c_the_results_so_far_are_shown() -> None:
     with _looking("file-v2", "--scene", "crash") as process:
         process.send_signal(signal.SIGINT)
-        shown, _ = process.communicate(timeout=_LIMIT_S)
+        shown, _ = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130
     assert " ".join(shown.split()).count("crash not all") == 1
     assert "file-v2/crash breaks C4 hidden" in shown
@@ -47,7 +48,7 @@ def test_after_ctrl_c_the_results_so_far_are_shown() -> None:
 def test_after_ctrl_c_a_walk_says_how_to_continue() -> None:
     with _looking("file-v2", "--walk", "--seconds", "3600", "--json") as process:
         process.send_signal(signal.SIGINT)
-        shown, _ = process.communicate(timeout=_LIMIT_S)
+        shown, _ = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130
     document = json.loads(shown)
     assert document["interrupted"] is True

@@ -38,6 +38,7 @@ from holdfast.stores.memory import provider
 from holdfast.stores.memory.store import MemoryStore
 from holdfast.testing.minio_like import MinioLike
 from holdfast.testing.moto import MotoServer
+from tests.patience import PATIENCE_S
 from tests.unit.cli.destinations import run
 from tests.unit.stores.s3.scripted_server import Answer, ScriptedServer, error
 
@@ -291,13 +292,13 @@ def test_an_interrupted_run_removes_what_it_wrote(tmp_path: Path, number: signal
     with said.open("wb") as stderr:
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=stderr)
     try:
-        deadline_s = time.monotonic() + 60
+        deadline_s = time.monotonic() + PATIENCE_S
         while not list(place.glob("_holdfast-check-*/suite/*")):
             assert time.monotonic() < deadline_s
             with contextlib.suppress(subprocess.TimeoutExpired):
                 pytest.fail(f"ended with {process.wait(0.05)}: {said.read_text()}")
         process.send_signal(number)
-        process.wait(60)
+        process.wait(PATIENCE_S)
     finally:
         process.kill()
         process.wait()

@@ -14,6 +14,7 @@ from holdfast.stores.base import ObjectInfo, Update
 from holdfast.stores.interceptors.intercepted import InterceptedStore
 from holdfast.stores.interceptors.throttled import Throttled, ThrottleOptions
 from holdfast.stores.memory.store import MemoryStore
+from tests.patience import PATIENCE_S
 
 
 def test_figures_of_the_paper() -> None:
@@ -99,7 +100,7 @@ class _Crowd(StillClock):
         with self._lock:
             self._inside += 1
             self.most = max(self.most, self._inside)
-        self._three.wait(timeout=30)
+        self._three.wait(timeout=PATIENCE_S)
         with self._lock:
             self._inside -= 1
 

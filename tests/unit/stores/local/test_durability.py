@@ -18,6 +18,7 @@ from holdfast.errors import (
 )
 from holdfast.stores.base import Create, Part, iter_objects, iter_uploads
 from holdfast.stores.local.store import LocalStore
+from tests.patience import PATIENCE_S
 from tests.unit.stores.local.local_files import hidden_names, upload_parts
 
 
@@ -142,7 +143,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 def test_uploads_survive_the_death_of_their_process(store: LocalStore, tmp_path: Path) -> None:
     command = [sys.executable, "-c", _DYING_WRITER, str(tmp_path / "root")]
-    died = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=60, check=False)
+    died = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=PATIENCE_S, check=False)
     assert died.returncode == -9
     upload_id, *etags = died.stdout.split()
     pending = sorted((upload.key, upload.upload_id) for upload in iter_uploads(store, "t/"))

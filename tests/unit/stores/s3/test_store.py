@@ -33,6 +33,7 @@ from holdfast.stores.base import Create, Part
 from holdfast.stores.s3 import store
 from holdfast.stores.s3.options import S3Options
 from holdfast.stores.s3.store import S3Store
+from tests.patience import PATIENCE_S
 from tests.unit.stores.s3.scripted_server import LOST, Answer, error
 from tests.unit.stores.s3.scripted_store import CANARIES, PUT_DONE, Script, scripted_options
 
@@ -471,7 +472,7 @@ def test_a_forked_process_makes_its_own_client(script: Script) -> None:
     """PySpark forks its workers from one parent: a socket that two processes use mixes their replies."""
     _, server = script(PUT_DONE)
     command = [sys.executable, "-W", "error", "-c", _FORKING, server.url]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert done.returncode == 0, done.stderr
     assert [path for _, path in server.requests] == ["/bucket/parent", "/bucket/child", "/bucket/parent-again"]
 

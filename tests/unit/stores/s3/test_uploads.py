@@ -30,6 +30,7 @@ from holdfast.stores.s3.signing import Signer
 from holdfast.stores.s3.tls import tls_mistake
 from holdfast.stores.s3.uploads import complete_upload, create_upload, upload_part
 from holdfast.testing.tls import Authority, TlsFront
+from tests.patience import PATIENCE_S
 from tests.unit.stores.s3.scripted_server import LOST, Answer, ScriptedServer, error
 
 DONE = Answer(body='<CompleteMultipartUploadResult><ETag>"e9"</ETag></CompleteMultipartUploadResult>')
@@ -270,7 +271,7 @@ def test_a_server_that_answers_once() -> None:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
-        client = make_client(f"http://127.0.0.1:{listener.getsockname()[1]}", read_timeout=0.3)
+        client = make_client(f"http://127.0.0.1:{listener.getsockname()[1]}", read_timeout=2)
         taken: list[socket.socket] = []
 
         def answer_once() -> None:
@@ -285,7 +286,7 @@ def test_a_server_that_answers_once() -> None:
             with pytest.raises(boto.ReadTimeoutError):
                 complete_upload(client, "bucket", "a", "u", PARTS)
         finally:
-            thread.join(10)
+            thread.join(PATIENCE_S)
             for connection in taken:
                 connection.close()
             client.close()

@@ -1,0 +1,52 @@
+"""Check that test folders mirror the source, and that the order of the test modules names modules that exist."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests import conftest
+from tests.tidy.source_tree import ROOT
+
+_MIRRORS = {
+    "tests/unit": "src/holdfast",
+    "tests/unit/benchmarks": "benchmarks",
+    "tests/checker": "src/holdfast/checker",
+}
+
+
+def _folders_with_tests(root: Path) -> list[Path]:
+    """List the folders at or below `root` that hold Python files; recorded data needs no source folder."""
+    return sorted({path.parent for path in root.rglob("*.py")})
+
+
+def _source_folder(folder: Path) -> Path:
+    """Return the folder whose code the tests in `folder` cover; the longest entry of the table applies."""
+    tests = max((name for name in _MIRRORS if folder.is_relative_to(ROOT / name)), key=len)
+    return ROOT / _MIRRORS[tests] / folder.relative_to(ROOT / tests)
+
+
+@pytest.mark.parametrize("tests", ["tests/unit", "tests/checker"])
+def test_every_test_folder_has_a_source_folder(tests: str) -> None:
+    """A folder that was renamed or removed in the source does not live on in the tests."""
+    folders = _folders_with_tests(ROOT / tests)
+    assert len(folders) > 3
+    without_source = [
+        str(folder.relative_to(ROOT)) for folder in folders if not any(_source_folder(folder).glob("*.py"))
+    ]
+    assert without_source == []
+
+
+def test_test_folders_hold_tests() -> None:
+    """What a moved test leaves behind, such as a lone module of doubles, is noticed."""
+    folders = [*_folders_with_tests(ROOT / "tests/unit"), *_folders_with_tests(ROOT / "tests/checker")]
+    assert [str(folder.relative_to(ROOT)) for folder in folders if not any(folder.rglob("test_*.py"))] == []
+
+
+def test_the_order_of_modules_names_modules() -> None:
+    """A module that was renamed would lose its place at the front."""
+    names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
+    listed = [*conftest.LONG_ALONE, *conftest.LONG_SHARED, *conftest.MIDDLING]
+    assert [name for name in listed if name not in names] == []
+    assert len(listed) == len(set(listed))
