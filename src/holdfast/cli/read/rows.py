@@ -64,20 +64,15 @@ def first_rows(
 ) -> FoundRows:
     """Return the first `limit` rows that meet all conditions.
 
-        Guarantee: the columns and types are the same as in `holdfast.read`.
+    Guarantee: the columns and types are the same as in `holdfast.read`.
 
-        Args:
-    <<<<<<< HEAD:src/holdfast/cli/read/rows.py
-            options: read options and options of the format, as in docs/reference/options.md.
-            ddl: the schema in Spark's DDL; None: the one in the log, else the files' own.
-    =======
-            options: of the format, as in docs/reference/options.md.
-            ddl: the schema, as Spark's SQL spells it; None: as the log kept it, else that of the files.
-    >>>>>>> main:src/holdfast/cli/rows.py
+    Args:
+        options: read options and options of the format, as in docs/reference/options.md.
+        ddl: the schema in Spark's DDL; None: the one in the log, else the files' own.
 
-        Raises:
-            NotFoundError: there is nothing at the url.
-            InvalidRequestError: a column does not exist, or a condition cannot be parsed; suggests the nearest name.
+    Raises:
+        NotFoundError: there is nothing at the url.
+        InvalidRequestError: a column does not exist, or a condition cannot be parsed; suggests the nearest name.
     """
     source = find_source(ctx)
     kept = _kept(source.snapshot)
