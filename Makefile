@@ -4,7 +4,7 @@ SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
 # Some shells set it; each of the tests' thousands of processes would compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench check lint types mutants integration servers lock clean
+.PHONY: help demo test bench check docs lint types mutants integration servers lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -35,6 +35,10 @@ types: ## Run the type checker
 	@scripts/run mypy
 	@scripts/run mypy --strict examples/sqlite-store/holdfast_sqlite.py
 
+docs: ## Build the documentation with the API reference in site/ (offline; a warning is an error)
+	@scripts/run python -m sphinx -q -W --keep-going -b html docs site
+	@echo "open site/index.html"
+
 mutants: ## Plant mistakes in commit/, run checker and tests on each, write docs/explanation/mutants.md (--all: hours)
 	@scripts/run python -m tests.mutation $(MUTANTS)
 
@@ -50,5 +54,5 @@ lock: ## Resolve the dependencies anew into the lock files (then commit them)
 
 clean: ## Remove .venv and everything that tools left behind
 	rm -rf .venv .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist src/holdfast.egg-info
-	rm -rf artifacts derby.log metastore_db spark-warehouse benchmarks/results
+	rm -rf site artifacts derby.log metastore_db spark-warehouse benchmarks/results
 	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,1 +1,1 @@
-"""Measure Holdfast side by side with what it is compared with: docs/explanation/benchmarks.md."""
+"""Benchmark Holdfast against its alternatives, both in the same run. See docs/explanation/benchmarks.md."""

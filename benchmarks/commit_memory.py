@@ -1,20 +1,20 @@
-"""Peak memory of a job commit of very many files, each shape in a fresh process.
+"""Measure the peak memory of a job commit of very many files, each shape in a fresh process.
 
-The store is in the same process. What it drops when a pending upload becomes an object is kept alive here, so that no
-freed memory makes room for the commit unseen: the figure is the commit plus the store's new objects, an upper bound.
+The store is in the same process. The pending uploads that it drops when they become objects are kept alive here, so
+that the commit cannot reuse their memory unnoticed. The figure covers the commit and the store's new objects: it is an
+upper bound.
 
-    python -m benchmarks.commit_memory TASKS FILES_PER_TASK      prints one line of JSON; Linux only
+    python -m benchmarks.commit_memory TASKS FILES_PER_TASK THREADS    prints one line of JSON; Linux only
 """
 
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
+from benchmarks.fresh_process import run_module
 from benchmarks.job_files import JobShape, check_files, prepare_job
 from benchmarks.measure import Result, Say
 from benchmarks.peak_memory import growth_mb, start_mb
@@ -24,7 +24,6 @@ from holdfast.stores.memory.store import MemoryStore
 
 __all__ = ["measure_memory"]
 
-_ROOT = Path(__file__).resolve().parents[1]
 _SHAPES = (
     JobShape(tasks=1_000, files_per_task=100, file_bytes=1),
     JobShape(tasks=100_000, files_per_task=1, file_bytes=1),
@@ -32,11 +31,11 @@ _SHAPES = (
 
 
 def measure_memory(threads: int, say: Say, shapes: Sequence[JobShape] = _SHAPES) -> Result:
-    """The tasks' messages exist before the start is taken: Spark holds them, whatever the committer does."""
+    """Measure the memory that the job commit adds to the tasks' messages, which Spark holds anyway."""
     details: dict[str, object] = {}
     worst_mb = 0.0
     for shape in shapes:
-        found = _in_a_process(shape, threads)
+        found = run_module("benchmarks.commit_memory", shape.tasks, shape.files_per_task, threads)
         name = f"{shape.tasks} tasks x {shape.files_per_task} files"
         say(f"  {name}: {found['growth_mb']:.0f} MB above {found['start_mb']:.0f} MB, {found['commit_s']:.1f} s")
         details[f"{name}, MB above start"] = round(found["growth_mb"], 1)
@@ -51,19 +50,6 @@ def measure_memory(threads: int, say: Say, shapes: Sequence[JobShape] = _SHAPES)
         settings={"threads": threads, "shapes": [[shape.tasks, shape.files_per_task] for shape in shapes]},
         details=details,
     )
-
-
-def _in_a_process(shape: JobShape, threads: int) -> dict[str, float]:
-    arguments = [str(shape.tasks), str(shape.files_per_task), str(threads)]
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.commit_memory", *arguments],
-        cwd=_ROOT,
-        stdout=subprocess.PIPE,
-        check=True,
-        text=True,
-    )
-    found: dict[str, float] = json.loads(done.stdout)
-    return found
 
 
 # --- in the process ---------------------------------------------------------------------------------------------------

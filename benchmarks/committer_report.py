@@ -1,4 +1,4 @@
-"""What was measured of the committers: a table, a plot, a file of numbers."""
+"""Report the measurements of committers as tables, a plot and JSON."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _requests(by_kind: Mapping[str, int]) -> str:
 
 
 def show_runs(runs: Sequence[CommitterRun], shape: Shape, console: Console) -> None:
-    """A table a world; requests are those of the job commit, a file."""
+    """Print one table per environment; requests are those of the job commit per file."""
     for world in dict.fromkeys(run.world for run in runs):
         table = Table(
             title=f"{world}: {shape.tasks} tasks x {shape.files_per_task} files, {shape.threads} threads",
@@ -50,14 +50,14 @@ def show_runs(runs: Sequence[CommitterRun], shape: Shape, console: Console) -> N
 
 
 def write_runs(runs: Sequence[CommitterRun], shape: Shape, path: Path) -> None:
-    """Everything as JSON, with the machine."""
+    """Write all measurements and the machine as JSON."""
     path.parent.mkdir(parents=True, exist_ok=True)
     document = {"machine": machine(), "shape": asdict(shape), "runs": [asdict(run) for run in runs]}
     path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
 
 
 def _clip(axis: Any, runs: Sequence[CommitterRun]) -> None:
-    """A bar that is many times as long as the next one ends at the edge, with its length written beside it."""
+    """Cut off a bar that is many times longer than the next one, and write its length beside it."""
     lengths = sorted((run.job_commit_s for run in runs), reverse=True)
     if len(lengths) < 2 or lengths[0] < 3 * lengths[1]:
         return
@@ -69,7 +69,7 @@ def _clip(axis: Any, runs: Sequence[CommitterRun]) -> None:
 
 
 def plot_runs(runs: Sequence[CommitterRun], shape: Shape, path: Path) -> None:
-    """Bars a world: job commit with its clean-up set apart, and a task's commit beside it."""
+    """Plot bars for each environment: the job commit with its clean-up marked, and a task commit beside it."""
     import matplotlib
 
     matplotlib.use("agg")  # no display
@@ -108,8 +108,8 @@ def plot_runs(runs: Sequence[CommitterRun], shape: Shape, path: Path) -> None:
             pyplot.Rectangle((0, 0), 1, 1, color=color, label=label)
             for color, label in (
                 ("C0", "job commit"),
-                ("C9", "of it clean-up"),
-                ("C1", "one task's commit (median)"),
+                ("C9", "including clean-up"),
+                ("C1", "task commit (median)"),
             )
         ],
         loc="outside upper right",

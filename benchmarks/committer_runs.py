@@ -1,4 +1,4 @@
-"""One job through one committer, in a world of its own directory, measured phase by phase."""
+"""Run one job through one committer in its own directory and measure each phase."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from benchmarks.job_files import JobShape, write_files
 from holdfast.commit import CommitContext, CommitSettings, Committer, JobRecord, Place, SaveMode, TaskCommit
 from holdfast.commit.layout import iter_visible
 from holdfast.runtime import Environment, ThreadRunner
@@ -30,17 +31,10 @@ _TASK_SLOTS = 16
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shape:
-    """The job: how many files, how large, and the driver's threads."""
+class Shape(JobShape):
+    """The files of a job and the number of threads of its driver."""
 
-    tasks: int
-    files_per_task: int
-    file_bytes: int
     threads: int
-
-    @property
-    def files(self) -> int:
-        return self.tasks * self.files_per_task
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,10 +42,10 @@ class World:
     """A store to run on.
 
     Attributes:
-        name: what the table and the plot call it.
-        rename: whether the store in memory renames.
-        server: an S3 server of this machine instead of the store in memory.
-        request_s: latency of the store in memory.
+        name: the name in tables and plots.
+        rename: whether the in-memory store supports rename.
+        server: whether to use an S3 server on this machine instead of the in-memory store.
+        request_s: the latency of the in-memory store.
     """
 
     name: str
@@ -61,7 +55,7 @@ class World:
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[ObjectStore]:
-        """The store; its server, if it has one, runs as long as this is open."""
+        """Open the store, and run its server, if any, until the end."""
         if not self.server:
             options = ThrottleOptions(request_s=self.request_s, copy_bytes_per_s=10e6)
             yield InterceptedStore(MemoryStore(rename=self.rename), Throttled(options))
@@ -75,7 +69,7 @@ class World:
                 store.close()
 
     def fits(self, committer: Committer, capabilities: Capabilities) -> bool:
-        """Whether the committer is shown here: a store with rename is for those that rename, the others do without."""
+        """Check whether to run the committer here: a store with rename is only for committers that rename."""
         renames = any("rename" in need.what for need in committer.needs)
         if self.rename and not renames:
             return False
@@ -84,13 +78,13 @@ class World:
 
 FAR_UPLOAD = World(name="object store, 50 ms")
 FAR_RENAME = World(name="file system, 50 ms", rename=True)
-SERVER = World(name="S3 server here", server=True)
+SERVER = World(name="local S3 server", server=True)
 
 _SETTINGS = CommitSettings(allow_unsafe=True)
 
 
 class _Tally:
-    """Counts the requests of a phase by kind, and the bytes that the store copied."""
+    """An interceptor that counts the requests of a phase by kind, and the bytes that the store copied."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -108,14 +102,16 @@ class _Tally:
 
 @dataclass(frozen=True, kw_only=True)
 class CommitterRun:
-    """What one committer cost in one world.
+    """The cost of one committer in one environment.
 
     Attributes:
-        task_commit_s: median time of a task's commit, after its last byte was written.
-        job_commit_s: the driver's whole commit, with its clean-up.
-        cleanup_s: the clean-up's part.
-        task_requests, job_requests: by kind, of all tasks and of the job commit.
-        copied_bytes: by the store, in tasks and job commit.
+        committer: the committer's name.
+        world: the name of the environment.
+        task_commit_s: median duration of a task commit, after the last byte was written.
+        job_commit_s: duration of the job commit in the driver, including clean-up.
+        cleanup_s: duration of the clean-up.
+        task_requests, job_requests: requests by kind, of all tasks and of the job commit.
+        copied_bytes: bytes that the store copied, in tasks and job commit.
     """
 
     committer: str
@@ -132,7 +128,7 @@ class CommitterRun:
 
 
 def run_committer(committer: Committer, world: World, store: ObjectStore, shape: Shape) -> CommitterRun:
-    """A whole job, checked: exactly its files are visible afterwards."""
+    """Run a whole job, and check that exactly its files are visible afterwards."""
     tasks, driver = _Tally(), _Tally()
     home = f"{committer.name}/"
     context = CommitContext(
@@ -157,7 +153,7 @@ def run_committer(committer: Committer, world: World, store: ObjectStore, shape:
     outcome = committer.commit_job(_over(context, driver), job, commits, shape.tasks)
     job_commit_s = time.perf_counter() - started_s
     found = sum(1 for _ in iter_visible(store, home))
-    assert found == shape.files, f"{committer.name}: {found} files are there, {shape.files} were written"
+    assert found == shape.files, f"{committer.name}: {found} files are visible, but {shape.files} were written"
     cleanup = outcome.statistics.durations.get("job_stage_cleanup")
     return CommitterRun(
         committer=committer.name,
@@ -176,10 +172,7 @@ def _run_task(
 ) -> TaskCommit:
     data = bytes(shape.file_bytes)
     with committer.setup_task(ctx, job, task) as attempt:
-        for _ in range(shape.files_per_task):
-            sink = attempt.open(attempt.file_name(".bin"))
-            sink.write(data)
-            sink.close()
+        write_files(attempt, shape, data)
         started_s = time.perf_counter()
         commit = attempt.commit()
         seconds.append(time.perf_counter() - started_s)
@@ -191,5 +184,5 @@ def _over(ctx: CommitContext, tally: _Tally) -> CommitContext:
 
 
 def _place(name: str) -> Place:
-    # A local disk and a cluster's file system: fast beside the store, so they are not slowed down.
+    # A local disk and a cluster's file system are much faster than the store, so they are not throttled.
     return Place(store=MemoryStore(rename=True), prefix=f"{name}/", url=f"memory://bench/{name}")

@@ -1,10 +1,10 @@
-"""Every committer on the same job: where its time goes, what it asks of the store, what it copies.
+"""Compare all committers on the same job: duration, requests, copied bytes.
 
     scripts/run python benchmarks/committers.py [--help]
 
-200 tasks of 5 files each, on a store in memory that answers every request after 50 ms and copies at 10 MB/s (the
-paper's figures of S3), and on an S3 server of this machine. Prints a table, leaves the numbers and a plot in
-``benchmarks/results/``. Exits 0 if every committer ran; docs/explanation/benchmarks.md says how to read the figures.
+The job has 200 tasks of 5 files each. It runs on an in-memory store that takes 50 ms per request and copies at 10 MB/s
+(the paper's figures for S3), and on an S3 server on this machine. Prints tables, and writes the results and a plot to
+``benchmarks/results/``. Exits with 0 if every committer ran. docs/explanation/benchmarks.md explains the figures.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from pathlib import Path
 
 from rich.console import Console
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # run as a file, Python looks beside it only
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for a script, only its own directory is on the path
 
+from benchmarks.command_line import add_results_option
 from benchmarks.committer_report import plot_runs, show_runs, write_runs
 from benchmarks.committer_runs import FAR_RENAME, FAR_UPLOAD, SERVER, CommitterRun, Shape, World, run_committer
 from benchmarks.measure import Say
@@ -26,14 +27,15 @@ from holdfast.commit import COMMITTERS
 
 __all__ = ["main", "measure_committers"]
 
-_RESULTS = Path(__file__).resolve().parent / "results"
-
 
 def measure_committers(shape: Shape, worlds: Sequence[World], say: Say, only: Sequence[str] = ()) -> list[CommitterRun]:
-    """Run every committer in every world whose store it runs on; each checks that exactly the job's files are there.
+    """Run every committer on every store that it supports; each run checks that exactly the job's files are visible.
 
     Args:
-        only: names of committers; empty for all.
+        shape: the job.
+        worlds: the stores.
+        say: reports progress.
+        only: the names of the committers to run; empty for all.
     """
     runs: list[CommitterRun] = []
     for world in worlds:
@@ -50,19 +52,23 @@ def measure_committers(shape: Shape, worlds: Sequence[World], say: Say, only: Se
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description="Measure every committer on the same job.")
-    parser.add_argument("--tasks", type=int, default=200, help="tasks of the job (%(default)s)")
-    parser.add_argument("--files", type=int, default=5, help="files of a task (%(default)s)")
-    parser.add_argument("--file-kib", type=int, default=64, help="size of a file in KiB (%(default)s)")
-    parser.add_argument("--threads", type=int, default=32, help="threads of the driver (%(default)s)")
-    parser.add_argument("--latency-ms", type=float, default=50, help="of the store in memory (%(default)s)")
-    parser.add_argument("--only", action="append", default=[], choices=list(COMMITTERS), metavar="COMMITTER")
-    parser.add_argument("--world", action="append", choices=["far", "server"], help="far, server (both)")
-    parser.add_argument("--results", type=Path, default=_RESULTS, help="folder for numbers and plot")
+    parser.add_argument("--tasks", type=int, default=200, help="number of tasks (%(default)s)")
+    parser.add_argument("--files", type=int, default=5, help="files per task (%(default)s)")
+    parser.add_argument("--file-kib", type=int, default=64, help="file size in KiB (%(default)s)")
+    parser.add_argument("--threads", type=int, default=32, help="driver threads (%(default)s)")
+    parser.add_argument("--latency-ms", type=float, default=50, help="latency of the in-memory store (%(default)s)")
+    parser.add_argument(
+        "--only", action="append", default=[], choices=list(COMMITTERS), metavar="COMMITTER", help="run only this one"
+    )
+    parser.add_argument(
+        "--world", action="append", choices=["far", "server"], help="far: in-memory, server: local S3 server (both)"
+    )
+    add_results_option(parser)
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run what the command line asks for (None: the process's own)."""
+    """Run the benchmark with the given arguments (None: those of the process)."""
     arguments = _parser().parse_args(argv)
     console = Console()
     shape = Shape(

@@ -1,4 +1,7 @@
-"""CPU seconds of a Spark application with its Python workers: what other work on the machine disturbs little."""
+"""Measure the CPU seconds of a Spark application with its Python workers.
+
+Other load on the machine disturbs them less than wall time.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +14,17 @@ _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 
 class CpuMeter:
-    """Adds up what this process and all that descend from it have used, those that have ended included.
+    """A meter of the CPU time of a process and all its descendants, including those that have ended.
 
     Args:
-        root: the process id to start from; None for this process.
+        root: the id of the topmost process; None for this process.
     """
 
     def __init__(self, root: int | None = None) -> None:
         self._root = os.getpid() if root is None else root
 
     def seconds(self) -> float:
-        """CPU seconds so far, user's and system's. Linux only."""
+        """Return the CPU seconds so far, user and system. Linux only."""
         used: dict[int, float] = {}
         parents: dict[int, int] = {}
         for entry in Path("/proc").iterdir():
@@ -29,10 +32,10 @@ class CpuMeter:
                 try:
                     text = (entry / "stat").read_text()
                 except OSError:
-                    continue  # it has just ended; its parent counts it
+                    continue  # the process has just ended: its parent's counter includes it
                 fields = text.rpartition(")")[2].split()
                 parents[int(entry.name)] = int(fields[1])
-                used[int(entry.name)] = sum(map(int, fields[11:15])) * _TICK_S  # its own, then its ended children's
+                used[int(entry.name)] = sum(map(int, fields[11:15])) * _TICK_S  # own time, then that of ended children
         return sum(seconds for process, seconds in used.items() if self._descends(process, parents))
 
     def _descends(self, process: int, parents: dict[int, int]) -> bool:

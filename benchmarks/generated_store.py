@@ -1,8 +1,8 @@
-"""A store that makes up what it holds: a million files take it a few bytes each, so what is measured is the commit.
+"""Provide a store that generates its contents: a million files take a few bytes each, so the commit itself is measured.
 
-A store in memory would keep hundreds of bytes for each object and move a list of a million keys at each change; a real
-one would take hours. Records (the log, job records, lists) are kept as they are; the files of a job and its tasks'
-manifests follow from their number.
+An in-memory store would need hundreds of bytes per object and shift a list of a million keys at each change. A real
+store would take hours. Records (log, job records, lists) are stored as they are. The files of a job and the manifests
+of its tasks are computed from their numbers.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from holdfast.commit import AttemptId, JobId, TaskCommit, Totals, layout
-from holdfast.commit.codec import digest, encode_manifest
+from holdfast.commit.codec import digest
 from holdfast.commit.ids import FileOwner, file_name
-from holdfast.commit.records import FileEntry, ManifestRef, TaskManifest
+from holdfast.commit.records import FileEntry, ManifestRef
+from holdfast.commit.two_phase.codec import encode_manifest
+from holdfast.commit.two_phase.records import TaskManifest
 from holdfast.errors import InvalidRequestError, NotFoundError
 from holdfast.stores.base import (
     Capabilities,
@@ -41,12 +43,15 @@ _UPLOADS_PER_PAGE = 1000
 
 @dataclass(frozen=True)
 class GeneratedFiles:
-    """The output of one job in a destination at the store's root: each task writes as many files.
+    """The output of one job in a destination at the store's root: each task writes the same number of files.
 
     Attributes:
-        partitions: directories, ``p=00000`` and so on, over which each task's files are spread; 0 for none.
-        states: of each file, by number; the numbers are in the order of the keys.
-        manifests: of each task, whether it is there.
+        job: the job.
+        tasks: the number of tasks.
+        files_per_task: the number of files of each task.
+        partitions: the number of directories, ``p=00000`` etc., over which each task's files are spread; 0 for none.
+        states: the state of each file by number; numbers follow the order of keys.
+        manifests: the state of each task's manifest.
     """
 
     job: JobId
@@ -57,8 +62,8 @@ class GeneratedFiles:
     manifests: bytearray = field(default_factory=bytearray)
 
     def __post_init__(self) -> None:
-        assert self.partitions in (0, self.files_per_task), "a task has one file in each partition, or all in none"
-        assert self.tasks <= 100_000, "names of more tasks do not sort by their numbers"
+        assert self.partitions in (0, self.files_per_task), "each task has one file in each partition if there are any"
+        assert self.tasks <= 100_000, "with more tasks, names do not sort by task number"
         self.states.extend(bytes([_PENDING]) * self.files)
         self.manifests.extend(bytes([_VISIBLE]) * self.tasks)
 
@@ -71,7 +76,7 @@ class GeneratedFiles:
         return FileOwner(self.job, task, AttemptId(f"{task:012x}"))
 
     def path(self, number: int) -> str:
-        """The file of that number in the order of keys."""
+        """Return the path of the file with this number in the order of keys."""
         if self.partitions:
             partition, task = divmod(number, self.tasks)
             return f"p={partition:05d}/{file_name(self._owner(task), partition, '.parquet')}"
@@ -79,7 +84,7 @@ class GeneratedFiles:
         return file_name(self._owner(task), file, ".parquet")
 
     def number_of(self, key: str) -> int | None:
-        """The number of the file with that key, None if it is none of these."""
+        """Return the number of the file with this key, or None."""
         _, _, name = key.rpartition("/")
         words = name.partition(".")[0].split("-")
         if len(words) != 6 or words[0] != "part" or f"{words[2]}-{words[3]}" != self.job:
@@ -91,13 +96,13 @@ class GeneratedFiles:
         return layout.manifest(self.job, task, self._owner(task).attempt)
 
     def task_of(self, key: str) -> int | None:
-        """The task whose manifest has that key, None if it is no manifest of these."""
+        """Return the task whose manifest has this key, or None."""
         before, found, name = key.partition(f"{layout.job_dir(self.job)}attempts/")
         return int(name.partition("-")[0]) if found and not before and name.endswith(".jsonl") else None
 
     # --- records ------------------------------------------------------------------------------------------------------
     def manifest(self, task: int) -> bytes:
-        """What the task reports."""
+        """Return the task's manifest."""
         numbers = (
             [file * self.tasks + task for file in range(self.partitions)]
             if self.partitions
@@ -112,13 +117,13 @@ class GeneratedFiles:
         return encode_manifest(TaskManifest(job=self.job, task=task, attempt=self._owner(task).attempt, files=files))
 
     def message(self, task: int) -> TaskCommit:
-        """What the task's message tells the driver."""
+        """Return the task's message to the driver."""
         totals = Totals(files=self.files_per_task, size_bytes=_SIZE * self.files_per_task, rows=self.files_per_task)
         ref = ManifestRef(key=self.manifest_key(task), sha256=digest(self.manifest(task)), task=task, totals=totals)
         return TaskCommit(job=self.job, task=task, attempt=self._owner(task).attempt, totals=totals, ref=ref)
 
     def visible(self) -> int:
-        """How many files a plain reader sees."""
+        """Return the number of visible files."""
         return self.states.count(_VISIBLE)
 
 
@@ -206,19 +211,21 @@ class GeneratedStore:
             self.delete(key)
 
     def close(self) -> None:
-        """Nothing to release."""
+        """Do nothing: there is nothing to release."""
 
     # --- uploads ------------------------------------------------------------------------------------------------------
     def create_upload(self, key: str, metadata: Mapping[str, str] | None = None) -> str:
-        raise InvalidRequestError("all files are there: nothing is uploaded", key=key)
+        raise InvalidRequestError("this store only generates files: do not upload any", key=key)
 
     def upload_part(self, key: str, upload_id: str, number: int, data: bytes) -> Part:
-        raise InvalidRequestError("all files are there: nothing is uploaded", key=key)
+        raise InvalidRequestError("this store only generates files: do not upload any", key=key)
 
     def _pending(self, key: str, upload_id: str) -> tuple[GeneratedFiles, int]:
         found = self._file(key)
         if found is None or found[0].states[found[1]] != _PENDING or int(upload_id, 16) != found[1]:
-            raise NotFoundError("no such upload: completed, aborted or never there", key=key, upload_id=upload_id)
+            raise NotFoundError(
+                "no such upload: it was completed, aborted or never created", key=key, upload_id=upload_id
+            )
         return found
 
     def complete_upload(self, key: str, upload_id: str, parts: Sequence[Part]) -> ObjectInfo:
@@ -252,7 +259,7 @@ class GeneratedStore:
 
 
 def _first_above(name: Callable[[int], str], count: int, after: str) -> int:
-    """The least number whose name is greater than `after`."""
+    """Return the least number whose name is greater than `after`."""
     low, high = 0, count
     while low < high:
         middle = (low + high) // 2

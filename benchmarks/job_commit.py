@@ -1,4 +1,4 @@
-"""Job commit against the copy-and-delete rename of the same files, on the same store, with the same threads."""
+"""Compare the job commit with a copy-and-delete rename of the same files, on the same store with the same threads."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _MIB = 1024 * _KIB
 _BUCKET = "bench"
 
 PAPER_S3 = ThrottleOptions(request_s=0.05, copy_bytes_per_s=10e6)
-"""Paper 000, section IX: 6-10 MB/s for a copy inside S3 (the faster end here), 50 ms for a request."""
+"""Paper 000, section IX: 6-10 MB/s for a copy within S3 (here the faster end), 50 ms for a request."""
 
 
 class _OneContent(MemoryStore):
-    """Keeps one object for the bytes of all parts, and so spends neither memory nor time on copies of them.
+    """A store that keeps one object for the bytes of all parts, so that copies cost neither memory nor time.
 
     A real server does not join parts while a completion waits, and 100 files of 32 MiB would fill 3 GB.
     """
@@ -38,12 +38,12 @@ class _OneContent(MemoryStore):
         self._content = content
 
     def upload_part(self, key: str, upload_id: str, number: int, data: bytes) -> Part:
-        assert data == self._content, "a file is one part here"
+        assert data == self._content, "every file consists of one part"
         return super().upload_part(key, upload_id, number, self._content)
 
 
 class _Destinations:
-    """A directory of its own for each round of each contender, and the clock around the part that counts."""
+    """Runs of the contenders, each in a new directory, with a timer around the part that counts."""
 
     def __init__(self, store: ObjectStore, quick: ObjectStore, shape: JobShape, data: bytes, threads: int) -> None:
         self._store = store
@@ -66,7 +66,7 @@ class _Destinations:
         prefix = f"round-{number}/holdfast/"
         timed, untimed = self._contexts(prefix)
         job = prepare_job(untimed, self._shape, self._data)
-        check_files(self._quick, prefix, JobShape(tasks=0, files_per_task=0, file_bytes=0))  # held until now
+        check_files(self._quick, prefix, JobShape(tasks=0, files_per_task=0, file_bytes=0))  # no file is visible yet
         started_s = time.perf_counter()
         job.commit(timed)
         return self._ended(prefix, started_s)
@@ -107,7 +107,7 @@ def _compared(
 
 
 def measure_embedded_s3(rounds: int, threads: int, say: Say, shape: JobShape | None = None) -> Result:
-    """Many small files on a server of this machine, whose copies cost hardly more than any other request."""
+    """Compare for many small files on a local server, where a copy costs hardly more than any other request."""
     shape = shape or JobShape(tasks=50, files_per_task=20, file_bytes=10 * _KIB)
     with SeaweedServer() as server:
         server.create_bucket(_BUCKET)
@@ -132,20 +132,20 @@ def measure_embedded_s3(rounds: int, threads: int, say: Say, shape: JobShape | N
 def measure_throttled(
     rounds: int, threads: int, say: Say, shape: JobShape | None = None, throttle: ThrottleOptions = PAPER_S3
 ) -> Result:
-    """Few large files on a store that takes its time: real waiting. All files share one content."""
+    """Compare for a few large files on a store with simulated latency. All files share one content."""
     shape = shape or JobShape(tasks=10, files_per_task=10, file_bytes=32 * _MIB)
     content = bytes(shape.file_bytes)
     memory = _OneContent(content)
     slow = InterceptedStore(memory, Throttled(throttle))
     destinations = _Destinations(slow, memory, shape, content, threads)
     contenders = {"holdfast": destinations.holdfast, "rename": destinations.rename}
-    seconds = run_in_turn(contenders, rounds, say, warm_ups=0)  # nothing to warm: the time is waiting
+    seconds = run_in_turn(contenders, rounds, say, warm_ups=0)  # no warm-up needed: most of the time is waiting
     title = f"job commit of {shape.files} files of {shape.file_bytes // _MIB} MiB, store throttled to paper 000's S3"
     return _compared("commit-throttled", title, 0.05, shape, threads, seconds)
 
 
 def measure_requests(threads: int, shape: JobShape | None = None) -> Result:
-    """What a job commit asks of the store."""
+    """Count the requests of a job commit."""
     shape = shape or JobShape(tasks=200, files_per_task=5, file_bytes=10)
     recorded = Recorder()
     store = InterceptedStore(MemoryStore(), recorded)
@@ -159,7 +159,7 @@ def measure_requests(threads: int, shape: JobShape | None = None) -> Result:
         benchmark="requests",
         title=f"requests of a job commit: {shape.tasks} tasks x {shape.files_per_task} files",
         figure=sum(counts.values()) / shape.files,
-        figure_name="requests a file",
+        figure_name="requests per file",
         target=1.2,
         settings={"tasks": shape.tasks, "files": shape.files},
         details={operation.value: count for operation, count in counts.most_common()},

@@ -1,18 +1,26 @@
-"""The files of a job that is ready to commit, and what a committer that renames does with the same files."""
+"""Prepare the files of a job for its commit, and commit the same files by renaming."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from holdfast.commit import TWO_PHASE, CommitContext, JobRecord, SaveMode, TaskCommit
+from holdfast.commit import TWO_PHASE, CommitContext, JobRecord, SaveMode, TaskAttempt, TaskCommit
 from holdfast.stores.base import ObjectInfo, ObjectStore, batched_keys, iter_objects
 
-__all__ = ["JobShape", "ReadyJob", "check_files", "commit_by_rename", "prepare_job", "put_temporary_files"]
+__all__ = [
+    "JobShape",
+    "ReadyJob",
+    "check_files",
+    "commit_by_rename",
+    "prepare_job",
+    "put_temporary_files",
+    "write_files",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
 class JobShape:
-    """How many files a job has, and how they are spread."""
+    """The number of files of a job, their distribution over tasks, and their size."""
 
     tasks: int
     files_per_task: int
@@ -25,32 +33,36 @@ class JobShape:
 
 @dataclass(frozen=True, kw_only=True)
 class ReadyJob:
-    """A job whose tasks have committed: all that is left is the job commit."""
+    """A job whose tasks have committed: only the job commit is left."""
 
     record: JobRecord
     commits: list[TaskCommit]
 
     def commit(self, ctx: CommitContext) -> None:
-        """The whole job commit, with ``_SUCCESS`` and clean-up."""
+        """Run the whole job commit, including ``_SUCCESS`` and clean-up."""
         outcome = TWO_PHASE.commit_job(ctx, self.record, self.commits, len(self.commits))
         assert outcome.finished, outcome.pending_reason
 
 
 def prepare_job(ctx: CommitContext, shape: JobShape, data: bytes) -> ReadyJob:
-    """Run the tasks: every file is a pending upload, every manifest is written."""
+    """Run the tasks: every file becomes a pending upload, every manifest is written."""
     record = TWO_PHASE.setup_job(ctx, SaveMode.APPEND, {})
     assert record is not None  # mode append always writes
 
     def run_task(task: int) -> TaskCommit:
         with TWO_PHASE.setup_task(ctx, record, task) as attempt:
-            for _ in range(shape.files_per_task):
-                path = attempt.file_name(".parquet")
-                sink = attempt.open(path)
-                sink.write(data)
-                sink.close()
+            write_files(attempt, shape, data)
             return attempt.commit()
 
     return ReadyJob(record=record, commits=list(ctx.runner.map(run_task, range(shape.tasks))))
+
+
+def write_files(attempt: TaskAttempt, shape: JobShape, data: bytes) -> None:
+    """Write the files of one task."""
+    for _ in range(shape.files_per_task):
+        sink = attempt.open(attempt.file_name(".parquet"))
+        sink.write(data)
+        sink.close()
 
 
 # --- rename -----------------------------------------------------------------------------------------------------------
@@ -58,7 +70,7 @@ _TEMPORARY = "_temporary/0/"
 
 
 def put_temporary_files(ctx: CommitContext, shape: JobShape, data: bytes) -> None:
-    """The same files as a rename committer finds them at job commit: below ``_temporary``, a folder a task."""
+    """Put the files where a rename committer expects them: below ``_temporary``, in one directory per task."""
     keys = [
         ctx.key(f"{_TEMPORARY}task_{task:06d}/part-{task:05d}-{number:05d}.parquet")
         for task in range(shape.tasks)
@@ -69,11 +81,12 @@ def put_temporary_files(ctx: CommitContext, shape: JobShape, data: bytes) -> Non
 
 
 def commit_by_rename(ctx: CommitContext, *, bulk_delete: bool) -> None:
-    """Job commit of a committer that renames, on a store without rename: list, copy and delete, with as many threads.
+    """Commit a job like a rename committer on a store without rename: list, copy and delete, with the same threads.
 
     Args:
-        bulk_delete: delete by the thousand after all copies, as S3A does when it renames a directory; else each file
-            after its copy, as when files are moved into a directory that exists.
+        ctx: the context of the commit.
+        bulk_delete: whether to delete by the thousand after all copies, as S3A does when it renames a directory. If
+            not, each file is deleted after its copy, as when files are moved into an existing directory.
     """
     prefix = ctx.key(_TEMPORARY)
 
@@ -91,7 +104,7 @@ def commit_by_rename(ctx: CommitContext, *, bulk_delete: bool) -> None:
 
 
 def check_files(store: ObjectStore, prefix: str, shape: JobShape) -> None:
-    """Refuse to compare unless a plain listing shows every file of the job, whole, and nothing temporary."""
+    """Check that a plain listing shows every file of the job, complete, and no temporary files."""
     found = [info for info in iter_objects(store, prefix) if info.key.endswith(".parquet")]
     assert len(found) == shape.files, (prefix, len(found), shape.files)
     assert all(info.size_bytes == shape.file_bytes and _TEMPORARY not in info.key for info in found), prefix

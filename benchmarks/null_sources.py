@@ -1,4 +1,4 @@
-"""Spark data sources that stop on the way, to see where the time of a write goes."""
+"""Define Spark data sources that stop halfway, to see where a write spends its time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["ArrowOnly", "EncodeOnly"]
 
 
 class _Counted:
-    """Takes the bytes of a file and keeps none."""
+    """A sink that counts bytes and discards them."""
 
     def __init__(self) -> None:
         self.bytes = 0
@@ -43,7 +43,7 @@ class _EncodeOnlyWriter(DataSourceArrowWriter):
 
 
 class ArrowOnly(DataSource):
-    """Rows come to Python and are dropped."""
+    """A data source that passes rows to Python and discards them."""
 
     @classmethod
     def name(cls) -> str:
@@ -54,7 +54,7 @@ class ArrowOnly(DataSource):
 
 
 class EncodeOnly(DataSource):
-    """Rows come to Python, become Parquet, and are dropped."""
+    """A data source that passes rows to Python, encodes them as Parquet, and discards them."""
 
     @classmethod
     def name(cls) -> str:

@@ -1,4 +1,4 @@
-"""The kernel's own account of a process's memory. Linux only."""
+"""Read a process's memory usage from the kernel. Linux only."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["growth_mb", "start_mb"]
 
 
 def start_mb() -> float:
-    """Resident memory now, after everything that is free was given back; the kernel's peak starts from here."""
+    """Return the resident memory after freeing what is unused, and reset the kernel's peak."""
     gc.collect()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc has it, musl does not
     if trim is not None:
@@ -20,7 +20,7 @@ def start_mb() -> float:
 
 
 def growth_mb(since_mb: float) -> float:
-    """How far the peak since `start_mb` lies above what that returned."""
+    """Return how far the peak since `start_mb` exceeds the value that it returned."""
     return _status_mb("VmHWM") - since_mb
 
 

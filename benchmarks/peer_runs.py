@@ -1,4 +1,4 @@
-"""One write of a table to an S3 server by one writer, measured: Hadoop's S3A magic committer, or one of ours."""
+"""Measure one write of a table to an S3 server, by Hadoop's S3A magic committer or by one of Holdfast's."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks.cpu_time import CpuMeter
 from benchmarks.read_tables import FLAT
+from benchmarks.spark_session import open_session
 from holdfast.spark.session import register
 from holdfast.stores.base import iter_objects
 from holdfast.stores.s3.store import S3Store
 from holdfast.testing.weed import SeaweedServer
 
-__all__ = ["OURS", "PEER", "TABLES", "MeteredServer", "PeerRun", "Table", "open_session", "take_run"]
+__all__ = ["OURS", "PEER", "TABLES", "MeteredServer", "PeerRun", "Table", "open_peer_session", "take_run"]
 
 PEER = "S3A magic"
 OURS = {"two_phase": "two_phase", "our magic": "magic"}
@@ -40,13 +41,13 @@ _S3A = {
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """What is written.
+    """A table to write.
 
     Attributes:
-        title: in one line.
-        frame: the rows.
-        partition_by: its partition column, empty for none.
-        rows, files: how many have to be there afterwards; None for any number of files.
+        title: a description in one line.
+        frame: returns the rows.
+        partition_by: the partition column, empty for none.
+        rows, files: the expected numbers afterwards; None for any number of files.
     """
 
     title: str
@@ -80,13 +81,13 @@ TABLES: dict[str, Callable[[int], Table]] = {"large": _large, "small": _small}
 
 @dataclass(frozen=True, kw_only=True)
 class PeerRun:
-    """What one write took.
+    """The cost of one write.
 
     Attributes:
-        total_s: the whole call.
-        after_s: of it, after the last task had ended.
-        cpu_s: of the JVM, its Python workers and the server.
-        requests: that the server counted.
+        total_s: duration of the whole call.
+        after_s: duration after the end of the last task.
+        cpu_s: CPU seconds of the JVM, its Python workers and the server.
+        requests: the number of requests that the server counted.
     """
 
     total_s: float
@@ -96,7 +97,7 @@ class PeerRun:
 
 
 class MeteredServer(SeaweedServer):
-    """A server that counts the requests that it gets, whoever sends them."""
+    """A server that counts the requests of all clients."""
 
     def _arguments(self, data: Path) -> list[str]:
         found = super()._arguments(data)
@@ -104,7 +105,7 @@ class MeteredServer(SeaweedServer):
         return [*found, f"-metricsPort={self._metrics_port}"]
 
     def requests(self) -> int:
-        """How many requests S3 has answered since the start."""
+        """Return the number of requests to S3 since the start."""
         with urllib.request.urlopen(f"http://127.0.0.1:{self._metrics_port}/metrics", timeout=10) as answer:
             lines = answer.read().decode().splitlines()
         return int(
@@ -112,7 +113,7 @@ class MeteredServer(SeaweedServer):
         )
 
     def store(self) -> S3Store:
-        """The bucket that the runs write to."""
+        """Create the bucket for the runs and return it."""
         self.create_bucket(_BUCKET)
         return S3Store(_BUCKET, self.options)
 
@@ -123,35 +124,22 @@ def _free_port() -> int:
 
 
 @contextlib.contextmanager
-def open_session(server: SeaweedServer, home: Path, jars: Sequence[str]) -> Iterator[SparkSession]:
-    """A session that knows the server; with `jars`, also through Hadoop's S3A and its magic committer."""
+def open_peer_session(server: SeaweedServer, home: Path, jars: Sequence[str]) -> Iterator[SparkSession]:
+    """Open a session for the server; with `jars`, also for Hadoop's S3A and its magic committer."""
     options = server.options
-    builder = (
-        SparkSession.builder.master("local[2]")
-        .appName("holdfast-peers")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.driver.memory", "2g")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.warehouse.dir", str(home / "warehouse"))
-        .config("spark.local.dir", str(home))
-    )
-    if jars:
-        keys = {"endpoint": options.endpoint_url, "access.key": options.access_key, "secret.key": options.secret_key}
-        told = {**_S3A, **{f"spark.hadoop.fs.s3a.{name}": value for name, value in keys.items()}}
-        for name, value in {**told, "spark.driver.extraClassPath": os.pathsep.join(jars)}.items():
-            builder = builder.config(name, str(value))
-    spark = builder.getOrCreate()
-    try:
-        spark.sparkContext.setLogLevel("ERROR")
+    keys = {"endpoint": options.endpoint_url, "access.key": options.access_key, "secret.key": options.secret_key}
+    s3a = {
+        **_S3A,
+        **{f"spark.hadoop.fs.s3a.{name}": str(value) for name, value in keys.items()},
+        "spark.driver.extraClassPath": os.pathsep.join(jars),
+    }
+    with open_session(home, s3a if jars else None) as spark:
         register(spark)
         yield spark
-    finally:
-        spark.stop()
 
 
 def take_run(spark: SparkSession, server: MeteredServer, writer: str, table: Table, place: str) -> PeerRun:
-    """Write `table` to `place` with `writer`, and see that it is there."""
+    """Write `table` to `place` with `writer`, and check the result."""
     frame = table.frame(spark)
     store = server.store()
     try:
@@ -191,7 +179,7 @@ def _write(frame: DataFrame, server: SeaweedServer, writer: str, table: Table, p
 
 
 def _last_task_s(spark: SparkSession, group: str) -> float:
-    """When the last stage of a job group ended, seconds since the epoch, as Spark's own status store has it."""
+    """Return the end of the last stage of a job group in seconds since the epoch, from Spark's own status store."""
     context: Any = spark.sparkContext
     tracker, store = context.statusTracker(), context._jsc.sc().statusStore()
     deadline_s = time.monotonic() + 30
@@ -202,8 +190,8 @@ def _last_task_s(spark: SparkSession, group: str) -> float:
         ]
         if ends and all(end.isDefined() for end in ends):
             return float(max(end.get().getTime() for end in ends)) / 1000
-        time.sleep(0.01)  # the store hears of it a little later
-    raise AssertionError("Spark does not say when the last task ended")
+        time.sleep(0.01)  # the status store is updated a little later
+    raise AssertionError("Spark does not report the end of the last task")
 
 
 def _check(store: S3Store, writer: str, table: Table, place: str) -> None:

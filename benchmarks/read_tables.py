@@ -1,4 +1,4 @@
-"""The tables that the read benchmarks read, and what they ask of them."""
+"""Define the tables of the read benchmarks and the queries on them."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ _NESTED = (
     "timestamp_micros(1500000000000000 + id * 1000003) AS at",
 )
 _WIDE = ("id", *(f"id * {number} AS c{number}" for number in range(1, 50)))
-_LINKS = 10_000  # a file system allows only so many names of one file
+_LINKS = 10_000  # file systems limit the number of links to a file
 
 
 @dataclass(frozen=True, kw_only=True)
 class TableSizes:
-    """How large the tables are.
+    """The sizes of the tables.
 
     Attributes:
-        rows: of the large tables.
-        partitions: directories of the partitioned one, a hundred rows each.
-        files: of the table of many files, a hundred rows each.
+        rows: rows of the large tables.
+        partitions: directories of the partitioned table, with a hundred rows each.
+        files: files of the table of many files, with a hundred rows each.
     """
 
     rows: int
@@ -51,14 +51,14 @@ class TableSizes:
 
 @dataclass(frozen=True, kw_only=True)
 class Read:
-    """One question to a table.
+    """A query on a table.
 
     Attributes:
-        title: what is read, in a few words.
+        title: a description in a few words.
         make: writes the table with Spark's own writer.
-        columns: the ones that are asked for; None for all.
-        count: ask for nothing but the number of rows.
-        partition_by: columns that the table's directories hold.
+        columns: the columns to read; None for all.
+        count: whether to read only the number of rows.
+        partition_by: the partition columns of the table.
     """
 
     title: str
@@ -82,7 +82,7 @@ def _partitions(spark: SparkSession, target: Path, sizes: TableSizes) -> None:
 
 
 def _files(spark: SparkSession, target: Path, sizes: TableSizes) -> None:
-    """One small file under many names: what is measured is what each name costs."""
+    """Write one small file under many names, to measure the cost per file."""
     seed = target.parent / f"{target.name}-seed"
     spark.range(0, 100, 1, 1).selectExpr(*FLAT).write.parquet(str(seed))
     (written,) = seed.glob("*.parquet")

@@ -1,4 +1,4 @@
-"""One step of the commit layer over very many files, in a process of its own.
+"""Run one step of the commit layer over very many files in its own process.
 
 python -m benchmarks.scale_runs STEP FILES       prints one line of JSON; Linux only
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import logging
-import subprocess
 import sys
 import tempfile
 import time
@@ -15,9 +14,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from benchmarks.fresh_process import run_module
 from benchmarks.generated_store import GeneratedFiles, GeneratedStore
 from benchmarks.peak_memory import growth_mb, start_mb
-from holdfast.commit import TWO_PHASE, CommitContext, CommitSettings, JobId, SaveMode, read_snapshot, recover
+from holdfast.commit import TWO_PHASE, CommitContext, CommitSettings, JobId, JobRecord, SaveMode, read_snapshot, recover
 from holdfast.commit.layout import job_record
 from holdfast.runtime import Environment, ThreadRunner
 from holdfast.stores.base import iter_objects
@@ -25,7 +25,6 @@ from holdfast.stores.local.store import LocalStore
 
 __all__ = ["STEPS", "Taken", "take_step"]
 
-_ROOT = Path(__file__).resolve().parents[1]
 _THREADS = 32
 _FILES_PER_TASK = 10
 _PARTITIONS = 100
@@ -34,7 +33,7 @@ _OLD_JOB = JobId("20200101000000000-000000000000")
 
 @dataclass(frozen=True, kw_only=True)
 class Taken:
-    """What a step took: CPU seconds of the process, which other work on the machine disturbs less than time."""
+    """The cost of a step. Other load on the machine disturbs CPU seconds less than wall time."""
 
     files: int
     cpu_s: float
@@ -43,14 +42,12 @@ class Taken:
 
 
 Prepared = Callable[[], None]
-"""The step itself: everything before it is done."""
+"""A prepared step, which runs when it is called."""
 
 
 def take_step(name: str, files: int) -> Taken:
     """Run a step in a fresh process."""
-    command = [sys.executable, "-m", "benchmarks.scale_runs", name, str(files)]
-    done = subprocess.run(command, cwd=_ROOT, stdout=subprocess.PIPE, check=True, text=True)
-    return Taken(**json.loads(done.stdout))
+    return Taken(**run_module("benchmarks.scale_runs", name, files))
 
 
 # --- in the process ---------------------------------------------------------------------------------------------------
@@ -64,12 +61,20 @@ def _context(store: GeneratedStore, **settings: int) -> CommitContext:
     )
 
 
-def _job(store: GeneratedStore, mode: SaveMode, tasks: int, files_per_task: int, partitions: int = 0) -> Prepared:
-    """A job whose tasks have committed; calling what comes back is its job commit."""
+def _started(
+    store: GeneratedStore, mode: SaveMode, tasks: int, files_per_task: int, partitions: int = 0
+) -> tuple[JobRecord, GeneratedFiles]:
+    """Start a job and generate the output of its tasks."""
     record = TWO_PHASE.setup_job(_context(store), mode, {})
     assert record is not None, mode
     output = GeneratedFiles(record.job, tasks, files_per_task, partitions)
     store.outputs.append(output)
+    return record, output
+
+
+def _job(store: GeneratedStore, mode: SaveMode, tasks: int, files_per_task: int, partitions: int = 0) -> Prepared:
+    """Prepare a job whose tasks have committed; the step is its job commit."""
+    record, output = _started(store, mode, tasks, files_per_task, partitions)
     messages = [output.message(task) for task in range(tasks)]
 
     def commit() -> None:
@@ -81,7 +86,7 @@ def _job(store: GeneratedStore, mode: SaveMode, tasks: int, files_per_task: int,
 
 
 def _there(files: int, partitions: int = 0) -> tuple[GeneratedStore, GeneratedFiles]:
-    """A destination that holds the output of an earlier job."""
+    """Return a destination that contains the output of an earlier job."""
     per_task = partitions or _FILES_PER_TASK
     old = GeneratedFiles(_OLD_JOB, files // per_task, per_task, partitions)
     old.states[:] = b"\1" * old.files
@@ -126,14 +131,11 @@ def _snapshot(files: int) -> Prepared:
 
 
 def _recover(files: int) -> Prepared:
-    """A job that was decided, and whose driver died before it completed a file."""
+    """Recover a decided job whose driver died before it completed a file."""
     store = GeneratedStore()
-    record = TWO_PHASE.setup_job(_context(store), SaveMode.APPEND, {})
-    assert record is not None
-    output = GeneratedFiles(record.job, files // _FILES_PER_TASK, _FILES_PER_TASK)
-    store.outputs.append(output)
+    record, output = _started(store, SaveMode.APPEND, files // _FILES_PER_TASK, _FILES_PER_TASK)
     messages = [output.message(task) for task in range(output.tasks)]
-    logging.disable()  # it says that the job is to be recovered
+    logging.disable()  # suppress the warning that the job needs recovery
     try:
         assert not TWO_PHASE.commit_job(_context(store, finish_attempts=0), record, messages, output.tasks).finished
     finally:
@@ -147,12 +149,9 @@ def _recover(files: int) -> Prepared:
 
 
 def _recover_undecided(files: int) -> Prepared:
-    """A job whose driver died before it decided anything."""
+    """Recover a job whose driver died before it decided anything."""
     store = GeneratedStore()
-    record = TWO_PHASE.setup_job(_context(store), SaveMode.APPEND, {})
-    assert record is not None
-    output = GeneratedFiles(record.job, files // _FILES_PER_TASK, _FILES_PER_TASK)
-    store.outputs.append(output)
+    record, output = _started(store, SaveMode.APPEND, files // _FILES_PER_TASK, _FILES_PER_TASK)
 
     def step() -> None:
         recover(_context(store), older_than_s=0)
@@ -163,7 +162,7 @@ def _recover_undecided(files: int) -> Prepared:
 
 
 def _local_listing(page_size: int) -> Callable[[int], Prepared]:
-    """Three listings of one flat directory side by side, in pages."""
+    """List a flat directory three times in parallel, in pages."""
 
     def prepare(files: int) -> Prepared:
         folder = tempfile.TemporaryDirectory(prefix="holdfast-scale-")

@@ -12,6 +12,8 @@
     │   └── StorageFullError              nothing happened: free some space, then repeat
     ├── OutcomeUnknownError               it may have happened: read before repeating
     ├── FencedError                       a newer owner exists: stop
+    │   ├── LogRemovedError               somebody removed a log while a writer worked: start over
+    │   └── LogTrimmedError               a log no longer reaches back to where a writer started: start over
     └── CorruptDataError                  a stored record or a response is invalid: keep the bytes and report it
 
 Messages are in lower case and end with the variables (``key='a/b'``). Causes are chained, not copied into the message.
@@ -28,6 +30,8 @@ __all__ = [
     "FencedError",
     "HoldfastError",
     "InvalidRequestError",
+    "LogRemovedError",
+    "LogTrimmedError",
     "NotFoundError",
     "OutcomeUnknownError",
     "PreconditionError",
@@ -101,6 +105,14 @@ class OutcomeUnknownError(HoldfastError):
 
 class FencedError(HoldfastError):
     """A newer owner has decided this job. Stop: nothing that this owner does has any effect."""
+
+
+class LogRemovedError(FencedError):
+    """Somebody removed a log while a writer worked. Start over."""
+
+
+class LogTrimmedError(FencedError):
+    """A log no longer reaches back to where a writer started. Keep more entries and start over."""
 
 
 class CorruptDataError(HoldfastError):

@@ -112,58 +112,58 @@ def _row(
     return Guarantee(name=name, title=title, meaning=meaning, wanted=wanted, answers=answers)
 
 
-# When the answers turn round; each is shown once, as a note. Those with public names are explored by name.
+# Circumstances that reverse an answer; each is shown once, as a note. Those with public names are explored by name.
 BOTH_COMMIT = "two attempts at a task commit"
-PARTITIONED = "an attempt is partitioned in task commit"
+PARTITIONED = "an attempt is cut off during its task commit"
 DISPLACED = "an attempt dies or pauses while its commit replaces another attempt's"
 IN_TASK_COMMIT = "it is in its task commit"
-DIES_UPLOADING = "its process dies: what it was uploading waits for the job's end"
-UNDONE_BY_HAND = "nobody deletes what its abort leaves"
-STILL_WRITING = "an attempt writes on while the job commits"
+DIES_UPLOADING = "its process dies: its open uploads remain until the job ends"
+UNDONE_BY_HAND = "the files that its abort leaves are not deleted by hand"
+STILL_WRITING = "an attempt continues to write while the job commits"
 COMMIT_BEGUN = "the job commit had begun"
-TWO_DRIVERS = "two drivers, or a slow one and recovery, end the same job"
+TWO_DRIVERS = "two drivers, or a slow driver and recovery, end the same job"
 OTHER_READERS = "other tools read while the job is being published"
-ANOTHER_ENDS = "another job, another driver of this one, or recovery ends meanwhile"
-STAGED = "an attempt dies: what it staged, or named itself, is not all found"
+ANOTHER_ENDS = "another job, another driver, or recovery finishes meanwhile"
+STAGED = "an attempt dies: files it staged, or named itself, may not be found"
 _ALL_UPLOADS = "abort_pending_uploads is on"
 
 _TABLE_V = (
     _row(
         "speculative-tasks",
         "speculative tasks",
-        "two attempts at one task may run side by side",
-        two_phase=_yes("attempts write under names of their own, and the driver's messages say which one counts"),
+        "two attempts at one task may run at the same time",
+        two_phase=_yes("each attempt has its own file names, and the commit messages say which attempt counts"),
         magic=_yes("the uploads of an attempt that does not count stay pending"),
         staging=_yes(
             "the files of an attempt that does not count stay on its machine, or its uploads pending",
             unless=BOTH_COMMIT,
         ),
-        manifest=_yes("attempts have directories of their own, and one manifest a task is left", unless=BOTH_COMMIT),
-        v1=_yes("attempts have directories of their own, and one a task is left", unless=BOTH_COMMIT),
-        v2=_yes("attempts have directories of their own until they commit", unless=BOTH_COMMIT),
+        manifest=_yes("each attempt has its own directory, and one manifest per task remains", unless=BOTH_COMMIT),
+        v1=_yes("each attempt has its own directory, and one per task remains", unless=BOTH_COMMIT),
+        v2=_yes("each attempt has its own directory until it commits", unless=BOTH_COMMIT),
         direct=_no("both write to the same names"),
-        stocator=_yes("names carry the attempt", unless=STILL_WRITING),
+        stocator=_yes("names contain the attempt", unless=STILL_WRITING),
         emr=_yes("the uploads of an attempt that does not commit stay pending", unless=BOTH_COMMIT),
     ),
     _row(
         "recoverable-job",
         "recoverable job",
-        "a new driver goes on with the tasks that a dead one had committed",
-        two_phase=_no("an undecided job is aborted and run again; a decided one is finished by anybody"),
-        magic=_no("a new driver starts over; what the dead one left is for recover"),
-        staging=_no("a new driver starts over; what the dead one left is for recover"),
-        manifest=_no("a new driver starts over; what the dead one left is for recover"),
-        v1=_yes("the next attempt at the job takes over the directories of committed tasks"),
-        v2=_yes("what committed tasks wrote is in place"),
-        direct=_no("nobody knows which tasks had ended"),
-        stocator=_no("nobody knows which tasks had ended"),
-        emr=_yes("what committed tasks wrote is in place"),
+        "a new driver reuses the tasks that a dead driver had committed",
+        two_phase=_no("an undecided job is aborted and run again; a decided one can be finished by any process"),
+        magic=_no("a new driver starts over; recover handles what the dead one left"),
+        staging=_no("a new driver starts over; recover handles what the dead one left"),
+        manifest=_no("a new driver starts over; recover handles what the dead one left"),
+        v1=_yes("the next attempt at the job reuses the directories of committed tasks"),
+        v2=_yes("the output of committed tasks is in place"),
+        direct=_no("no record says which tasks had finished"),
+        stocator=_no("no record says which tasks had finished"),
+        emr=_yes("the output of committed tasks is in place"),
     ),
     _row(
         "abortable-task",
         "abortable task",
-        "after its abort nothing of an attempt is left",
-        two_phase=_yes("what it wrote is hidden, under names of its own", unless=DIES_UPLOADING),
+        "after an attempt's abort nothing of it is left",
+        two_phase=_yes("its output is hidden, under its own names", unless=DIES_UPLOADING),
         magic=_yes("its uploads are aborted", unless=DIES_UPLOADING),
         staging=_yes("its files are on its machine, its uploads are aborted"),
         manifest=_yes("its directory is deleted"),
@@ -176,7 +176,7 @@ _TABLE_V = (
     _row(
         "abortable-job",
         "abortable job",
-        "a job that is given up can be undone",
+        "a job that is abandoned can be undone",
         two_phase=_yes("nothing of it is visible before its decision"),
         magic=_yes("nothing of it is visible before its job commit"),
         staging=_yes("nothing of it is visible before its job commit", unless=UNDONE_BY_HAND),
@@ -190,7 +190,7 @@ _TABLE_V = (
     _row(
         "uncommitted-output-observable",
         "uncommitted output seen",
-        "readers meet what an attempt writes before its task commit has ended",
+        "readers see the output of an attempt before its task commit has finished",
         wanted=False,
         two_phase=_no("it is a pending upload, or in a hidden directory"),
         magic=_no("it is a pending upload"),
@@ -205,7 +205,7 @@ _TABLE_V = (
     _row(
         "committed-output-observable",
         "committed output seen",
-        "readers meet the output of committed tasks before the job commit",
+        "readers see the output of committed tasks before the job commit",
         wanted=False,
         two_phase=_no("it stays hidden until the decision"),
         magic=_no("its uploads are completed by the job commit"),
@@ -220,26 +220,26 @@ _TABLE_V = (
     _row(
         "atomic-task-commit",
         "atomic task commit",
-        "a task commit that dies half way has done all or nothing",
+        "a task commit that dies halfway has done everything or nothing",
         two_phase=_yes("it is one put of a manifest"),
         magic=_yes("it is one put of a pending set"),
-        staging=_yes("it is one rename of a directory, behind the uploads", unless=BOTH_COMMIT),
+        staging=_yes("it is one rename of a directory, after the uploads", unless=BOTH_COMMIT),
         manifest=_yes("it is one rename of a manifest", unless=BOTH_COMMIT),
         v1=_yes("it is one rename of a directory", unless=BOTH_COMMIT),
-        v2=_no("it renames file by file"),
+        v2=_no("it renames one file after the other"),
         direct=_yes("there is nothing to do"),
         stocator=_yes("there is nothing to do"),
-        emr=_no("it completes upload by upload"),
+        emr=_no("it completes one upload after the other"),
     ),
     _row(
         "atomic-job-commit",
         "atomic job commit",
-        "a job commit that dies half way has done all or nothing, to whoever reads",
+        "a job commit that dies halfway has done everything or nothing, for every reader",
         two_phase=_yes("it is one put of a decision", unless=OTHER_READERS),
-        magic=_no("it completes upload by upload"),
-        staging=_no("it completes upload by upload"),
-        manifest=_no("it renames file by file"),
-        v1=_no("it renames file by file"),
+        magic=_no("it completes one upload after the other"),
+        staging=_no("it completes one upload after the other"),
+        manifest=_no("it renames one file after the other"),
+        v1=_no("it renames one file after the other"),
         v2=_yes("it is one put of _SUCCESS"),
         direct=_yes("it is one put of _SUCCESS"),
         stocator=_yes("it is one put of _SUCCESS, which names the files"),
@@ -248,8 +248,8 @@ _TABLE_V = (
     _row(
         "partitioned-executor",
         "partitioned executors",
-        "an executor that is cut off and goes on does no harm",
-        two_phase=_yes("nothing that it writes is named by the decision"),
+        "an executor that is cut off and keeps running does no harm",
+        two_phase=_yes("the decision names none of its files"),
         magic=_yes("its uploads stay pending", unless=PARTITIONED),
         staging=_yes("its uploads stay pending", unless=PARTITIONED),
         manifest=_yes("its files stay in its directory", unless=PARTITIONED),
@@ -261,27 +261,27 @@ _TABLE_V = (
     ),
 )
 
-_LAST_WINS = "of two attempts that commit, the later one counts, whichever the driver heard of"
-_NO_RECORD = "no record says how the job was decided: commit and abort may both begin"
-_APPEARS = "nothing is there before the job commit, which then shows one file after the other"
-_ENDED = "the job commit finds its input gone when it is run again after its end"
+_LAST_WINS = "of two attempts that commit, the later one counts, even if the driver accepted the other"
+_NO_RECORD = "no record says how the job was decided, so commit and abort may both begin"
+_APPEARS = "nothing is visible before the job commit, which then publishes one file after the other"
+_ENDED = "the job commit deletes its input, so it fails when it is run again"
 _EMPTIED = "overwriting empties the destination when the job starts"
-_DELETED = "overwriting deletes in the job commit, before the new files are there"
-_UNKNOWN = "files are in place while nothing says which tasks or attempts they are of"
+_DELETED = "overwriting deletes in the job commit, before the new files exist"
+_UNKNOWN = "files are in place and no record says which task or attempt they belong to"
 
 _INVARIANTS = (
     _row(
         "C1",
         "C1 complete",
         "after a job commit the destination holds every file of every committed task, byte for byte",
-        two_phase=_yes("manifests are named and pinned by the messages, every file is settled"),
+        two_phase=_yes("the messages name and pin the manifests, and every file is confirmed"),
         magic=_yes("every task has one pending set, replaced in one step"),
         staging=_yes("every task has one pending set", unless=DISPLACED),
-        manifest=_yes("a task that has reported and has no manifest fails the job", unless=TWO_DRIVERS),
+        manifest=_yes("a task that has reported but has no manifest fails the job", unless=TWO_DRIVERS),
         v1=_yes("every task has one directory", unless=f"{DISPLACED}{OR}{TWO_DRIVERS}"),
-        v2=_no("who cleans up meanwhile takes away what a task commit has not renamed yet, and it does not notice"),
+        v2=_no("a cleanup at the same time deletes files that a task commit has not renamed yet, unnoticed"),
         direct=_no("a second attempt replaces files, whether it counts or not"),
-        stocator=_yes("names carry the attempt, so that none is replaced", unless=TWO_DRIVERS),
+        stocator=_yes("names contain the attempt, so none is replaced", unless=TWO_DRIVERS),
         emr=_yes("every committed file is in place", unless=BOTH_COMMIT),
     ),
     _row(
@@ -289,14 +289,14 @@ _INVARIANTS = (
         "C2 exclusive",
         "and nothing from any other attempt",
         two_phase=_yes("only manifests that the messages name are published"),
-        magic=_yes("a pending set is of one attempt"),
-        staging=_yes("a pending set is of one attempt"),
-        manifest=_yes("a manifest is of one attempt"),
-        v1=_yes("a directory is of one attempt", unless=DISPLACED),
-        v2=_no("a task commit that died leaves files that its repetition need not replace"),
-        direct=_no("an attempt that died leaves files that its repetition need not replace"),
-        stocator=_yes("the job commit deletes what other attempts have written", unless=STILL_WRITING),
-        emr=_no("a task commit that died leaves files that its repetition need not replace"),
+        magic=_yes("a pending set belongs to one attempt"),
+        staging=_yes("a pending set belongs to one attempt"),
+        manifest=_yes("a manifest belongs to one attempt"),
+        v1=_yes("a directory belongs to one attempt", unless=DISPLACED),
+        v2=_no("a task commit that dies leaves files that the next attempt may not replace"),
+        direct=_no("an attempt that dies leaves files that the next attempt may not replace"),
+        stocator=_yes("the job commit deletes the files of other attempts", unless=STILL_WRITING),
+        emr=_no("a task commit that dies leaves files that the next attempt may not replace"),
     ),
     _row(
         "C3",
@@ -316,7 +316,7 @@ _INVARIANTS = (
         "C4",
         "C4 hidden",
         "nothing is visible before the decision; through Holdfast all of it at one instant",
-        two_phase=_yes("the switch is one record; other tools see file after file once it is there"),
+        two_phase=_yes("one record switches readers over; other tools see one file after the other once it exists"),
         magic=_no(_APPEARS),
         staging=_no(_APPEARS),
         manifest=_no(_APPEARS),
@@ -330,14 +330,14 @@ _INVARIANTS = (
         "C5",
         "C5 abortable",
         "after an abort nothing of the job ever appears",
-        two_phase=_yes("the abort is in the log, where every driver looks first"),
+        two_phase=_yes("the abort is in the log, which every driver reads first"),
         magic=_yes("its uploads are aborted and its pending sets deleted", unless=COMMIT_BEGUN),
         staging=_yes("its uploads are aborted and its pending sets deleted", unless=COMMIT_BEGUN),
         manifest=_yes("its directory is deleted", unless=COMMIT_BEGUN),
         v1=_yes("its directory is deleted", unless=COMMIT_BEGUN),
-        v2=_no("what was committed stays, and a slow task may commit afterwards"),
-        direct=_no("a slow task writes on"),
-        stocator=_no("a slow task writes on"),
+        v2=_no("committed output stays, and a slow task may commit afterwards"),
+        direct=_no("a slow task continues to write"),
+        stocator=_no("a slow task continues to write"),
         emr=_no("a slow task may commit afterwards"),
     ),
     _row(
@@ -357,21 +357,21 @@ _INVARIANTS = (
     _row(
         "C7",
         "C7 isolated",
-        "commit, abort and clean-up never touch another job's work",
-        two_phase=_yes("sweeps go by the job in the name and by its record"),
-        magic=_yes("its directory and its uploads carry the job", unless=_ALL_UPLOADS),
-        staging=_yes("its directories and its uploads carry the job", unless=_ALL_UPLOADS),
-        manifest=_yes("its directory carries the job"),
-        v1=_no("its clean-up deletes _temporary, with what other jobs have there"),
-        v2=_no("its clean-up deletes _temporary, with what other jobs have there"),
-        direct=_yes("its files carry the job"),
-        stocator=_yes("its files carry the job"),
-        emr=_yes("its files and uploads carry the job"),
+        "commit, abort and cleanup never touch another job's work",
+        two_phase=_yes("cleanup goes by the job in each name and by the job's record"),
+        magic=_yes("the names of its directory and uploads contain the job", unless=_ALL_UPLOADS),
+        staging=_yes("the names of its directories and uploads contain the job", unless=_ALL_UPLOADS),
+        manifest=_yes("the name of its directory contains the job"),
+        v1=_no("its cleanup deletes _temporary, including the work of other jobs"),
+        v2=_no("its cleanup deletes _temporary, including the work of other jobs"),
+        direct=_yes("the names of its files contain the job"),
+        stocator=_yes("the names of its files contain the job"),
+        emr=_yes("the names of its files and uploads contain the job"),
     ),
     _row(
         "C8",
         "C8 decided once",
-        "committed or aborted, for ever, whoever decides",
+        "committed or aborted, permanently, no matter who decides",
         two_phase=_yes("one log, written by put-if-absent"),
         magic=_no(_NO_RECORD),
         staging=_no(_NO_RECORD),
@@ -385,12 +385,14 @@ _INVARIANTS = (
     _row(
         "C9",
         "C9 recoverable",
-        "kill any process at any store call: recovery ends with all or nothing, and no upload remains",
-        two_phase=_yes("the log says what was decided, the rest is repeatable"),
-        magic=_yes("pending sets, uploads, and files whose names tell the job say how far it came", unless=TWO_DRIVERS),
-        staging=_yes("pending sets, uploads and files say how far it came", unless=f"{TWO_DRIVERS}{OR}{STAGED}"),
-        manifest=_no("what a job commit that failed has renamed stays, and its abort deletes the manifests"),
-        v1=_no("what a file's place was, and whose, is lost with each rename"),
+        "kill any process at any store call: recovery ends with everything or nothing, and no upload remains",
+        two_phase=_yes("the log says what was decided, and everything else is repeatable"),
+        magic=_yes(
+            "pending sets, uploads, and files with the job in their names show how far it came", unless=TWO_DRIVERS
+        ),
+        staging=_yes("pending sets, uploads and files show how far it came", unless=f"{TWO_DRIVERS}{OR}{STAGED}"),
+        manifest=_no("files that a failed job commit has renamed stay, and its abort deletes the manifests"),
+        v1=_no("each rename loses where a file was and whose it is"),
         v2=_no(_UNKNOWN),
         direct=_no(_UNKNOWN),
         stocator=_no(_UNKNOWN),
@@ -400,21 +402,21 @@ _INVARIANTS = (
         "C10",
         "C10 repeatable",
         "every step can be run again",
-        two_phase=_yes("names are used once, each step finds out what is done"),
+        two_phase=_yes("names are used once, and each step finds out what is already done"),
         magic=_no(_ENDED),
         staging=_no(_ENDED),
         manifest=_no(_ENDED),
         v1=_no(_ENDED),
-        v2=_no("a task commit finds renamed files gone when it is run again"),
-        direct=_yes("no step but the writing itself does anything", unless=ANOTHER_ENDS),
-        stocator=_no("its commit, run again, deletes what late attempts have added"),
-        emr=_no("a task commit finds completed uploads gone when it is run again"),
+        v2=_no("a task commit that is run again fails, because its files are already renamed"),
+        direct=_yes("only the writing itself has an effect", unless=ANOTHER_ENDS),
+        stocator=_no("its commit, run again, deletes files that late attempts have added"),
+        emr=_no("a task commit that is run again fails, because its uploads are already completed"),
     ),
     _row(
         "replaced-data",
         "replaced data survive",
-        "whatever dies: data that an overwrite replaces are there until their replacement is complete",
-        two_phase=_yes("they are deleted after the new files are complete"),
+        "no matter what dies, data that an overwrite replaces exists until its replacement is complete",
+        two_phase=_yes("it is deleted after the new files are complete"),
         magic=_no(_EMPTIED),
         staging=_no(_DELETED),
         manifest=_no(_DELETED),

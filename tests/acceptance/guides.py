@@ -10,19 +10,28 @@ __all__ = ["ROOT", "page", "python_examples", "run_examples"]
 ROOT = Path(__file__).parents[2]
 
 
+_BUCKET = re.compile(r"s3a?://bucket/")
+
+
 def page(name: str) -> str:
-    """Return the text of ``docs/<name>``."""
-    return (ROOT / "docs" / name).read_text(encoding="utf-8")
+    """Return the text of ``docs/<name>``, or of the README."""
+    path = ROOT / name if name == "README.md" else ROOT / "docs" / name
+    return path.read_text(encoding="utf-8")
 
 
 def python_examples(name: str) -> list[str]:
-    """Return every Python block of ``docs/<name>``, in its order."""
+    """Return every Python block of a page, in its order."""
     return re.findall(r"```python\n(.*?)```", page(name), re.DOTALL)
 
 
-def run_examples(name: str, names: dict[str, object]) -> None:
-    """Run every Python block of ``docs/<name>``; each sees what the ones before it defined in `names`."""
+def run_examples(name: str, names: dict[str, object], bucket: Path | None = None) -> None:
+    """Run every Python block of a page; each sees what the ones before it defined in `names`.
+
+    Args:
+        bucket: a directory that stands for ``s3://bucket/``.
+    """
     examples = python_examples(name)
-    assert examples, f"docs/{name} has no example"
+    assert examples, f"{name} has no example"
     for example in examples:
-        exec(compile(example, f"docs/{name}", "exec"), names)
+        code = example if bucket is None else _BUCKET.sub(f"{bucket}/", example)
+        exec(compile(code, name, "exec"), names)

@@ -20,6 +20,8 @@ pytestmark = [
 
 PAGES = ("how-to/write-tables.md", "how-to/read-tables.md", "how-to/use-sql.md", "how-to/read-with-other-tools.md")
 
+PAGES_WITH_BUCKET = ("README.md", "index.md", "how-to/migrate-from-s3a.md")
+
 
 def test_the_guide_runs_as_it_stands(tmp_path: Path) -> None:
     assert sum(len(python_examples(name)) for name in PAGES) >= 5
@@ -28,6 +30,13 @@ def test_the_guide_runs_as_it_stands(tmp_path: Path) -> None:
         names: dict[str, object] = {"spark": spark, "url": url}
         for name in PAGES:
             run_examples(name, names)
+        df = spark.range(24).selectExpr("id", "id % 12 + 1 as month")
+        images = spark.range(3).selectExpr("id", "encode(string(id), 'utf-8') as picture")
+        for name in PAGES_WITH_BUCKET:
+            bucket = tmp_path / name.replace("/", "-")
+            run_examples(name, {"spark": spark, "df": df, "images": images}, bucket)
+            assert spark.read.parquet(str(bucket / "flights")).count() == 24
+            assert_clean(bucket / "flights")
         assert spark.read.option("header", True).csv(url + "-csv").count() == 1000
     assert_clean(url)
     assert_clean(url + "-csv")

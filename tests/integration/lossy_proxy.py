@@ -1,87 +1,54 @@
-"""An HTTP proxy that lets chosen requests reach the server, waits for its answer, and drops it: a lost reply."""
+"""An HTTP proxy that forwards every request and drops chosen replies: a lost reply."""
 
 from __future__ import annotations
 
-import http.client
-import http.server
-import threading
 from collections.abc import Callable
 from types import TracebackType
+
+from holdfast.testing.http_server import LoopbackServer, Reply, Request, forward
 
 Loses = Callable[[str, str], bool]
 
 
 class LossyProxy:
-    """Forwards to one upstream; keeps what it dropped.
+    """Forwards to one upstream, and records the replies that it drops.
 
     Args:
         upstream: ``host:port``.
 
     Attributes:
-        loses: decides by method and path whether the answer is dropped.
-        dropped: method, path and the status that the caller never saw.
+        loses: decides by method and path whether to drop the reply.
+        dropped: method, path and status of each dropped reply.
     """
 
     def __init__(self, upstream: str) -> None:
         self.loses: Loses = lambda method, path: False
         self.dropped: list[tuple[str, str, int]] = []
-        proxy = self
+        self._upstream = upstream
+        self._server = LoopbackServer(self._reply)
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def forward(self) -> None:
-                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-                connection = http.client.HTTPConnection(upstream, timeout=30)
-                try:
-                    connection.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
-                    for name, value in self.headers.items():
-                        if name.lower() not in ("expect", "connection"):
-                            connection.putheader(name, value)  # the signature covers Host: it stays as it came
-                    connection.endheaders(body)
-                    answer = connection.getresponse()
-                    data = answer.read()
-                finally:
-                    connection.close()
-                if proxy.loses(self.command, self.path):
-                    proxy.dropped.append((self.command, self.path.partition("?")[0], answer.status))
-                    self.close_connection = True
-                    return
-                self.send_response(answer.status)
-                for name, value in answer.getheaders():
-                    if name.lower() not in ("content-length", "transfer-encoding", "connection", "server", "date"):
-                        self.send_header(name, value)
-                length = answer.getheader("Content-Length") if self.command == "HEAD" else str(len(data))
-                self.send_header("Content-Length", length or "0")
-                self.end_headers()
-                self.wfile.write(data)
-
-            do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = forward
-
-            def log_message(self, *_: object) -> None:
-                """Keep the tests' output clean."""
-
-        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
+    def _reply(self, request: Request) -> Reply | None:
+        reply = forward(request, self._upstream)
+        if not self.loses(request.method, request.path):
+            return reply
+        self.dropped.append((request.method, request.path.partition("?")[0], reply.status))
+        return None
 
     @property
     def url(self) -> str:
         """Where the proxy listens."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
+        return self._server.url
 
     def lose_once(self, method: str, part_of_path: str) -> None:
-        """Drop the next answer to such a request."""
+        """Drop the next reply to such a request."""
         before = len(self.dropped)
         self.loses = lambda seen, path: seen == method and part_of_path in path and len(self.dropped) == before
 
     def __enter__(self) -> LossyProxy:
-        self._thread.start()
+        self._server.__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, raised: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join(10)
+        self._server.close()

@@ -15,7 +15,7 @@ import pytest
 pytest.importorskip("pyspark.sql")
 
 from tests.matrix.cells import DIALECTS, Input, survey
-from tests.matrix.deviations import judge, refused_by
+from tests.matrix.judging import judge, refused_by
 from tests.matrix.partitions import partition_columns, survey_partitions
 from tests.matrix.shapes import columns_of
 

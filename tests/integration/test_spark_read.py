@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import holdfast
 from holdfast.commit import SaveMode, open_context
-from holdfast.commit.registry import TWO_PHASE
+from holdfast.commit.two_phase.committer import TWO_PHASE
 from holdfast.errors import InvalidRequestError, NotFoundError
 from tests.integration.spark_session import visible
 

@@ -35,17 +35,18 @@ def write_page(judged: Sequence[Judged], every: int, how: str, reviewed: Mapping
     lines = [
         "# Mutants",
         "",
-        "Would the checker and the tests notice a mistake in `commit/`? `make mutants` plants one at a time, by small",
-        "edits of the syntax tree of each function, and lets them judge: the simulations, the checker's verdicts, the",
-        "unit tests of `commit/`. This page is what it wrote; a person wrote the reasons alone",
+        "Would the checker and the tests notice a mistake in `commit/`? `make mutants` plants one mistake at a time, a",
+        "small edit of a function's syntax tree, and then runs the simulations, the checker's verdicts and the unit",
+        "tests of `commit/`. It generates this page; only the reasons were written by a person",
         "(`tests/mutation/survivors.py`).",
         "",
-        f"`{_command(how)}`: of {every:,} mutants {len(judged):,} were drawn and judged, and {len(caught):,} caught:",
-        f"{len(caught) - hang:,} by a test that fails, {hang:,} by one that does not end any more. Of the others",
-        f"{len(judged) - score(judged)[1]:,} are the same program (below). So **{_share(*score(judged))}** are caught",
-        "of those that a test can tell from what ships.",
+        f"`{_command(how)}`:",
+        f"of {every:,} mutants {len(judged):,} were drawn and run; {len(caught):,} were caught:",
+        f"{len(caught) - hang:,} by a failing test, {hang:,} by a test that no longer ends. Of the others,",
+        f"{len(judged) - score(judged)[1]:,} are equivalent to the original (below). So",
+        f"**{_share(*score(judged))}** of the mutants that a test can distinguish from the original are caught.",
         "",
-        "## By what was changed",
+        "## By kind of change",
         "",
         *_table("operator", judged, lambda one: one.mutant.change.operator, lambda name: f"{name}: {OPERATORS[name]}"),
         "",
@@ -53,9 +54,9 @@ def write_page(judged: Sequence[Judged], every: int, how: str, reviewed: Mapping
         "",
         *_table("module", judged, lambda one: one.mutant.file, lambda name: f"`{name}`"),
         "",
-        "## By who caught them",
+        "## By what caught them",
         "",
-        "The first test that failed; many others would have.",
+        "Only the first failing test counts; many others would have failed too.",
         "",
         *_judges(caught),
         "",
@@ -98,11 +99,11 @@ def _survivors(those: Sequence[Judged], reviewed: Mapping[str, str]) -> Iterator
     for one in sorted(those, key=lambda one: one.mutant.name):
         by_reason.setdefault(reviewed.get(one.mutant.name, ""), []).append(one)
     for reason, same in sorted(by_reason.items()):
-        yield f"**{reason or 'Nobody has looked at these yet'}**"
+        yield f"**{reason or 'Not reviewed yet'}**"
         yield ""
         for one in same:
             change = one.mutant.change
-            seen = ", which no test runs" if one.verdict.kind == "not run" else ""
+            seen = " (never executed by a test)" if one.verdict.kind == "not run" else ""
             where = f"`{one.mutant.file}`, `{one.mutant.function}`"
             yield f"- {where}, {change.operator}: `{change.before}` → `{change.after}`{seen}"
         yield ""

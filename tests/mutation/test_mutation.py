@@ -202,6 +202,6 @@ def test_the_page_lists_each_survivor_with_its_reason(every: list[Mutant]) -> No
     page = write_page(judged, len(every), "--seed 1 --sample 10", {every[8].name: "it makes no difference"})
     assert "**80.0%**" in page
     assert "**it makes no difference**" in page
-    assert "**Nobody has looked at these yet**" in page
+    assert "**Not reviewed yet**" in page
     assert page.count("\n- `") == 2
     assert page == write_page(judged, len(every), "--seed 1 --sample 10", {every[8].name: "it makes no difference"})

@@ -8,11 +8,11 @@ from typing import TypeVar
 
 import pytest
 
-from holdfast.cli.pending import find_pending
 from holdfast.commit import TWO_PHASE, CommitContext, SaveMode, recover, verify
 from holdfast.commit.intents import QUIET_S, is_intents
 from holdfast.commit.records import TaskCommit
 from holdfast.commit.two_phase.pending_uploads import find_uploads
+from holdfast.commit.upload_owners import find_pending
 from holdfast.errors import HoldfastError, NotFoundError
 from holdfast.stores.base import ObjectStore, UploadPage, iter_objects, iter_uploads
 from holdfast.stores.interceptors.faulty import Faulty, SimulatedCrash, crash_at

@@ -1,4 +1,4 @@
-"""Imports point one way, downwards, as drawn in ARCHITECTURE.md; only the top layers know Spark."""
+"""Imports point downwards, as drawn in ARCHITECTURE.md, and never in a circle; only the top layers know Spark."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from tests.tidy.source_tree import Module, iter_imports, modules
 
 # Layer -> what it may import besides itself. Types count as well: who names a type from above knows about above.
 _BELOW_STORES = {"errors", "runtime", "wording"}
-_BELOW_COMMIT = _BELOW_STORES | {"stores"}
+_BELOW_LOG = _BELOW_STORES | {"stores"}
+_BELOW_COMMIT = _BELOW_LOG | {"versioned_log"}
 _BELOW_TABLE = _BELOW_COMMIT | {"commit", "formats"}
 _BELOW_OPTIONS = _BELOW_TABLE | {"table"}
 _BELOW_SPARK = _BELOW_OPTIONS | {"options"}
@@ -19,15 +20,16 @@ _BELOW_DEMO = _BELOW_SPARK | {"spark", "testing"}
 _ALLOWED = {
     "errors": set[str](),
     "wording": set[str](),
+    "guarantees": set[str](),
     "runtime": {"errors"},
     "stores": _BELOW_STORES,
+    "versioned_log": _BELOW_LOG,
     "commit": _BELOW_COMMIT,
-    "formats": _BELOW_COMMIT,
+    "formats": _BELOW_LOG,
     "table": _BELOW_TABLE,
-    "fs": _BELOW_COMMIT | {"commit"},
     "options": _BELOW_OPTIONS,
+    "fs": _BELOW_COMMIT | {"commit"},
     "spark": _BELOW_SPARK,
-    "guarantees": set[str](),
     "checker": _BELOW_COMMIT | {"commit", "guarantees"},
     "testing": _BELOW_COMMIT,
     "demo": _BELOW_DEMO,
@@ -36,6 +38,29 @@ _ALLOWED = {
     "holdfast": {"errors", "spark"},  # spark only when somebody asks: test_light_import.py
 }
 _KNOW_SPARK = {"spark", "cli", "demo", "pyspark_holdfast"}
+
+# Room of commit/ -> the rooms that it may import besides itself. "base" is the modules in commit/ itself; those of
+# `_ABOVE` are above all protocols. Protocols do not know each other, but for what is said here.
+_BASE = {"base", "hadoop"}
+_SETS = _BASE | {"pending_sets"}
+_PROTOCOLS = {"two_phase", "magic", "staging", "manifest", "file_output", "unsafe"}
+_COMMIT_ROOMS = {
+    "base": {"hadoop"},
+    "hadoop": {"base"},  # Hadoop's formats as values; test_hadoop_formats_are_pure keeps it to plain values
+    "pending_sets": _BASE,
+    "two_phase": _BASE,
+    "magic": _SETS,
+    "manifest": _BASE,
+    "file_output": _BASE,
+    "staging": _SETS | {"file_output"},  # its pending sets travel through a commit of file-v1
+    "unsafe": _SETS,
+    "hadoop_jobs": _SETS | {"file_output", "two_phase"},
+    "above": _SETS | _PROTOCOLS | {"hadoop_jobs"},
+}
+_ABOVE = {"registry", "recovery", "history", "verification", "write_lookup", "end_write"}
+
+# Room of stores/ -> likewise. Stores do not know each other; the registry knows all of them.
+_STORES = {"local", "memory", "s3"}
 
 
 def _layer(dotted: str) -> str | None:
@@ -49,8 +74,15 @@ def _layer(dotted: str) -> str | None:
     return second if second in _ALLOWED else first
 
 
+def _commit_room(dotted: str) -> str | None:
+    if not dotted.startswith("holdfast.commit."):
+        return None  # the package itself shows what is public
+    first = dotted.split(".")[2]
+    return first if first in _COMMIT_ROOMS else "above" if first in _ABOVE else "base"
+
+
 def _violations(module: Module) -> list[str]:
-    layer = _layer(module.name)
+    layer, room = _layer(module.name), _commit_room(module.name)
     assert layer is not None
     found = []
     for line, imported in iter_imports(module):
@@ -59,6 +91,9 @@ def _violations(module: Module) -> list[str]:
             found.append(f"{module.name}:{line}: {layer} may not import {imported}")
         if imported.split(".")[0] in {"pyspark", "py4j"} and layer not in _KNOW_SPARK:
             found.append(f"{module.name}:{line}: {layer} may not know Spark")
+        other = _commit_room(imported)
+        if room is not None and other is not None and other != room and other not in _COMMIT_ROOMS[room]:
+            found.append(f"{module.name}:{line}: {room} of commit may not import {imported}")
     return found
 
 
@@ -72,6 +107,72 @@ def test_every_module_has_a_layer() -> None:
     assert tops <= set(_ALLOWED)
 
 
+def test_stores_do_not_know_each_other() -> None:
+    """Nor does anything above `stores` know one of them but by its url."""
+    found = []
+    for module in modules():
+        own = module.name.split(".")
+        for line, imported in iter_imports(module):
+            target = imported.split(".")
+            if target[:2] == ["holdfast", "stores"] and len(target) > 2 and target[2] in _STORES:
+                inside = own[:2] == ["holdfast", "stores"]
+                if inside and own[2:3] != ["registry"] and own[2] in _STORES and own[2] != target[2]:
+                    found.append(f"{module.name}:{line}: {imported}")
+    assert found == []
+
+
+# --- circles ----------------------------------------------------------------------------------------------------------
+def _graph(found: tuple[Module, ...]) -> dict[str, set[str]]:
+    """Module -> modules that it imports: anywhere in it, so that a deferred import does not hide a circle."""
+    names = {module.name for module in found}
+    graph: dict[str, set[str]] = {}
+    for module in found:
+        imported = {name if name in names else name.rpartition(".")[0] for _line, name in iter_imports(module)}
+        graph[module.name] = (imported & names) - {module.name}
+    return graph
+
+
+def _circles(graph: dict[str, set[str]]) -> list[list[str]]:
+    """The strongly connected components with more than one module (Tarjan)."""
+    number: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    circles: list[list[str]] = []
+
+    def visit(name: str) -> None:
+        number[name] = low[name] = len(number)
+        stack.append(name)
+        for other in sorted(graph[name]):
+            if other not in number:
+                visit(other)
+                low[name] = min(low[name], low[other])
+            elif other in stack:
+                low[name] = min(low[name], number[other])
+        if low[name] == number[name]:
+            at = stack.index(name)
+            if len(stack) - at > 1:
+                circles.append(sorted(stack[at:]))
+            del stack[at:]
+
+    for name in sorted(graph):
+        if name not in number:
+            visit(name)
+    return circles
+
+
+def test_no_imports_in_a_circle() -> None:
+    assert _circles(_graph(modules())) == []
+
+
+def test_circles_are_seen() -> None:
+    one = Module(Path(), "holdfast.a", ast.parse("def f():\n    from holdfast.b import g"))
+    two = Module(Path(), "holdfast.b", ast.parse("if TYPE_CHECKING:\n    from holdfast.c import h"))
+    three = Module(Path(), "holdfast.c", ast.parse("import holdfast.a"))
+    four = Module(Path(), "holdfast.d", ast.parse("from holdfast import a, b"))
+    assert _circles(_graph((one, two, three, four))) == [["holdfast.a", "holdfast.b", "holdfast.c"]]
+    assert _circles(_graph((two, three, four, Module(Path(), "holdfast.a", ast.parse(""))))) == []
+
+
 @pytest.mark.parametrize(
     ("name", "source", "count"),
     [
@@ -79,15 +180,18 @@ def test_every_module_has_a_layer() -> None:
         ("holdfast.stores.s3.store", "import holdfast.commit", 1),
         ("holdfast.stores.s3.store", "from holdfast import commit", 1),
         ("holdfast.stores.s3.store", "from holdfast import write", 1),
-        (
-            "holdfast.stores.s3.store",
-            "from holdfast.errors import FencedError\nfrom holdfast.stores.base import Part",
-            0,
-        ),
-        ("holdfast.commit.two_phase.decision_log", "from holdfast.formats.csv.format import CsvWriter", 1),
+        ("holdfast.stores.s3.store", "from holdfast.errors import FencedError\nimport holdfast.stores.base", 0),
+        ("holdfast.versioned_log.log", "from holdfast.commit.records import LogEntry", 1),
+        ("holdfast.commit.two_phase.decision_log", "from holdfast.formats.csv import CsvWriter", 1),
         ("holdfast.commit.two_phase.decision_log", "def f():\n    import pyspark.sql", 1),
+        ("holdfast.commit.two_phase.decision_log", "from holdfast.commit.magic.layout import attempt_dir", 1),
+        ("holdfast.commit.two_phase.decision_log", "from holdfast.commit.registry import TWO_PHASE", 1),
+        ("holdfast.commit.context", "def f():\n    from holdfast.commit.two_phase import job", 1),
+        ("holdfast.commit.unsafe.emr", "from holdfast.commit.magic.layout import attempt_dir", 1),
+        ("holdfast.commit.magic.committer", "from holdfast.commit.pending_sets.completion import complete_all", 0),
+        ("holdfast.commit.recovery", "from holdfast.commit.two_phase.recovery import recover_log", 0),
         ("holdfast.table.read", "if TYPE_CHECKING:\n    from pyspark.sql import DataFrame", 1),
-        ("holdfast.table.read", "if TYPE_CHECKING:\n    from holdfast.options.parsing import Options", 1),
+        ("holdfast.table.read", "if TYPE_CHECKING:\n    from holdfast.spark.options import Options", 1),
         ("holdfast.spark.source", "from pyspark.sql.datasource import DataSource", 0),
         ("holdfast.testing.server", "import holdfast.demo", 1),
         ("holdfast.cli.main", "from holdfast.demo import run\nfrom holdfast.testing.weed import WeedServer", 0),

@@ -112,7 +112,7 @@ def test_a_build_that_failed_is_repeated(checkout: Checkout) -> None:
     checkout.add_python()
     failed = checkout.run("bash", "-c", "exit 0", PIP_STATUS="1")
     assert failed.returncode == 1
-    assert failed.stderr.splitlines()[-1].startswith("holdfast: pip could not install")
+    assert failed.stderr.splitlines()[-1].startswith("holdfast: pip failed")
     checkout.take_calls()
     assert checkout.run("bash", "-c", "exit 0").returncode == 0
     assert checkout.take_calls() == _everything(checkout.root)
@@ -145,7 +145,7 @@ def test_an_old_python_is_refused_in_one_sentence(checkout: Checkout) -> None:
     assert run.returncode == 1
     assert run.stderr == (
         "holdfast: no Python 3.10 or newer on PATH: "
-        "install one (Debian: apt-get install python3 python3-venv), then repeat\n"
+        "install one (Debian: apt-get install python3 python3-venv), then retry\n"
     )
 
 
@@ -155,7 +155,7 @@ def test_a_missing_venv_module_is_named_in_one_sentence(checkout: Checkout) -> N
     assert run.returncode == 1
     assert run.stderr == (
         "holdfast: Python 3.12 lacks its venv module: "
-        "install it (Debian: apt-get install python3.12-venv), then repeat\n"
+        "install it (Debian: apt-get install python3.12-venv), then retry\n"
     )
 
 
@@ -163,7 +163,7 @@ def test_no_command_is_refused(checkout: Checkout) -> None:
     run = checkout.run()
     assert (run.returncode, run.stderr) == (
         1,
-        "holdfast: say what to run: scripts/run [--java] COMMAND [ARGUMENT...]\n",
+        "holdfast: no command given: scripts/run [--java] COMMAND [ARGUMENT...]\n",
     )
 
 

@@ -1,4 +1,4 @@
-"""What a person types: one module per command. Start reading at `app`; docs/reference/cli.md is the user's page."""
+"""Hold the command line, a module or a folder for each command: start at `app`; for users: docs/reference/cli.md."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["cli", "main"]
 
 
 def main() -> None:
-    """Run ``holdfast`` with the arguments of this process, and exit; Ctrl-C is heard while it is still loading, too."""
+    """Run ``holdfast`` with the arguments of this process, and exit; Ctrl-C also works while modules are loading."""
     try:
         from holdfast.cli.app import main as run
     except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""``python -m holdfast.cli`` is the same as ``holdfast``."""
+"""Run ``holdfast`` as ``python -m holdfast.cli``."""
 
 from holdfast.cli import main
 

@@ -1,12 +1,11 @@
-"""The command ``holdfast``: its subcommands, and what every one of them does with an error.
+"""Define the command ``holdfast``: its subcommands, and how all of them handle errors.
 
-Modules of commands import only click and each other at their top, so that ``holdfast --help`` is fast and works without
-PySpark; what a command needs it imports when it runs.
+At their top, the modules of the commands import only click and each other, so that ``holdfast --help`` is fast and
+works without PySpark. A command imports everything else when it runs.
 """
 
 from __future__ import annotations
 
-import difflib
 import io
 import signal
 import sys
@@ -16,41 +15,40 @@ from typing import Any, NoReturn
 import click
 
 from holdfast.cli.check.command import check
-from holdfast.cli.check_store import check_store
+from holdfast.cli.check_store.command import check_store
 from holdfast.cli.committers import committers
 from holdfast.cli.demo import demo
 from holdfast.cli.failures import INTERRUPTED, TERMINATED, WRONG_USAGE
 from holdfast.cli.history import history
-from holdfast.cli.output import Documents, OutputError, hush
-from holdfast.cli.read import read
+from holdfast.cli.output import Documents, OutputError, discard_stdout
+from holdfast.cli.read.command import read
 from holdfast.cli.recover import recover
-from holdfast.cli.screen import shown
+from holdfast.cli.screen import escaped
 from holdfast.cli.show import show
 from holdfast.cli.uploads import uploads
 from holdfast.cli.verify import verify
-from holdfast.cli.write import write
+from holdfast.cli.write.command import write
+from holdfast.wording import nearest
 
 __all__ = ["cli", "main"]
 
 
 class _Commands(click.Group):
-    """A group that offers the nearest command and ends with a documented exit code, also when run by a test."""
+    """A command group that suggests the nearest command and always exits with a documented code, also in tests."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         found = super().get_command(ctx, cmd_name)
         if found is None and not cmd_name.startswith("-"):
-            near = difflib.get_close_matches(cmd_name, self.list_commands(ctx), n=1, cutoff=0.6)
-            offer = f"did you mean '{near[0]}'?" if near else f"choose from {', '.join(self.list_commands(ctx))}"
-            ctx.fail(f"no such command '{cmd_name}': {offer}")
+            ctx.fail(f"no such command '{cmd_name}': {nearest(cmd_name, self.list_commands(ctx))}")
         return found
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.commands)  # in the order of use, not of the alphabet
+        return list(self.commands)  # in order of use, not alphabetically
 
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any) -> NoReturn:  # type: ignore[override]  # always exits
         extra.pop("standalone_mode", None)
         given = sys.argv[1:] if args is None else list(args)
-        # Whether a document is wanted must be known also where the arguments do not parse.
+        # Arguments that do not parse still need a JSON document, so look for --json before parsing.
         documents = Documents(wanted="--json" in given[: given.index("--") if "--" in given else None])
         try:
             code = super().main(given, prog_name or "holdfast", standalone_mode=False, obj=documents, **extra)
@@ -65,25 +63,25 @@ class _Commands(click.Group):
                 documents.print({"error": "terminated", "kind": "Interrupted"})
             raise
         except BrokenPipeError:
-            hush()
+            discard_stdout()
             code = 0
-        except Exception as error:  # a defect: it keeps its traceback
+        except Exception as error:  # a bug: keep its traceback
             documents.print({"error": str(error), "kind": type(error).__name__})
             raise
         sys.exit(code if isinstance(code, int) else 0)
 
 
 def _refuse(error: click.ClickException, documents: Documents) -> int:
-    """Say what is wrong with the arguments, or with the place that the result should go to."""
-    if isinstance(error, click.exceptions.NoArgsIsHelpError):  # nothing was asked: the help is the answer
-        click.echo(shown(error.format_message()), err=True)
+    """Print what is wrong with the arguments or with stdout, and return the exit code."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):  # no arguments: print the help
+        click.echo(escaped(error.format_message()), err=True)
         documents.print({"error": "no command is given", "kind": "InvalidRequestError"})
         return WRONG_USAGE
     sentence = error.format_message()
     command = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx is not None else ""
     if sentence.startswith("Got unexpected extra argument") and command.endswith(" read"):
-        sentence = sentence.removesuffix(".") + ": one url is read; put a pattern in quotes, or the shell expands it"
-    click.echo(shown(f"error: {sentence}"), err=True)
+        sentence = sentence.removesuffix(".") + ": give one url, and put a pattern in quotes or the shell expands it"
+    click.echo(escaped(f"error: {sentence}"), err=True)
     if command:
         click.echo(f"help: {command} --help", err=True)
     if isinstance(error, OutputError):
@@ -102,12 +100,12 @@ Examples:
 
 \b
 Exit codes:
-  0  fine                        3  store unavailable, or outcome unknown
+  0  success                     3    store unavailable, or outcome unknown
   1  a problem was found         130  interrupted
   2  wrong usage or request
 
-S3 credentials come from the environment, ~/.aws or the instance role, as for every AWS tool; they are never given on
-the command line."""
+S3 credentials come from the environment, ~/.aws or the instance role, as in every AWS tool, and never from the command
+line."""
 
 
 @click.group(
@@ -118,7 +116,7 @@ the command line."""
 )
 @click.version_option(package_name="holdfast", prog_name="holdfast", message="%(prog)s %(version)s")
 def cli() -> None:
-    """Everything that a Spark job produces is held until the job commits, and then all of it is there, exactly once."""
+    """Transactional output for Spark: all of a job's output becomes visible when the job commits, exactly once."""
 
 
 for _command in (demo, write, read, verify, history, recover, uploads, show, committers, check, check_store):
@@ -126,7 +124,7 @@ for _command in (demo, write, read, verify, history, recover, uploads, show, com
 
 
 def _terminate(number: int, frame: object) -> NoReturn:
-    """End as after Ctrl-C: children are ended, an undecided job is aborted."""
+    """Exit as after Ctrl-C: end child processes, abort an undecided job."""
     sys.exit(128 + number)
 
 
@@ -134,6 +132,6 @@ def main() -> None:
     """Run ``holdfast`` with the arguments of this process, and exit."""
     signal.signal(signal.SIGTERM, _terminate)
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # what the locale cannot write is spelled out
+        if isinstance(stream, io.TextIOWrapper):  # escape what the locale's encoding cannot express
             stream.reconfigure(errors="backslashreplace")
     cli.main()

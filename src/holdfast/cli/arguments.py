@@ -1,29 +1,29 @@
-"""What commands have in common: the options that all of them take, and durations as a person writes them."""
+"""Declare the options that commands share, and parse durations, words and ``KEY=VALUE`` pairs."""
 
 from __future__ import annotations
 
-import contextlib
-import difflib
 import functools
 import os
 import re
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ParamSpec
 
 import click
 
 from holdfast.cli.failures import PROBLEM, as_holdfast_error, exit_code
-from holdfast.cli.output import Documents, Output, hush
+from holdfast.cli.output import Documents, Output, discard_stdout
 from holdfast.errors import InvalidRequestError
-from holdfast.stores.provider import CommandFlag, fold_name
+from holdfast.stores.provider import CommandFlag
 from holdfast.stores.registry import BUILT_IN, parse_store_options, secret_names
+from holdfast.wording import nearest
 
 if TYPE_CHECKING:
     from holdfast.commit import CommitContext, CommitSettings, Progress
+    from holdfast.options.values import Saying
 
-__all__ = ["Reach", "Word", "age", "on_store", "option_pairs", "parse_options", "reports"]
+__all__ = ["Reach", "Word", "age", "on_store", "option_pairs", "reports", "save_modes"]
 
 P = ParamSpec("P")
 
@@ -32,7 +32,7 @@ _AGE = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|min|h|d|w)")
 
 
 def age(text: str) -> float:
-    """A duration such as 90s, 15m, 1h, 2d, as seconds: a type for `click.option`."""
+    """Parse a duration such as 90s, 15m, 1h or 2d into seconds: a type for `click.option`."""
     found = _AGE.fullmatch(text.strip().lower())
     if found is None:
         raise click.BadParameter(f"'{text}' is not an age: write a number and a unit, such as 0s, 15m, 1h or 2d")
@@ -40,61 +40,70 @@ def age(text: str) -> float:
 
 
 class Word(click.Choice[str]):
-    """One of a few words; of a wrong one the nearest is offered."""
+    """A parameter type for one word out of a few; for a wrong word, the error suggests the nearest one.
+
+    Args:
+        choices: the words, or a function that returns them where naming them needs an expensive import.
+    """
+
+    def __init__(self, choices: Sequence[str] | Callable[[], Sequence[str]]) -> None:
+        self._choices = choices
+        self.case_sensitive = True
+
+    @property
+    def choices(self) -> Sequence[str]:  # type: ignore[override]  # click only reads it
+        return self._choices() if callable(self._choices) else self._choices
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         if value in self.choices:
             return str(value)
-        near = difflib.get_close_matches(str(value).lower(), self.choices, n=1, cutoff=0.5)
-        offer = f"did you mean '{near[0]}'?" if near else f"choose from {', '.join(self.choices)}"
-        raise click.BadParameter(f"'{value}' is not one of these words: {offer}", ctx, param)
+        raise click.BadParameter(f"'{value}' is not a valid choice: {nearest(str(value), self.choices)}", ctx, param)
 
 
-def option_pairs(texts: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Names and values that were given by ``--option KEY=VALUE``, in their order.
+def save_modes() -> Sequence[str]:
+    """Return the save modes that a write can choose from."""
+    from holdfast.commit import SaveMode
+
+    return [mode.value for mode in SaveMode]
+
+
+def option_pairs(
+    texts: Iterable[str], flag: str = "--option", *, reserved: Mapping[str, str] | None = None
+) -> list[Saying]:
+    """Parse ``KEY=VALUE`` texts into options.
+
+    Args:
+        flag: the command-line option that takes the texts, for errors.
+        reserved: keys that have a parameter of their own on the command line, and that parameter.
 
     Raises:
-        InvalidRequestError: not of that form, or a credential, which is never repeated.
+        InvalidRequestError: a text has another form, its key is reserved, or it holds a credential (never shown).
     """
+    from holdfast.options.values import Saying
+
+    parameters = {key.lower(): parameter for key, parameter in (reserved or {}).items()}
+    pairs = []
     for text in texts:
         key, equals, value = text.partition("=")
         name = key.strip()
         if not equals or not name:
             raise InvalidRequestError("an option is written as key=value", option=text)
-        if fold_name(name) in secret_names():
+        pair = Saying.of(name, value, f"{flag} {name}")
+        if pair.name in secret_names():
             raise InvalidRequestError(
-                "credentials do not belong on a command line, which everybody on the machine can read: put them into "
-                "the environment or ~/.aws",
+                "credentials do not belong on a command line, which every user of the machine can read: put them in "
+                "the environment or in ~/.aws",
                 option=name,
             )
-        yield name, value
-
-
-def parse_options(texts: Iterable[str], *, reserved: Mapping[str, str]) -> dict[str, str]:
-    """What was given by ``--option KEY=VALUE``, repeated.
-
-    Args:
-        reserved: options that have another place on the command line, and which.
-
-    Raises:
-        InvalidRequestError: as of `option_pairs`; twice with different values, or one of `reserved`.
-    """
-    found: dict[str, str] = {}
-    others = {name.lower(): place for name, place in reserved.items()}
-    for name, value in option_pairs(texts):
-        folded = name.replace("_", "").lower()
-        if folded in others:
-            raise InvalidRequestError(f"the command says this in another way: give {others[folded]}", option=name)
-        same = next((known for known in found if known.replace("_", "").lower() == folded), None)
-        if same is not None and found[same] != value:
-            raise InvalidRequestError("an option is given twice with different values: leave one out", option=name)
-        found.setdefault(name if same is None else same, value)
-    return found
+        if pair.name in parameters:
+            raise InvalidRequestError(f"this option has its own parameter: use {parameters[pair.name]}", option=name)
+        pairs.append(pair)
+    return pairs
 
 
 @dataclass(frozen=True)
 class Reach:
-    """How to reach a store. Credentials are not here: they come from the environment only.
+    """How to reach a store. Never holds credentials: those come from the environment only.
 
     Attributes:
         given: the store's options and the flags that gave them, as (option, flag, value).
@@ -102,7 +111,6 @@ class Reach:
 
     given: tuple[tuple[str, str, str], ...] = ()
 
-    @contextlib.contextmanager
     def open(
         self,
         url: str,
@@ -110,16 +118,16 @@ class Reach:
         *,
         settings: CommitSettings | None = None,
         staging: bool = False,
-    ) -> Iterator[CommitContext]:
-        """The destination at `url`, closed at the end.
+    ) -> CommitContext:
+        """Open the destination at `url`; the caller closes it.
 
         Args:
-            staging: whether jobs that stage files are to be found.
+            staging: whether to look for jobs of committers that stage files.
         """
         from holdfast.commit import open_context
         from holdfast.commit.context import silent
 
-        ctx = open_context(
+        return open_context(
             url,
             store_options=parse_store_options({option: value for option, _flag, value in self.given}),
             settings=settings,
@@ -127,10 +135,6 @@ class Reach:
             staging=staging,
             leave_no_trace=True,
         )
-        try:
-            yield ctx
-        finally:
-            ctx.close()
 
 
 def _prepared(flag: CommandFlag) -> Callable[[click.Context, click.Parameter, str | None], str | None]:
@@ -139,7 +143,7 @@ def _prepared(flag: CommandFlag) -> Callable[[click.Context, click.Parameter, st
     def prepare(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
         if value is None:
             return None
-        if value == "":  # a variable of the shell that is not set must not turn a server of one's own into AWS
+        if value == "":  # an unset shell variable must not redirect requests from a private server to AWS
             raise click.BadParameter(f"{flag.flag} is empty: give a value, or leave the option out")
         try:
             return flag.prepare(value)
@@ -150,10 +154,10 @@ def _prepared(flag: CommandFlag) -> Callable[[click.Context, click.Parameter, st
 
 
 def reports(command: Callable[P, None]) -> Callable[..., None]:
-    """Give a command ``--json`` and ``--debug``, hand it an `Output` as `out`, and turn its errors into exit codes."""
+    """Add ``--json`` and ``--debug`` to a command, pass it an `Output` as `out`, and map its errors to exit codes."""
 
     @click.option("--json", "as_json", is_flag=True, help="Print one JSON document, for programs.")
-    @click.option("--debug", is_flag=True, help="Show tracebacks and Spark's own log.")
+    @click.option("--debug", is_flag=True, help="Show tracebacks and Spark's log.")
     @functools.wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
         documents = click.get_current_context().find_object(Documents) or Documents()
@@ -164,7 +168,7 @@ def reports(command: Callable[P, None]) -> Callable[..., None]:
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except BrokenPipeError:
-            hush()  # the reader has seen enough, as `head` does
+            discard_stdout()  # the reader closed the pipe, as `head` does
             raise click.exceptions.Exit(0) from None
         except Exception as error:
             known = as_holdfast_error(error)
@@ -179,7 +183,7 @@ def reports(command: Callable[P, None]) -> Callable[..., None]:
 
 
 def on_store(command: Callable[P, None]) -> Callable[..., None]:
-    """Give a command the flags of the built-in stores and hand it a `Reach` as `reach`."""
+    """Add the flags of the built-in stores to a command, and pass it a `Reach` as `reach`."""
     flags = [flag for provider in BUILT_IN for flag in provider.flags]
 
     @functools.wraps(command)
@@ -190,7 +194,7 @@ def on_store(command: Callable[P, None]) -> Callable[..., None]:
             if value is not None and flag.option:
                 given.append((flag.option, flag.flag, str(value)))
             elif value is not None:
-                os.environ[flag.variable] = str(value)  # Spark's workers are children of this process: they see it too
+                os.environ[flag.variable] = str(value)  # Spark's workers, children of this process, inherit it
         command(*args, reach=Reach(tuple(given)), **kwargs)  # type: ignore[arg-type]  # every such command takes `reach`
 
     decorated: Callable[..., None] = run

@@ -1,4 +1,4 @@
-"""``holdfast committers``: which there are, what they guarantee, which of them a store allows."""
+"""Run ``holdfast committers``: list the commit protocols, their guarantees, and which of them a store allows."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ Examples:
   holdfast committers s3://bucket/flights
   holdfast committers --why magic
 
-Choose one with --committer of holdfast write, or with option("committer", NAME) in Spark. Which one to choose is in
-docs/reference/committers.md."""
+Choose a committer with --committer in holdfast write, or with option("committer", NAME) in Spark. For advice on the
+choice, see docs/reference/committers.md."""
 
 
-@click.command(epilog=_EPILOG)
+@click.command(epilog=_EPILOG, short_help="Show the commit protocols and their guarantees.")
 @click.argument("url", required=False)
-@click.option("--why", metavar="COMMITTER", help="Only this committer, with the reason for each answer.")
+@click.option("--why", metavar="COMMITTER", help="Show only this committer, with the reason for each answer.")
 @on_store
 @reports
 def committers(url: str | None, why: str | None, reach: Reach, out: Output) -> None:
-    """Show the commit protocols, what each guarantees, and which ones the store at URL allows."""
+    """Show the commit protocols, what each guarantees, and which of them the store at URL allows."""
     from holdfast.commit import COMMITTERS, TWO_PHASE, get_committer
     from holdfast.guarantees import GUARANTEES
 
@@ -70,7 +70,7 @@ def committers(url: str | None, why: str | None, reach: Reach, out: Output) -> N
     if why:
         answers = [(row.title, row.meaning, row.answers[chosen[0].name]) for row in GUARANTEES]
         out.table(
-            ["guarantee", "means that", "", "why"],
+            ["guarantee", "meaning", "holds", "why"],
             [(title, meaning, _sentence(answer), answer.why) for title, meaning, answer in answers],
         )
     else:
@@ -79,31 +79,31 @@ def committers(url: str | None, why: str | None, reach: Reach, out: Output) -> N
 
 # --- what a store allows ----------------------------------------------------------------------------------------------
 def _verdicts(chosen: Iterable[Committer], url: str, reach: Reach, out: Output) -> dict[str, tuple[str, str]]:
-    """Whether each committer runs at `url`, and why not. One request, so that a mistyped bucket shows.
+    """Return whether each committer runs at `url`, and if not, why.
 
-    Where nobody knows what the server does, it is tried at a throw-away key below `url`, as the start of a job does.
+    List the destination first, so that a mistyped bucket raises an error.
     """
     with reach.open(url) as ctx:
         ctx.store.list_page(ctx.prefix, max_keys=1)
-        known = _tried(ctx, out)
+        known = _probed(ctx, out)
         return {one.name: verdict(one, known) for one in chosen}
 
 
-def _tried(ctx: CommitContext, out: Output) -> Capabilities:
-    """What the store does, where trying tells more than it says itself."""
+def _probed(ctx: CommitContext, out: Output) -> Capabilities:
+    """Return the store's capabilities; test conditional writes with a temporary key, as the start of a job does."""
     from holdfast.stores.base import Support
     from holdfast.stores.probe import heeds_conditions
 
     try:
         heeds = heeds_conditions(ctx.store, ctx.key("_holdfast/"), ctx.ids)
     except AccessDeniedError:
-        out.note("whether the store heeds conditional writes is not known: these credentials may not write there")
+        out.note("cannot test whether the store supports conditional writes: these credentials may not write there")
         return ctx.store.capabilities
     return replace(ctx.store.capabilities, conditional_put=Support.YES if heeds else Support.NO)
 
 
 def verdict(committer: Committer, capabilities: Capabilities) -> tuple[str, str]:
-    """How a committer runs on a store with these capabilities, and why not otherwise."""
+    """Return whether and how a committer runs on a store with these capabilities, and the reason if it is limited."""
     from holdfast.commit import CommitSettings
 
     refused = committer.refusal(capabilities)
@@ -149,7 +149,7 @@ def _sentence(answer: Answer) -> str:
 
 
 def _guarantee_tables(names: Sequence[str], out: Output) -> None:
-    """Guarantees as rows, committers as columns."""
+    """Show the guarantees as rows and the committers as columns."""
     from holdfast.guarantees import GUARANTEES
 
     show_side_by_side(

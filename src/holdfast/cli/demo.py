@@ -1,4 +1,4 @@
-"""``holdfast demo``."""
+"""Run ``holdfast demo``: write real data while tasks and the driver are killed, and check every row."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ Examples:
 
 \b
 Scenarios:
-  a  a plain write
-  b  one task attempt is killed in mid-write, one fails after its upload
-  c  the driver is killed in the middle of the job commit, then recovered
+  a  a write without failures
+  b  one task attempt is killed while writing, another fails after its upload
+  c  the driver is killed during the job commit; holdfast recover runs
 
-Exit code 1 if any row, file or pending upload is not as it must be."""
+The exit code is 1 if a row is missing or duplicated, a file was visible too early, or an upload is still pending."""
 
 
-@click.command(epilog=_EPILOG)
+@click.command(epilog=_EPILOG, short_help="Watch data survive killed tasks and a killed driver.")
 @click.option(
     "--scenario",
     "scenarios",
     type=Word(["a", "b", "c"]),
     multiple=True,
-    help="Run only this one; repeatable.  [default: all]",
+    help="Run only this scenario; repeatable.  [default: all]",
 )
-@click.option("--keep", is_flag=True, help="Keep the server's data and the logs, and say where.")
+@click.option("--keep", is_flag=True, help="Keep the server's data and the logs, and print where they are.")
 @reports
 def demo(scenarios: tuple[str, ...], keep: bool, out: Output) -> None:
-    """Watch real data arrive exactly once while tasks and the driver are being killed.
+    """Watch real data arrive exactly once although tasks and the driver are killed.
 
-    336,776 flights go through Spark into a bucket of an S3 server that runs on this machine for the demo. Takes about
-    a minute. Needs: pip install 'holdfast[demo]' and Java 17 or newer.
+    Spark writes 336,776 flights to a bucket on an S3 server that the demo starts on this machine. Takes about a minute.
+    Requires pip install 'holdfast[demo]' and Java 17 or newer.
     """
     from holdfast.demo import run_demo
 

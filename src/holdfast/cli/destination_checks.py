@@ -1,4 +1,4 @@
-"""A mistyped url names an empty place: commands that look at one say so instead of finding it in order."""
+"""Refuse urls with nothing to inspect, so that a mistyped url is not reported as a healthy destination."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ __all__ = ["is_empty", "require_anything", "require_history"]
 
 
 def is_empty(ctx: CommitContext) -> bool:
-    """Whether there is neither an object nor a pending upload."""
+    """Check whether the destination holds neither an object nor a pending upload."""
     if next(iter_objects(ctx.store, ctx.prefix, page_size=2), None) is not None:
         return False
     return ctx.store.capabilities.multipart is None or not any(iter_uploads(multipart(ctx.store), ctx.prefix))
 
 
 def require_anything(ctx: CommitContext) -> None:
-    """Refuse a destination where there is nothing at all, not even a pending upload.
+    """Refuse a destination that holds nothing at all, not even a pending upload.
 
     Raises:
-        NotFoundError: check the url.
+        NotFoundError: the destination is empty: check the url.
         InvalidRequestError: the destination is a file.
     """
     if not is_empty(ctx):
@@ -37,19 +37,19 @@ def require_anything(ctx: CommitContext) -> None:
 
 
 def require_history(ctx: CommitContext) -> History:
-    """What was decided at a destination that Holdfast has written to.
+    """Read the history of a destination that Holdfast has written to.
 
     Raises:
-        NotFoundError: there is nothing at all.
-        InvalidRequestError: there is data, but Holdfast never wrote here.
+        NotFoundError: the destination is empty.
+        InvalidRequestError: the destination holds data but no decision log.
     """
     history = read_history(ctx)
     if not history.decisions and not history.open_jobs:
         require_anything(ctx)
         if next(iter_visible(ctx.store, ctx.prefix), None) is not None:
             raise InvalidRequestError(
-                "there is no decision log here: not written by Holdfast, or with a committer that keeps none: look "
-                "with holdfast show, or name the directory that was written to",
+                "there is no decision log here: the data was not written by Holdfast, or with a committer that keeps "
+                "no log: try holdfast show, or give the url of the directory that was written to",
                 url=ctx.url,
             )
     return history

@@ -1,4 +1,4 @@
-"""Errors become one sentence on stderr and an exit code; a traceback only with --debug."""
+"""Map errors to exit codes, and errors of other libraries to Holdfast's own."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from holdfast.errors import (
 __all__ = ["INTERRUPTED", "PROBLEM", "STORE", "TERMINATED", "WRONG_USAGE", "as_holdfast_error", "exit_code"]
 
 PROBLEM = 1
-"""Something is wrong with the data, or was in the way: a mismatch, damage, a conflict, a job that failed."""
+"""A problem was found: a mismatch, damaged data, a conflict, or a failed job."""
 WRONG_USAGE = 2
-"""The request cannot be right; nothing happened."""
+"""The request is invalid; nothing happened."""
 STORE = 3
-"""The store could not be reached, or did not say whether something happened."""
+"""The store is unavailable, or it is unknown whether a request took effect."""
 INTERRUPTED = 130
-"""Ctrl-C; what was not decided is aborted."""
+"""Ctrl-C; an undecided job is aborted."""
 TERMINATED = 143
-"""SIGTERM; as after Ctrl-C."""
+"""SIGTERM; otherwise as after Ctrl-C."""
 
 _EXTRAS = {"pyspark": "spark", "py4j": "spark", "fastavro": "avro"}
 
 
 def exit_code(error: HoldfastError) -> int:
-    """The exit code of an error, by what the caller does next."""
+    """Return the exit code of an error, by what the caller should do next."""
     if isinstance(error, UnavailableError | OutcomeUnknownError):
         return STORE
     if isinstance(error, ConflictError | CorruptDataError | FencedError):
@@ -41,7 +41,7 @@ def exit_code(error: HoldfastError) -> int:
 
 
 def as_holdfast_error(error: Exception) -> HoldfastError | None:
-    """An error of somebody else's in our words; None if nobody can say what to do about it.
+    """Convert an error of another library to one that says what to do next; None if that is unknown.
 
     Covers a missing extra, a missing Java, workers with another Python, and a query that Spark refuses.
     """
@@ -51,7 +51,9 @@ def as_holdfast_error(error: Exception) -> HoldfastError | None:
         module = (error.name or "").partition(".")[0]
         if module in _EXTRAS:
             needed = "PySpark" if _EXTRAS[module] == "spark" else module
-            return UnsupportedError(f"this needs {needed}, which is missing: pip install 'holdfast[{_EXTRAS[module]}]'")
+            return UnsupportedError(
+                f"this needs {needed}, which is not installed: pip install 'holdfast[{_EXTRAS[module]}]'"
+            )
         return None
     if type(error).__module__.partition(".")[0] in ("pyspark", "py4j"):
         return _of_spark(error)
@@ -64,18 +66,18 @@ def _of_spark(error: Exception) -> HoldfastError:
         return UnsupportedError("Spark needs Java 17 or newer: install it, or set JAVA_HOME")
     if condition == "PATH_NOT_FOUND":
         parameters: dict[str, str] = error.getMessageParameters() or {}  # type: ignore[attr-defined]  # has a condition
-        return NotFoundError("there is no such input: check its path", input=parameters.get("path"))
+        return NotFoundError("the input does not exist: check its path", input=parameters.get("path"))
     from holdfast.spark.failures import of_workers
 
-    return of_workers(str(error)) or ConflictError(f"Spark could not do it, nothing was written: {_said(error)}")
+    return of_workers(str(error)) or ConflictError(f"Spark failed, nothing was written: {_key_line(error)}")
 
 
 _RAISED = re.compile(r"^[\w.]+(?:Error|Exception|Exit)\b.*", re.MULTILINE)
 _CALLED = re.compile(r"^An error occurred while calling .*\n: ")
 
 
-def _said(error: Exception) -> str:
-    """The line that tells most: of Python's traceback the last, of Java's the first."""
+def _key_line(error: Exception) -> str:
+    """Return the line that says most: the last one of a Python traceback, the first one of a Java trace."""
     text = _CALLED.sub("", str(error))
     raised = _RAISED.findall(text) if "Traceback (most recent call last)" in text else []
     lines = [line.strip() for line in (raised[-1:] or text.splitlines()) if line.strip()]

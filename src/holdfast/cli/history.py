@@ -1,4 +1,4 @@
-"""``holdfast history``."""
+"""Run ``holdfast history``: list the decided and the undecided jobs of a destination."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ Examples:
 
 _STATES = {
     ("commit", "done"): "committed",
-    ("commit", "visible"): "committed, clean-up pending",
+    ("commit", "visible"): "committed, cleanup pending",
     ("commit", "decided"): "committed, not visible yet",
     ("abort", "done"): "aborted",
 }
 
 
-@click.command(epilog=_EPILOG)
+@click.command(epilog=_EPILOG, short_help="Show committed, aborted and undecided jobs.")
 @click.argument("url")
 @click.option(
-    "-n", "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Newest decisions to show."
+    "-n", "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Number of decisions to show."
 )
 @on_store
 @reports
 def history(url: str, limit: int, reach: Reach, out: Output) -> None:
-    """Show the jobs that were decided at URL, and those that are not."""
+    """Show the latest committed and aborted jobs at URL, and the undecided ones."""
     from holdfast.cli.destination_checks import require_history
 
     with reach.open(url) as ctx, out.waiting("reading the decision log"):
@@ -66,15 +66,18 @@ def history(url: str, limit: int, reach: Reach, out: Output) -> None:
         out.say(f"not shown: {counted(hidden, 'older decision')}, see --limit")
     for job in found.open_jobs:
         quiet = duration(now_s - job.active_at_s)
-        out.say(f"undecided: job {job.job}, quiet for {quiet}: running, or dead (then: holdfast recover {ctx.url})")
+        out.say(
+            f"undecided: job {job.job}, last write {quiet} ago: still running, or dead (then run holdfast recover "
+            f"{ctx.url})"
+        )
     if any(one.state != "done" for one in found.decisions):
-        out.say(f"some jobs are decided but not finished: holdfast recover {ctx.url}")
+        out.say(f"some jobs are decided but not finished: run holdfast recover {ctx.url}")
     if not found.decisions and not found.open_jobs:
-        out.say("no job has been decided here")
+        out.say("no job was ever committed or aborted here")
 
 
 def _outcome(decision: Decision) -> str:
-    return _STATES.get((decision.entry.kind.value, decision.state), "aborted, clean-up pending")
+    return _STATES.get((decision.entry.kind.value, decision.state), "aborted, cleanup pending")
 
 
 def _fields(decision: Decision) -> dict[str, object]:

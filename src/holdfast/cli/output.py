@@ -1,4 +1,4 @@
-"""What a command shows: tables for a person, one JSON document for a program, progress on stderr for whoever waits."""
+"""Print results: tables for a person, one JSON document for a program, notes and progress on stderr."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from holdfast.cli.failures import PROBLEM
-from holdfast.cli.screen import ENDLESS, in_one_line, is_terminal, plain_table, shown
+from holdfast.cli.screen import ENDLESS, escaped, in_one_line, is_terminal, plain_table
 from holdfast.errors import HoldfastError
 
 if TYPE_CHECKING:
@@ -22,49 +22,49 @@ if TYPE_CHECKING:
 
     from holdfast.commit import Progress
 
-__all__ = ["Documents", "Output", "OutputError", "duration", "hush", "milliseconds", "size", "when"]
+__all__ = ["Documents", "Output", "OutputError", "discard_stdout", "duration", "milliseconds", "size", "when"]
 
 
 def _put(line: str) -> None:
-    """Print to stdout.
+    """Print a line to stdout.
 
     Raises:
-        BrokenPipeError: nobody reads any more.
-        OutputError: it cannot be written, as on a full disk.
+        BrokenPipeError: the reader closed the pipe.
+        OutputError: stdout cannot be written, e.g. because the disk is full.
     """
     try:
         click.echo(line)
     except BrokenPipeError:
         raise
     except OSError as error:
-        hush()
+        discard_stdout()
         raise OutputError(f"stdout cannot be written: {error.strerror or error}") from error
 
 
 class OutputError(click.ClickException):
-    """The result has no place to go to; what the command did is done."""
+    """The result cannot be printed; whatever the command did is done."""
 
     exit_code = PROBLEM
 
 
 @dataclass
 class Documents:
-    """The documents of one run on stdout: whatever happens, there is one.
+    """The JSON document of one run on stdout: exactly one, even after an error.
 
     Attributes:
-        wanted: whether the run was asked for one.
-        printed: whether it is there.
+        wanted: whether the run was asked for a document.
+        printed: whether the document was printed.
     """
 
     wanted: bool = False
     printed: bool = False
 
     def print(self, value: Mapping[str, object]) -> None:
-        """Print the run's document, if one is wanted and none is there yet."""
+        """Print the run's document, if one is wanted and none was printed yet."""
         if not self.wanted or self.printed:
             return
         self.printed = True
-        text = shown(json.dumps(value, indent=2, ensure_ascii=False, default=str), _in_json)
+        text = escaped(json.dumps(value, indent=2, ensure_ascii=False, default=str), _escape_in_json)
         encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
         try:
             text.encode(encoding)
@@ -73,18 +73,18 @@ class Documents:
         _put(text)
 
 
-def _in_json(letter: str) -> str:
-    return f"\\u{ord(letter):04x}"
+def _escape_in_json(character: str) -> str:
+    return f"\\u{ord(character):04x}"
 
 
 @dataclass(frozen=True)
 class Output:
-    """How this run of the command talks.
+    """The output of one run of a command.
 
     Attributes:
-        json: stdout holds one JSON document and nothing else.
-        debug: errors come with their traceback, Spark with its log.
-        documents: of the run.
+        json: print one JSON document to stdout and nothing else.
+        debug: print tracebacks of errors, and Spark's log.
+        documents: the document of the run.
     """
 
     json: bool = False
@@ -93,22 +93,24 @@ class Output:
 
     # --- stdout -------------------------------------------------------------------------------------------------------
     def document(self, value: Mapping[str, object]) -> None:
-        """The result as JSON, if that is what was asked for; only the first counts."""
+        """Print the result as JSON, if the run was asked for JSON; ignore every document after the first."""
         if self.json:
             self.documents.wanted = True
             self.documents.print(value)
 
     def say(self, text: str) -> None:
-        """A line for a person; control characters in it are spelled out."""
+        """Print a line for a person, with control characters escaped."""
         if not self.json:
-            _put(shown(text))
+            _put(escaped(text))
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Sequence[str] = ()) -> None:
-        """Rows for a person. Nothing is cut off: a cell that is too long for the screen goes on in its next line, and
-        where there is no screen every row is one line.
+        """Print a table for a person.
+
+        Guarantee: nothing is cut off. On a terminal, a long cell continues on the next line; elsewhere, every row is
+        one line.
 
         Args:
-            right: columns that are aligned to the right.
+            right: names of the right-aligned columns.
         """
         if self.json:
             return
@@ -123,14 +125,15 @@ class Output:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
         for name in columns:
             justify: Literal["left", "right"] = "right" if name in right else "left"
-            table.add_column(Text(shown(name)), justify=justify, overflow="fold")  # Text: a "[" in a name is no markup
+            # Text: a "[" in a name is not markup.
+            table.add_column(Text(escaped(name)), justify=justify, overflow="fold")
         for row in rows:
             table.add_row(*(Text(in_one_line(cell)) for cell in row))
         self._console().print(table)
 
     @property
     def width(self) -> int:
-        """Columns of the screen; endless if there is none, so that what belongs together stays in one line."""
+        """The width of the terminal in columns; elsewhere endless, so that no sentence is wrapped."""
         return self._console().width if is_terminal() else ENDLESS
 
     def _console(self, *, stderr: bool = False) -> Console:
@@ -140,19 +143,19 @@ class Output:
 
     # --- stderr -------------------------------------------------------------------------------------------------------
     def note(self, text: str) -> None:
-        """A line beside the result, e.g. what to do next."""
-        click.echo(shown(text), err=True)
+        """Print a line on stderr, such as what to do next."""
+        click.echo(escaped(text), err=True)
 
     def error(self, error: HoldfastError) -> None:
-        """One sentence on stderr; with --json also a document, so that a program need not parse sentences."""
+        """Print an error as one sentence on stderr, and with --json also as a document, for programs."""
         self.note(f"error: {error}")
         self.document({"error": str(error), "kind": type(error).__name__})
 
     @contextlib.contextmanager
     def progress(self) -> Iterator[Progress]:
-        """A callback for long work; shows a bar if a person is watching stderr."""
+        """Yield a progress callback for long work; draw a bar if stderr is a terminal."""
         if sys.stderr is None or not is_terminal(sys.stderr):
-            yield _silent
+            yield _ignore_progress
             return
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -176,29 +179,29 @@ class Output:
 
     @contextlib.contextmanager
     def waiting(self, text: str, *, lines: bool = False) -> Iterator[Callable[[str], None]]:
-        """A spinner around work that does not count; gives a function that changes its text.
+        """Show a spinner during work that has no count; yield a function that changes its text.
 
         Args:
-            lines: where there is no terminal, say each text in a line of its own.
+            lines: if stderr is not a terminal, print each text as a line.
         """
         if sys.stderr is None or not is_terminal(sys.stderr):
-            yield self.note if lines else _unheard
+            yield self.note if lines else _ignore_text
             return
         with self._console(stderr=True).status(text) as status:
             yield status.update
 
 
-def _unheard(text: str) -> None:
-    """Nobody looks."""
+def _ignore_text(text: str) -> None:
+    """Do nothing: stderr is not a terminal."""
 
 
-def _silent(stage: str, done: int, total: int) -> None:
-    """Nobody looks."""
+def _ignore_progress(stage: str, done: int, total: int) -> None:
+    """Do nothing: stderr is not a terminal."""
 
 
 # --- values for a person ----------------------------------------------------------------------------------------------
 def size(size_bytes: int) -> str:
-    """E.g. ``12.3 MiB``."""
+    """Format a size, e.g. ``12.3 MiB``."""
     value = float(size_bytes)
     for unit in ("B", "KiB", "MiB", "GiB"):
         if value < 1024:
@@ -208,12 +211,12 @@ def size(size_bytes: int) -> str:
 
 
 def when(time_s: float) -> str:
-    """UTC to the second, e.g. ``2013-01-01 05:15:00Z``."""
+    """Format an instant in UTC to the second, e.g. ``2013-01-01 05:15:00Z``."""
     return datetime.fromtimestamp(time_s, tz=timezone.utc).strftime("%Y-%m-%d %H:%M:%SZ")
 
 
 def duration(duration_s: float) -> str:
-    """E.g. ``45s``, ``12min``, ``3h``, ``2d``: one unit is enough to decide by."""
+    """Format a duration in one unit, e.g. ``45s``, ``12min``, ``3h``, ``2d``: precise enough to act on."""
     for unit_s, unit in ((86400, "d"), (3600, "h"), (60, "min")):
         if duration_s >= unit_s:
             return f"{duration_s / unit_s:.0f}{unit}"
@@ -221,14 +224,14 @@ def duration(duration_s: float) -> str:
 
 
 def milliseconds(spent_ms: int) -> str:
-    """A measured time, e.g. ``7 ms``, ``1.3 s``, ``2.0 min``."""
+    """Format a measured time, e.g. ``7 ms``, ``1.3 s``, ``2.0 min``."""
     if spent_ms < 1000:
         return f"{spent_ms} ms"
     return f"{spent_ms / 1000:.1f} s" if spent_ms < 60_000 else f"{spent_ms / 60_000:.1f} min"
 
 
-def hush() -> None:
-    """Send what is left for a closed stdout nowhere, so that the interpreter's last flush does not complain."""
+def discard_stdout() -> None:
+    """Redirect a closed stdout to /dev/null, so that the interpreter's last flush raises no error."""
     devnull = os.open(os.devnull, os.O_WRONLY)
     os.dup2(devnull, sys.stdout.fileno())
     os.close(devnull)

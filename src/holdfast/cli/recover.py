@@ -1,4 +1,4 @@
-"""``holdfast recover``."""
+"""Run ``holdfast recover``: end the jobs that died, and report what was done with each."""
 
 from __future__ import annotations
 
@@ -25,13 +25,15 @@ Examples:
   holdfast recover s3://bucket/flights --shared-dir /mnt/shared/staging
   holdfast recover s3://bucket/flights --foreign abort
 
-Jobs whose decision is in the log are finished at once, whatever their age. Any other job may be alive: it is ended only
-if it has been quiet for --older-than. A two_phase job that was alive all the same fails cleanly; for jobs of the other
-committers choose an age at which they are dead for certain. Exit code 1 if something needs you. Safe to run again.
+A job whose decision is in the log is finished at once, whatever its age. Any other job may still be running, so it is
+ended only if it has written nothing for --older-than. If a two_phase job was running after all, it fails cleanly; for
+the other committers, choose an age at which a job is certainly dead. The exit code is 1 if something needs your
+attention. It is safe to run this command again.
 
-Jobs of Hadoop's own committers are reported, and touched only with --foreign: abort leaves nothing of a job, commit
-completes one whose job commit was under way (with --accept-damage also one of which nobody knows whether all tasks had
-committed). Hadoop has no fence: a live job that is ended may report success without its files."""
+Jobs of Hadoop's own committers are reported, but changed only with --foreign: abort removes all output of a job, commit
+completes a job whose job commit had started (with --accept-damage also if it is unknown whether all tasks had
+committed). Hadoop's committers have no fencing: if you end a job that is still running, it may report success although
+its files are missing."""
 
 
 _QUIET_S = 3600.0
@@ -42,16 +44,16 @@ _QUIET_S = 3600.0
 @click.option(
     "--older-than",
     type=age,
-    help="End undecided jobs that have been quiet for this long: 0s for all, e.g. 15m, 1h, 2d.  "
+    help="End undecided jobs whose last write is this long ago, e.g. 15m, 1h, 2d; 0s for all.  "
     "[default: 1h; 1d for Hadoop's]",
 )
-@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@click.option("--dry-run", is_flag=True, help="Only report what would be done.")
 @click.option(
-    "--accept-damage", is_flag=True, help="End jobs although files or records of theirs are lost, or may be missing."
+    "--accept-damage", is_flag=True, help="End jobs even if some of their files or records are lost or may be missing."
 )
 @click.option("--foreign", type=Word(["abort", "commit"]), help="What to do with dead jobs of Hadoop's committers.")
-@click.option("--shared-dir", default="", metavar="DIR_OR_URL", help="sharedDir of jobs of staging-*, if they had one.")
-@click.option("--scratch-dir", default="", metavar="DIR", help="scratchDir of jobs of staging-* on this machine.")
+@click.option("--shared-dir", default="", metavar="DIR_OR_URL", help="The sharedDir of staging-* jobs, if set.")
+@click.option("--scratch-dir", default="", metavar="DIR", help="The scratchDir of staging-* jobs on this machine.")
 @on_store
 @reports
 def recover(
@@ -65,9 +67,9 @@ def recover(
     reach: Reach,
     out: Output,
 ) -> None:
-    """End every job of URL that died half way, whichever committer it had.
+    """End every dead job at URL, whichever committer it used.
 
-    Afterwards each decided job is wholly there or wholly absent, and no upload of theirs is pending.
+    Afterwards each decided job is either completely visible or completely absent, and none of its uploads is pending.
     """
     from holdfast.cli.destination_checks import require_anything
     from holdfast.commit import CommitSettings
@@ -98,7 +100,7 @@ def recover(
             "notes": report.notes,
         }
     )
-    _tell(report, older_than_s, hadoops, dry_run, ctx.url, out)
+    _show(report, older_than_s, hadoops, dry_run, ctx.url, out)
     if not report.clean:
         raise click.exceptions.Exit(PROBLEM)
 
@@ -118,49 +120,50 @@ def _fields(job: RecoveredJob) -> dict[str, object]:
 
 
 _DONE = {
-    "roll forward": ("finished", "; now all of its files are there"),
-    "roll back": ("aborted", "; now nothing of it is there"),
+    "roll forward": ("rolled forward", "; all of its files are visible now"),
+    "roll back": ("aborted", "; nothing of it is left"),
     "clean up": ("cleaned up", ""),
     "keep": ("kept for you to decide", ""),
 }
 
 
-def _tell(report: RecoveryReport, older_than_s: float, foreign: Foreign, dry_run: bool, url: str, out: Output) -> None:
+def _show(report: RecoveryReport, older_than_s: float, foreign: Foreign, dry_run: bool, url: str, out: Output) -> None:
     for job in report.jobs:
         if job.is_foreign and (job.is_alive or foreign.resolution is None):
-            out.say(_of_hadoop(job, foreign.older_than_s, url))
+            out.say(_describe_hadoop_job(job, foreign.older_than_s, url))
             continue
         if job.is_alive:
             out.say(
-                f"left alone: undecided job {job.job} ({job.committer}), it wrote something in the last "
-                f"{duration(older_than_s)}; if it is dead: holdfast recover {url} --older-than 0s"
+                f"left alone: undecided job {job.job} ({job.committer}) wrote something in the last "
+                f"{duration(older_than_s)}; if it is dead, run holdfast recover {url} --older-than 0s"
             )
             continue
         verb, result = _DONE[job.action.value]
         if dry_run and job.action.value != "keep":
             verb, result = f"would be {verb}", ""
         if job.lost:
-            result = f"; {counted(job.lost, 'file')} of it, or manifests of its tasks, are lost"
+            result = f"; lost: {counted(job.lost, 'file')} of the job, or manifests of its tasks"
         out.say(f"{verb}: job {job.job} ({job.committer}): {job.reason}{result}")
     for note in report.notes:
         out.say(f"note: {note}")
     for job_id, sentence in report.pending.items():
-        out.say(f"decided, and not finished: job {job_id}: {sentence}; remove what keeps it, then run this again")
+        out.say(f"decided but not finished: job {job_id}: {sentence}; remove the cause, then run this command again")
     for what, sentence in report.damaged.items():
         out.say(f"damaged: {what}: {sentence}")
     if report.uploads_aborted or report.folders_removed:
         removed = f"{counted(report.uploads_aborted, 'upload')}, {counted(report.folders_removed, 'folder')}"
-        out.say(f"leftovers of finished jobs removed: {removed}")
+        out.say(f"removed leftovers of finished jobs: {removed}")
     elif not (report.jobs or report.damaged or report.pending):
-        out.say(f"nothing to do: no job of {url} is unfinished")
+        out.say(f"nothing to do: {url} has no unfinished jobs")
 
 
-def _of_hadoop(job: RecoveredJob, older_than_s: float, url: str) -> str:
-    """A job of Hadoop that is left as it is: what it is, and what may be done about it."""
+def _describe_hadoop_job(job: RecoveredJob, older_than_s: float, url: str) -> str:
+    """Describe a job of Hadoop's committers that was not changed, and how to end it."""
     what = f"job {job.job} ({job.committer}): {job.reason}"
     if job.is_alive:
         return (
-            f"left alone: {what}; somebody wrote here in the last {duration(older_than_s)}, so it may be running; "
-            f"if it is dead: holdfast recover {url} --foreign abort --older-than 0s, or --foreign commit"
+            f"left alone: {what}; something was written here in the last {duration(older_than_s)}, so the job may "
+            f"still be running; if it is dead, run holdfast recover {url} --foreign abort --older-than 0s, or "
+            "--foreign commit"
         )
-    return f"of Hadoop: {what}; end it with holdfast recover {url} --foreign abort, or --foreign commit"
+    return f"job of Hadoop: {what}; end it with holdfast recover {url} --foreign abort, or --foreign commit"

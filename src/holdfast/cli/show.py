@@ -1,4 +1,4 @@
-"""``holdfast show``."""
+"""Run ``holdfast show``: print the report of a job, from ``_SUCCESS`` or a file."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ Examples:
   holdfast show ./downloaded/_SUCCESS
   holdfast show ./reports/summary-20260102030405678-0123456789ab.json --debug
 
-Reads the reports of Hadoop's S3A and manifest committers as well. Counters that are 0 are left out; --json has all."""
+Also reads the reports of Hadoop's S3A and manifest committers. Counters that are 0 are left out, except with --json."""
 
 
-@click.command(epilog=_EPILOG)
+@click.command(epilog=_EPILOG, short_help="Show the report of a job, such as _SUCCESS.")
 @click.argument("where", metavar="URL_OR_FILE")
 @on_store
 @reports
 def show(where: str, reach: Reach, out: Output) -> None:
-    """Show what a job reported: the _SUCCESS of a destination, or a file that holds such a report."""
+    """Show the report of a job: the _SUCCESS of a destination, or a file that holds such a report."""
     from holdfast.commit.success_file import parse_success
 
     key, data = _load(where, reach)
     report = parse_success(key, data)
     if not report:
         out.document({"report": None})
-        out.say("an empty _SUCCESS: the job of a classic committer ended well, and it says no more")
+        out.say("an empty _SUCCESS: a job of a classic committer succeeded, without a report")
         return
     out.document({"report": report})
     texts = _mapping(report, "diagnostics")
     if report.get("success") is False:
-        out.say(f"the job failed in {report.get('stage') or 'a stage that is not named'}: {texts.get('exception', '')}")
+        out.say(f"the job failed in {report.get('stage') or 'an unnamed stage'}: {texts.get('exception', '')}")
     out.table(["report", ""], [(name, _text(name, value)) for name, value in report.items() if _is_plain(value)])
     for name in ("metrics", "diagnostics"):
         rows = [(key, _text(key, value)) for key, value in _mapping(report, name).items() if key != "stacktrace"]
@@ -53,7 +53,7 @@ def show(where: str, reach: Reach, out: Output) -> None:
     if isinstance(names, list) and names:
         out.table(["first files"], [(str(name),) for name in names[:10]])
     if "stacktrace" in texts:
-        out.say(f"stack trace:\n{texts['stacktrace']}" if out.debug else "there is a stack trace: see --debug")
+        out.say(f"stack trace:\n{texts['stacktrace']}" if out.debug else "the report has a stack trace: see --debug")
 
 
 def _show_statistics(report: Mapping[str, object], out: Output) -> None:
@@ -83,7 +83,7 @@ def _is_stage(name: str) -> bool:
 
 
 def _spread(name: str, spent: Duration) -> tuple[str, ...]:
-    """Least, mean, most and sum. Hadoop keeps sizes and counts of files in the same form as durations."""
+    """Format min, mean, max and total. Hadoop records sizes and file counts in the same form as durations."""
     return tuple(
         size(value)
         if name.endswith(("_size", "_bytes"))
@@ -95,7 +95,7 @@ def _spread(name: str, spent: Duration) -> tuple[str, ...]:
 
 
 def _load(where: str, reach: Reach) -> tuple[str, bytes]:
-    """Name and bytes of the report: of the object itself, or of the one that is below the destination."""
+    """Return key and bytes of the report: the object at the url itself, or the _SUCCESS below it."""
     from holdfast.stores.base import iter_objects
 
     with reach.open(where) as ctx:
@@ -110,7 +110,7 @@ def _load(where: str, reach: Reach) -> tuple[str, bytes]:
             name = saved.key.rpartition("/")[2]
             raise NotFoundError(f"this is a directory of reports: name one of its files, such as {name}", url=ctx.url)
         raise NotFoundError(
-            "there is no _SUCCESS here: no job has finished, or this is not a destination", url=ctx.url
+            "there is no _SUCCESS here: check the url, or wait until a job has finished", url=ctx.url
         ) from missing
 
 

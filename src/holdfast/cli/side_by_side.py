@@ -1,4 +1,4 @@
-"""Tables with a column for each group of committers, as many side by side as the screen has room for."""
+"""Show tables with a column for each group of committers, as many columns side by side as fit the screen."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Marked", "show_side_by_side"]
 
 @dataclass(frozen=True)
 class Marked:
-    """A cell: a word, and notes to it, which are shown once below the table."""
+    """A cell: a word and its footnotes, each of which is shown once below the table."""
 
     word: str
     notes: tuple[str, ...] = ()
@@ -22,8 +22,8 @@ def show_side_by_side(titles: Sequence[str], columns: Mapping[str, Sequence[Mark
     """Show a table.
 
     Args:
-        titles: of the rows.
-        columns: by committer; equal ones are shown as one.
+        titles: one for each row.
+        columns: the cells of each committer; committers with equal cells share a column.
     """
     groups: dict[tuple[Marked, ...], list[str]] = {}
     for name, cells in columns.items():
@@ -51,7 +51,7 @@ def _fitting(columns: Sequence[tuple[str, list[str]]], room: int) -> Iterable[Se
 
 
 def _head(group: Sequence[str]) -> str:
-    """Names that take as little room as they can: ``two_`` above ``phase``, ``staging-*`` for both."""
+    """Abbreviate the names of a group: ``two_`` above ``phase``, ``staging-*`` for both staging committers."""
     families = {name.partition("-")[0] for name in group}
     if len(group) > 1 and len(families) == 1:
         return f"{families.pop()}-*"

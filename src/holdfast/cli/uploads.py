@@ -1,4 +1,4 @@
-"""``holdfast uploads``: pending multipart uploads below a destination."""
+"""Run ``holdfast uploads``: list, count or abort the pending multipart uploads below a url."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from holdfast.errors import InvalidRequestError
 from holdfast.wording import counted
 
 if TYPE_CHECKING:
-    from holdfast.cli.pending import PendingUpload
+    from holdfast.commit.upload_owners import PendingUpload, UploadState
 
 __all__ = ["uploads"]
 
@@ -23,44 +23,39 @@ Examples:
   holdfast uploads list s3://bucket/flights
   holdfast uploads list s3://bucket --older-than 7d
 
-Only uploads below URL are shown: of s3://bucket/dataset1 never one of s3://bucket/dataset10."""
+Only uploads below URL are shown: for s3://bucket/dataset1, none of s3://bucket/dataset10."""
 
 _ABORT_EPILOG = """\b
 Examples:
   holdfast uploads abort s3://bucket/flights
   holdfast uploads abort s3://bucket/flights --older-than 7d --all-tools --yes
 
-Uploads of a job that is not finished are never aborted: they are its data. End such a job with holdfast recover, which
-aborts its uploads too if it may; those of jobs of Hadoop's committers with --foreign. Uploads that Holdfast did not
-start, or of whose job nothing is known below URL, go only with --all-tools. Asks before it aborts, unless --yes is
-given."""
+Uploads of an unfinished job are never aborted: they are its data. End the job with holdfast recover (for a job of
+Hadoop's committers, with --foreign), which aborts its uploads if that is safe. Uploads of other tools, and of jobs that
+left no record below URL, are aborted only with --all-tools. You are asked to confirm, unless you give --yes."""
 
 _EXPECT_EPILOG = """\b
 Examples:
   holdfast uploads expect s3://bucket/flights 0
   holdfast uploads expect s3://bucket 3 --older-than 1d --verbose
 
-Says nothing; exit code 0 if there are exactly N, else 1."""
+Prints nothing. The exit code is 0 if there are exactly N uploads, else 1."""
 
 
-_FOREIGN = ("other tool", "unknown")
-"""States of uploads whose owner cannot be asked."""
-
-
-@click.group()
+@click.group(short_help="List, count or abort pending multipart uploads.")
 def uploads() -> None:
-    """List, count or abort pending multipart uploads: parts that are stored, paid for, and in no file."""
+    """List, count or abort pending multipart uploads: stored parts that you pay for and that belong to no file."""
 
 
 @uploads.command("list", epilog=_LIST_EPILOG)
 @click.argument("url")
-@click.option("--older-than", type=age, default="0s", show_default=True, help="Only uploads started this long ago.")
+@click.option("--older-than", type=age, default="0s", show_default=True, help="Show only uploads at least this old.")
 @on_store
 @reports
 def _list(url: str, older_than: float, reach: Reach, out: Output) -> None:
     """Show the pending uploads below URL."""
     from holdfast.cli.destination_checks import is_empty
-    from holdfast.cli.pending import find_pending
+    from holdfast.commit.upload_owners import find_pending
 
     with reach.open(url) as ctx, out.waiting("listing uploads"):
         pending, note = find_pending(ctx)
@@ -73,19 +68,19 @@ def _list(url: str, older_than: float, reach: Reach, out: Output) -> None:
     if note:
         out.note(note)
     if nothing:
-        out.note("there is nothing else at this url either: check its spelling")
+        out.note("there are no files at this url either: check its spelling")
 
 
-@uploads.command("expect", epilog=_EXPECT_EPILOG)
+@uploads.command("expect", epilog=_EXPECT_EPILOG, short_help="Check that exactly N uploads are pending.")
 @click.argument("url")
 @click.argument("expected", metavar="N", type=click.IntRange(min=0))
-@click.option("--older-than", type=age, default="0s", show_default=True, help="Only uploads started this long ago.")
-@click.option("--verbose", "-v", is_flag=True, help="Say how many there are.")
+@click.option("--older-than", type=age, default="0s", show_default=True, help="Count only uploads at least this old.")
+@click.option("--verbose", "-v", is_flag=True, help="Print the number of uploads.")
 @on_store
 @reports
 def _expect(url: str, expected: int, older_than: float, verbose: bool, reach: Reach, out: Output) -> None:
-    """Check that exactly N uploads are pending below URL, for scripts and tests."""
-    from holdfast.cli.pending import find_pending
+    """Check, for scripts and tests, that exactly N uploads are pending below URL."""
+    from holdfast.commit.upload_owners import find_pending
 
     with reach.open(url) as ctx:
         pending, note = find_pending(ctx)
@@ -99,22 +94,22 @@ def _expect(url: str, expected: int, older_than: float, verbose: bool, reach: Re
         raise click.exceptions.Exit(PROBLEM)
 
 
-@uploads.command("abort", epilog=_ABORT_EPILOG)
+@uploads.command("abort", epilog=_ABORT_EPILOG, short_help="Abort uploads that belong to no unfinished job.")
 @click.argument("url")
-@click.option("--older-than", type=age, default="1d", show_default=True, help="Only uploads started this long ago.")
-@click.option("--all-tools", is_flag=True, help="Also uploads that Holdfast did not start.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.option("--older-than", type=age, default="1d", show_default=True, help="Abort only uploads at least this old.")
+@click.option("--all-tools", is_flag=True, help="Also abort uploads of other tools and of unknown jobs.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 @on_store
 @reports
 def _abort(url: str, older_than: float, all_tools: bool, yes: bool, reach: Reach, out: Output) -> None:
     """Abort the pending uploads below URL that belong to no unfinished job."""
-    from holdfast.cli.pending import find_pending
+    from holdfast.commit.upload_owners import UploadState, find_pending
     from holdfast.stores.base import multipart
 
     with reach.open(url) as ctx:
         with out.waiting("listing uploads"):
             found, note = find_pending(ctx)
-        states = {"over", *(_FOREIGN if all_tools else ())}
+        states = {UploadState.OVER, *(_unowned() if all_tools else ())}
         chosen = [one for one in found if one.age_s >= older_than and one.state in states]
         if chosen and not yes:
             _ask(chosen, out)
@@ -129,9 +124,9 @@ def _abort(url: str, older_than: float, all_tools: bool, yes: bool, reach: Reach
     if note:
         out.note(note)
     sentences = {
-        "unfinished": f"of jobs that are not finished: holdfast recover {ctx.url}",
-        "hadoops": f"of jobs of Hadoop: holdfast recover {ctx.url} --foreign abort",
-        "other_tools": "of other tools, or of jobs that nothing is known of: see --all-tools",
+        "unfinished": f"of unfinished jobs: run holdfast recover {ctx.url}",
+        "hadoops": f"of Hadoop jobs: run holdfast recover {ctx.url} --foreign abort",
+        "other_tools": "of other tools or of unknown jobs: see --all-tools",
         "younger": f"younger than {duration(older_than)}: see --older-than",
     }
     for reason, count in kept.items():
@@ -141,22 +136,32 @@ def _abort(url: str, older_than: float, all_tools: bool, yes: bool, reach: Reach
 
 def _ask(chosen: list[PendingUpload], out: Output) -> None:
     if out.json or not _is_person_there():
-        raise InvalidRequestError("nobody can be asked here: look with holdfast uploads list, then give --yes")
+        raise InvalidRequestError(
+            "cannot ask for confirmation here: check with holdfast uploads list, then run this command with --yes"
+        )
     _table(chosen, out)
-    click.confirm(f"Abort {counted(len(chosen), 'upload')} for good?", abort=True)
+    click.confirm(f"Abort {counted(len(chosen), 'upload')} permanently?", abort=True)
 
 
 def _is_person_there() -> bool:
     return sys.stdin.isatty()
 
 
+def _unowned() -> frozenset[UploadState]:
+    """Return the states of uploads whose owner cannot be found."""
+    from holdfast.commit.upload_owners import UploadState
+
+    return frozenset({UploadState.OTHER_TOOL, UploadState.UNKNOWN})
+
+
 def _kept(found: list[PendingUpload], chosen: list[PendingUpload], all_tools: bool) -> dict[str, int]:
-    from holdfast.cli.pending import HADOOPS
+    """Count the uploads that were not aborted, by the reason."""
+    from holdfast.commit.upload_owners import UploadState
 
     rest = [one for one in found if one not in chosen]
-    unfinished = sum(one.state == "unfinished" for one in rest)
-    hadoops = sum(one.state == HADOOPS for one in rest)
-    others = 0 if all_tools else sum(one.state in _FOREIGN for one in rest)
+    unfinished = sum(one.state is UploadState.UNFINISHED for one in rest)
+    hadoops = sum(one.state is UploadState.HADOOP for one in rest)
+    others = 0 if all_tools else sum(one.state in _unowned() for one in rest)
     younger = len(rest) - unfinished - hadoops - others
     return {"unfinished": unfinished, "hadoops": hadoops, "other_tools": others, "younger": younger}
 
@@ -168,10 +173,10 @@ def _fields(one: PendingUpload) -> dict[str, object]:
         "age_s": round(one.age_s, 1),
         "job": one.job or None,
         "committer": one.committer or None,
-        "state": one.state,
+        "state": one.state.value,
     }
 
 
 def _table(found: list[PendingUpload], out: Output) -> None:
-    rows = [(duration(one.age_s), one.state, one.committer, one.path) for one in found]
-    out.table(["age", "of a job that is", "committer", "path"], rows, right=["age"])
+    rows = [(duration(one.age_s), one.state.value, one.committer, one.path) for one in found]
+    out.table(["age", "state", "committer", "path"], rows, right=["age"])

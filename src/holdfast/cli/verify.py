@@ -1,4 +1,4 @@
-"""``holdfast verify``."""
+"""Run ``holdfast verify``: compare a destination with its decision log."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Examples:
   holdfast verify s3://bucket/flights
   holdfast verify ./flights --json | jq .verified
 
-Exit code 1 if anything does not match. Reads only; safe while jobs run."""
+The exit code is 1 if anything does not match. This command changes nothing and is safe while jobs are running."""
 
 
 @click.command(epilog=_EPILOG)
@@ -30,10 +30,10 @@ Exit code 1 if anything does not match. Reads only; safe while jobs run."""
 @on_store
 @reports
 def verify(url: str, reach: Reach, out: Output) -> None:
-    """Compare what is at URL with what was committed.
+    """Compare the files at URL with what was committed.
 
-    The listing must hold exactly the files and bytes that the decision log says, nothing of aborted or undecided jobs,
-    and _SUCCESS must be the last job's. Contents of files are not read.
+    The listing must show exactly the files and sizes that the decision log names, and no files of aborted or undecided
+    jobs; _SUCCESS must belong to the last job. File contents are not read.
     """
     from holdfast.cli.destination_checks import require_history
     from holdfast.commit import verify as compare
@@ -42,7 +42,7 @@ def verify(url: str, reach: Reach, out: Output) -> None:
         try:
             require_history(ctx)
         except InvalidRequestError:
-            _tell_of_hadoop(ctx, out)
+            _note_hadoop_jobs(ctx, out)
             raise
         report = compare(ctx)
     totals = report.totals
@@ -69,8 +69,8 @@ def verify(url: str, reach: Reach, out: Output) -> None:
     out.say(f"verified: {ctx.url} ({what})")
 
 
-def _tell_of_hadoop(ctx: CommitContext, out: Output) -> None:
-    """Where there is no log, there may be jobs of others that are half way."""
+def _note_hadoop_jobs(ctx: CommitContext, out: Output) -> None:
+    """Report unfinished jobs of Hadoop's committers: they explain files at a destination without a log."""
     from holdfast.commit.hadoop_jobs import describe, find_hadoop_jobs
 
     for found in find_hadoop_jobs(ctx):

@@ -4,23 +4,16 @@ from holdfast.commit.committer import Committer
 from holdfast.commit.context import CommitContext, CommitSettings, HadoopSettings, Place, Progress
 from holdfast.commit.context_factory import open_context
 from holdfast.commit.ids import AttemptId, JobId
-from holdfast.commit.records import (
-    JobOutcome,
-    JobRecord,
-    JobReport,
-    Kind,
-    LogEntry,
-    SaveMode,
-    StreamBatch,
-    TaskCommit,
-    Totals,
-)
+from holdfast.commit.records import JobOutcome, JobRecord, JobReport, Kind, SaveMode, StreamBatch, TaskCommit, Totals
 from holdfast.commit.recovery import recover
 from holdfast.commit.recovery_report import RecoveredJob, RecoveryReport
-from holdfast.commit.registry import COMMITTERS, TWO_PHASE, get_committer, require_fit
+from holdfast.commit.registry import COMMITTERS, get_committer, require_fit
 from holdfast.commit.task import TaskAttempt
-from holdfast.commit.two_phase.history import Decision, History, VerifyReport, read_history, verify
+from holdfast.commit.two_phase.committer import TWO_PHASE
+from holdfast.commit.two_phase.history import Decision, History, read_history
+from holdfast.commit.two_phase.records import LogEntry
 from holdfast.commit.two_phase.snapshot import Instant, Snapshot, VisibleFile, read_instant, read_snapshot
+from holdfast.commit.verification import VerifyReport, verify
 
 __all__ = [
     "COMMITTERS",

@@ -7,57 +7,31 @@ ignored, an unknown major version is refused.
 from __future__ import annotations
 
 import dataclasses
-import gzip
 import hashlib
-import io
-import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
 from holdfast.commit import layout
 from holdfast.commit.ids import AttemptId, FileOwner, JobId, file_owner, is_job_id
 from holdfast.commit.json_fields import count_field, guarded, json_line, json_object, require, text_field
-from holdfast.commit.records import (
-    FileEntry,
-    JobRecord,
-    Kind,
-    ListRef,
-    LogEntry,
-    LogState,
-    ManifestRef,
-    Replaced,
-    SaveMode,
-    StreamBatch,
-    StreamMark,
-    TaskManifest,
-    Totals,
-)
-from holdfast.commit.statistics import compact, from_compact
+from holdfast.commit.records import JobRecord, SaveMode, StreamBatch, Totals
 
 __all__ = [
-    "decode_entry",
     "decode_intents",
     "decode_job",
-    "decode_left_manifest",
-    "decode_manifest",
-    "decode_refs",
-    "decode_replaced",
     "digest",
-    "encode_entry",
     "encode_intents",
     "encode_job",
-    "encode_manifest",
-    "encode_refs",
-    "encode_replaced",
+    "job_fields",
+    "job_id_field",
+    "job_of_fields",
+    "seconds_field",
+    "totals_fields",
+    "totals_of_fields",
 ]
 
-T = TypeVar("T")
 
-_GZIP = 31  # zlib's word for a gzip file; without a time in it, so that equal lists are equal bytes
-_GZIP_MAGIC = b"\x1f\x8b"
 _JOB_FORMAT = "holdfast-job/1"
-_LOG_FORMAT = "holdfast-log/1"
-_MANIFEST_FORMAT = "holdfast-manifest/1"
 _INTENTS_FORMAT = "holdfast-intents/1"
 
 
@@ -67,11 +41,13 @@ def digest(data: bytes) -> str:
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
-def _totals(totals: Totals) -> dict[str, int]:
+def totals_fields(totals: Totals) -> dict[str, int]:
+    """Return counts as the fields of a record."""
     return {"files": totals.files, "bytes": totals.size_bytes, "rows": totals.rows}
 
 
-def _job_fields(record: JobRecord) -> dict[str, object]:
+def job_fields(record: JobRecord) -> dict[str, object]:
+    """Return what a job says of itself as the fields of a record."""
     return {
         "job": record.job,
         "committer": record.committer,
@@ -87,31 +63,7 @@ def _job_fields(record: JobRecord) -> dict[str, object]:
 
 def encode_job(record: JobRecord) -> bytes:
     """What a job says of itself, as one line."""
-    return json_line({"format": _JOB_FORMAT, **_job_fields(record)})
-
-
-def encode_manifest(manifest: TaskManifest) -> bytes:
-    """A header line, then a line a file."""
-    header = {
-        "format": _MANIFEST_FORMAT,
-        "job": manifest.job,
-        "task": manifest.task,
-        "attempt": manifest.attempt,
-        "files": len(manifest.files),
-        "statistics": compact(manifest.statistics),
-    }
-    lines = [json_line(header)]
-    for file in manifest.files:
-        lines.append(json_line({"path": file.path, "bytes": file.size_bytes, "rows": file.rows, **_where(file)}))
-    return b"".join(lines)
-
-
-def _where(file: FileEntry) -> dict[str, object]:
-    if not file.source:
-        return {"upload_id": file.upload_id, "parts": file.parts}
-    if not file.etag:
-        return {"source": file.source}
-    return {"source": file.source, "etag": file.etag, "modified_at_s": file.modified_at_s}
+    return json_line({"format": _JOB_FORMAT, **job_fields(record)})
 
 
 def encode_intents(owner: FileOwner, paths: Sequence[str]) -> bytes:
@@ -126,90 +78,41 @@ def encode_intents(owner: FileOwner, paths: Sequence[str]) -> bytes:
     return b"".join([json_line(header), *(json_line({"path": path}) for path in paths)])
 
 
-def encode_refs(refs: Iterable[ManifestRef]) -> bytes:
-    """A line a manifest."""
-    return b"".join(
-        json_line({"key": ref.key, "sha256": ref.sha256, "task": ref.task, **_totals(ref.totals)}) for ref in refs
-    )
-
-
-def encode_replaced(files: Iterable[Replaced]) -> tuple[bytes, int]:
-    """A line a file that goes, and how many lines.
-
-    Packed as it grows: a job may replace a million files, and the list is one object.
-    """
-    packer = zlib.compressobj(level=1, wbits=_GZIP)
-    packed = bytearray()
-    count = 0
-    for file in files:
-        count += 1
-        packed += packer.compress(json_line({"path": file.path, "bytes": file.size_bytes, "etag": file.etag}))
-    return bytes(packed + packer.flush()), count
-
-
-def encode_entry(entry: LogEntry) -> bytes:
-    """A decision, as one line."""
-
-    def ref(of: ListRef | None) -> dict[str, object] | None:
-        return None if of is None else {"key": of.key, "sha256": of.sha256, "count": of.count}
-
-    return json_line(
-        {
-            "format": _LOG_FORMAT,
-            "seq": entry.seq,
-            "kind": entry.kind.value,
-            **_job_fields(entry.record),
-            "token": entry.token,
-            "after": entry.after,
-            "decided_at_s": entry.decided_at_s,
-            "tasks": entry.tasks,
-            **_totals(entry.totals),
-            "manifests": ref(entry.manifests),
-            "replaced": ref(entry.replaced),
-            "replaced_by_job": {job: list(counts) for job, counts in entry.replaced_by_job.items()},
-            "chosen": _totals(entry.chosen),
-            "streams": {name: [mark.batch, mark.checkpoint] for name, mark in entry.state.streams.items()},
-            **({"table": dict(entry.state.table)} if entry.state.table is not None else {}),
-        }
-    )
-
-
 # --- reading ----------------------------------------------------------------------------------------------------------
-def _sha256(value: dict[str, Any]) -> str:
-    found = text_field(value, "sha256")
-    require(len(found) == 64 and set(found) <= set("0123456789abcdef"), "sha256 is not a digest")
-    return found
 
 
-def _job_id(value: dict[str, Any]) -> JobId:
+def job_id_field(value: dict[str, Any]) -> JobId:
+    """Return the job id in field ``job``, checked."""
     found = text_field(value, "job")
     require(is_job_id(found), "job is not a job id")
     return JobId(found)
 
 
-def _read_totals(value: dict[str, Any]) -> Totals:
+def totals_of_fields(value: dict[str, Any]) -> Totals:
+    """Return the counts in the fields ``files``, ``bytes`` and ``rows``."""
     return Totals(
         files=count_field(value, "files"), size_bytes=count_field(value, "bytes"), rows=count_field(value, "rows")
     )
 
 
-def _seconds(value: dict[str, Any], name: str) -> float:
+def seconds_field(value: dict[str, Any], name: str) -> float:
+    """Return the time in field `name`, in seconds since the epoch."""
     found = value[name]
     require(type(found) in (int, float) and 0 <= found < 1e12, f"{name} is not a time")
     return float(found)
 
 
-def _read_job(value: dict[str, Any]) -> JobRecord:
+def job_of_fields(value: dict[str, Any]) -> JobRecord:
+    """Return the job in the fields that `job_fields` writes, checked."""
     details = value["details"]
     require(isinstance(details, dict), "details is not an object")
-    require(value["publication"] in ("upload", "rename"), "publication is unknown")
     return JobRecord(
-        job=_job_id(value),
+        job=job_id_field(value),
         committer=text_field(value, "committer"),
-        publication=text_field(value, "publication"),
+        publication=text_field(value, "publication", empty=True),
         mode=SaveMode(value["mode"]),
         base_seq=count_field(value, "base_seq"),
-        started_at_s=_seconds(value, "started_at_s"),
+        started_at_s=seconds_field(value, "started_at_s"),
         details=details,
         stream=_read_stream(value["stream"]) if "stream" in value else None,
         announced=value.get("announced") is True,
@@ -225,97 +128,17 @@ def _read_stream(value: Any) -> StreamBatch:
     )
 
 
-def _read_marks(value: Any) -> dict[str, StreamMark]:
-    require(isinstance(value, dict), "streams is not an object")
-    for mark in value.values():
-        require(isinstance(mark, list) and len(mark) == 2, "a stream's mark is not a pair")
-        require(type(mark[0]) is int and mark[0] >= 0 and isinstance(mark[1], str), "a stream's mark is wrong")
-    return {str(name): StreamMark(batch=batch, checkpoint=checkpoint) for name, (batch, checkpoint) in value.items()}
-
-
-def _read_table(value: Any) -> Mapping[str, object] | None:
-    require(value is None or isinstance(value, dict), "table is not an object")
-    return None if value is None else dict(value)
-
-
 def decode_job(key: str, data: bytes) -> JobRecord:
     """The job record in `data`; `key` must be its place."""
 
     def decode() -> JobRecord:
         value = json_object(data)
         require(value["format"] == _JOB_FORMAT, "format is unknown")
-        record = _read_job(value)
+        record = job_of_fields(value)
         require(f"{record.job}/" in key, "the record is another job's")
         return record
 
     return guarded(key, decode)
-
-
-def _read_file(value: dict[str, Any], job: JobId, task: int, attempt: AttemptId) -> FileEntry:
-    path = text_field(value, "path")
-    require(layout.is_safe_path(path), "path leaves the destination")
-    require(file_owner(path) in (None, FileOwner(job, task, attempt)), "path is another attempt's")
-    size_bytes, rows = count_field(value, "bytes"), count_field(value, "rows")
-    if "source" in value:
-        source = text_field(value, "source")
-        require(source == layout.attempt_file(job, task, attempt, path), "source is not the attempt's")
-        if file_owner(path) is not None:
-            return FileEntry(path=path, size_bytes=size_bytes, rows=rows, source=source)
-        etag, modified_at_s = text_field(value, "etag"), _seconds(value, "modified_at_s")
-        require(bool(etag), "etag is missing")
-        return FileEntry(
-            path=path, size_bytes=size_bytes, rows=rows, source=source, etag=etag, modified_at_s=modified_at_s
-        )
-    parts = value["parts"]
-    require(isinstance(parts, list) and 0 < len(parts) <= 10_000, "parts are missing")
-    for part in parts:
-        require(isinstance(part, list) and len(part) == 2, "a part is not a pair")
-        require(isinstance(part[0], str) and type(part[1]) is int and part[1] >= 0, "a part is not (etag, size)")
-    require(sum(part[1] for part in parts) == size_bytes, "parts do not add up to the file")
-    return FileEntry(
-        path=path,
-        size_bytes=size_bytes,
-        rows=rows,
-        upload_id=text_field(value, "upload_id"),
-        parts=tuple((etag, size) for etag, size in parts),
-    )
-
-
-def decode_manifest(ref: ManifestRef, data: bytes) -> TaskManifest:
-    """The manifest that `ref` pins; a single changed byte is noticed."""
-
-    def decode() -> TaskManifest:
-        require(digest(data) == ref.sha256, "its digest is not the one that the task reported")
-        manifest = _read_manifest(data)
-        place = layout.manifest(manifest.job, manifest.task, manifest.attempt)
-        require(ref.key == place and manifest.task == ref.task, "it is another attempt's")
-        require(len(manifest.files) == ref.totals.files, "files are missing")
-        return manifest
-
-    return guarded(ref.key, decode)
-
-
-def decode_left_manifest(key: str, data: bytes) -> TaskManifest:
-    """The manifest of an attempt that nobody has accepted, for whoever sweeps; `key` has to be its place."""
-
-    def decode() -> TaskManifest:
-        manifest = _read_manifest(data)
-        place = layout.manifest(manifest.job, manifest.task, manifest.attempt)
-        require(key == place or key.endswith(f"/{place}"), "it is another attempt's")
-        return manifest
-
-    return guarded(key, decode)
-
-
-def _read_manifest(data: bytes) -> TaskManifest:
-    lines = data.splitlines()
-    header = json_object(lines[0] if lines else b"null")
-    require(header["format"] == _MANIFEST_FORMAT, "format is unknown")
-    job, task, attempt = _job_id(header), count_field(header, "task"), AttemptId(text_field(header, "attempt"))
-    require(count_field(header, "files") == len(lines) - 1, "files are missing")
-    statistics = from_compact(header.get("statistics", {}))
-    files = tuple(_read_file(json_object(line), job, task, attempt) for line in lines[1:])
-    return TaskManifest(job=job, task=task, attempt=attempt, files=files, statistics=statistics)
 
 
 def decode_intents(key: str, data: bytes) -> tuple[FileOwner, tuple[str, ...]]:
@@ -328,7 +151,7 @@ def decode_intents(key: str, data: bytes) -> tuple[FileOwner, tuple[str, ...]]:
         lines = data.splitlines()
         header = json_object(lines[0] if lines else b"null")
         require(header["format"] == _INTENTS_FORMAT, "format is unknown")
-        owner = FileOwner(_job_id(header), count_field(header, "task"), AttemptId(text_field(header, "attempt")))
+        owner = FileOwner(job_id_field(header), count_field(header, "task"), AttemptId(text_field(header, "attempt")))
         number = key.rpartition("-")[2].partition(".")[0]
         require(number.isascii() and number.isdigit(), "its name has no number")
         place = layout.intents(owner.job, owner.task, owner.attempt, int(number))
@@ -339,100 +162,5 @@ def decode_intents(key: str, data: bytes) -> tuple[FileOwner, tuple[str, ...]]:
             require(layout.is_safe_path(path), "path leaves the destination")
             require(file_owner(path) in (None, owner), "path is another attempt's")
         return owner, paths
-
-    return guarded(key, decode)
-
-
-def _decode_lines(ref: ListRef, data: bytes, read: Callable[[dict[str, Any]], T]) -> Iterator[T]:
-    """The records of a list, which is never there as a whole but packed: it may name a million files."""
-
-    def lines() -> Iterator[bytes]:
-        file = io.BytesIO(data)
-        return iter(gzip.GzipFile(fileobj=file) if data.startswith(_GZIP_MAGIC) else file)
-
-    def check() -> None:
-        require(digest(data) == ref.sha256, "its digest is not the one in the decision")
-        require(_count(lines()) == ref.count, "lines are missing")
-
-    guarded(ref.key, check)
-    for line in lines():
-        yield guarded(ref.key, lambda line=line: read(json_object(line)))  # type: ignore[misc]  # bound by default
-
-
-def _count(lines: Iterator[bytes]) -> int:
-    try:
-        return sum(1 for _ in lines)
-    except (EOFError, OSError, zlib.error) as error:
-        raise ValueError("it cannot be unpacked") from error
-
-
-def decode_refs(ref: ListRef, data: bytes) -> Iterator[ManifestRef]:
-    """The manifests that a decision names; `ref` pins the bytes."""
-
-    def read(value: dict[str, Any]) -> ManifestRef:
-        return ManifestRef(
-            key=text_field(value, "key"),
-            sha256=_sha256(value),
-            task=count_field(value, "task"),
-            totals=_read_totals(value),
-        )
-
-    return _decode_lines(ref, data, read)
-
-
-def decode_replaced(ref: ListRef, data: bytes) -> Iterator[Replaced]:
-    """The files that a decision replaces; `ref` pins the bytes, and every path is output of the destination."""
-
-    def read(value: dict[str, Any]) -> Replaced:
-        path = text_field(value, "path")
-        require(not layout.is_hidden(path), "path is not output")  # hidden covers ".." too
-        return Replaced(path=path, size_bytes=count_field(value, "bytes"), etag=text_field(value, "etag", empty=True))
-
-    return _decode_lines(ref, data, read)
-
-
-def _read_ref(value: Any) -> ListRef | None:
-    if value is None:
-        return None
-    require(isinstance(value, dict), "a reference is not an object")
-    key = text_field(value, "key")
-    require(key.startswith(layout.JOBS) and ".." not in key, "a reference leaves the job folders")
-    return ListRef(key=key, sha256=_sha256(value), count=count_field(value, "count"))
-
-
-def _read_by_job(value: Any) -> dict[str, tuple[int, int]]:
-    require(isinstance(value, dict), "replaced_by_job is not an object")
-    for job, counts in value.items():
-        require(is_job_id(job), "replaced_by_job names no job")
-        require(isinstance(counts, list) and len(counts) == 2, "replaced_by_job is not a pair")
-        require(all(type(count) is int and count >= 0 for count in counts), "replaced_by_job is not a count")
-    return {job: (files, size_bytes) for job, (files, size_bytes) in value.items()}
-
-
-def decode_entry(key: str, seq: int, data: bytes) -> LogEntry:
-    """The decision in `data`; it must carry the number that its name carries."""
-
-    def decode() -> LogEntry:
-        value = json_object(data)
-        require(value["format"] == _LOG_FORMAT, "format is unknown")
-        require(value["seq"] == seq, "seq is not the one in the name")
-        manifests = _read_ref(value["manifests"])
-        kind = Kind(value["kind"])
-        require((manifests is not None) == (kind is Kind.COMMIT), "a commit names its manifests, an abort none")
-        return LogEntry(
-            seq=seq,
-            kind=kind,
-            record=_read_job(value),
-            token=text_field(value, "token"),
-            after=text_field(value, "after", empty=seq == 1),
-            decided_at_s=_seconds(value, "decided_at_s"),
-            totals=_read_totals(value),
-            tasks=count_field(value, "tasks"),
-            manifests=manifests,
-            replaced=_read_ref(value["replaced"]),
-            replaced_by_job=_read_by_job(value["replaced_by_job"]),
-            chosen=_read_totals(value["chosen"]) if "chosen" in value else Totals(),
-            state=LogState(streams=_read_marks(value.get("streams", {})), table=_read_table(value.get("table"))),
-        )
 
     return guarded(key, decode)

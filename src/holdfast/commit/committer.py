@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from holdfast.commit.context import CommitContext, CommitSettings
-from holdfast.commit.ids import FileOwner
+from holdfast.commit.ids import FileOwner, JobId
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, SaveMode, TaskCommit
 from holdfast.commit.sinks import RenameSink, UploadSink
 from holdfast.commit.task import TaskAttempt, TaskScope
@@ -102,6 +102,7 @@ class Committer(abc.ABC):
         staging: whether it needs `CommitContext.scratch` and `CommitContext.shared`.
         keeps_log: whether the destination's decision log says what it committed.
         leaves_records: whether a job that died leaves records by which `find_leftovers` finds it.
+        adopts_uploads: whether `find_leftovers` takes pending uploads of jobs without records for its own.
         pins_attempts: whether the job commit publishes exactly the attempts that reported; otherwise a task's number
             decides, and two reports for one number are one.
     """
@@ -116,6 +117,7 @@ class Committer(abc.ABC):
     keeps_log: bool = False
     leaves_records: bool = True
     pins_attempts: bool = False
+    adopts_uploads: bool = False
 
     # --- driver -------------------------------------------------------------------------------------------------------
     @abc.abstractmethod
@@ -161,14 +163,22 @@ class Committer(abc.ABC):
         """Abort the job, unless it turns out to be committed. Idempotent (scenario 20)."""
 
     @abc.abstractmethod
-    def find_leftovers(self, ctx: CommitContext) -> Iterator[Leftover]:
+    def find_leftovers(self, ctx: CommitContext, recorded: Collection[JobId] = ()) -> Iterator[Leftover]:
         """List jobs that died, and what may be done about each.
 
         None for a committer that keeps a log, whose jobs `recover` finds there, nor for one that leaves no records.
 
+        Args:
+            recorded: jobs of which other committers have records (`recorded_jobs`): they are not this committer's. Only
+                one that adopts uploads needs it.
+
         Raises:
             CorruptDataError: a record that has to be read cannot be read.
         """
+
+    def recorded_jobs(self, ctx: CommitContext) -> Collection[JobId]:
+        """Return the jobs, live ones included, of which records of this committer exist. Reads listings only."""
+        return ()
 
     # --- tasks --------------------------------------------------------------------------------------------------------
     def setup_task(self, ctx: CommitContext, job: JobRecord, task: int) -> TaskAttempt:

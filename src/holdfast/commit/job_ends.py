@@ -51,9 +51,7 @@ def new_job(ctx: CommitContext, committer: str, mode: SaveMode, details: Mapping
     return JobRecord(
         job=new_job_id(ctx.clock, ctx.ids),
         committer=committer,
-        publication="",
         mode=mode,
-        base_seq=0,
         started_at_s=round(ctx.clock.now_s(), 3),
         details=details,
     )

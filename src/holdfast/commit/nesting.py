@@ -14,15 +14,16 @@ What lies in a folder that readers skip (``_archive/``, ``.old/``) is not seen b
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from holdfast.commit import layout
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import is_job_id
+from holdfast.commit.json_fields import guarded, json_line, json_object, text_field
 from holdfast.commit.records import Kind
-from holdfast.commit.two_phase.decision_log import LogView, read_entry, read_log
 from holdfast.errors import AccessDeniedError, ConflictError, CorruptDataError, InvalidRequestError, NotFoundError
 from holdfast.stores.base import iter_objects
+from holdfast.versioned_log import LogView, VersionedLog
 
 __all__ = ["is_first", "refuse_inner", "refuse_inner_logs", "refuse_nested", "refuse_part"]
 
@@ -181,7 +182,7 @@ def _folder_of(ctx: CommitContext, key: str, home: str) -> str | None:
 
 def _is_destination(ctx: CommitContext, folder: str) -> bool:
     there = _at(ctx, folder)
-    view = read_log(there)
+    view = _log(there).read()
     # A log that was trimmed is a long one: whoever lost its last hundreds of jobs has committed some before.
     return view.head > 0 and (bool(view.visible) or view.oldest > 1 or _has_commit(there, view))
 
@@ -189,13 +190,44 @@ def _is_destination(ctx: CommitContext, folder: str) -> bool:
 def _has_commit(ctx: CommitContext, view: LogView) -> bool:
     for seq in range(view.head, view.oldest - 1, -1):
         try:
-            if read_entry(ctx, seq).kind is Kind.COMMIT:
+            if _log(ctx).entry(seq).kind is Kind.COMMIT:
                 return True
         except NotFoundError:
             return True  # trimmed meanwhile: others are busy here
         except CorruptDataError:
             continue  # whoever works on this log will say so
     return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Outline:
+    """The part of a decision that is read here; `two_phase` reads and writes whole ones."""
+
+    seq: int
+    token: str
+    after: str
+    kind: Kind
+
+
+def _log(ctx: CommitContext) -> VersionedLog[_Outline]:
+    return VersionedLog(records=ctx.records, runner=ctx.runner, folder=layout.LOG, encode=_encode, decode=_decode)
+
+
+def _encode(outline: _Outline) -> bytes:
+    return json_line({"seq": outline.seq, "token": outline.token, "after": outline.after, "kind": outline.kind.value})
+
+
+def _decode(path: str, seq: int, data: bytes) -> _Outline:
+    def decode() -> _Outline:
+        value = json_object(data)
+        return _Outline(
+            seq=seq,
+            token=text_field(value, "token"),
+            after=text_field(value, "after", empty=True),
+            kind=Kind(value["kind"]),
+        )
+
+    return guarded(path, decode)
 
 
 def _at(ctx: CommitContext, folder: str) -> CommitContext:

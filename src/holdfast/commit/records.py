@@ -16,18 +16,11 @@ __all__ = [
     "JobRecord",
     "JobReport",
     "Kind",
-    "ListRef",
-    "LogEntry",
-    "LogState",
     "ManifestRef",
-    "Replaced",
     "SaveMode",
     "StreamBatch",
-    "StreamMark",
     "TaskCommit",
-    "TaskManifest",
     "Totals",
-    "Written",
 ]
 
 
@@ -65,20 +58,6 @@ class Totals:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
-    """A job that is committed, as what is left of it tells.
-
-    Attributes:
-        totals: what it wrote; no rows if nobody counted them.
-        finished: whether all work after the commit is done.
-    """
-
-    job: str
-    totals: Totals
-    finished: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class FileEntry:
     """One file that waits for the decision: pending upload `upload_id` with `parts`, or a file at `source`.
 
@@ -98,17 +77,6 @@ class FileEntry:
     source: str = ""
     etag: str = ""
     modified_at_s: float = 0.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskManifest:
-    """What one task attempt wrote."""
-
-    job: JobId
-    task: int
-    attempt: AttemptId
-    files: tuple[FileEntry, ...]
-    statistics: Statistics = NO_STATISTICS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,8 +132,9 @@ class JobRecord:
     """What a job says of itself before it writes anything.
 
     Attributes:
-        base_seq: head of the decision log when the job started: nobody can have decided the job before it.
-        publication: how its files become visible: ``upload`` or ``rename``.
+        publication: how its files become visible, for committers that choose by the store: ``upload`` or ``rename``.
+        base_seq: head of the decision log when the job started, for committers that keep a log: nobody can have decided
+            the job before it.
         details: what the caller wants to keep with the decision (schema, format); never secrets.
         job_attempt: which attempt at the job this is, where a protocol lets a later one take over an earlier one's
             committed tasks; 0 for the first.
@@ -175,92 +144,14 @@ class JobRecord:
 
     job: JobId
     committer: str
-    publication: str
     mode: SaveMode
-    base_seq: int
     started_at_s: float
+    publication: str = ""
+    base_seq: int = 0
     details: Mapping[str, object] = field(default_factory=dict)
     job_attempt: int = 0
     stream: StreamBatch | None = None
     announced: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListRef:
-    """Names a stored list and pins its bytes."""
-
-    key: str
-    sha256: str
-    count: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Replaced:
-    """A file that a decision replaces. `etag` is kept for files that Holdfast did not name: names get used again."""
-
-    path: str
-    size_bytes: int
-    etag: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StreamMark:
-    """How far a stream has come on a destination.
-
-    Attributes:
-        batch: the last batch that was committed; that one and all before it are never committed again.
-        checkpoint: identity of the checkpoint that counts the batches: another one counts anew.
-    """
-
-    batch: int
-    checkpoint: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogState:
-    """What every entry of the log carries on from its predecessor, so that trimming the log forgets none of it.
-
-    Attributes:
-        streams: how far each stream has come.
-        table: what the destination's table looks like, in the words of the layer that writes tables (schema, format,
-            partitioning); None if the destination holds no table.
-    """
-
-    streams: Mapping[str, StreamMark] = field(default_factory=dict)
-    table: Mapping[str, object] | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogEntry:
-    """A decision: the record that makes a job committed or aborted, for ever (C8).
-
-    Attributes:
-        token: random, made by the process that wrote the entry; tells its own put from a twin's.
-        manifests: the manifests that count (commit only).
-        replaced: what goes when the job is visible (commit only; None: nothing).
-        replaced_by_job: files and bytes taken from each earlier job by a partition overwrite, for `verify`.
-        chosen: the part of `totals` whose names the caller chose, which therefore do not tell whose files they are.
-        state: what holds after this decision.
-        after: token of the decision before it; empty for the first.
-    """
-
-    seq: int
-    kind: Kind
-    record: JobRecord
-    token: str
-    decided_at_s: float
-    totals: Totals = field(default_factory=Totals)
-    tasks: int = 0
-    manifests: ListRef | None = None
-    replaced: ListRef | None = None
-    replaced_by_job: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    chosen: Totals = Totals()
-    state: LogState = LogState()
-    after: str = ""
-
-    @property
-    def job(self) -> JobId:
-        return self.record.job
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -292,12 +183,11 @@ class JobReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobOutcome:
-    """How a job ended.
+    """How a job ended, as its driver or what is left of the job tells.
 
     Attributes:
-        committed: its output is decided to be there; else nothing of it is.
-        totals: what it committed.
-        entry: the decision, where the committer writes one and the log still knows it.
+        committed: whether its output is committed; otherwise nothing of it is visible.
+        totals: what it committed; no rows if nobody counted them.
         finished: whether all work after the decision is done; if not, the next job or ``holdfast recover`` does it.
         pending_reason: one sentence, empty if finished.
         report: what was saved in ``_SUCCESS``, if this call saved it.
@@ -307,7 +197,6 @@ class JobOutcome:
     job: JobId
     committed: bool
     totals: Totals = Totals()
-    entry: LogEntry | None = None
     finished: bool = True
     pending_reason: str = ""
     report: JobReport | None = None

@@ -7,11 +7,12 @@ complete job failure").
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from holdfast.commit.committer import Committer, Leftover
 from holdfast.commit.context import CommitContext, CommitSettings
 from holdfast.commit.hadoop_jobs import Foreign, end_hadoop_jobs
+from holdfast.commit.ids import JobId
 from holdfast.commit.recovery_report import RecoveryReport, end_leftover, is_quiet
 from holdfast.commit.registry import COMMITTERS
 from holdfast.commit.two_phase.recovery import recover_log
@@ -82,4 +83,10 @@ def find_leftovers(ctx: CommitContext, committer: Committer) -> list[Leftover]:
         return []
     if committer.staging and ctx.shared is None:
         return []
-    return list(committer.find_leftovers(ctx))
+    recorded = frozenset(_recorded_jobs(ctx)) if committer.adopts_uploads else frozenset()
+    return list(committer.find_leftovers(ctx, recorded))
+
+
+def _recorded_jobs(ctx: CommitContext) -> Iterator[JobId]:
+    for committer in COMMITTERS.values():
+        yield from committer.recorded_jobs(ctx)

@@ -20,7 +20,7 @@ from holdfast.commit.unsafe.stocator import STOCATOR
 from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.stores.base import Capabilities
 
-__all__ = ["COMMITTERS", "TWO_PHASE", "fitting_committers", "get_committer", "require_fit"]
+__all__ = ["COMMITTERS", "fitting_committers", "get_committer", "require_fit"]
 
 COMMITTERS: Mapping[str, Committer] = {
     committer.name: committer

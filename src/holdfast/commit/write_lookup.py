@@ -8,8 +8,8 @@ from typing import Any
 
 from holdfast.commit import layout
 from holdfast.commit.context import CommitContext
-from holdfast.commit.ids import is_job_id
-from holdfast.commit.records import Kind, Totals, Written
+from holdfast.commit.ids import JobId, is_job_id
+from holdfast.commit.records import JobOutcome, Kind, Totals
 from holdfast.commit.success_file import read_success
 from holdfast.commit.two_phase.decision_log import read_entry, read_log
 from holdfast.commit.two_phase.recovery import open_jobs
@@ -52,7 +52,7 @@ def is_job_of(job: str, token: str) -> bool:
     return is_job_id(job) and job.endswith(f"-{token}")
 
 
-def find_written(ctx: CommitContext, token: str) -> Written | None:
+def find_written(ctx: CommitContext, token: str) -> JobOutcome | None:
     """The committed job of a write: from the log, else from ``_SUCCESS``; None if neither tells of one.
 
     Args:
@@ -65,7 +65,7 @@ def find_written(ctx: CommitContext, token: str) -> Written | None:
         except NotFoundError:
             break  # trimmed meanwhile, and all before it
         if entry.kind is Kind.COMMIT and entry.record.details.get(TOKEN) == token:
-            return Written(job=entry.job, totals=entry.totals, finished=seq in view.done)
+            return JobOutcome(job=entry.job, committed=True, totals=entry.totals, finished=seq in view.done)
     return _in_report(ctx, token)
 
 
@@ -90,7 +90,7 @@ def refuse_running(ctx: CommitContext, write_id: str) -> None:
             )
 
 
-def _in_report(ctx: CommitContext, token: str) -> Written | None:
+def _in_report(ctx: CommitContext, token: str) -> JobOutcome | None:
     try:
         report = read_success(ctx) or {}
     except CorruptDataError:
@@ -99,10 +99,14 @@ def _in_report(ctx: CommitContext, token: str) -> Written | None:
         return None
     metrics = _mapping(report, "metrics")
     files, size_bytes, rows = (_count(metrics.get(name)) for name in ("files", "bytes", "rows"))
-    return Written(job=str(report.get("jobId")), totals=Totals(files=files, size_bytes=size_bytes, rows=rows))
+    return JobOutcome(
+        job=JobId(str(report.get("jobId"))),
+        committed=True,
+        totals=Totals(files=files, size_bytes=size_bytes, rows=rows),
+    )
 
 
-def find_files(ctx: CommitContext, token: str) -> Written | None:
+def find_files(ctx: CommitContext, token: str) -> JobOutcome | None:
     """The visible files of a write, by the job in their names: for a job that left neither log entry nor ``_SUCCESS``.
 
     Guarantee: of another write only if it was given the same token.
@@ -113,7 +117,7 @@ def find_files(ctx: CommitContext, token: str) -> Written | None:
         found = name.search(path.rpartition("/")[2])
         if found is not None:
             job, totals = found[0], totals + Totals(files=1, size_bytes=info.size_bytes)
-    return Written(job=job, totals=totals) if job else None
+    return JobOutcome(job=JobId(job), committed=True, totals=totals) if job else None
 
 
 def _mapping(report: Mapping[str, object], name: str) -> Mapping[str, Any]:

@@ -1,7 +1,4 @@
-"""Real flights through real Spark into a real S3 server, while tasks and the driver are being killed.
-
-Start reading at `run`.
-"""
+"""Write real flights with real Spark to a real S3 server while tasks and the driver are killed; start at `run`."""
 
 from holdfast.demo.report import DemoReport
 from holdfast.demo.run import run_demo

@@ -1,4 +1,4 @@
-"""The bucket as any other tool sees it: boto3 and pyarrow, nothing of ours."""
+"""Inspect the bucket as any other tool sees it: through boto3 and pyarrow, without Holdfast."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from botocore.config import Config
 from holdfast.demo.flights import PARTITION_COLUMN, SCHEMA
 from holdfast.stores.s3.options import S3Options
 
-__all__ = ["Look", "PlainBucket", "difference"]
+__all__ = ["Listing", "PlainBucket", "difference"]
 
 
 @dataclass(frozen=True)
-class Look:
+class Listing:
     """One plain listing of a destination.
 
     Attributes:
-        files: data files that it showed.
-        decided: whether a decision was in the log *after* the listing of files: if not, none was there during it.
+        files: number of data files in it.
+        decided: whether the log held a decision *after* the listing; if not, it held none during the listing either.
     """
 
     files: int
@@ -32,11 +32,11 @@ class Look:
 
 
 class PlainBucket:
-    """A bucket through boto3 and pyarrow.
+    """A bucket as seen through boto3 and pyarrow.
 
     Args:
         options: how to reach the server.
-        name: of the bucket.
+        name: the bucket's name.
     """
 
     def __init__(self, options: S3Options, name: str) -> None:
@@ -59,20 +59,20 @@ class PlainBucket:
         pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=self._name, Prefix=prefix)
         return [entry["Key"] for page in pages for entry in page.get("Contents", ())]
 
-    def look(self, folder: str) -> Look:
+    def list_destination(self, folder: str) -> Listing:
         """List a destination, then its log."""
         relative = [key[len(folder) + 1 :] for key in self._keys(f"{folder}/")]
         shown = [path for path in relative if not any(part.startswith(("_", ".")) for part in path.split("/"))]
         log = self._keys(f"{folder}/_holdfast/log/")
-        return Look(files=len(shown), decided=any(key.endswith(".json") for key in log))
+        return Listing(files=len(shown), decided=any(key.endswith(".json") for key in log))
 
     def pending_uploads(self) -> int:
-        """Uploads of the whole bucket that are neither completed nor aborted."""
+        """Count the uploads in the whole bucket that are neither completed nor aborted."""
         pages = self._client.get_paginator("list_multipart_uploads").paginate(Bucket=self._name)
         return sum(len(page.get("Uploads", ())) for page in pages)
 
     def read_rows(self, folder: str) -> pa.Table:
-        """Every row below a folder, the partition column from the directories' names."""
+        """Read every row below a folder, with the partition column from the directory names."""
         assert self._options.endpoint_url is not None
         filesystem = pyarrow.fs.S3FileSystem(
             endpoint_override=self._options.endpoint_url.removeprefix("http://"),
@@ -89,7 +89,7 @@ class PlainBucket:
 
 
 def difference(source: pa.Table, found: pa.Table) -> str:
-    """What differs between two tables as multisets of rows, every column counted; empty if nothing does."""
+    """Describe how two tables differ as multisets of rows, over all columns; empty if they are equal."""
     order = [(name, "ascending") for name in SCHEMA.names]
     if source.num_rows == found.num_rows and source.sort_by(order).equals(found.sort_by(order)):
         return ""
@@ -98,6 +98,6 @@ def difference(source: pa.Table, found: pa.Table) -> str:
     missing, extra = wanted - there, there - wanted
     first = next(iter((missing or extra).items()), None)
     return (
-        f"{missing.total()} rows of the source are missing and {extra.total()} rows are not in it"
+        f"{missing.total()} rows of the source are missing and {extra.total()} rows are not in the source"
         f"{f', e.g. {first[0]}' if first else ''}"
     )

@@ -1,7 +1,6 @@
-"""The program that the demo kills: a Spark driver that writes the flights once.
+"""Write the flights once, as a Spark driver in a process of its own: the process that the demo kills.
 
-Run as ``python -m holdfast.demo.driver TASK.json`` in a process of its own. It tells what it does by appending lines of
-JSON to a file.
+Run it as ``python -m holdfast.demo.driver TASK.json``. It reports its progress by appending lines of JSON to a file.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ from holdfast.spark.write import write
 
 __all__ = ["main"]
 
-_MASTER = "local[2,4]"  # two threads; a task is tried four times
-_ROWS_PER_FILE = 5_000  # several files a task, so that an attempt that dies has left some behind
+_MASTER = "local[2,4]"  # two threads; at most four attempts at each task
+_ROWS_PER_FILE = 5_000  # several files in each task, so that an attempt that dies leaves some behind
 
 
 def _session(task: DriverTask) -> SparkSession:
@@ -58,7 +57,7 @@ def _write_with_faults(rows: DataFrame, task: DriverTask) -> None:
 
 
 def _failed_attempts(spark: SparkSession) -> int:
-    """Task attempts that failed, as Spark counted them."""
+    """Return how many task attempts failed, as Spark counted them."""
     tracker: Any = spark.sparkContext.statusTracker()
     jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(None)]
     stages = [tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
@@ -66,7 +65,7 @@ def _failed_attempts(spark: SparkSession) -> int:
 
 
 def main(path: str) -> None:
-    """Do the task that the file at `path` describes."""
+    """Run the task that the file at `path` describes."""
     task = DriverTask(**json.loads(Path(path).read_text(encoding="utf-8")))
     spark = _session(task)
     try:

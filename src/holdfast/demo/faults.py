@@ -1,4 +1,4 @@
-"""A data source that breaks two task attempts on purpose and otherwise is Holdfast's own."""
+"""Make two task attempts fail on purpose, in a data source that otherwise is Holdfast's own."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class InjectedError(RuntimeError):
 
 
 class FaultyDataSource(HoldfastDataSource):
-    """``holdfast_demo``: takes one more option, the directory where it notes that a fault really happened."""
+    """``holdfast_demo``: has one more option, a directory in which it records each injected fault."""
 
     @classmethod
     def name(cls) -> str:
         return "holdfast_demo"
 
     def writer(self, schema: StructType, overwrite: bool) -> HoldfastWriter:
-        """A job like any other, with two attempts that will break."""
+        """Return a writer for an ordinary job, except that two of its attempts will fail."""
         options = {key: value for key, value in self.options.items() if key.lower() != _MARKS}
         marks = {key.lower(): value for key, value in self.options.items()}[_MARKS]
         return _FaultyWriter(parse_write_options(options, overwrite), schema, Path(marks))
@@ -55,14 +55,14 @@ class _FaultyWriter(HoldfastWriter):
         report = super().write(iterator)
         if first and task == _FAILED_TASK:
             self._mark(FAILED, task)
-            raise InjectedError("the demo lets this attempt fail after its upload, before it reports")
+            raise InjectedError("the demo makes this attempt fail after its upload and before its report")
         return report
 
     def _until_death(self, batches: Iterator[pa.RecordBatch], task: int) -> Iterator[pa.RecordBatch]:
         for number, batch in enumerate(batches):
             if number == _KILLED_AFTER_BATCHES:
                 self._mark(KILLED, task)
-                os._exit(137)  # no exception, no clean-up: as the kernel's out-of-memory killer would
+                os._exit(137)  # without exception or cleanup, like the kernel's out-of-memory killer
             yield batch
 
     def _mark(self, what: str, task: int) -> None:

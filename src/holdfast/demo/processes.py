@@ -1,4 +1,4 @@
-"""Drivers as processes of their own, which can be killed with everything that they have started."""
+"""Run drivers as child processes, and kill them together with every process that they started."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _REAP_S = 10.0
 
 
 class DriverProcess:
-    """A Spark driver, its JVM and its Python workers: one session of processes.
+    """A Spark driver with its JVM and its Python workers, in one session of processes.
 
-    Guarantee: after `kill`, or the end of the with-block, none of them is left.
+    Guarantee: after `kill`, or at the end of the with-block, none of these processes is left.
 
     Args:
-        task: what to do.
-        folder: for the task's file and the log.
-        environment: of the driver.
+        task: what the driver does.
+        folder: directory for the task's file and the log.
+        environment: environment variables of the driver.
     """
 
     def __init__(self, task: DriverTask, folder: Path, environment: Mapping[str, str]) -> None:
@@ -47,7 +47,7 @@ class DriverProcess:
                 stderr=subprocess.STDOUT,
                 cwd=folder,
                 env=dict(environment),
-                start_new_session=True,  # Ctrl-C reaches the demo, which then ends the driver
+                start_new_session=True,  # Ctrl-C reaches only the demo, which then ends the driver
             )
 
     def __enter__(self) -> DriverProcess:
@@ -60,23 +60,23 @@ class DriverProcess:
 
     @property
     def running(self) -> bool:
-        """Whether the driver itself lives."""
+        """Whether the driver process itself is running."""
         return self._process.poll() is None
 
     def events(self) -> list[dict[str, object]]:
-        """What the driver has told since the last call."""
+        """Return the events that the driver has reported since the last call."""
         if not self._events.exists():
             return []
         text = self._events.read_text(encoding="utf-8")
-        whole = text.rfind("\n") + 1  # a line may be half there
+        whole = text.rfind("\n") + 1  # the last line may be incomplete
         fresh, self._read_to = text[self._read_to : whole], max(whole, self._read_to)
         return [json.loads(line) for line in fresh.splitlines()]
 
     def require_success(self) -> None:
-        """Raise if the driver ended badly.
+        """Wait for the driver, and raise an error if it failed.
 
         Raises:
-            UnavailableError: shows the last line of its log.
+            UnavailableError: the driver failed; shows the last line of its log.
         """
         code = self._process.wait()
         if code:
@@ -88,15 +88,15 @@ class DriverProcess:
             )
 
     def kill(self) -> Counter[str]:
-        """SIGKILL to every process of the driver's session at once: what a machine does that loses power.
+        """Send SIGKILL to every process of the driver's session at once, like a power failure.
 
         Returns:
-            Names of what was killed, counted.
+            The number of killed processes by name.
         """
         killed = dict(_session_members(self._process.pid))
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)  # the driver and its JVM
-        while members := _session_members(self._process.pid):  # again: one may have forked while we looked
+        while members := _session_members(self._process.pid):  # repeat: one may have forked during the search
             killed.update(members)
             for pid, _ in members:
                 with contextlib.suppress(ProcessLookupError):
@@ -106,13 +106,13 @@ class DriverProcess:
 
 
 def _session_members(session: int) -> list[tuple[int, str]]:
-    """Processes of a session with their names, as /proc shows them; where there is no /proc, none.
+    """List the processes of a session with their names, from /proc; nothing on systems without /proc.
 
-    Spark's Python workers make a process group of their own, so the driver's group is not enough.
+    Spark's Python workers create their own process group, so killing the driver's group is not enough.
     """
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):  # ended while we looked
+        with contextlib.suppress(OSError):  # the process ended during the search
             name, _, rest = (entry / "stat").read_text().partition("(")[2].rpartition(")")
             state, _, _, its_session = rest.split()[:4]
             if int(its_session) == session and state != "Z":

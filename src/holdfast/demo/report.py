@@ -1,4 +1,4 @@
-"""What the demo saw, for a person and for a program."""
+"""Report what the demo observed, for a person and for a program."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ __all__ = ["DemoReport", "ScenarioReport"]
 
 @dataclass(kw_only=True)
 class ScenarioReport:
-    """What one scenario showed.
+    """The observations of one scenario.
 
     Attributes:
         name: ``a``, ``b`` or ``c``.
-        title: in words.
-        looks_before: plain listings that were over before the decision was there.
-        seen_before: the most files of the job that any of them showed; has to be 0.
-        rows: read back by pyarrow.
-        difference: from the source, empty if there is none.
-        pending_uploads: left in the bucket; has to be 0.
-        write_s: seconds from the start of the write to its end, or to the driver's death.
+        title: a short description.
+        looks_before: number of plain listings that ended before the decision.
+        seen_before: the largest number of the job's files in any of them; must be 0.
+        rows: number of rows that pyarrow read back.
+        difference: how the rows differ from the source; empty if they do not.
+        pending_uploads: uploads left in the bucket; must be 0.
+        write_s: seconds from the start of the write to its end or to the driver's death.
         recover_s: seconds that ``holdfast recover`` took.
         events: what happened, one sentence each.
-        problems: what is not as it has to be, one sentence each.
+        problems: what is wrong, one sentence each.
     """
 
     name: str
@@ -44,12 +44,12 @@ class ScenarioReport:
 
 @dataclass(kw_only=True)
 class DemoReport:
-    """What the whole demo showed.
+    """The observations of the whole demo.
 
     Attributes:
-        source_rows: rows of the source.
+        source_rows: number of rows in the source.
         scenarios: in the order in which they ran.
-        kept_in: where the server's data and the logs are, None if they are removed.
+        kept_in: directory of the server's data and the logs; None if it is removed.
     """
 
     COLUMNS: ClassVar[Sequence[str]] = (
@@ -63,24 +63,24 @@ class DemoReport:
 
     @property
     def title(self) -> str:
-        """Of the table."""
+        """The title of the table."""
         return f"{self.source_rows:,} flights through Spark local[2,4] into S3, by month"
 
     @property
     def verified(self) -> bool:
-        """Whether everything is as it has to be."""
+        """Whether every scenario ended without a problem."""
         return bool(self.scenarios) and not self.problems()
 
     def problems(self) -> list[str]:
-        """What is not as it has to be, with the scenario's name."""
+        """List the problems, with the name of the scenario."""
         return [f"scenario {one.name}: {problem}" for one in self.scenarios for problem in one.problems]
 
     def story(self) -> list[str]:
-        """What happened, with the scenario's name."""
+        """List what happened, with the name of the scenario."""
         return [f"{one.name}: {event}" for one in self.scenarios for event in one.events]
 
     def rows(self) -> list[tuple[str, ...]]:
-        """The table's rows."""
+        """Return the rows of the table."""
         return [
             (
                 one.name,
@@ -96,7 +96,7 @@ class DemoReport:
         ]
 
     def as_document(self) -> dict[str, object]:
-        """For JSON."""
+        """Return the report as a JSON document."""
         return {
             "verified": self.verified,
             "source_rows": self.source_rows,

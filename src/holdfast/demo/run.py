@@ -1,4 +1,4 @@
-"""The demo from start to end: requirements, server, source, scenarios, and nothing left behind."""
+"""Run the demo: check the requirements, start the server, run the scenarios, leave nothing behind."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ _BUCKET = "demo"
 
 
 def run_demo(scenarios: Sequence[str], *, keep: bool = False, tell: Callable[[str], None]) -> DemoReport:
-    """Run scenarios and say what was seen.
+    """Run scenarios and report what was observed.
 
-    Guarantee: no process and, unless `keep`, no file is left: at the end, after an error and after Ctrl-C.
+    Guarantee: no process and, unless `keep` is set, no file is left, also after an error or Ctrl-C.
 
     Args:
         scenarios: ``a``, ``b``, ``c``.
-        keep: leave the server's data and the logs.
-        tell: told what is going on, a few words at a time.
+        keep: keep the server's data and the logs.
+        tell: called with a few words about the current step.
 
     Raises:
-        UnsupportedError: something that the demo needs is not installed.
+        UnsupportedError: something that the demo requires is not installed.
         UnavailableError: the server or a driver does not start; shows its log.
     """
     _require_parts()
@@ -82,7 +82,7 @@ def _require_parts() -> None:
 
 @contextmanager
 def _isolated_environment() -> Iterator[None]:
-    """The demo's server is on this machine: no proxy is asked for it, and nobody's AWS settings are looked at."""
+    """Hide the user's AWS settings and proxies from the demo: its server runs on this machine."""
     kept = dict(os.environ)
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         del os.environ[name]
@@ -112,6 +112,6 @@ def _child_environment(options: S3Options) -> dict[str, str]:
         PYSPARK_DRIVER_PYTHON=sys.executable,
         SPARK_LOCAL_IP="127.0.0.1",
     )
-    for name in ("SPARK_HOME", "SPARK_CONF_DIR"):  # the PySpark that is installed here, not another one
+    for name in ("SPARK_HOME", "SPARK_CONF_DIR"):  # use the PySpark of this installation, not another one
         environment.pop(name, None)
     return environment

@@ -1,4 +1,4 @@
-"""The three scenarios: run a driver, break what has to break, look from outside all the while, then compare."""
+"""Run the three scenarios: start a driver, inject faults, list the bucket from outside meanwhile, then compare."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from holdfast.commit import CommitContext, open_context, read_snapshot, verify
-from holdfast.demo.bucket import Look, PlainBucket, difference
+from holdfast.demo.bucket import Listing, PlainBucket, difference
 from holdfast.demo.processes import DriverProcess
 from holdfast.demo.proxy import StallingProxy
 from holdfast.demo.report import ScenarioReport
@@ -25,24 +25,24 @@ from holdfast.wording import counted
 
 __all__ = ["SCENARIOS", "World"]
 
-_LOOK_EVERY_S = 0.1
-_VISIBLE_AT_DEATH = 30  # files whose completion passes before the driver dies; each scenario writes about 80
+_LIST_EVERY_S = 0.1
+_VISIBLE_AT_DEATH = 30  # uploads that may be completed before the driver dies; each scenario writes about 80 files
 _STALL_TIMEOUT_S = 120.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class World:
-    """What every scenario works with.
+    """The environment that all scenarios share.
 
     Attributes:
         options: how to reach the S3 server.
-        bucket: its name.
+        bucket: the bucket's name.
         plain: the bucket as other tools see it.
         source: the CSV file.
-        flights: its rows.
-        folder: for logs and Spark's files.
-        environment: of child processes; holds the server's credentials.
-        tell: told the stage, for whoever watches.
+        flights: the rows of the CSV file.
+        folder: directory for logs and Spark's files.
+        environment: environment variables of child processes; holds the server's credentials.
+        tell: called with the current step, for the user.
     """
 
     options: S3Options
@@ -56,11 +56,11 @@ class World:
     tell: Callable[[str], None]
 
     def url(self, name: str) -> str:
-        """Destination of a scenario."""
+        """Return the destination of a scenario."""
         return f"s3://{self.bucket}/flights-{name}"
 
     def context(self, name: str) -> CommitContext:
-        """The destination through Holdfast; the caller closes its store."""
+        """Open the destination through Holdfast; the caller closes the context."""
         return open_context(self.url(name), store_options=[self.options])
 
     def driver(self, name: str, *, endpoint: str | None = None, faults: bool = False) -> DriverProcess:
@@ -80,19 +80,19 @@ class World:
 
 
 class _Watch:
-    """Looks at a destination from outside, again and again, and keeps count."""
+    """Lists a destination from outside, repeatedly, and counts what it sees."""
 
     def __init__(self, world: World, report: ScenarioReport) -> None:
         self._world = world
         self._report = report
         self._began_s = world.clock.elapsed_s()
-        self.last = Look(0, False)
+        self.last = Listing(0, False)
         self.told: dict[str, object] = {}
 
     def once(self, driver: DriverProcess) -> None:
-        """One look, and what the driver has told meanwhile."""
+        """List the destination once, and read the driver's new events."""
         clock = self._world.clock
-        self.last = self._world.plain.look(f"flights-{self._report.name}")
+        self.last = self._world.plain.list_destination(f"flights-{self._report.name}")
         if not self.last.decided:
             self._report.looks_before += 1
             self._report.seen_before = max(self._report.seen_before, self.last.files)
@@ -103,10 +103,10 @@ class _Watch:
                 self._world.tell(f"{self._report.name}: {self._report.title}: writing")
             else:
                 self.stop()
-        clock.sleep(_LOOK_EVERY_S)
+        clock.sleep(_LIST_EVERY_S)
 
     def stop(self) -> None:
-        """The write is over."""
+        """Record that the write is over."""
         self._report.write_s = round(self._world.clock.elapsed_s() - self._began_s, 2)
 
 
@@ -134,11 +134,11 @@ def _failing_tasks(world: World) -> ScenarioReport:
     marks = sorted(path.name for path in (world.folder / "b" / "marks").iterdir())
     failed = watch.told.get("failed_attempts")
     report.events.append(
-        "one attempt ended by os._exit in mid-write and one raised after its upload "
+        "one attempt ended by os._exit while writing and one raised an error after its upload "
         f"({', '.join(marks)}); Spark counted {failed} failed attempts and retried"
     )
     if marks != ["failed-task-1", "killed-task-0"] or failed != 2:
-        report.problems.append(f"not the two faults that were meant: {marks}, Spark counted {failed}")
+        report.problems.append(f"not the two injected faults: {marks}, Spark counted {failed}")
     return _compared(world, report)
 
 
@@ -159,36 +159,33 @@ def _killed_driver(world: World) -> ScenarioReport:
                 watch.once(driver)
             killed = driver.kill()
             watch.stop()
-    _look_at_the_wreck(world, report, killed)
+    _inspect_before_recovery(world, report, killed)
     _recover(world, report)
     return _compared(world, report)
 
 
-def _look_at_the_wreck(world: World, report: ScenarioReport, killed: Counter[str]) -> None:
-    look = world.plain.look("flights-c")
+def _inspect_before_recovery(world: World, report: ScenarioReport, killed: Counter[str]) -> None:
+    listing = world.plain.list_destination("flights-c")
     pending = world.plain.pending_uploads()
-    ctx = world.context("c")
-    try:
+    with world.context("c") as ctx:
         through_holdfast = len(read_snapshot(ctx).files)
-    finally:
-        ctx.close()
     names = ", ".join(f"{count} {name}" for name, count in killed.items())
     report.events.append(
-        f"SIGKILL to {names} processes in the middle of the job commit: {look.files} files visible, "
+        f"SIGKILL to {names} processes in the middle of the job commit: {listing.files} files visible, "
         f"{pending} uploads pending"
     )
     report.events.append(
-        f"before recovery a plain listing shows {look.files} of {look.files + pending} files, a reader through "
+        f"before recovery, a plain listing shows {listing.files} of {listing.files + pending} files, a reader through "
         f"Holdfast {through_holdfast}"
     )
     if through_holdfast != 0:
-        report.problems.append(f"a Holdfast reader saw {through_holdfast} files of a job that was not wholly visible")
-    if not (look.decided and look.files == _VISIBLE_AT_DEATH and pending):
-        report.problems.append(f"the driver did not die in the middle: {look}, {pending} uploads pending")
+        report.problems.append(f"a Holdfast reader saw {through_holdfast} files of a partly visible job")
+    if not (listing.decided and listing.files == _VISIBLE_AT_DEATH and pending):
+        report.problems.append(f"the driver did not die during the job commit: {listing}, {pending} uploads pending")
 
 
 def _recover(world: World, report: ScenarioReport) -> None:
-    """Run the command that a person would run."""
+    """Run the command that a user would run."""
     world.tell("c: holdfast recover")
     began_s = world.clock.elapsed_s()
     command = [sys.executable, "-m", "holdfast.cli", "recover", world.url("c"), "--json"]
@@ -196,33 +193,30 @@ def _recover(world: World, report: ScenarioReport) -> None:
     run = subprocess.run(command, env=dict(world.environment), capture_output=True, text=True, check=False)
     report.recover_s = round(world.clock.elapsed_s() - began_s, 2)
     if run.returncode:
-        raise UnavailableError("holdfast recover failed: see what it says", said=run.stderr.strip())
+        raise UnavailableError("holdfast recover failed: see its output", output=run.stderr.strip())
     finished = json.loads(run.stdout)["rolled_forward"]
-    report.events.append(f"holdfast recover finished {len(finished)} job")
+    report.events.append(f"holdfast recover rolled {counted(len(finished), 'job')} forward")
     if len(finished) != 1:
-        report.problems.append(f"recovery should have finished one job: {run.stdout.strip()}")
+        report.problems.append(f"recovery should have rolled one job forward: {run.stdout.strip()}")
 
 
 # --- comparison -------------------------------------------------------------------------------------------------------
 def _compared(world: World, report: ScenarioReport) -> ScenarioReport:
-    """Judge what is there at the end, by other tools' means and then by our own."""
+    """Check the final state, first with other tools and then with ``holdfast verify``."""
     world.tell(f"{report.name}: comparing every row with the source")
     found = world.plain.read_rows(f"flights-{report.name}")
     report.rows = found.num_rows
     report.difference = difference(world.flights, found)
-    report.files = world.plain.look(f"flights-{report.name}").files
+    report.files = world.plain.list_destination(f"flights-{report.name}").files
     report.pending_uploads = world.plain.pending_uploads()
-    ctx = world.context(report.name)
-    try:
+    with world.context(report.name) as ctx:
         checked = verify(ctx)
-    finally:
-        ctx.close()
     if report.difference:
-        report.problems.append(f"the rows are not those of the source: {report.difference}")
+        report.problems.append(f"the rows differ from the source: {report.difference}")
     if report.seen_before:
         report.problems.append(f"{report.seen_before} files of the job were visible before its decision")
     if not report.looks_before:
-        report.problems.append("nobody looked before the decision")
+        report.problems.append("no listing ended before the decision")
     if report.pending_uploads:
         report.problems.append(f"still pending: {counted(report.pending_uploads, 'upload')}")
     report.problems.extend(f"holdfast verify: {problem}" for problem in checked.problems)

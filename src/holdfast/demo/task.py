@@ -1,4 +1,4 @@
-"""What the demo tells a driver to do."""
+"""Describe what a driver of the demo does."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ class DriverTask:
 
     Attributes:
         source: the CSV file.
-        url: destination.
-        endpoint: of the S3 server, or of the proxy before it.
-        events: file to append to.
+        url: the destination.
+        endpoint: endpoint of the S3 server, or of the proxy in front of it.
+        events: file to which the driver appends its events.
         work: directory for Spark's own files.
-        marks: directory for marks of faults; None to inject none.
+        marks: directory in which injected faults are recorded; None to inject none.
     """
 
     source: str

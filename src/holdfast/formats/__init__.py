@@ -13,7 +13,6 @@ from holdfast.formats.base import (
     require_all,
 )
 from holdfast.formats.registry import FORMATS, format_name, format_of_name, get_format
-from holdfast.wording import nearest
 
 __all__ = [
     "FORMATS",
@@ -26,6 +25,5 @@ __all__ = [
     "format_name",
     "format_of_name",
     "get_format",
-    "nearest",
     "require_all",
 ]

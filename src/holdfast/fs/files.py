@@ -1,4 +1,4 @@
-"""File objects of the magic filesystem."""
+"""Provide the file objects of the magic filesystem."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["PlainSink", "ReadingFile", "TextFile", "WritingFile"]
 
 
 class PlainSink:
-    """A file that appears at its key when it is closed: one put if it is small, else an upload that is completed."""
+    """A file that becomes visible at its key on close: through one put if it is small, else a multipart upload."""
 
     def __init__(self, ctx: CommitContext, key: str, *, background: BackgroundExecutor, budget: PartBudget) -> None:
         self.path = key
@@ -55,11 +55,11 @@ class PlainSink:
 
     def _start_upload(self) -> UploadSink:
         ctx = self._ctx
-        token = ctx.ids.token()  # tells this file from others that are written to the same key
+        token = ctx.ids.token()  # distinguishes this file from others at the same key
 
         def complete(file: FileEntry) -> None:
-            if not complete_upload(ctx, file, token):  # type: ignore[arg-type]  # any text will do for an attempt's id
-                raise NotFoundError("somebody aborted the upload of the file: write it again", key=file.path)
+            if not complete_upload(ctx, file, token):  # type: ignore[arg-type]  # any text can serve as an attempt id
+                raise NotFoundError("the upload of the file was aborted: write the file again", key=file.path)
 
         return UploadSink(
             multipart(ctx.store),
@@ -74,14 +74,14 @@ class PlainSink:
 
 
 class WritingFile(io.RawIOBase):
-    """A file that is written from start to end.
+    """A file that is written sequentially.
 
-    Guarantee: what was written counts when `close` returns, and never after an error: leaving a ``with`` block by an
-    error drops the file, and so does losing the last reference to it.
+    Guarantee: the file counts once `close` returns, and never after an error: leaving a ``with`` block with an error
+    discards the file, and so does dropping the last reference to it.
 
     Args:
-        background: the sink's; ended with the file.
-        drop_records: removes what `close` may have put beside the sink's own bytes, after `close` has failed.
+        background: the executor of the sink; closed with the file.
+        drop_records: after a failed `close`, removes the records that it may have written besides the sink's bytes.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class WritingFile(io.RawIOBase):
         super().close()
 
     def discard(self) -> None:
-        """Drop the file. An error here is swallowed: the one that led here is the one to raise."""
+        """Discard the file. Suppress errors of the store: the error that caused the discard matters more."""
         if self.closed:
             return
         with contextlib.suppress(HoldfastError):
@@ -141,12 +141,12 @@ class WritingFile(io.RawIOBase):
             self.discard()
 
     def __del__(self) -> None:
-        if hasattr(self, "_background"):  # else it never came to be
+        if hasattr(self, "_background"):  # otherwise __init__ failed
             self.discard()
 
 
 class TextFile(io.TextIOWrapper):
-    """Text over a file of ours; an error that leaves its ``with`` block drops what was written."""
+    """A text file over a `WritingFile` or `ReadingFile`; leaving a ``with`` block with an error discards the file."""
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         if kind is not None and isinstance(self.buffer, WritingFile):
@@ -155,7 +155,7 @@ class TextFile(io.TextIOWrapper):
 
 
 class ReadingFile(AbstractBufferedFile):  # type: ignore[misc]  # fsspec ships no types
-    """A file that is read in ranges, some of them ahead."""
+    """A file that is read in ranges, with read-ahead."""
 
     def _fetch_range(self, start: int, end: int) -> bytes:
         return bytes(self.fs.cat_file(self.path, start, end))

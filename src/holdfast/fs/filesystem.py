@@ -1,9 +1,10 @@
-"""An fsspec filesystem in which a file that is written below a magic path is a pending upload to another place.
+"""Implement an fsspec filesystem in which a file below a magic path is a pending upload to its final place.
 
-Programs that know nothing of commits write through the committer `magic` with it: they get the directory of a running
-attempt (``task.work_path``), and what they write below it appears when the job commits, or never (paper 000, VI.A).
+It lets programs that know nothing of commits write through the committer `magic`. They get the directory of a running
+task attempt (``task.work_path``), and the files that they write below it become visible when the job commits, or never
+(paper 000, VI.A).
 
-Everything else is an ordinary object store: paths are keys, directories are what keys have in common.
+All other paths behave as in an ordinary object store: a path is a key, and a directory is a common prefix of keys.
 """
 
 from __future__ import annotations
@@ -56,26 +57,26 @@ def _parse_store_options(given: Mapping[str, Any]) -> tuple[tuple[StoreOptions, 
 
 
 class MagicFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec ships no types
-    """The stores behind ``s3://``, ``file://`` and ``memory://`` urls, with magic paths.
+    """The stores of ``s3://``, ``file://`` and ``memory://`` urls, with magic paths.
 
-    Guarantee: a file that is closed below a magic path is pending, invisible at its final place, and shows as an empty
-    file at the path itself, as in Hadoop. Deleting it there takes it back. Any other file that is closed is there,
-    whole. A file whose ``with`` block ends in an error is dropped; note that ``fsspec.open`` and pyarrow close their
-    files also then, so that a task has to fail for it not to count.
+    Guarantee: a file that was closed below a magic path is pending: it is invisible at its final place, and appears as
+    an empty file at the magic path, as in Hadoop. Deleting it there aborts its upload. Any other file is completely
+    visible once it is closed. A file whose ``with`` block ends with an error is discarded. But ``fsspec.open`` and
+    pyarrow close their files even then; such a file is dropped only if its task fails.
 
-    Credentials never show in `repr` and `to_json`; pickling carries them, so that Spark and Dask can send the
-    filesystem to their workers. Listings are not cached.
+    `repr` and `to_json` never show credentials. Pickling keeps them, so that Spark and Dask can send the filesystem to
+    their workers. Listings are not cached.
 
     Args:
-        endpoint: of an S3 server that is not AWS, as ``http://host:port``.
-        region: None for boto3's choice.
-        ca_bundle: path of the certificates that vouch for the server's; None for AWS_CA_BUNDLE or boto3's own.
-        access_key, secret_key, session_token: None leaves credentials to boto3's own chain.
-        path_style: whether the bucket's name goes into the path; None for boto3's choice.
-        part_size_bytes: size of an upload's parts; also what a file keeps in memory.
+        endpoint: endpoint of an S3 server other than AWS, as ``http://host:port``.
+        region: S3 region; None for boto3's default.
+        ca_bundle: path of the CA certificates to verify the server with; None for AWS_CA_BUNDLE or boto3's default.
+        access_key, secret_key, session_token: credentials; None for boto3's credential chain.
+        path_style: whether the bucket's name is part of the path; None for boto3's default.
+        part_size_bytes: size of an upload's parts, and of a file's buffer in memory.
 
     Raises:
-        InvalidRequestError: an unknown option; offers the nearest one.
+        InvalidRequestError: an option is unknown; suggests the nearest one.
     """
 
     protocol = PROTOCOL
@@ -93,14 +94,14 @@ class MagicFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec ships
 
     @classmethod
     def over(cls, ctx: CommitContext) -> MagicFileSystem:
-        """The filesystem of a store that is open already, with its seams and settings; other stores are not reached.
+        """Return a filesystem for the store of an open context alone, with the context's environment and settings.
 
-        It cannot be pickled; whoever opened the context closes it.
+        It cannot be pickled. The caller closes the context.
         """
         filesystem: MagicFileSystem = cls(skip_instance_cache=True)
         filesystem._bound = locate(canonical(ctx.url)).root
         filesystem._contexts = {filesystem._bound: replace(ctx, prefix="", url=locate(canonical(ctx.url)).url)}
-        filesystem._fs_token_ = f"{id(filesystem):x}"  # equal to itself alone
+        filesystem._fs_token_ = f"{id(filesystem):x}"  # fsspec compares tokens: this one equals only itself
         return filesystem
 
     def __repr__(self) -> str:
@@ -109,11 +110,11 @@ class MagicFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec ships
 
     def __reduce__(self) -> Any:
         if self._bound:
-            raise UnsupportedError("a filesystem over an open store stays in its process: make a new one there")
+            raise UnsupportedError("a filesystem over an open store cannot be pickled: create it in the other process")
         return super().__reduce__()
 
     def to_dict(self, **_options: Any) -> dict[str, Any]:
-        """For `from_dict`; without credentials, which the reader's environment has to give."""
+        """Return the arguments for `from_dict`, without credentials: the reader's environment must provide them."""
         name = f"{type(self).__module__}:{type(self).__name__}"
         return {"cls": name, "protocol": PROTOCOL, "args": [], **self._shown()}
 
@@ -121,7 +122,7 @@ class MagicFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec ships
         return {name: value for name, value in self.storage_options.items() if name not in self._secrets}
 
     def to_json(self, **_options: Any) -> str:
-        """For `from_json`; without credentials, like `to_dict`."""
+        """Return the JSON for `from_json`, without credentials, like `to_dict`."""
         return json.dumps(self.to_dict())
 
     # --- places -------------------------------------------------------------------------------------------------------
@@ -132,11 +133,11 @@ class MagicFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec ships
         return canonical(stringify_path(path))
 
     def _locate(self, path: str) -> tuple[Location, CommitContext]:
-        """Where a path leads, and a context for all of its store."""
+        """Return the location of a path, and a context for its whole store."""
         where = locate(self._strip_protocol(path))
         if where.root not in self._contexts:
             if self._bound:
-                raise InvalidRequestError("this filesystem reaches one store alone: make another", store=where.url)
+                raise InvalidRequestError("this filesystem serves only one store: create another", store=where.url)
             store = open_destination(where.url, self._store_options).store
             self._contexts[where.root] = CommitContext(store=store, prefix="", url=where.url, settings=self._settings)
         return where, self._contexts[where.root]
@@ -145,12 +146,12 @@ class MagicFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec ships
         where, ctx = self._locate(path)
         return where, ctx.store
 
-    # --- looking ------------------------------------------------------------------------------------------------------
+    # --- listing ------------------------------------------------------------------------------------------------------
     def info(self, path: str, **_options: Any) -> dict[str, Any]:
-        """What is at `path`: one HEAD for a file, a listing of one key more for a directory.
+        """Describe the file or directory at `path`. Costs one HEAD; for a directory, also a listing of one key.
 
         Raises:
-            FileNotFoundError: nothing is.
+            FileNotFoundError: nothing is at `path`.
         """
         where, store = self._store(path)
         if where.key:
@@ -170,7 +171,7 @@ class MagicFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec ships
         return True
 
     def ls(self, path: str, detail: bool = True, **_options: Any) -> list[Any]:
-        """What is in a directory. Costs a listing of everything below it.
+        """List a directory. Costs a listing of everything below it.
 
         Raises:
             FileNotFoundError: neither a file nor a directory is at `path`.
@@ -185,9 +186,9 @@ class MagicFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec ships
     def find(
         self, path: str, maxdepth: int | None = None, withdirs: bool = False, detail: bool = False, **_options: Any
     ) -> Any:
-        """Every file below `path`, in one walk over the store's listing."""
+        """Find every file below `path`, in one pass over the store's listing."""
         if maxdepth is not None and maxdepth < 1:
-            raise InvalidRequestError("a depth is at least 1", maxdepth=maxdepth)
+            raise InvalidRequestError("the depth must be at least 1: leave maxdepth out for all", maxdepth=maxdepth)
         where, _store = self._store(path)
         found = {
             entry["name"]: entry for entry in self._below(where, depth=maxdepth) if withdirs or entry["type"] == "file"
@@ -198,7 +199,7 @@ class MagicFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec ships
         return dict(sorted(found.items())) if detail else sorted(found)
 
     def _below(self, where: Location, depth: int | None) -> Iterator[dict[str, Any]]:
-        """Entries of files and directories down to `depth`; directories may come more than once."""
+        """Yield the entries of files and directories down to `depth`; a directory may come more than once."""
         _where, store = self._store(where.path(where.key))
         prefix = f"{where.key}/" if where.key else ""
         for found in iter_objects(store, prefix, markers=True):
@@ -210,7 +211,7 @@ class MagicFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec ships
                 yield _entry(where, found)
 
     def modified(self, path: str) -> datetime:
-        """When a file was last written."""
+        """Return when a file was last written."""
         return datetime.fromtimestamp(self.info(path)["mtime"], tz=timezone.utc)
 
     # --- reading and writing ------------------------------------------------------------------------------------------
@@ -229,7 +230,7 @@ class MagicFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec ships
             raise FileNotFoundError(where.path(where.key)) from error
 
     def open(self, path: str, mode: str = "rb", **options: Any) -> Any:
-        """A file object. Modes ``r`` and ``w``, binary or text; see fsspec for the options."""
+        """Open a file in mode ``r`` or ``w``, binary or text; see fsspec for the options."""
         if "b" in mode:
             return super().open(path, mode, **options)
         text = {name: options.pop(name) for name in ("encoding", "errors", "newline") if name in options}
@@ -252,12 +253,12 @@ class MagicFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec ships
             )
         if mode != "wb" or not autocommit:
             raise UnsupportedError(
-                "files are written whole, from start to end: open with 'wb', and write below a magic path for a "
-                "transaction",
+                "a file can only be written as a whole: open it with 'wb', below a magic path if it must wait for a "
+                "commit",
                 mode=mode,
             )
         if not where.key:
-            raise InvalidRequestError("a file needs a name below its bucket: add one", path=path)
+            raise InvalidRequestError("the path names a bucket, not a file: add a file name", path=path)
         background = ctx.runner.background()
         budget = PartBudget(ctx.settings.part_buffer_bytes)
         magic = split_magic(where.key)
@@ -270,41 +271,41 @@ class MagicFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec ships
 
     # --- changing -----------------------------------------------------------------------------------------------------
     def mkdir(self, path: str, create_parents: bool = True, **_options: Any) -> None:
-        """Nothing: a directory is there as soon as a file is in it."""
+        """Do nothing: a directory exists while a file is in it."""
 
     def makedirs(self, path: str, exist_ok: bool = False) -> None:
-        """Nothing, like `mkdir`."""
+        """Do nothing, like `mkdir`."""
 
     def rmdir(self, path: str) -> None:
-        """Nothing: a directory is gone as soon as no file is in it."""
+        """Do nothing: a directory without files does not exist."""
 
     def rm(self, path: Any, recursive: bool = False, maxdepth: int | None = None) -> None:
-        """Delete files, or everything below directories. A magic file is taken back: its upload is aborted.
+        """Delete files, or everything below directories. Deleting a magic file aborts its upload.
 
         Raises:
-            FileNotFoundError: nothing is there.
-            IsADirectoryError: a directory, and not `recursive`.
+            FileNotFoundError: nothing is at the path.
+            IsADirectoryError: the path is a directory, and `recursive` is not set.
         """
         if maxdepth is not None:
-            raise UnsupportedError("directories are deleted whole: leave maxdepth out", maxdepth=maxdepth)
+            raise UnsupportedError("a directory can only be deleted as a whole: leave maxdepth out", maxdepth=maxdepth)
         for one in self.expand_path(path):
             where, ctx = self._locate(one)
             if self.info(one)["type"] == "file":
                 self.rm_file(one)
             elif recursive:
                 for keys in batched_keys(found.key for found in iter_objects(ctx.store, f"{where.key}/", markers=True)):
-                    _take_back(ctx, keys)
+                    _abort_uploads(ctx, keys)
                     ctx.store.delete_many(keys)
             else:
                 raise IsADirectoryError(one)
 
     def rm_file(self, path: str) -> None:
-        """Delete one file; a missing one is no error. A magic file is taken back: its upload is aborted."""
+        """Delete one file; a missing file is no error. Deleting a magic file aborts its upload."""
         where, ctx = self._locate(path)
         keys = [where.key]
         if split_magic(where.key) is not None and not is_pending(where.key):
             keys.append(pending_path(where.key))
-        _take_back(ctx, keys)
+        _abort_uploads(ctx, keys)
         ctx.store.delete_many(keys)
 
 
@@ -324,12 +325,12 @@ def _directory(where: Location, key: str) -> dict[str, Any]:
 
 
 def _below_root(ctx: CommitContext, prefix: str) -> CommitContext:
-    """The context of a destination in the store of `ctx`."""
+    """Return the context of a destination in the store of `ctx`."""
     root = ctx.url if ctx.url.endswith("/") else f"{ctx.url}/"
     return replace(ctx, prefix=prefix, url=root + prefix.rstrip("/"))
 
 
-def _take_back(ctx: CommitContext, keys: list[str]) -> None:
+def _abort_uploads(ctx: CommitContext, keys: list[str]) -> None:
     """Abort the uploads whose records are among `keys`."""
     for key in keys:
         magic = split_magic(key)

@@ -1,13 +1,13 @@
-"""Paths of the magic filesystem: a store and a key in one text.
+"""Parse the paths of the magic filesystem: each names a store and a key.
 
-A path is canonical without ``://``, because some users of fsspec split and join at every slash::
+A canonical path has no ``://``, because some users of fsspec split and join paths at every slash::
 
     s3://bucket/a/b, s3a://…, s3n://…    bucket/a/b
     memory://name/a/b                    memory:name/a/b
     file:///data/a                       file:/data/a
     other://name/a/b                     other:name/a/b, for the store of another package
 
-Each may have ``holdfast-magic://`` before it.
+Each may start with ``holdfast-magic://``.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _MEMORY = "memory:"
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """Where a path leads.
+    """The store and the key that a path names.
 
     Attributes:
         root: the canonical path of the store.
-        key: in the store; empty for all of it.
+        key: the key in the store; empty for the whole store.
     """
 
     root: str
@@ -42,24 +42,24 @@ class Location:
 
     @property
     def url(self) -> str:
-        """Of the store."""
+        """The url of the store."""
         if self.root == _FILE:
             return "file:///"
         scheme, colon, rest = self.root.partition(":")
         return f"{scheme}://{rest}" if colon else f"s3://{self.root}"
 
     def path(self, key: str) -> str:
-        """The canonical path of another key in the same store."""
+        """Return the canonical path of another key in the same store."""
         if not key:
             return self.root
         return f"{self.root}{key}" if self.root == _FILE else f"{self.root}/{key}"
 
 
 def canonical(path: str) -> str:
-    """The canonical form of a path or url; percent signs and spaces stand for themselves.
+    """Return the canonical form of a path or url; percent signs and spaces are taken literally.
 
     Raises:
-        InvalidRequestError: there is no store behind such a url.
+        InvalidRequestError: no store has the url's scheme.
     """
     path = path.removeprefix(f"{PROTOCOL}://")
     found = _URL.fullmatch(path)
@@ -79,7 +79,7 @@ def canonical(path: str) -> str:
 
 
 def locate(path: str) -> Location:
-    """Store and key of a canonical path.
+    """Return the store and the key of a canonical path.
 
     Raises:
         InvalidRequestError: the path names no store.
@@ -97,7 +97,7 @@ def locate(path: str) -> Location:
 
 
 def split_magic(key: str) -> tuple[str, str] | None:
-    """(prefix of the destination, path relative to it) of a key in a magic directory; None for any other key."""
+    """Split a key in a magic directory into destination prefix and relative path; return None for any other key."""
     if not is_magic(key):
         return None
     segments = key.split("/")

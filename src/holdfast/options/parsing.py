@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from holdfast.commit import CommitContext, CommitSettings, SaveMode, get_committer, open_context
 from holdfast.errors import InvalidRequestError
-from holdfast.formats import FORMATS, FormatOptions, format_name, get_format, nearest
+from holdfast.formats import FORMATS, FormatOptions, format_name, get_format
 from holdfast.options.commit import COMMIT_KEYS, parse_commit_settings
 from holdfast.options.conditions import Condition, parse_conditions
 from holdfast.options.values import (
@@ -30,6 +30,7 @@ from holdfast.options.values import (
 )
 from holdfast.stores.provider import OptionSpec, StoreOptions, StoreProvider
 from holdfast.stores.registry import BUILT_IN, providers_for, take_store_options
+from holdfast.wording import nearest
 
 __all__ = [
     "JobOptions",

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from holdfast.errors import InvalidRequestError
-from holdfast.formats import nearest
 from holdfast.options.conditions import conditions_text
 from holdfast.options.values import Saying
 from holdfast.stores.url import LOST_SLASH, absolute_url
+from holdfast.wording import nearest
 
 __all__ = [
     "column_names",

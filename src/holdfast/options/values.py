@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from holdfast.errors import InvalidRequestError
-from holdfast.formats import nearest
+from holdfast.wording import nearest
 
 __all__ = [
     "MIB",

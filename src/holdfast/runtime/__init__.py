@@ -1,6 +1,6 @@
-"""The only places where time, chance, waiting and threads come in.
+"""Provide time, randomness, waiting and threads as values; no other package may use them directly.
 
-Everything else takes these as values, so that the checker can run the real code on a simulated world.
+All other code takes them as arguments, so that the checker can run the production code in a simulated world.
 """
 
 from holdfast.runtime.background_executor import BackgroundExecutor, InlineExecutor, ThreadExecutor

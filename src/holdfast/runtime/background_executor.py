@@ -1,4 +1,4 @@
-"""Threads as a value, the other way round: work that is pushed as it comes, with a bounded amount under way."""
+"""Run submitted calls in background threads, with a bounded number in flight."""
 
 from __future__ import annotations
 
@@ -10,39 +10,39 @@ __all__ = ["BackgroundExecutor", "InlineExecutor", "ThreadExecutor"]
 
 
 class BackgroundExecutor(Protocol):
-    """Runs submitted calls, perhaps later and elsewhere."""
+    """Runs submitted calls, possibly later and in other threads."""
 
     def submit(self, work: Callable[[], object]) -> None:
-        """Run `work`; blocks while too much is under way. Raises the first error of earlier work."""
+        """Run `work`, and block while too many calls are in flight. Raises the first error of an earlier call."""
         ...
 
     def drain(self) -> None:
-        """Wait until all submitted work has ended. Raises its first error, once."""
+        """Wait until every submitted call has ended. Raises the first error, once."""
         ...
 
     def close(self) -> None:
-        """Wait for what runs, drop what has not started, end the threads. Never raises; safe to call twice."""
+        """Wait for running calls, cancel the others, and end the threads. Never raises; safe to call twice."""
         ...
 
 
 class InlineExecutor:
-    """Runs everything at once in the calling thread: for tests and simulation."""
+    """Runs each call at once in the calling thread: for tests and simulation."""
 
     def submit(self, work: Callable[[], object]) -> None:
         work()
 
     def drain(self) -> None:
-        """Nothing is ever under way."""
+        """Do nothing: no call is ever in flight."""
 
     def close(self) -> None:
-        """No thread to end."""
+        """Do nothing: there is no thread to end."""
 
 
 class ThreadExecutor:
-    """A few threads of its own, started on first use.
+    """Runs calls in its own threads, which start on first use.
 
     Args:
-        threads: calls that run side by side; as many more may wait.
+        threads: how many calls run concurrently; as many more may wait.
     """
 
     def __init__(self, threads: int) -> None:

@@ -1,4 +1,4 @@
-"""Chance that can be repeated: numbers drawn from a seed, for simulated worlds. Never for tokens: see `Ids`."""
+"""Draw repeatable random values from a seed, for simulated worlds; for unique tokens, use `Ids`."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ T = TypeVar("T")
 
 
 class SeededRandom:
-    """Draws that depend on the seed alone.
+    """A random generator that depends on its seed alone.
 
-    Guarantee: the same seed gives the same draws on every machine and in every version of Python.
+    Guarantee: the same seed gives the same values on every machine and in every version of Python.
     """
 
     def __init__(self, seed: int) -> None:
@@ -23,23 +23,23 @@ class SeededRandom:
 
     @staticmethod
     def derive(seed: int, number: int) -> int:
-        """The seed of the `number`-th of several independent sequences: 63 bits."""
+        """Return the seed (63 bits) of the `number`-th of several independent sequences."""
         digest = hashlib.sha256(f"{seed}/{number}".encode()).digest()
         return int.from_bytes(digest[:8], "big") >> 1
 
     def fraction(self) -> float:
-        """From 0 up to, but not 1."""
-        return self._random.random()  # of all draws of the standard library this one is promised to stay as it is
+        """Return a value from 0 (included) to 1 (excluded)."""
+        return self._random.random()  # the one generator that the standard library promises not to change
 
     def happens(self, probability: float) -> bool:
-        """True with this probability."""
+        """Return True with this probability."""
         return self.fraction() < probability
 
     def pick(self, choices: Sequence[T]) -> T:
-        """One of these, each as likely as the others; there is at least one."""
+        """Return one of the choices, each with equal probability; there must be at least one."""
         return choices[int(self.fraction() * len(choices))]
 
     def shuffled(self, items: Sequence[T]) -> list[T]:
-        """The items in an order of chance."""
+        """Return the items in random order."""
         left = list(items)
         return [left.pop(int(self.fraction() * len(left))) for _ in items]

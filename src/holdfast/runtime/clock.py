@@ -1,4 +1,4 @@
-"""Time and waiting. No correctness decision may depend on a clock: it dates records and paces retries."""
+"""Tell the time and wait. Correctness never depends on a clock: clocks only date records and pace retries."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ __all__ = ["Clock", "SystemClock"]
 
 
 class Clock(Protocol):
-    """Time and waiting as a value."""
+    """A source of time."""
 
     def now_s(self) -> float:
-        """Seconds since the epoch (wall clock; may jump)."""
+        """Return the seconds since the epoch (wall clock; may jump)."""
         ...
 
     def elapsed_s(self) -> float:
-        """Seconds on a clock that never goes back; only differences mean something."""
+        """Return the seconds of a monotonic clock; only differences are meaningful."""
         ...
 
     def sleep(self, duration_s: float) -> None:
@@ -25,7 +25,7 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The machine's own clocks."""
+    """The clocks of this machine."""
 
     def now_s(self) -> float:
         return time.time()

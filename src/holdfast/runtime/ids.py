@@ -1,4 +1,4 @@
-"""Chance as a value: random tokens for jobs, attempts and probes."""
+"""Generate random tokens for the ids of jobs, attempts and probes."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ __all__ = ["Ids", "SystemIds"]
 
 
 class Ids(Protocol):
-    """A source of tokens that are never handed out twice."""
+    """A source of unique tokens."""
 
     def token(self) -> str:
-        """Twelve lower-case hexadecimal digits (48 random bits)."""
+        """Return twelve lower-case hexadecimal digits (48 random bits)."""
         ...
 
 
 class SystemIds:
-    """Tokens from the operating system's random source; safe after fork."""
+    """Tokens from the operating system's random generator; safe after fork."""
 
     def token(self) -> str:
         return secrets.token_hex(6)

@@ -1,4 +1,4 @@
-"""Threads as a value: run one function over many items with a bounded number in flight."""
+"""Run a function over many items concurrently, with a bounded number in flight."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ R = TypeVar("R")
 
 
 class Runner(Protocol):
-    """Runs a function over items and yields the results in the order of the items."""
+    """Runs a function over items, and yields the results in the order of the items."""
 
     def map(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
         """Yield ``function(item)`` for each item, lazily.
 
-        Guarantee: items are drawn only as results are consumed (bounded memory). The first error ends the run:
-        no further item is started, those in flight are waited for, the error is raised. No thread outlives the
-        iterator, also when it is abandoned.
+        Guarantee: items are taken only as results are consumed (bounded memory). The first error ends the run: no
+        further item is started, items in flight are waited for, and the error is raised. No thread outlives the
+        iterator, even if the iterator is abandoned.
         """
         ...
 
     def background(self) -> BackgroundExecutor:
-        """A new executor for work that is pushed as it comes; the caller closes it."""
+        """Return a new executor for background calls; the caller closes it."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class SerialRunner:
-    """Everything in the calling thread, one after the other: for tests, simulation and tiny work."""
+    """Runs items one after the other in the calling thread: for tests, simulation and small work."""
 
     def map(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-        # A generator, not the builtin map: that one goes on with the next item after an error.
+        # Not the built-in map: after an error, it would continue with the next item.
         for item in items:
             yield function(item)
 
@@ -48,21 +48,21 @@ class SerialRunner:
 
 @dataclass(frozen=True, slots=True)
 class ThreadRunner:
-    """A thread pool per run, closed at its end: long-lived drivers must not collect threads (HADOOP-16570).
+    """Runs items in a thread pool for each run: long-lived drivers must not accumulate threads (HADOOP-16570).
 
     Args:
-        threads: how many items may be in flight; twice as many are drawn ahead at most.
-        background_threads: threads of a background executor. Few: each waiting call may hold a part of an upload.
+        threads: how many items may be in flight; at most twice as many are taken ahead.
+        background_threads: threads of a background executor; few, because each waiting call may hold an upload part.
     """
 
     threads: int = 32
     background_threads: int = 4
 
     def map(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-        first_error: list[BaseException] = []  # in time, whichever item it belongs to
+        first_error: list[BaseException] = []  # the first in time, of any item
 
         def run(item: T) -> R:
-            if first_error:  # this item waited in the pool; nobody reads its result any more
+            if first_error:  # this item was queued when another failed; its result is not needed
                 raise CancelledError
             try:
                 return function(item)
@@ -86,7 +86,7 @@ class ThreadRunner:
             while pending:
                 yield result(pending.popleft())
         finally:
-            # Reached by the end, an error and the closing of an abandoned iterator alike.
+            # Runs at the end, after an error, and when an abandoned iterator is closed.
             pool.shutdown(wait=True, cancel_futures=True)
 
     def background(self) -> BackgroundExecutor:

@@ -17,8 +17,9 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from holdfast.errors import InvalidRequestError
-from holdfast.formats import RowFilter, nearest
+from holdfast.formats import RowFilter
 from holdfast.options.conditions import Condition
+from holdfast.wording import nearest
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

@@ -15,7 +15,6 @@ from holdfast.commit import CommitContext, Committer, JobOutcome, JobRecord, Sav
 from holdfast.commit.context import table_in_the_way
 from holdfast.commit.two_phase.decision_log import read_log, read_newest
 from holdfast.errors import HoldfastError, InvalidRequestError, UnsupportedError
-from holdfast.formats import nearest
 from holdfast.options.parsing import JobOptions, parse_job_options
 from holdfast.options.said import flag, rooted, say, say_options, say_url
 from holdfast.spark.session import is_classic, require_session
@@ -23,6 +22,7 @@ from holdfast.spark.stages import stage_tasks
 from holdfast.spark.task_function import Reports, TaskFunction
 from holdfast.spark.task_reports import accepted_commits, forget_runs, marked_runs
 from holdfast.table.foreign import refuse_foreign_write
+from holdfast.wording import nearest
 
 __all__ = ["Job", "JobResult", "job"]
 

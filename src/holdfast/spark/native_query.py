@@ -11,11 +11,11 @@ from pyspark.sql.functions import coalesce, col, isnan, lit
 from pyspark.sql.types import DataType, DateType, DoubleType, FloatType, TimestampNTZType, TimestampType
 
 from holdfast.errors import InvalidRequestError
-from holdfast.formats import nearest
 from holdfast.options.conditions import Condition
 from holdfast.options.parsing import ReadOptions
 from holdfast.spark.filters import require_comparable, row_filters, typed_values
 from holdfast.spark.types import arrow_schema
+from holdfast.wording import nearest
 
 __all__ = ["narrowed"]
 

@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 from holdfast.commit import CommitContext, Snapshot, read_snapshot
 from holdfast.commit.nesting import refuse_part
 from holdfast.errors import HoldfastError, InvalidRequestError, NotFoundError
-from holdfast.formats import RowFilter, get_format, nearest
+from holdfast.formats import RowFilter, get_format
 from holdfast.options.parsing import ReadOptions
 from holdfast.spark.failures import one_sentence
 from holdfast.spark.file_format import FormatChoice
@@ -35,6 +35,7 @@ from holdfast.table.foreign import refuse_foreign_read
 from holdfast.table.inferred import opener
 from holdfast.table.partition import parse_partition_path
 from holdfast.table.requested import require_known
+from holdfast.wording import nearest
 
 __all__ = ["HoldfastReader", "SplitGroup", "infer_schema", "nothing_to_read"]
 

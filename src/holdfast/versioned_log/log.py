@@ -11,24 +11,16 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from holdfast.errors import CorruptDataError, FencedError, NotFoundError
+from holdfast.errors import CorruptDataError, LogRemovedError, LogTrimmedError, NotFoundError
 from holdfast.runtime import Runner
 from holdfast.stores.base import batched_keys, iter_objects
 from holdfast.versioned_log.records import RecordStore
 from holdfast.versioned_log.view import LogView, record_name
 
-__all__ = ["Entry", "LogRemovedError", "LogTrimmedError", "VersionedLog"]
+__all__ = ["Entry", "VersionedLog"]
 
 _SEARCHES = 20
 _MARKS = ("visible", "done")
-
-
-class LogRemovedError(FencedError):
-    """Somebody removed the log while this writer worked. Start over."""
-
-
-class LogTrimmedError(FencedError):
-    """The log no longer reaches back to where this writer started. Keep more entries and start over."""
 
 
 class Entry(Protocol):

@@ -31,11 +31,10 @@ from holdfast.checker.kernel.process import Actor, Port
 from holdfast.checker.kernel.world import World
 from holdfast.checker.simulated_store import SimulatedStore, StoreResource
 from holdfast.commit import SaveMode, TaskCommit, layout, uploads
-from holdfast.commit.codec import decode_manifest, digest
+from holdfast.commit.codec import digest
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import AttemptId, file_name
 from holdfast.commit.records import JobRecord, ManifestRef, Totals
-from holdfast.commit.registry import TWO_PHASE
 from holdfast.commit.task_commits import totals_of
 from holdfast.commit.two_phase import (
     decision,
@@ -46,7 +45,8 @@ from holdfast.commit.two_phase import (
     roll_forward,
     snapshot,
 )
-from holdfast.commit.two_phase.committer import TwoPhaseCommitter
+from holdfast.commit.two_phase.codec import decode_manifest
+from holdfast.commit.two_phase.committer import TWO_PHASE, TwoPhaseCommitter
 from holdfast.commit.two_phase.live_jobs import OverJobs
 from holdfast.stores.base import iter_objects, iter_uploads
 from holdfast.versioned_log import RecordStore, VersionedLog
@@ -367,7 +367,7 @@ MUTANTS = (
                 "    owner, totals = scope.owner, totals_of(files)",
                 "    owner, totals = scope.owner, totals_of(files)\n"
                 "    for file in files:\n"
-                "        PUBLICATIONS[scope.job.publication].publish_file(scope.ctx, file, owner.attempt)",
+                "        publication_of(scope.job).publish_file(scope.ctx, file, owner.attempt)",
             ),
         ),
         scene=_SPECULATION,
@@ -403,7 +403,7 @@ MUTANTS = (
                 "from holdfast.commit.two_phase.publication import Leftovers\n"
                 "    from holdfast.stores.probe import UploadListing\n"
                 "    left = Leftovers(listing=UploadListing.BY_DIRECTORY)\n"
-                "    PUBLICATIONS[job.publication].sweep(ctx, lambda found, key: found == job.job, left)\n"
+                "    publication_of(job).sweep(ctx, lambda found, key: found == job.job, left)\n"
                 '    """Do nothing',
             ),
         ),

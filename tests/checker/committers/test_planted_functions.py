@@ -19,15 +19,16 @@ from holdfast.commit.committer import Action
 from holdfast.commit.context import CommitContext
 from holdfast.commit.layout import SUCCESS
 from holdfast.commit.measure import Measure
-from holdfast.commit.records import JobOutcome, JobRecord, JobReport, LogEntry
+from holdfast.commit.records import JobOutcome, JobRecord, JobReport
 from holdfast.commit.recovery_report import RecoveredJob, RecoveryReport
 from holdfast.commit.success_file import encode_report, write_success
 from holdfast.commit.two_phase import committer, decision, job, recovery, replacement, roll_forward, snapshot
 from holdfast.commit.two_phase.cleanup import clean_up_decided
-from holdfast.commit.two_phase.decision_log import LogView, read_entry, write_mark
+from holdfast.commit.two_phase.decision_log import read_entry, write_mark
 from holdfast.commit.two_phase.manifests import Prepared
+from holdfast.commit.two_phase.records import LogEntry
 from holdfast.commit.two_phase.replacement import delete_replaced, plan_replaced
-from holdfast.versioned_log import VersionedLog
+from holdfast.versioned_log import LogView, VersionedLog
 
 
 @pytest.fixture(autouse=True)

@@ -129,7 +129,7 @@ def test_every_question_is_asked_in_some_world() -> None:
 
 def test_a_cell_agrees_with_what_is_declared_of_its_circumstance(table: Table) -> None:
     cell = table.cell("partitioned-executor", "magic")
-    assert (cell.holds, cell.unless) == (True, ("an attempt is partitioned in task commit",))
+    assert (cell.holds, cell.unless) == (True, ("an attempt is cut off during its task commit",))
     assert cell.agrees_with_declaration
     assert not _declared(cell, holds=True, unless="").agrees_with_declaration
     assert not _declared(cell, holds=False, unless="").agrees_with_declaration

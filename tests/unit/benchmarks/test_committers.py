@@ -1,4 +1,4 @@
-"""The comparison of committers runs, and what it says of copies and requests holds."""
+"""Test that the comparison of committers runs, and that its claims about copies and requests hold."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_every_committer_is_measured_and_drawn(tmp_path: Path, capsys: pytest.Ca
 
 
 def test_no_copy_and_hardly_more_than_a_request_a_file() -> None:
-    """The promise of two_phase and magic: no copy, at most 1.2 requests of the job commit a file."""
+    """The promise of two_phase and magic: no copy, and at most 1.2 requests per file in the job commit."""
     shape = Shape(tasks=200, files_per_task=5, file_bytes=10, threads=8)
     runs = measure_committers(shape, [replace(FAR_UPLOAD, request_s=0)], lambda line: None, ["two_phase", "magic"])
     assert [run.committer for run in runs] == ["two_phase", "magic"]

@@ -1,4 +1,4 @@
-"""The comparison with Hadoop's committer: its figures, and the whole at toy size. No time is asserted."""
+"""Test the comparison with Hadoop's committer: its figures, and a small run. No time is asserted."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _run(total_s: float, after_s: float = 1.0) -> PeerRun:
 
 
 def test_figures_are_medians_of_the_rounds_ratios() -> None:
-    """A round on a busy machine is slow for all: its ratio counts as much as another's."""
+    """A round on a busy machine is slow for all contenders, so its ratio counts like any other."""
     runs = {
         PEER: [_run(10), _run(100), _run(20, 2)],
         "two_phase": [_run(5), _run(20), _run(8)],

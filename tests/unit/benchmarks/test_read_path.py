@@ -1,4 +1,4 @@
-"""The read benchmark runs at toy size and reports what docs/explanation/benchmarks.md names. No time is asserted."""
+"""Test that the read benchmark runs at a small size and writes the documented fields. No time is asserted."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ def test_cpu_seconds_count_processes_that_have_ended() -> None:
         [sys.executable, "-c", "import os\nwhile sum(os.times()[:2]) < 0.2: pass"], check=True, env=dict(os.environ)
     )
     assert used.returncode == 0
-    assert round(meter.seconds() - before, 2) >= 0.2  # hundredths that were counted one by one
-    assert CpuMeter(root=2**22 + 1).seconds() == 0, "nobody has that number"
+    assert round(meter.seconds() - before, 2) >= 0.2  # a sum of hundredths
+    assert CpuMeter(root=2**22 + 1).seconds() == 0, "no process has this id"
 
 
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.parametrize(("start", "names"), [("warm", READS), ("cold", ("read-one",))], ids=["every", "cold"])
 def test_the_command_reads_tables_with_both_readers(tmp_path: Path, start: str, names: Sequence[str]) -> None:
-    """In a process of its own, as it is run by hand: it opens and stops a Spark session."""
+    """Runs in its own process, as from the command line, because it opens and stops a Spark session."""
     every, results = tmp_path / "every.json", tmp_path / "results"
     sizes = ["--rows", "200", "--partitions", "3", "--files", "4", "--rounds", "1", "--warm-ups", "0", "--start", start]
     where = ["--folder", str(tmp_path), "--results", str(results), "--json", str(every)]

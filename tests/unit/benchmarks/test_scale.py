@@ -1,4 +1,4 @@
-"""The store that makes up its files answers as one that holds them, and the steps that are measured do their work."""
+"""Test that the generated store behaves like one that holds its files, and that the measured steps do their work."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from benchmarks import scale
 from benchmarks.generated_store import GeneratedFiles, GeneratedStore
 from benchmarks.scale_runs import STEPS, Taken
 from holdfast.commit import JobId
-from holdfast.commit.codec import decode_manifest
+from holdfast.commit.two_phase.codec import decode_manifest
 from holdfast.errors import NotFoundError
 from holdfast.stores.base import Part, iter_objects, iter_uploads
 from holdfast.stores.memory.store import MemoryStore
@@ -46,7 +46,7 @@ def test_what_is_generated_is_listed_as_what_is_held(files: GeneratedFiles) -> N
 
 
 def decoded(files: GeneratedFiles, number: int) -> list[Part]:
-    """The parts of a file, from its task's manifest."""
+    """Return the parts of a file from its task's manifest."""
     for task in range(files.tasks):
         message = files.message(task)
         assert message.ref is not None
@@ -76,14 +76,14 @@ def test_every_step_does_its_work(step: str) -> None:
 @pytest.mark.parametrize(
     ("step", "bytes_per_file"),
     [
-        ("commit", 280),  # of which 230 are the manifests that are kept for the second pass, up to a limit
+        ("commit", 280),  # including 230 for the manifests that are kept for the second pass, up to a limit
         ("overwrite", 100),
         ("overwrite-partitions", 100),
         ("recover", 100),
     ],
 )
 def test_memory_hardly_grows_with_the_files(step: str, bytes_per_file: int) -> None:
-    """Counted by the allocator: a list of all files would be hundreds of bytes each."""
+    """Counted by the allocator: a list of all files would take hundreds of bytes per file."""
     peaks = []
     for files in (2_000, 10_000):
         run = STEPS[step](files)

@@ -1,4 +1,4 @@
-"""Every benchmark runs at toy size and reports what docs/explanation/benchmarks.md names. No time is asserted."""
+"""Test that every benchmark runs at a small size and writes the documented fields. No time is asserted."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _TOY = JobShape(tasks=2, files_per_task=2, file_bytes=64)
 
 
 def _silent(line: str) -> None:
-    """Nobody looks."""
+    """Discard the line."""
 
 
 def _written(result: Result, folder: Path) -> dict[str, Any]:
@@ -78,7 +78,7 @@ def test_job_commit_on_the_throttled_store(tmp_path: Path) -> None:
 
 
 def test_the_throttled_store_is_slow_as_in_the_paper() -> None:
-    """Paper 000, IX: 6-10 MB/s for copies inside S3."""
+    """Paper 000, IX: 6-10 MB/s for copies within S3."""
     assert job_commit.PAPER_S3.request_s == 0.05
     assert job_commit.PAPER_S3.copy_bytes_per_s == 10e6
 
@@ -86,7 +86,7 @@ def test_the_throttled_store_is_slow_as_in_the_paper() -> None:
 def test_requests_of_a_job_commit(tmp_path: Path) -> None:
     found = _written(job_commit.measure_requests(4, JobShape(tasks=40, files_per_task=5, file_bytes=1)), tmp_path)
     assert found["details"]["complete_upload"] == 200
-    assert found["met"], "a job commit asks little more than one request a file"
+    assert found["met"], "a job commit needs little more than one request per file"
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="peak memory is read from /proc")
@@ -98,7 +98,7 @@ def test_memory_of_a_job_commit(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.spark
 def test_the_command_writes_a_table_with_both_writers(tmp_path: Path) -> None:
-    """In a process of its own, as `make bench` runs it: it opens and stops a Spark session."""
+    """Runs in its own process, as `make bench` runs it, because it opens and stops a Spark session."""
     arguments = ["--only", "write", "--rows", "2000", "--rounds", "1", "--breakdown", "--folder", str(tmp_path)]
     every, results = tmp_path / "every.json", tmp_path / "results"
     command = [sys.executable, write_path.__file__, *arguments, "--results", str(results), "--json", str(every)]

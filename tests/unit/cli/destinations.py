@@ -1,4 +1,4 @@
-"""Destinations that a command can look at, written through the commit core alone: no Spark."""
+"""Write destinations for the tests of commands, through the commit core alone, without Spark."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FLIGHTS: Mapping[int, Sequence[Mapping[str, object]]] = {
 
 
 def run(*arguments: str, answer: str | None = None) -> Result:
-    """The command as a person runs it."""
+    """Run the command line in this process."""
     return CliRunner().invoke(cli, list(arguments), input=answer)
 
 
@@ -35,7 +35,7 @@ class _Screen(io.StringIO):
 
 
 def on_screen(*arguments: str, columns: int = 80) -> str:
-    """What a person sees on a terminal of so many columns, without its colours."""
+    """Run the command line and return what a terminal of this width shows, without colors."""
     screen = _Screen()
     before = {name: os.environ.get(name) for name in ("COLUMNS", "LINES", "TERM")}
     os.environ.update({"COLUMNS": str(columns), "LINES": "25", "TERM": "xterm"})
@@ -51,7 +51,7 @@ def on_screen(*arguments: str, columns: int = 80) -> str:
 def start_table(
     ctx: CommitContext, mode: SaveMode = SaveMode.APPEND, tasks: int = 1
 ) -> tuple[JobRecord, list[TaskCommit | None]]:
-    """A job whose tasks have written, and that nobody has decided."""
+    """Start a job and commit its tasks, but do not decide it."""
     job = TWO_PHASE.setup_job(ctx, mode, {"format": "parquet"})
     assert job is not None
     commits: list[TaskCommit | None] = []
@@ -68,7 +68,7 @@ def start_table(
 
 
 def commit_table(url: str, mode: SaveMode = SaveMode.APPEND) -> JobRecord:
-    """Three flights in two partitions."""
+    """Commit three flights in two partitions."""
     ctx = open_context(url)
     job, commits = start_table(ctx, mode)
     assert TWO_PHASE.commit_job(ctx, job, commits, len(commits)).committed

@@ -1,4 +1,4 @@
-"""What holds for every command: help, usage errors, exit codes, and light imports."""
+"""All commands: help, usage errors, exit codes and light imports."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ def test_version() -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["hisory", "x"], "did you mean 'history'?"),
-        (["frobnicate"], "choose from demo, write, read"),
+        (["hisory", "x"], "did you mean history"),
+        (["xyzzy"], "use one of check, check-store, committers, demo"),
         (["verify"], "Missing argument 'URL'"),
         (["verify", "x", "--jsno"], "--json"),
         (["recover", "x", "--older-then", "1h"], "--older-than"),
-        (["demo", "--scenario", "d"], "is not one of"),
-        (["write", "a.csv", "b", "--mode", "overwrit"], "did you mean 'overwrite'?"),
+        (["demo", "--scenario", "d"], "is not a valid choice"),
+        (["write", "a.csv", "b", "--mode", "overwrit"], "did you mean overwrite"),
     ],
 )
 def test_wrong_usage_exits_2_and_offers_the_nearest(arguments: list[str], sentence: str) -> None:
@@ -84,10 +84,10 @@ def test_wrong_usage_is_a_document_for_programs(arguments: list[str]) -> None:
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupted_command_ends_with_one_document(number: int, code: int) -> None:
-    """A command that is hit while it waits."""
+    """A command that receives a signal while it waits."""
     program = (
         "import os, signal\n"
-        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a shell lets those in its background ignore it
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a background job of a shell ignores SIGINT
         "from holdfast.cli.app import cli, main\n"
         "from holdfast.cli.arguments import reports\n"
         "def wait(out):\n"
@@ -142,11 +142,11 @@ def test_a_missing_extra_names_the_command_that_installs_it() -> None:
     assert isinstance(found, HoldfastError)
     assert "pip install 'holdfast[spark]'" in str(found)
     assert as_holdfast_error(ModuleNotFoundError("", name="nonsense")) is None
-    assert as_holdfast_error(RuntimeError("a defect keeps its traceback")) is None
+    assert as_holdfast_error(RuntimeError("a bug keeps its traceback")) is None
 
 
-def test_pyspark_hidden_from_write(tmp_path: Path) -> None:
-    """Without the extra, everything but write works, and write says what to install."""
+def test_write_without_pyspark(tmp_path: Path) -> None:
+    """Without the extra, everything except write works, and write names the package to install."""
     program = (
         "import sys\nsys.modules['pyspark'] = None\nsys.modules['pyspark.sql'] = None\n"
         "from holdfast.cli import main\nmain()"
@@ -195,7 +195,7 @@ def test_a_closed_pipe_is_no_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
-def test_a_stdout_that_cannot_be_written_is_said_in_a_sentence(tmp_path: Path) -> None:
+def test_a_stdout_that_cannot_be_written_is_reported_in_one_sentence(tmp_path: Path) -> None:
     commit_table(str(tmp_path))
     command = [sys.executable, "-m", "holdfast.cli", "read", str(tmp_path)]
     for more in ([], ["--json"]):
@@ -206,7 +206,7 @@ def test_a_stdout_that_cannot_be_written_is_said_in_a_sentence(tmp_path: Path) -
     assert (closed.returncode, closed.stderr) == (0, "")
 
 
-def test_what_the_locale_cannot_write_is_spelled_out(tmp_path: Path) -> None:
+def test_characters_that_the_locale_lacks_are_escaped(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("né,東\n")
     command = [sys.executable, "-m", "holdfast.cli", "read", str(tmp_path)]
     environ = {**os.environ, "PYTHONIOENCODING": "latin-1", "LC_ALL": "C", "PYTHONUTF8": "0"}
@@ -238,7 +238,7 @@ def test_what_the_locale_cannot_write_is_spelled_out(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_pages_of_spark_become_a_sentence(said: str, sentence: str) -> None:
+def test_stack_traces_of_spark_become_one_sentence(said: str, sentence: str) -> None:
     foreign = type("SomeSparkError", (Exception,), {"__module__": "pyspark.errors"})
     found = as_holdfast_error(foreign(said))
     assert sentence in str(found)
@@ -276,13 +276,13 @@ def test_values_for_a_person() -> None:
     assert when(0) == "1970-01-01 00:00:00Z"
 
 
-def test_an_option_of_a_variable_that_is_not_set_is_no_endpoint_of_aws() -> None:
+def test_an_empty_endpoint_is_refused() -> None:
     result = run("verify", "s3://bucket/t", "--endpoint-url", "")
     assert result.exit_code == 2
     assert "--endpoint-url is empty" in result.stderr
 
 
-def test_a_ca_bundle_that_is_not_there_is_told_whatever_the_url(tmp_path: Path) -> None:
+def test_a_missing_ca_bundle_is_reported_for_any_url(tmp_path: Path) -> None:
     for url in (str(tmp_path), "s3://bucket/t"):
         result = run("history", url, "--ca-bundle", str(tmp_path / "none.pem"))
         assert result.exit_code == 2
@@ -295,7 +295,7 @@ def test_an_unknown_profile_is_named() -> None:
     assert "no such profile 'prod'" in result.stderr
 
 
-def test_nothing_asked_is_answered_with_the_help() -> None:
+def test_no_arguments_print_the_help() -> None:
     for arguments in ([], ["uploads"]):
         result = run(*arguments)
         assert (result.exit_code, result.stdout) == (2, "")

@@ -1,4 +1,4 @@
-"""`committers`: a table that can be read, and what a store allows."""
+"""`committers`: legible tables, and the committers that a store allows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_the_table_fits_the_screen_and_has_every_row_and_committer(columns: int)
     assert "two_phase (default)" in shown
 
 
-def test_without_a_screen_every_row_is_one_line() -> None:
+def test_without_a_terminal_every_row_is_one_line() -> None:
     lines = run("committers").stdout.splitlines()
     heads = [line for line in lines if line.startswith("guarantee")]
     assert len(heads) == 1
@@ -35,7 +35,7 @@ def test_without_a_screen_every_row_is_one_line() -> None:
     assert sum(line.startswith("C10 repeatable") for line in lines) == 1
 
 
-def test_marks_are_explained() -> None:
+def test_footnotes_are_explained() -> None:
     lines = run("committers").stdout.splitlines()
     marks = {letter for line in lines for letter in line if letter in "¹²³⁴⁵⁶⁷⁸⁹"}
     for mark in marks:
@@ -68,7 +68,7 @@ def test_an_unknown_committer_offers_the_nearest() -> None:
     assert "did you mean 'two_phase'" in result.stderr
 
 
-def test_what_a_directory_allows(tmp_path: Path) -> None:
+def test_committers_that_a_directory_allows(tmp_path: Path) -> None:
     found = {one["name"]: one for one in json.loads(run("committers", str(tmp_path), "--json").stdout)["committers"]}
     assert found["two_phase"]["here"] == "runs"
     for name in {"direct", "stocator", "emr"} & set(COMMITTERS):
@@ -77,7 +77,7 @@ def test_what_a_directory_allows(tmp_path: Path) -> None:
     assert "runs" in run("committers", str(tmp_path)).stdout
 
 
-def test_what_s3_allows_and_a_missing_bucket(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_committers_that_s3_allows_and_a_missing_bucket(monkeypatch: pytest.MonkeyPatch) -> None:
     """Scenario 63: committers that rename are refused on S3, with the reason."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "a")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "b")
@@ -106,8 +106,8 @@ def _of_server(*answers: Answer) -> tuple[dict[str, object], str]:
     return {one["name"]: one["here"] for one in json.loads(result.stdout)["committers"]}, result.stderr
 
 
-def test_what_a_server_that_ignores_conditions_allows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same as `write`, which refuses it: s3rver, rclone and juicefs take the header and do nothing with it."""
+def test_committers_on_a_server_that_ignores_conditions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Like `write`, which refuses such a server: s3rver, rclone and juicefs ignore the header."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "a")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "b")
     here, _ = _of_server(WRITTEN, WRITTEN, Answer(204))
@@ -116,20 +116,20 @@ def test_what_a_server_that_ignores_conditions_allows(monkeypatch: pytest.Monkey
     assert here["two_phase"] == "runs"
 
 
-def test_what_nobody_may_try_is_said_not_to_be_known(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_permission_to_probe_a_note_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "a")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "b")
     here, said = _of_server(error("AccessDenied", 403))
     assert here["two_phase"] == "runs"
-    assert "is not known" in said
+    assert "cannot test whether the store supports conditional writes" in said
 
 
 def test_a_wrong_url_is_refused() -> None:
     assert run("committers", "s4://bucket/x").exit_code == 2
 
 
-def test_a_ca_bundle_is_named_as_the_machine_has_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A relative path is that of this directory, also for workers of Spark that work in another."""
+def test_a_ca_bundle_is_passed_on_with_its_absolute_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark's workers may run in another directory."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "a")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "b")
     monkeypatch.chdir(tmp_path)

@@ -1,4 +1,4 @@
-"""`recover`, `uploads` and `verify` where a job of Hadoop's committers is, dead or alive."""
+"""`recover`, `uploads` and `verify` at a destination with a job of Hadoop's committers, dead or alive."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PATHS = [name(0), name(0, 1)]
 
 @pytest.fixture
 def ctx() -> Iterator[CommitContext]:
-    """A destination at which a job of Hadoop has two files: one is visible, one waits, and a third attempt wrote on."""
+    """A destination where a job of Hadoop has one visible file, one pending file, and a late attempt's upload."""
     bucket = SystemIds().token()
     found = open_context(f"memory://{bucket}/flights")
     tasks = HadoopTasks(Destination(home=found.prefix, bucket=bucket, store=multipart(found.store)))
@@ -33,22 +33,22 @@ def pending(ctx: CommitContext) -> int:
     return len(list(iter_uploads(multipart(ctx.store), ctx.prefix)))
 
 
-def test_recover_says_what_it_is_and_needs_a_person(ctx: CommitContext) -> None:
+def test_recover_describes_the_job_and_exits_1(ctx: CommitContext) -> None:
     result = run("recover", ctx.url, "--older-than", "0s")
     assert result.exit_code == 1
-    assert f"of Hadoop: job {UUID} (hadoop-magic): 1 of its 2 files are visible, 1 wait" in result.stdout
+    assert f"job of Hadoop: job {UUID} (hadoop-magic): 1 of its 2 files are visible, 1 wait" in result.stdout
     assert f"holdfast recover {ctx.url} --foreign abort" in result.stdout
     assert "nothing to do" not in result.stdout and pending(ctx) == 2
 
 
-def test_one_that_may_be_running_is_left_alone_for_a_day(ctx: CommitContext) -> None:
+def test_a_job_that_may_be_running_is_left_alone_for_a_day(ctx: CommitContext) -> None:
     for foreign in ((), ("--foreign", "abort"), ("--foreign", "commit")):
         result = run("recover", ctx.url, *foreign)
         assert (result.exit_code, pending(ctx)) == (0, 2)
-        assert f"left alone: job {UUID}" in result.stdout and "somebody wrote here in the last" in result.stdout
+        assert f"left alone: job {UUID}" in result.stdout and "something was written here in the last" in result.stdout
 
 
-def test_recover_aborts_it(ctx: CommitContext) -> None:
+def test_recover_aborts_the_job(ctx: CommitContext) -> None:
     arguments = ("recover", ctx.url, "--older-than", "0s", "--foreign", "abort")
     assert f"would be aborted: job {UUID} (hadoop-magic)" in run(*arguments, "--dry-run").stdout
     assert pending(ctx) == 2
@@ -57,30 +57,30 @@ def test_recover_aborts_it(ctx: CommitContext) -> None:
     assert run("recover", ctx.url).exit_code == 2, "there is nothing at this url"
 
 
-def test_recover_commits_it(ctx: CommitContext) -> None:
+def test_recover_commits_the_job(ctx: CommitContext) -> None:
     result = run("recover", ctx.url, "--older-than", "0s", "--foreign", "commit", "--json")
     assert result.exit_code == 0
     (job,) = json.loads(result.stdout)["jobs"]
     assert (job["job"], job["action"], job["foreign"], job["left_alone"]) == (UUID, "roll forward", True, False)
     assert [ctx.store.get(ctx.key(path)) for path in PATHS] == [path.encode() for path in PATHS]
-    assert pending(ctx) == 0 and "nothing to do: no job" in run("recover", ctx.url).stdout
+    assert pending(ctx) == 0 and "has no unfinished jobs" in run("recover", ctx.url).stdout
 
 
-def test_a_wish_that_is_none_is_refused(ctx: CommitContext) -> None:
+def test_an_unknown_resolution_is_refused(ctx: CommitContext) -> None:
     result = run("recover", ctx.url, "--foreign", "comit")
-    assert result.exit_code == 2 and "did you mean 'commit'?" in result.stderr
+    assert result.exit_code == 2 and "did you mean commit" in result.stderr
 
 
-def test_uploads_are_named_and_spared(ctx: CommitContext) -> None:
-    """Also from --all-tools: of a job that may be alive they are its data."""
+def test_uploads_are_listed_but_not_aborted(ctx: CommitContext) -> None:
+    """Not even with --all-tools: they are the data of a job that may be alive."""
     found = json.loads(run("uploads", "list", ctx.url, "--json").stdout)["uploads"]
     assert [(one["job"], one["committer"], one["state"]) for one in found] == [(UUID, "hadoop-magic", "Hadoop's")] * 2
     result = run("uploads", "abort", ctx.url, "--older-than", "0s", "--all-tools", "--yes")
-    assert f"left alone: 2 of jobs of Hadoop: holdfast recover {ctx.url} --foreign abort" in result.stdout
+    assert f"left alone: 2 of Hadoop jobs: run holdfast recover {ctx.url} --foreign abort" in result.stdout
     assert pending(ctx) == 2
 
 
-def test_verify_names_it(ctx: CommitContext) -> None:
+def test_verify_reports_the_job(ctx: CommitContext) -> None:
     result = run("verify", ctx.url)
     assert result.exit_code == 2 and f"job {UUID} of Hadoop (hadoop-magic) is not over" in result.stderr
     ctx.store.delete(ctx.key(PATHS[0]))

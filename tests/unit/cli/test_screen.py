@@ -1,10 +1,10 @@
-"""Text on its way to a person: nothing steers the terminal, and columns stand below each other."""
+"""Control characters are escaped, and columns are aligned."""
 
 from __future__ import annotations
 
 import pytest
 
-from holdfast.cli.screen import in_one_line, plain_table, shown
+from holdfast.cli.screen import escaped, in_one_line, plain_table
 
 
 @pytest.mark.parametrize(
@@ -20,17 +20,17 @@ from holdfast.cli.screen import in_one_line, plain_table, shown
         ("äé日🎈 \u0301", "äé日🎈 \u0301"),
     ],
 )
-def test_what_could_steer_a_terminal_is_spelled_out(text: str, safe: str) -> None:
-    assert shown(text) == in_one_line(text) == safe
+def test_control_characters_are_escaped(text: str, safe: str) -> None:
+    assert escaped(text) == in_one_line(text) == safe
 
 
-def test_line_feeds_stay_in_texts_and_not_in_cells() -> None:
-    assert shown("a\nb") == "a\nb"
+def test_line_feeds_are_escaped_in_cells_only() -> None:
+    assert escaped("a\nb") == "a\nb"
     assert in_one_line("a\nb") == "a\\nb"
 
 
-def test_columns_are_aligned_whatever_the_letters_are_like() -> None:
-    """Wide letters take two columns of a screen, combining ones none."""
+def test_columns_are_aligned_with_wide_and_combining_characters() -> None:
+    """A wide character takes two columns of a terminal, a combining one none."""
     rows = [["日本", "1"], ["e\u0301", "20"], ["ＦＷ", "300"], ["abcd", "4"]]
     assert plain_table(["name", "n"], rows, right=["n"]) == [
         "name    n",
@@ -41,7 +41,7 @@ def test_columns_are_aligned_whatever_the_letters_are_like() -> None:
     ]
 
 
-def test_one_long_cell_does_not_push_the_others_away() -> None:
+def test_one_long_cell_does_not_widen_its_column() -> None:
     long = "x" * 101
     assert plain_table(["a", "b"], [[long, "1"], ["y", "2"]], right=[]) == ["a  b", f"{long}  1", "y  2"]
     shorter = "x" * 100
@@ -52,7 +52,7 @@ def test_a_cell_with_a_line_feed_stays_one_line() -> None:
     assert plain_table(["a"], [["x\ny"]], right=[]) == ["a", "x\\ny"]
 
 
-def test_names_that_are_broken_for_a_screen_stay_legible() -> None:
+def test_names_with_line_breaks_stay_legible() -> None:
     assert plain_table(["files\nseen", "two_\nphase"], [["1", "x"]], right=["files\nseen"]) == [
         "files seen  two_phase",
         "         1  x",

@@ -1,4 +1,4 @@
-"""`show`: a job's report as a person wants it, Hadoop's reports among them."""
+"""`show` formats a job's report, including reports of Hadoop's committers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
 from tests.simulation.world import SimulatedClock
 from tests.unit.cli.destinations import commit_table, run, start_table
 
-# What Hadoop's manifest committer writes, shortened: the five maps, sizes among the means, counters that are 0.
+# A shortened report of Hadoop's manifest committer: the five maps, sizes among the means, counters that are 0.
 HADOOP = {
     "name": "org.apache.hadoop.fs.s3a.commit.files.SuccessData/1",
     "timestamp": 1714000000000,
@@ -82,7 +82,7 @@ def test_stages_come_before_operations(tmp_path: Path) -> None:
     assert names.index("job_stage_setup") < names.index("op_rename")
 
 
-def test_a_report_whose_statistics_are_broken_is_shown_without(tmp_path: Path) -> None:
+def test_a_report_with_invalid_statistics_is_shown_without_them(tmp_path: Path) -> None:
     path = tmp_path / "report"
     path.write_text(json.dumps({**HADOOP, "iostatistics": {"counters": 3}}))
     result = run("show", str(path))
@@ -93,7 +93,7 @@ def test_a_report_whose_statistics_are_broken_is_shown_without(tmp_path: Path) -
 
 @pytest.fixture
 def failed(tmp_path: Path) -> Path:
-    """The report of a job whose commit failed, as its report directory has it."""
+    """The report in its report directory of a job whose commit failed."""
     reports = tmp_path / "reports"
     ctx = open_context(str(tmp_path / "t"), settings=CommitSettings(report_dir=str(reports)))
     job, commits = start_table(ctx)
@@ -107,7 +107,7 @@ def failed(tmp_path: Path) -> Path:
     return reports / f"summary-{job.job}.json"
 
 
-def test_a_failed_jobs_report_says_why_and_keeps_its_trace_for_debug(failed: Path) -> None:
+def test_a_failed_jobs_report_shows_the_error_and_with_debug_the_trace(failed: Path) -> None:
     """Scenario 74: the report of a job that failed."""
     result = run("show", str(failed))
     assert result.exit_code == 0
@@ -122,13 +122,13 @@ def test_a_failed_jobs_report_says_why_and_keeps_its_trace_for_debug(failed: Pat
     assert (report["success"], "stacktrace" in report["diagnostics"]) == (False, True)
 
 
-def test_a_directory_of_reports_names_one(failed: Path) -> None:
+def test_a_directory_of_reports_is_refused_and_one_file_suggested(failed: Path) -> None:
     result = run("show", str(failed.parent))
     assert result.exit_code == 2
     assert f"name one of its files, such as {failed.name}" in result.stderr
 
 
-def test_a_job_that_went_well_shows_its_requests(tmp_path: Path) -> None:
+def test_a_successful_job_shows_its_requests(tmp_path: Path) -> None:
     commit_table(str(tmp_path / "t"))
     result = run("show", str(tmp_path / "t"))
     assert "job_stage_decide" in result.stdout

@@ -159,9 +159,7 @@ def open_sink(ctx: CommitContext) -> FileSink:
     job = JobRecord(
         job=JobId("20261121093853123-a1b2c3d4e5f6"),
         committer="file-v1",
-        publication="",
         mode=SaveMode.APPEND,
-        base_seq=0,
         started_at_s=0.0,
     )
     steps = altered(FILE_V1, open_file=lambda scope, path: open_whole_file(scope, f"hidden/{path}", path))

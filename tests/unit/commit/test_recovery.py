@@ -49,7 +49,7 @@ class Found:
         )
 
     def committer(self, **changes: object) -> Committer:
-        def leftovers(ctx: CommitContext) -> Iterator[Leftover]:
+        def leftovers(ctx: CommitContext, recorded: object) -> Iterator[Leftover]:
             return iter(self.leftovers)
 
         return altered(TWO_PHASE, **{"name": "fake", "needs": (), "find_leftovers": leftovers, **changes})
@@ -126,7 +126,7 @@ def test_a_committer_that_cannot_have_run_here_is_not_asked() -> None:
 
 
 def test_leftovers_that_cannot_be_read_are_damage_of_that_committer(ctx: CommitContext) -> None:
-    def broken(ctx: CommitContext) -> Iterator[Leftover]:
+    def broken(ctx: CommitContext, recorded: object) -> Iterator[Leftover]:
         yield from ()
         raise CorruptDataError("a record cannot be read", key="x")
 

@@ -13,11 +13,13 @@ from holdfast.commit.ids import AttemptId, FileOwner, JobId, file_name
 from holdfast.commit.intents import find_announcers, is_intents
 from holdfast.commit.job_ends import delete_visible
 from holdfast.commit.layout import attempt_file, intents, manifest
-from holdfast.commit.records import FileEntry, TaskManifest
+from holdfast.commit.records import FileEntry
 from holdfast.commit.recovery import recover
 from holdfast.commit.success_file import read_success
+from holdfast.commit.two_phase import codec as two_phase_codec
 from holdfast.commit.two_phase.pending_uploads import is_manifest, reported_uploads
-from holdfast.commit.two_phase.publication import PUBLICATIONS, Leftovers
+from holdfast.commit.two_phase.publication import RENAMES, Leftovers
+from holdfast.commit.two_phase.records import TaskManifest
 from holdfast.errors import HoldfastError, NotFoundError, OutcomeUnknownError, UnavailableError
 from holdfast.stores.base import UploadInfo
 from holdfast.stores.interceptors.faulty import SimulatedCrash, crash_at
@@ -63,7 +65,7 @@ def test_a_manifest_that_is_swept_meanwhile_reports_nothing() -> None:
     ctx = world.context()
     path = file_name(OWNER, 0, ".csv")
     file = FileEntry(path=path, size_bytes=1, upload_id="u", parts=(("e", 1),))
-    data = codec.encode_manifest(TaskManifest(job=JOB, task=3, attempt=OWNER.attempt, files=(file,)))
+    data = two_phase_codec.encode_manifest(TaskManifest(job=JOB, task=3, attempt=OWNER.attempt, files=(file,)))
     key = ctx.key(manifest(JOB, 3, OWNER.attempt))
     ctx.store.put(key, data)
     assert list(reported_uploads(ctx, {key: 5.0})) == [UploadInfo(ctx.key(path), "u", 5.0)]
@@ -84,7 +86,7 @@ def test_how_many_files_were_deleted_is_told() -> None:
 
 def test_a_store_without_uploads_has_none_to_sweep() -> None:
     ctx = World("rename").context()
-    assert PUBLICATIONS["rename"].sweep(ctx, lambda job, key: True, Leftovers(listing=UploadListing.NOT_AT_ALL)) == (
+    assert RENAMES.sweep(ctx, lambda job, key: True, Leftovers(listing=UploadListing.NOT_AT_ALL)) == (
         0,
         False,
     )

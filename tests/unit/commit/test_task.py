@@ -7,9 +7,10 @@ import threading
 import pytest
 
 from holdfast.commit import TWO_PHASE, CommitContext
-from holdfast.commit.codec import decode_manifest
-from holdfast.commit.records import TaskCommit, TaskManifest
+from holdfast.commit.records import TaskCommit
 from holdfast.commit.sinks import part_size
+from holdfast.commit.two_phase.codec import decode_manifest
+from holdfast.commit.two_phase.records import TaskManifest
 from holdfast.errors import InvalidRequestError, UnavailableError
 from holdfast.runtime import Environment, ThreadRunner
 from holdfast.stores.base import MultipartLimits

@@ -1,4 +1,4 @@
-"""The demo's input is found without importing its package, and read alike by both sides."""
+"""The demo's input is found without importing its package, and Spark and pyarrow read it alike."""
 
 from __future__ import annotations
 

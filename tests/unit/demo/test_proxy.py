@@ -1,4 +1,4 @@
-"""The stalling proxy forwards everything but the completions that are one too many, and drops those."""
+"""The stalling proxy forwards everything except the completions beyond the allowed number, and drops those."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def store_at(url: str) -> S3Store:
     )
 
 
-def test_only_so_many_uploads_are_completed(server: MotoServer) -> None:
+def test_only_the_allowed_uploads_are_completed(server: MotoServer) -> None:
     with StallingProxy(server.endpoint_url, allowed=1) as proxy:
         store = store_at(proxy.url)
         keys = ["t/one two+ü", "t/b"]

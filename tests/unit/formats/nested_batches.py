@@ -1,4 +1,4 @@
-"""Record batches of random nested types with random nulls, some of them slices."""
+"""Generate record batches of random nested types with random nulls, some of them sliced."""
 
 from __future__ import annotations
 
@@ -30,10 +30,11 @@ _VALUES = dict(_LEAVES)
 
 
 def random_batches(rng: random.Random, exchange: bool = False) -> tuple[list[pa.RecordBatch], pa.Schema]:
-    """Up to three batches and their schema.
+    """Return up to three batches and their schema.
 
     Args:
-        exchange: keep to keys that JSON and Avro can hold.
+        seed: the seed of the random numbers.
+        exchange: whether to use only map keys that JSON and Avro support.
     """
     schema = pa.schema([_field(rng, f"c{i}", rng.randint(0, 3), exchange) for i in range(rng.randint(1, 3))])
     return [_batch(rng, schema) for _ in range(rng.randint(0, 3))], schema

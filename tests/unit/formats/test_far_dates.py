@@ -1,4 +1,4 @@
-"""Dates and instants outside of the years 0 to 9999, which neither Python nor pyarrow prints."""
+"""Test dates and instants outside the years 0 to 9999, which neither Python nor pyarrow can print."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from holdfast.formats.lines.render import scalar_text
     ],
 )
 def test_dates(days: int, text: str) -> None:
-    """The texts are those of java.time.LocalDate.ofEpochDay(days).toString()."""
+    """The texts are the results of java.time.LocalDate.ofEpochDay(days).toString()."""
     assert scalar_text(pa.array([None, days], pa.int32()).cast(pa.date32())).to_pylist() == [None, text]
 
 

@@ -1,4 +1,4 @@
-"""Option strings: Spark's names, exact errors, nothing ignored in silence."""
+"""Test option strings: Spark's names, exact errors, no option silently ignored."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_an_unknown_format_is_refused_with_the_nearest() -> None:
 
 @pytest.mark.parametrize("name", sorted(FORMATS))
 def test_a_format_and_its_options_survive_pickling(name: str) -> None:
-    """Spark carries them between processes."""
+    """Spark sends them from process to process."""
     file_format = get_format(name)
     assert pickle.loads(pickle.dumps(file_format)) is file_format
     assert pickle.loads(pickle.dumps(file_format.default_options)) == file_format.default_options
@@ -114,9 +114,9 @@ def test_extensions(name: str, given: dict[str, str], extension: str) -> None:
 
 
 def test_reader_options_of_csv_are_all_that_changes_what_a_reader_finds() -> None:
-    """In one spelling each, so that two writes can be compared; the codec is in the files' names.
+    """Each has one spelling, so that two writes can be compared. The codec is part of the file names.
 
-    With Spark's own default for nullValue, its reader would take empty strings for null.
+    With Spark's own default for nullValue, its reader would read empty strings as null.
     """
     csv = get_format("csv")
 
@@ -175,7 +175,7 @@ def test_types_that_a_format_cannot_hold_are_refused(name: str, kind: pa.DataTyp
 
 @pytest.mark.parametrize("name", sorted(set(FORMATS) - {"text"}))
 def test_columns_that_differ_only_by_case_are_refused(name: str) -> None:
-    """facts: A-92. Spark's readers would find neither."""
+    """facts: A-92. Spark's readers would find neither of them."""
     for names in (("id", "ID"), ("id", "id")):
         with pytest.raises(InvalidRequestError, match="differ only by case"):
             get_format(name).check_schema(pa.schema([(one, pa.int64()) for one in names]))

@@ -1,4 +1,4 @@
-"""What each format writes it reads back: every type that it holds, with nulls, extremes and odd text."""
+"""Test that each format reads back what it writes: every supported type, with nulls, extremes and unusual text."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ODD_TEXTS = [
 
 
 class Sink:
-    """Collects what a writer sends."""
+    """A sink that collects the bytes that a writer sends."""
 
     def __init__(self) -> None:
         self.data = bytearray()
@@ -75,7 +75,7 @@ def read(
 
 
 def scalars(rows: int = len(ODD_TEXTS)) -> pa.RecordBatch:
-    """A batch of the flat types that every format but text holds."""
+    """Return a batch of the flat types that every format but text supports."""
 
     def cycle(values: list[Any], kind: pa.DataType) -> Any:
         return pa.array([values[i % len(values)] for i in range(rows)], kind)
@@ -106,7 +106,7 @@ def scalars(rows: int = len(ODD_TEXTS)) -> pa.RecordBatch:
 
 
 def nested() -> pa.RecordBatch:
-    """Lists, maps and structs within each other, with nulls on every level."""
+    """Return a batch of nested lists, maps and structs, with nulls on every level."""
     point = pa.struct([("x", pa.int64()), ("names", pa.list_(pa.string()))])
     return pa.record_batch(
         {
@@ -134,7 +134,7 @@ NESTED = ["parquet", "orc", "avro", "arrow", "json"]
 @pytest.mark.parametrize("name", FLAT)
 def test_flat_types_round_trip(name: str) -> None:
     batch = scalars()
-    if name == "orc":  # instants before 1900 are refused: test_orc.py
+    if name == "orc":  # instants before 1900 are rejected: test_orc.py
         batch = batch.drop_columns(["instant"])
     data = write(get_format(name), [batch, batch.slice(3, 5), batch.slice(0, 0)], batch.schema)
     expected = pa.Table.from_batches([batch, batch.slice(3, 5)])
@@ -270,7 +270,7 @@ def test_lines_of_others_are_those_of_spark(data: bytes, lines: list[str], monke
 
 @pytest.mark.parametrize("name", ["csv", "json", "text"])
 def test_what_is_not_utf8_is_refused(name: str) -> None:
-    """Spark replaces what it cannot read, or makes the whole row null, and says nothing."""
+    """Spark silently replaces invalid bytes, or makes the whole row null."""
     data = b'{"value": "\xe4"}\n' if name == "json" else b"\xe4\n"
     for quoted in (data, b'"' + data.strip() + b'"\n'):
         with pytest.raises(CorruptDataError, match="not UTF-8: convert it"):

@@ -1,7 +1,4 @@
-"""CSV and JSON of others give what stock Spark's readers gave for them, or are refused where Spark lost something.
-
-The answers are Spark's own: ``tests/integration/spark_answers.py`` asks for them, a slow test there asks again.
-"""
+"""Test that foreign CSV and JSON files give the results of stock Spark, or are rejected where Spark loses data."""
 
 from __future__ import annotations
 
@@ -34,16 +31,16 @@ TYPES = {
     "decimal(5,2)": pa.decimal128(5, 2),
 }
 
-# Spark reads these with a loss and without a word, or guesses what a zone's abbreviation means; they are refused.
+# Spark silently loses data here, or guesses the meaning of a zone's abbreviation; these are rejected.
 LOSSY = {
     "date": {"2020-01-01 junk", "2020-01-01T12:00"},
     "timestamp": {"2020-01-01T01:02:03.123456789", "2020-01-01T01:02:03 PST"},
     "timestamp_ntz": {"2020-01-01T01:02:03.1234567"},
     "decimal(5,2)": {"1.005"},
 }
-# Spark reads digits of other scripts as digits. They are refused, too.
+# Spark accepts digits of other scripts. These are rejected as well.
 OTHER_DIGITS = {"\u0661", "\u0967"}
-# Spark reads these as null; here the schema may spell names in another case, whatever the format.
+# Spark reads these as null. Here the schema may spell names in another case, in every format.
 OTHER_CASE = {'{"A":1}': '{"a":1}', '{"a":{"B":1}}': '{"a":{"b":1}}'}
 
 
@@ -73,7 +70,7 @@ def test_csv_records_do_not_depend_on_where_a_block_ends(case: dict[str, Any], m
 
 @pytest.mark.parametrize("case", ANSWERS["csv_values"], ids=lambda case: str(case["type"]))
 def test_csv_values(case: dict[str, Any]) -> None:
-    """A value is Spark's, or refused: where Spark gives null for what is no value, and where it loses something."""
+    """A value equals Spark's, or is rejected where Spark reads an invalid value as null or loses information."""
     kind = TYPES[case["type"]]
     refused = LOSSY.get(case["type"], set()) | OTHER_DIGITS
     for text, spark in zip(case["texts"], case["spark"], strict=True):
@@ -86,8 +83,8 @@ def test_csv_values(case: dict[str, Any]) -> None:
 
 
 def number_or_text(column: Any, kind: pa.DataType) -> Any:
-    """A value as `spark_value` has it."""
-    if pat.is_date(kind) or pat.is_timestamp(kind):  # Python's calendar ends before Spark's
+    """Return a value in the form of `spark_value`."""
+    if pat.is_date(kind) or pat.is_timestamp(kind):  # Python's calendar has a smaller range than Spark's
         return column.cast(pa.int32() if pat.is_date(kind) else pa.int64())[0].as_py()
     return repr(column[0].as_py())
 
@@ -102,7 +99,7 @@ def spark_value(text: str | None, kind: pa.DataType) -> Any:
     return repr({"true": True, "false": False}[text] if pat.is_boolean(kind) else pa.scalar(text).cast(kind).as_py())
 
 
-# Spark takes a time for one of today, on whatever day it is asked.
+# Spark reads a time as one of the current day.
 TIMES = {"12:00;a\n": "struct<_c0:string,_c1:string>"}
 
 
@@ -127,7 +124,7 @@ def test_inferred_json_schema(text: str) -> None:
 
 
 def simple_string(kind: pa.DataType) -> str:
-    """As Spark prints a type."""
+    """Return a type as Spark prints it."""
     if pat.is_struct(kind):
         return "struct<" + ",".join(f"{field.name}:{simple_string(field.type)}" for field in kind) + ">"
     if pat.is_list(kind):
@@ -156,11 +153,11 @@ def json_schema(ddl: str) -> pa.Schema:
 
 @pytest.mark.parametrize("case", ANSWERS["json_rows"], ids=lambda case: str(case["schema"]))
 def test_json_rows(case: dict[str, Any]) -> None:
-    """Spark's answers are JSON again: read by the reader that just read the questions, as one text of plain JSON."""
+    """Spark's results are JSON as well. The reader under test reads them as one text of plain JSON."""
     schema = json_schema(case["schema"])
     spark = list(case["rows"])
     for line in OTHER_CASE.keys() & set(case["lines"]):
-        spark[case["lines"].index(line)] = OTHER_CASE[line]  # each line before it is one row
+        spark[case["lines"].index(line)] = OTHER_CASE[line]  # each earlier line is one row
     for lines in (case["lines"], case["lines"][::-1]):
         tables = [read("json", line, schema) for line in lines]
         rows = pa.concat_tables(tables[:: 1 if lines == case["lines"] else -1])

@@ -1,4 +1,4 @@
-"""A job of `magic` on a store of this process, for those who write into it through the filesystem."""
+"""A job of `magic` on an in-memory store, for tests that write into it through the filesystem."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["MagicJob"]
 
 @dataclass
 class MagicJob:
-    """One job with one task, whose attempt is running."""
+    """A job with one task and a running attempt."""
 
     name: str = field(default_factory=lambda: f"fs{next(_numbers)}")
     home: str = "out put/table"
@@ -34,11 +34,11 @@ class MagicJob:
 
     @property
     def work(self) -> str:
-        """What a task is told: the url to write below."""
+        """The url below which the task writes."""
         return f"{self.ctx.url}/{magic_work_path(self.attempt.owner)}"
 
     def finish(self) -> JobOutcome:
-        """Task and job commit."""
+        """Commit the task and the job."""
         with self.attempt:
             commits = [self.attempt.commit()]
         return self.committer.commit_job(self.ctx, self.job, commits, 1)

@@ -1,4 +1,4 @@
-"""The magic filesystem where nothing is magic: an object store; and what it keeps to itself."""
+"""The magic filesystem outside magic paths: an ordinary object store; and it shows no secrets."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_listing(fs: MagicFileSystem, root: str) -> None:
 
 
 def test_directory_markers(fs: MagicFileSystem, root: str) -> None:
-    """What consoles make: a directory, never a file, and gone with it."""
+    """Consoles create such markers: they are a directory, never a file, and are deleted with it."""
     store = memory_store(root.removeprefix("memory:"))
     for key in ("dir/", "dir/sub/", "empty/", "empty/below/"):
         store.put(key, b"")
@@ -69,7 +69,7 @@ def test_directory_markers(fs: MagicFileSystem, root: str) -> None:
     assert fs.find(root) == [f"{root}/a", f"{root}/dirt/e"]
 
 
-def test_looking(fs: MagicFileSystem, root: str) -> None:
+def test_info_and_exists(fs: MagicFileSystem, root: str) -> None:
     assert fs.info(f"{root}/a")["type"] == "file" and fs.info(f"{root}/dir")["type"] == "directory"
     assert fs.info(root)["type"] == "directory"
     assert fs.isdir(f"{root}/dir/") and fs.isfile(f"{root}/dir/b") and not fs.exists(f"{root}/di")
@@ -117,7 +117,7 @@ def test_deleting(fs: MagicFileSystem, root: str) -> None:
         fs.rm(f"{root}/a", maxdepth=1)
 
 
-def test_directories_are_not_made(fs: MagicFileSystem, root: str) -> None:
+def test_creating_a_directory_does_nothing(fs: MagicFileSystem, root: str) -> None:
     for path in (f"{root}/new", f"{root}/t/__magic_job-7/new"):
         fs.mkdir(path)
         fs.makedirs(path, exist_ok=True)
@@ -146,9 +146,9 @@ def test_a_magic_directory_of_this_machine(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mode", ["ab", "xb", "r+b"])
 def test_modes_that_stores_do_not_have(fs: MagicFileSystem, root: str, mode: str) -> None:
-    with pytest.raises(UnsupportedError, match="from start to end"):
+    with pytest.raises(UnsupportedError, match="can only be written as a whole"):
         fs.open(f"{root}/a", mode)
-    with pytest.raises(InvalidRequestError, match="needs a name"):
+    with pytest.raises(InvalidRequestError, match="names a bucket, not a file"):
         fs.open(root, "wb")
 
 
@@ -159,13 +159,13 @@ def test_transactions_of_fsspec_are_refused(fs: MagicFileSystem, root: str) -> N
 
 
 @pytest.mark.parametrize("path", ["__magic", "__magic/_hidden", "__magic_job-7/x/__base", "__magic/a/../../b"])
-def test_magic_paths_that_stand_for_nothing(fs: MagicFileSystem, root: str, path: str) -> None:
-    """Scenario 34: a magic directory needs a file below it; and C7: it stands for nothing outside the destination."""
+def test_magic_paths_that_name_no_file(fs: MagicFileSystem, root: str, path: str) -> None:
+    """Scenario 34: a magic path needs a file below its directory; C7: it names nothing outside the destination."""
     with pytest.raises(InvalidRequestError):
         fs.open(f"{root}/t/{path}", "wb")
 
 
-def test_records_are_written_as_they_are(fs: MagicFileSystem, root: str) -> None:
+def test_records_are_written_unchanged(fs: MagicFileSystem, root: str) -> None:
     """Scenario 35."""
     for path in (f"{root}/t/__magic/1/2.pending", f"{root}/t/__magic_job-1/task003.pendingset"):
         fs.pipe_file(path, b"{}")
@@ -192,7 +192,7 @@ def over(*faults: Fault) -> tuple[MagicFileSystem, MemoryStore]:
         (Fault(FaultMode.LOST_REPLY, Operation.PUT, nth=2), "__magic/a", 3),
     ],
 )
-def test_a_close_that_fails_drops_the_file(fault: Fault, path: str, size: int) -> None:
+def test_a_failed_close_discards_the_file(fault: Fault, path: str, size: int) -> None:
     """Scenarios 12 to 14: no upload and no record is left, and nothing is visible."""
     fs, store = over(fault)
     with pytest.raises((UnavailableError, OutcomeUnknownError)):
@@ -212,7 +212,7 @@ def test_an_error_before_the_end_leaves_the_earlier_file() -> None:
 
 
 def test_no_thread_is_left() -> None:
-    """HADOOP-16570, scenario 66: each file has threads of its own while it is open."""
+    """HADOOP-16570, scenario 66: each open file has its own threads."""
     fs, _store = over()
     before = threading.active_count()
     for number in range(20):
@@ -227,7 +227,7 @@ def test_lost_replies_of_a_completion_are_settled() -> None:
     assert store.head("t/a").size_bytes == 9_000_000
 
 
-def test_an_error_of_the_clean_up_does_not_hide_the_first_one() -> None:
+def test_an_error_of_the_cleanup_does_not_hide_the_first_one() -> None:
     """Scenario 15."""
     fs, _store = over(
         Fault(FaultMode.FAIL, Operation.PUT, error=OutcomeUnknownError("the first error")),
@@ -243,13 +243,13 @@ def test_errors_of_a_store_are_not_taken_for_missing_files() -> None:
         fs.exists("memory://world/t/a")
 
 
-def test_a_filesystem_over_an_open_store_stays_there() -> None:
+def test_a_filesystem_over_an_open_store_cannot_leave_its_process() -> None:
     fs, _store = over()
     other, _store = over()
     assert fs != other and fs == fs
-    with pytest.raises(InvalidRequestError, match="one store alone"):
+    with pytest.raises(InvalidRequestError, match="serves only one store"):
         fs.exists("memory://elsewhere/a")
-    with pytest.raises(UnsupportedError, match="stays in its process"):
+    with pytest.raises(UnsupportedError, match="cannot be pickled"):
         pickle.dumps(fs)
 
 
@@ -279,8 +279,8 @@ def test_unknown_options_are_refused() -> None:
     assert MagicFileSystem(use_listings_cache=False)
 
 
-def test_the_protocol_is_announced() -> None:
-    """Whoever installs Holdfast can write ``holdfast-magic://…`` in any program that uses fsspec."""
+def test_the_protocol_is_registered_with_fsspec() -> None:
+    """After installing Holdfast, ``holdfast-magic://…`` works in any program that uses fsspec."""
     (entry,) = importlib.metadata.entry_points(group="fsspec.specs", name=MagicFileSystem.protocol)
     assert entry.load() is holdfast.fs.MagicFileSystem
 

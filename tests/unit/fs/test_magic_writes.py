@@ -1,4 +1,4 @@
-"""Programs that know nothing of commits write below a magic path; a task and a job commit publish what they wrote."""
+"""Programs that know nothing of commits write below a magic path; a task and a job commit publish their files."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_text() -> None:
 
 @pytest.mark.parametrize("mode", ["wb", "w"])
 @pytest.mark.parametrize("size", [3, 9_000_000])
-def test_an_error_drops_the_file(mode: str, size: int) -> None:
+def test_an_error_discards_the_file(mode: str, size: int) -> None:
     job = MagicJob()
     data = "x" * size if mode == "w" else b"x" * size
     file = job.fs.open(f"{job.work}/a", mode)
@@ -105,7 +105,7 @@ def write_and_fail(file: Any, data: str | bytes) -> None:
     raise RuntimeError("in the middle")
 
 
-def test_a_file_that_nobody_closes_does_not_count() -> None:
+def test_a_file_that_is_never_closed_does_not_count() -> None:
     job = MagicJob()
     file = job.fs.open(f"{job.work}/a", "wb")
     file.write(b"x" * 9_000_000)
@@ -114,7 +114,7 @@ def test_a_file_that_nobody_closes_does_not_count() -> None:
     assert job.uploads() == [] and job.hidden() == []
 
 
-def test_a_file_that_is_deleted_is_taken_back() -> None:
+def test_deleting_a_file_aborts_its_upload() -> None:
     job = MagicJob()
     for name in ("a", "b", "sub/c", "sub/d"):
         job.fs.pipe_file(f"{job.work}/{name}", name.encode())
@@ -131,7 +131,7 @@ def test_a_file_that_is_deleted_is_taken_back() -> None:
 
 
 def test_a_file_that_is_written_again() -> None:
-    """Paper 001, "Limitations": the later record counts; the earlier upload is seen by its age only."""
+    """Paper 001, "Limitations": the later record counts; only its age reveals the earlier upload."""
     job = MagicJob()
     for content in (b"first", b"second"):
         job.fs.pipe_file(f"{job.work}/a", content)
@@ -139,7 +139,7 @@ def test_a_file_that_is_written_again() -> None:
     assert job.visible() == {"a": b"second"} and job.uploads() == ["out put/table/a"]
 
 
-def test_an_attempt_that_fails_takes_its_files_along() -> None:
+def test_a_failed_attempt_discards_its_files() -> None:
     job = MagicJob()
     with job.attempt:
         job.fs.pipe_file(f"{job.work}/a", b"a")
@@ -148,7 +148,7 @@ def test_an_attempt_that_fails_takes_its_files_along() -> None:
 
 
 def test_files_of_the_attempt_and_of_the_filesystem_together() -> None:
-    """What the commit finds by listing is what counts, whoever wrote it; rows are known of some."""
+    """The commit counts every file that it lists, whoever wrote it; it knows the rows of some."""
     job = MagicJob()
     sink = job.attempt.open("own.txt")
     sink.write(b"own")

@@ -67,5 +67,5 @@ def test_an_unknown_scheme() -> None:
     ],
 )
 def test_the_destination_of_a_magic_key(key: str, expected: tuple[str, str] | None) -> None:
-    """Scenario 34: what lies above the first magic directory is the destination, whatever its names."""
+    """Scenario 34: the destination is everything above the first magic directory, whatever its name."""
     assert split_magic(key) == expected

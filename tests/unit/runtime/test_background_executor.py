@@ -1,4 +1,4 @@
-"""Background executors bound what is under way, hand back the first error, and leave no thread behind."""
+"""Background executors bound the calls in flight, raise the first error, and leave no thread behind."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _fail() -> None:
 
 
 @_each
-def test_a_drained_lane_has_done_everything(make: Callable[[], BackgroundExecutor]) -> None:
+def test_a_drained_executor_has_run_everything(make: Callable[[], BackgroundExecutor]) -> None:
     background = make()
     done: list[int] = []
     for number in range(50):
@@ -31,10 +31,10 @@ def test_a_drained_lane_has_done_everything(make: Callable[[], BackgroundExecuto
 
 
 @_each
-def test_an_error_comes_back_once(make: Callable[[], BackgroundExecutor]) -> None:
+def test_an_error_is_raised_once(make: Callable[[], BackgroundExecutor]) -> None:
     background = make()
 
-    def submit_and_drain() -> None:  # inline the first of the two raises, else the second
+    def submit_and_drain() -> None:  # inline, the first of the two raises; otherwise the second
         background.submit(_fail)
         background.drain()
 
@@ -52,7 +52,7 @@ def test_closing_raises_nothing_and_may_be_repeated(make: Callable[[], Backgroun
     background.close()
 
 
-def test_submitting_blocks_while_too_much_is_under_way() -> None:
+def test_submitting_blocks_while_too_many_calls_are_in_flight() -> None:
     """Two threads: two run, two wait, and the fifth call waits for a place."""
     background = ThreadExecutor(2)
     gate = threading.Event()
@@ -79,7 +79,7 @@ def test_an_earlier_error_stops_further_work() -> None:
     background.submit(_fail)
     ran: list[int] = []
 
-    def submit_three() -> None:  # the failure is met at the latest when the background is full
+    def submit_three() -> None:  # raised at the latest when the executor is full
         for number in range(3):
             background.submit(lambda number=number: ran.append(number))
 
@@ -89,7 +89,7 @@ def test_an_earlier_error_stops_further_work() -> None:
     assert len(ran) <= 1
 
 
-def test_closing_waits_for_what_runs_and_ends_the_threads() -> None:
+def test_closing_waits_for_running_calls_and_ends_the_threads() -> None:
     before = threading.active_count()
     background = ThreadExecutor(2)
     started, gate, done = threading.Event(), threading.Event(), threading.Event()
@@ -109,7 +109,7 @@ def test_closing_waits_for_what_runs_and_ends_the_threads() -> None:
     assert threading.active_count() == before
 
 
-def test_runners_hand_out_their_kind_of_background() -> None:
+def test_runners_return_their_kind_of_background_executor() -> None:
     assert isinstance(SerialRunner().background(), InlineExecutor)
     background = ThreadRunner(2).background()
     assert isinstance(background, ThreadExecutor)

@@ -1,4 +1,4 @@
-"""Draws from a seed: the same everywhere, spread over all that may be drawn."""
+"""Seeded values are the same everywhere, and cover all choices."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from holdfast.runtime import SeededRandom
 
 
 def test_the_same_seed_gives_the_same_draws() -> None:
-    """Also in other versions of Python: saved seeds have to stay good."""
+    """Also in other versions of Python: saved seeds must stay valid."""
     chance = SeededRandom(7)
     assert [chance.pick("abcdef") for _ in range(12)] == list("badadcadacaa")
     assert chance.shuffled(range(6)) == [2, 5, 0, 1, 4, 3]
     assert SeededRandom.derive(7, 3) == 3647706739097066463
 
 
-def test_everything_may_be_drawn() -> None:
+def test_every_choice_can_be_drawn() -> None:
     chance = SeededRandom(1)
     assert {chance.pick("abc") for _ in range(100)} == set("abc")
     assert {tuple(chance.shuffled("abc")) for _ in range(200)} == {

@@ -1,4 +1,4 @@
-"""The system clock counts in seconds."""
+"""The system clock returns seconds."""
 
 from __future__ import annotations
 

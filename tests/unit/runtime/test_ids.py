@@ -1,4 +1,4 @@
-"""Tokens have one form and do not repeat, not even across a fork."""
+"""Tokens have one form and are unique, even across a fork."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runners keep order, draw a bounded number of items ahead, stop at the first error and leave no thread behind."""
+"""Runners keep order, take a bounded number of items ahead, stop at the first error and leave no thread behind."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_slow_first_item_does_not_change_the_order() -> None:
 
 
 @pytest.mark.parametrize(("runner", "ahead"), [(SerialRunner(), 1), (ThreadRunner(3), 6)], ids=repr)
-def test_items_are_drawn_only_as_results_are_consumed(runner: Runner, ahead: int) -> None:
+def test_items_are_taken_only_as_results_are_consumed(runner: Runner, ahead: int) -> None:
     drawn = 0
 
     def endless() -> Iterator[int]:
@@ -85,7 +85,7 @@ def test_an_error_is_raised_as_it_is_and_ends_the_run(runner: Runner) -> None:
 
 
 def test_the_first_error_in_time_wins_and_starts_nothing_further() -> None:
-    """Item 0 is still under way when item 1 fails: the items that wait in the pool must not start any more."""
+    """Item 0 is still running when item 1 fails: the items queued in the pool must not start."""
     failed = threading.Event()
     started: list[int] = []
 
@@ -102,7 +102,7 @@ def test_the_first_error_in_time_wins_and_starts_nothing_further() -> None:
     assert sorted(started) == [0, 1]
 
 
-def test_those_in_flight_are_waited_for() -> None:
+def test_items_in_flight_are_waited_for() -> None:
     both_started = threading.Barrier(2, timeout=_BOUND_S)
     finished: list[int] = []
 

@@ -1,4 +1,4 @@
-"""The embedded server: what it says when it cannot start, and what it leaves. No server that works is started here."""
+"""The embedded server: its errors when it cannot start, and its cleanup. No working server is started here."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ def _program(tmp_path: Path, body: str) -> str:
     path = tmp_path / "weed"
     script = path.with_name("weed.py")
     script.write_text(body)
-    path.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{script}" "$@"\n')  # a shebang takes no path with a space
+    path.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{script}" "$@"\n')  # a shebang allows no space in a path
     path.chmod(0o755)
     return str(path)
 
 
-def test_a_server_that_ends_shows_its_log_without_secrets(tmp_path: Path) -> None:
+def test_a_server_that_exits_shows_its_log_without_secrets(tmp_path: Path) -> None:
     binary = _program(tmp_path, "print('out of', 'luck', 'canary-secret'); raise SystemExit(3)")
     server = SeaweedServer(tmp_path / "home", secret_key="canary-secret", binary=binary)
-    with pytest.raises(UnavailableError, match=r"the embedded S3 server ended: see its log .*out of luck") as caught:
+    with pytest.raises(UnavailableError, match=r"the embedded S3 server exited: see its log .*out of luck") as caught:
         server.start()
     assert "canary" not in str(caught.value)
     assert server.pid is None
 
 
-def test_a_server_that_does_not_answer_is_ended(tmp_path: Path) -> None:
+def test_a_server_that_does_not_answer_is_killed(tmp_path: Path) -> None:
     binary = _program(tmp_path, "import os, signal; print(os.getpid(), flush=True); signal.pause()")
     server = SeaweedServer(tmp_path / "home", binary=binary, start_timeout_s=0.3)
     with pytest.raises(UnavailableError, match="does not answer"):
@@ -69,5 +69,5 @@ def test_only_loopback_and_nothing_optional(tmp_path: Path) -> None:
     ports = [int(flag.partition("=")[2]) for flag in flags if ".port=" in flag or ".port.grpc=" in flag]
     assert len(set(ports)) == 10
     with socket.socket() as free:
-        free.bind(("127.0.0.1", ports[0]))  # free before the server took it: no fixed port is assumed
+        free.bind(("127.0.0.1", ports[0]))  # the port was free before the server used it: no port is fixed
     assert (tmp_path / "home/s3.json").stat().st_mode & 0o777 == 0o600

@@ -17,7 +17,7 @@ from holdfast.checker.committers.property_support import just_told, told_finishe
 from holdfast.checker.committers.sandbox import Bench, cluster_of
 from holdfast.checker.kernel.world import Property, View
 from holdfast.commit import Kind, SaveMode
-from holdfast.commit.codec import decode_entry
+from holdfast.commit.two_phase.codec import decode_entry
 from holdfast.stores.memory.store import MemoryImage
 
 __all__ = ["GOALS", "Goal", "Reaching"]

@@ -17,9 +17,9 @@ from holdfast.checker.kernel.calls import Call
 from holdfast.checker.kernel.world import View
 from holdfast.checker.simulated_store import NotedImage
 from holdfast.commit import layout
-from holdfast.commit.codec import decode_entry
 from holdfast.commit.ids import AttemptId, JobId
 from holdfast.commit.records import Kind, SaveMode
+from holdfast.commit.two_phase.codec import decode_entry
 from holdfast.errors import CorruptDataError
 from holdfast.stores.base import Create
 from holdfast.stores.memory.store import MemoryImage

@@ -15,7 +15,7 @@ from holdfast.checker.kernel.calls import Fault
 from holdfast.checker.kernel.world import View, World
 from holdfast.checker.narrative.teller import Act, Event, Teller, Thing, Weight
 from holdfast.commit import JobRecord, layout
-from holdfast.commit.codec import decode_entry
+from holdfast.commit.two_phase.codec import decode_entry
 from holdfast.errors import CorruptDataError, HoldfastError
 from holdfast.stores.base import ObjectInfo
 from holdfast.stores.memory.store import MemoryImage

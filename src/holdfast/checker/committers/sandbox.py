@@ -15,7 +15,7 @@ from holdfast.checker.kernel.world import View
 from holdfast.checker.simulated_store import StoreResource
 from holdfast.commit import COMMITTERS, CommitContext, JobOutcome, JobRecord, Place, SaveMode, TaskCommit
 from holdfast.commit.recovery import recover
-from holdfast.commit.registry import TWO_PHASE
+from holdfast.commit.two_phase.committer import TWO_PHASE
 from holdfast.errors import HoldfastError
 from holdfast.runtime import Environment, SerialRunner
 from holdfast.stores.base import iter_objects, iter_uploads

@@ -75,6 +75,7 @@ class _Variant(Committer):
         self.keeps_log = base.keeps_log
         self.leaves_records = base.leaves_records
         self.pins_attempts = base.pins_attempts
+        self.adopts_uploads = base.adopts_uploads
 
     def setup_job(
         self, ctx: CommitContext, mode: SaveMode, details: Mapping[str, object] | None = None
@@ -94,8 +95,11 @@ class _Variant(Committer):
     def abort_job(self, ctx: CommitContext, job: JobRecord) -> JobOutcome:
         return self.base.abort_job(ctx, job)
 
-    def find_leftovers(self, ctx: CommitContext) -> Iterator[Leftover]:
-        return self.base.find_leftovers(ctx)
+    def find_leftovers(self, ctx: CommitContext, recorded: Collection[JobId] = ()) -> Iterator[Leftover]:
+        return self.base.find_leftovers(ctx, recorded)
+
+    def recorded_jobs(self, ctx: CommitContext) -> Collection[JobId]:
+        return self.base.recorded_jobs(ctx)
 
     def name_file(self, owner: FileOwner, number: int, extension: str) -> str:
         return self.base.name_file(owner, number, extension)
@@ -373,8 +377,8 @@ class _Claims(_Variant):
             raise OutcomeUnknownError("a driver has begun to commit the job: run holdfast recover", job=job.job)
         return self.base.abort_job(ctx, job)
 
-    def find_leftovers(self, ctx: CommitContext) -> Iterator[Leftover]:
-        for found in self.base.find_leftovers(ctx):
+    def find_leftovers(self, ctx: CommitContext, recorded: Collection[JobId] = ()) -> Iterator[Leftover]:
+        for found in self.base.find_leftovers(ctx, recorded):
             yield replace(found, finish=partial(_claim_and_finish, ctx, found))
 
 

@@ -15,7 +15,7 @@ from holdfast.checker.committers.goals import Reaching
 from holdfast.checker.committers.worlds import Scene, build_world
 from holdfast.checker.kernel.explore import Budget, explore
 from holdfast.commit import Committer
-from holdfast.commit.registry import TWO_PHASE
+from holdfast.commit.two_phase.committer import TWO_PHASE
 
 __all__ = ["VERDICT", "Verdict", "small_verdict"]
 

@@ -1,1 +1,1 @@
-"""The command `holdfast check`: options, run, report."""
+"""Hold the command ``holdfast check``: its options, the run, its report and its files. Start at `command`."""

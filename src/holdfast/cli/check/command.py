@@ -1,4 +1,4 @@
-"""``holdfast check``: what may be asked, and whether it makes sense; `check_run` does it, `check_report` shows it."""
+"""Declare ``holdfast check`` and its options, and refuse options that contradict each other."""
 
 from __future__ import annotations
 
@@ -29,45 +29,49 @@ Examples:
 
 \b
 Exit codes:
-  0    nothing was found; of --replay: the history does not break its property any more;
-       of --all: what was found is what is declared, or the reason why not is known
-  1    something was found, also where it is declared, or no history of a scene gets where one should;
-       of --all: something that is not declared, for no known reason
+  0    no property was violated; with --replay: the history no longer violates
+       its property; with --all: every result is as declared, or differs for a
+       known reason
+  1    a property was violated, even if that is declared, or no history of a
+       scene reached a required goal; with --all: a result differs from the
+       declaration for no known reason
   2    wrong usage, or a file that cannot be replayed
-  130  interrupted; what was found by then is shown
+  130  interrupted; what was found so far is shown
 
-A scene is given up after {STATES:,} states unless --states or --seconds say otherwise; the small worlds never are.
-Random walks end after {WALK_S:.0f} s unless --histories or --seconds say otherwise. What is simulated, and what is not:
-docs/how-to/run-the-checker.md."""
+The search of a scene stops after {STATES:,} states, unless you give --states or --seconds; the small worlds have no
+such limit. A random walk stops after {WALK_S:.0f} s, unless you give --histories or --seconds. For what is simulated
+and what is not, see docs/how-to/run-the-checker.md."""
 
 _FILE = click.Path(path_type=Path)
 
 
-@click.command(epilog=_EPILOG)
+@click.command(epilog=_EPILOG, short_help="Search for failures of a committer by simulation.")
 @click.argument("name", required=False)
 @click.option("--scene", "scenes", metavar="NAME", multiple=True, help="Only this scene; repeatable.")
 @click.option("--property", "properties", metavar="NAME", multiple=True, help="Only this property; repeatable.")
-@click.option("--small", is_flag=True, help="The small worlds: up to 2 tasks x 2 attempts x 2 files; minutes.")
-@click.option("--walk", is_flag=True, help="Random histories of a large world, each drawn from a seed.")
-@click.option("--seed", type=click.IntRange(min=0), help="Of --walk.  [default: 0]")
-@click.option("--first", type=click.IntRange(min=0), help="Number of the first history of --walk, to go on from there.")
-@click.option("--histories", type=click.IntRange(min=1), help="So many histories of --walk.")
-@click.option("--seconds", type=click.FloatRange(min=0, min_open=True), help="For each scene, or for the whole walk.")
-@click.option("--states", type=click.IntRange(min=1), help=f"For each scene.  [default: {STATES}]")
-@click.option("--save", metavar="DIR", type=_FILE, help="Save what is found in DIR, as JSON that replays.")
-@click.option("--replay", metavar="FILE", type=_FILE, help="Go through a saved history with the present code.")
+@click.option("--small", is_flag=True, help="Explore the small worlds: up to 2 tasks x 2 attempts x 2 files; minutes.")
+@click.option("--walk", is_flag=True, help="Explore random histories of a large world, drawn from a seed.")
+@click.option("--seed", type=click.IntRange(min=0), help="Seed of --walk.  [default: 0]")
+@click.option("--first", type=click.IntRange(min=0), help="Number of the first history of --walk, to continue a walk.")
+@click.option("--histories", type=click.IntRange(min=1), help="Number of histories of --walk.")
+@click.option(
+    "--seconds", type=click.FloatRange(min=0, min_open=True), help="Time limit of each scene, or of the whole walk."
+)
+@click.option("--states", type=click.IntRange(min=1), help=f"Limit of states in each scene.  [default: {STATES}]")
+@click.option("--save", metavar="DIR", type=_FILE, help="Save each counterexample in DIR, as JSON for --replay.")
+@click.option("--replay", metavar="FILE", type=_FILE, help="Replay a saved counterexample with the installed code.")
 @click.option("--details", is_flag=True, help="Show every call of the story.")
-@click.option("--coverage", is_flag=True, help="Show which lines of commit/ no history has run.")
-@click.option("--html", metavar="FILE", type=_FILE, help="Write the story as a page to step through.")
-@click.option("--all", "every", is_flag=True, help="Compare every committer with the paper and with what is declared.")
-@click.option("--list", "listed", is_flag=True, help="The committers, scenes and properties, and what they mean.")
+@click.option("--coverage", is_flag=True, help="Show the lines of commit/ that no history ran.")
+@click.option("--html", metavar="FILE", type=_FILE, help="Write the story as an HTML page to step through.")
+@click.option("--all", "every", is_flag=True, help="Compare every committer with the papers and with its declaration.")
+@click.option("--list", "listed", is_flag=True, help="List the committers, scenes and properties, with their meaning.")
 @reports
 def check(out: Output, **given: Any) -> None:
-    """Look for histories in which the committer NAME goes wrong, and tell the worst one as a story.
+    """Search for histories in which the committer NAME violates a property, and tell the worst one as a story.
 
-    The code that ships runs in simulated worlds, where each call to a store and each message to or from the driver may
-    be followed by anybody's next one, or by a fault: a process dies, a network is cut, a reply is lost. Needs no Spark,
-    no Java, no store and no network.
+    The search runs the production code in simulated worlds. There, any process may take the next step after each store
+    call and each message to or from the driver, or a fault may occur: a process dies, the network is cut, a reply is
+    lost. Requires neither Spark nor Java, neither a store nor a network.
     """
     options = CheckOptions(**given)
     _require_sense(options)
@@ -78,7 +82,7 @@ def check(out: Output, **given: Any) -> None:
 
 
 def _require_sense(options: CheckOptions) -> None:
-    """Refuse what does not go together, before anything is looked at.
+    """Refuse options that do not go together, before any work.
 
     Raises:
         UsageError: change the options.
@@ -88,15 +92,15 @@ def _require_sense(options: CheckOptions) -> None:
     of_one = (options.scenes, options.properties, options.small, options.walk, options.save, options.coverage)
     if options.name is None and any(of_one):
         raise click.UsageError(
-            "--scene, --property, --small, --walk, --save, --coverage: these want the NAME of a committer"
+            "--scene, --property, --small, --walk, --save and --coverage need the NAME of a committer"
         )
     if (options.every or options.listed) and (options.html or options.details):
-        raise click.UsageError("--html and --details are about one story: name a committer, or a file to --replay")
+        raise click.UsageError("--html and --details show one story: name a committer, or a file to --replay")
     if (options.replay or options.listed) and (options.states is not None or options.seconds is not None):
-        raise click.UsageError("--states and --seconds are for exploring: name a committer, or take --all")
+        raise click.UsageError("--states and --seconds limit a search: name a committer, or use --all")
     if not options.walk and any(value is not None for value in (options.seed, options.first, options.histories)):
-        raise click.UsageError("--seed, --first and --histories are for --walk")
+        raise click.UsageError("--seed, --first and --histories need --walk")
     if options.walk and (options.states is not None or options.small or len(options.scenes) > 1):
         raise click.UsageError("--walk takes no --states, no --small, and at most one --scene")
     if options.small and options.scenes:
-        raise click.UsageError("--small has scenes of its own: leave --scene out")
+        raise click.UsageError("--small has its own scenes: leave out --scene")

@@ -1,4 +1,4 @@
-"""What of `commit/` the histories of a check have run: what none of them came to, nothing was found out about."""
+"""Measure which code of ``commit/`` the histories of a check ran: a check proves nothing about the rest."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _PACKAGE = "holdfast.commit"
 
 @dataclass(slots=True)
 class Ran:
-    """What ran by now.
+    """The code that ran so far.
 
     Attributes:
-        functions: of the whole package, each with what did not run of it.
-        scenes: by scene, how many statements ran in it.
+        functions: all functions of the package, each with the lines that did not run.
+        scenes: how many statements ran in each scene.
     """
 
     functions: Sequence[Covered]
@@ -30,7 +30,7 @@ class Ran:
 
     @property
     def entered(self) -> list[Covered]:
-        """Functions of the modules in which anything ran."""
+        """All functions of the modules in which any code ran."""
         modules = {one.module for one in self.functions if _ran(one)}
         return [one for one in self.functions if one.module in modules]
 
@@ -49,7 +49,7 @@ class Ran:
 
 
 def nothing_ran() -> Ran:
-    """Before the first scene."""
+    """Return the coverage before the first scene."""
     return Ran([replace(one, missed=one.lines) for one in _coverage().functions()], {})
 
 
@@ -60,7 +60,7 @@ def _coverage() -> Coverage:
 
 @contextmanager
 def watching(ran: Ran, scene: str) -> Iterator[None]:
-    """Add what runs meanwhile."""
+    """Add the code that the block runs to the coverage of a scene."""
     coverage = _coverage()
     coverage.forget()
     try:
@@ -80,18 +80,18 @@ def _ran(one: Covered) -> int:
 
 
 def show_ran(ran: Ran, out: Output, *, lines: bool) -> None:
-    """Show how much ran and, if asked for, each function with the lines that no history came to."""
+    """Show how much code ran, and with `lines` the lines of each function that no history ran."""
     entered = ran.entered
     total, there = sum(len(one.lines) for one in entered), sum(map(_ran, entered))
     modules = {one.module for one in entered}
     others = len({one.module for one in ran.functions} - modules)
     share = f"{there:,} of {total:,} statements ran ({there / max(total, 1):.0%})"
-    out.say(f"commit/: {share} in {counted(len(modules), 'module')}, nothing in {others:,} others")
+    out.say(f"commit/: {share} in {counted(len(modules), 'module')}, none in {others:,} others")
     if not lines:
-        out.say("what did not run is not proved: --coverage shows its lines")
+        out.say("code that did not run is not checked: --coverage shows its lines")
         return
     rows = [(_file(one), one.name, _spans(one)) for one in entered if one.missed]
-    out.table(["module", "function", "lines that no history came to"], rows)
+    out.table(["module", "function", "lines that no history ran"], rows)
 
 
 def _file(one: Covered) -> str:
@@ -99,7 +99,7 @@ def _file(one: Covered) -> str:
 
 
 def _spans(one: Covered) -> str:
-    """The missed lines, those of statements in a row as first and last."""
+    """Format the missed lines; consecutive statements as ``first-last``."""
     spans: list[list[int]] = []
     follows = False
     for line in one.lines:

@@ -1,4 +1,4 @@
-"""Files that ``holdfast check`` writes. That they can be written is found out before the work, not after it."""
+"""Write the files of ``holdfast check``, and test before the search that they can be written."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ __all__ = ["StoryFiles"]
 
 
 class StoryFiles:
-    """Where a story and counterexamples go, if anywhere.
+    """The files for a story and its counterexamples, if the user asked for them.
 
     Args:
-        html: a file that must not be there: it could be anything.
-        directory: made if it is not there; files in it whose names are those of counterexamples are replaced.
+        html: a file that must not exist yet: an existing file may be anything.
+        directory: created if missing; a counterexample replaces an existing file of the same name.
 
     Raises:
-        InvalidRequestError: nothing can be written there.
+        InvalidRequestError: the file or the directory cannot be written.
     """
 
     def __init__(self, *, html: Path | None, directory: Path | None) -> None:
@@ -37,13 +37,13 @@ class StoryFiles:
                 probe.unlink()
             except OSError as error:
                 raise InvalidRequestError(
-                    "nothing can be saved there: name another directory",
+                    "the directory cannot be written: name another",
                     directory=str(directory),
                     reason=error.strerror,
                 ) from error
 
     def save(self, counterexample: Counterexample) -> Path | None:
-        """Save a counterexample; where."""
+        """Save a counterexample, and return its file."""
         if self._directory is None:
             return None
         file = self._directory / f"{counterexample.world.replace('/', '-')}-{counterexample.property}.json"
@@ -51,7 +51,7 @@ class StoryFiles:
         return file
 
     def write_page(self, story: Story) -> Path | None:
-        """Write the page; where."""
+        """Write the story as a page, and return its file."""
         if self._html is not None:
             self._write(self._html, page(story))
         return self._html
@@ -61,9 +61,7 @@ class StoryFiles:
             with file.open("x", encoding="utf-8") as opened:
                 opened.write(text)
         except FileExistsError as error:
-            raise InvalidRequestError(
-                "the file is there already: remove it, or name another", file=str(file)
-            ) from error
+            raise InvalidRequestError("the file already exists: remove it, or name another", file=str(file)) from error
         except OSError as error:
             raise InvalidRequestError(
                 "the file cannot be written: name another", file=str(file), reason=error.strerror

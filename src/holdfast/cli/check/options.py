@@ -1,4 +1,4 @@
-"""What somebody wants of ``holdfast check``."""
+"""Define the options of ``holdfast check`` as one value, and their defaults."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from pathlib import Path
 __all__ = ["STATES", "WALK_S", "CheckOptions"]
 
 STATES = 100_000
-"""States of a scene that are looked at unless told otherwise: a minute or less, and 500 MB."""
+"""Default limit of states in a scene: a minute or less, and 500 MB."""
 
 WALK_S = 60.0
-"""How long random histories go on unless told otherwise."""
+"""Default time limit of a random walk."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CheckOptions:
-    """The options as they were given; None and empty where they were not.
+    """The options as the user gave them; None or empty if not given.
 
     Attributes:
-        seconds: for each scene, or for a whole walk.
-        states: for each scene.
-        save: a directory.
-        html: a file that is not there yet.
+        seconds: time limit of each scene, or of a whole walk.
+        states: limit of states in each scene.
+        save: directory for counterexamples.
+        html: file to create for the story.
     """
 
     name: str | None

@@ -1,4 +1,4 @@
-"""What ``holdfast check`` shows: tables and a story for a person, one document for a program."""
+"""Show the result of ``holdfast check``: tables and a story for a person, one document for a program."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from holdfast.wording import counted
 __all__ = ["Outcome", "show_list", "show_outcome", "show_replay"]
 
 _ASTRONOMIC = 10**12
-"""Counts from here on are rounded."""
+"""Round counts from here on."""
 
 
 @dataclass(kw_only=True)
 class Outcome:
-    """What a run has come to.
+    """The result of a run.
 
     Attributes:
-        told: what broke, the worst first.
-        story: of the worst.
-        ran: what of the code under test.
+        told: the violated properties, worst first.
+        story: the story of the worst violation.
+        ran: the coverage of the code under test.
     """
 
     session: Session
@@ -48,9 +48,9 @@ class Outcome:
     interrupted: bool = False
 
 
-# --- after looking ----------------------------------------------------------------------------------------------------
+# --- after the search -------------------------------------------------------------------------------------------------
 def show_outcome(outcome: Outcome, files: StoryFiles, out: Output) -> None:
-    """Show what was looked at and what broke; write the files that were asked for."""
+    """Show what was explored and which properties were violated; write the files that the user asked for."""
     committer = outcome.session.committer
     saved = [files.save(found.counterexample) for found in outcome.told]
     page = files.write_page(outcome.story) if outcome.story is not None else None
@@ -72,7 +72,7 @@ def show_outcome(outcome: Outcome, files: StoryFiles, out: Output) -> None:
         for line in textwrap.wrap(_declared(outcome.told[0], committer), out.width):
             out.say(line)
     if len(outcome.told) > 1:
-        out.say("\nAlso broken; each is told by its command:")
+        out.say("\nAlso violated; each command tells its story:")
         for found in outcome.told[1:]:
             short = "as declared" if found.is_declared else "NOT DECLARED" if found.answer else "nothing declared"
             out.say(f"  {_heading(found)} ({short}): {_command(found, committer, outcome.walks)}")
@@ -97,7 +97,7 @@ def _show_scenes(scenes: Sequence[SceneReport], ran: Ran, out: Output) -> None:
         for report in scenes
     ]
     figures = ["histories", "states", "ran", "time", "reached"]
-    out.table(["scene", *figures, "broken"], rows, right=figures)
+    out.table(["scene", *figures, "violated"], rows, right=figures)
 
 
 def _show_walks(walks: WalkReport, committer: Committer, options: CheckOptions, out: Output) -> None:
@@ -107,11 +107,11 @@ def _show_walks(walks: WalkReport, committer: Committer, options: CheckOptions, 
         ("seed", str(walks.seed)),
         ("histories", f"{walks.histories:,}: numbers {walks.first:,} to {walks.next - 1:,}"),
         ("steps", f"{walks.steps:,}, at most {walks.depth:,} in a history"),
-        ("different ends", f"{walks.ends:,}"),
+        ("distinct ends", f"{walks.ends:,}"),
         ("time", milliseconds(round(walks.seconds * 1000))),
         ("reached", ", ".join(walks.reached) or "nothing"),
-        ("broken", ", ".join(walks.broken) or "nothing"),
-        ("to go on", _walk_command(committer, walks, walks.next)),
+        ("violated", ", ".join(walks.broken) or "nothing"),
+        ("to continue", _walk_command(committer, walks, walks.next)),
     ]
     out.table(["random walk", ""], rows)
 
@@ -126,19 +126,19 @@ def _summary(outcome: Outcome) -> str:
     if whole:
         extent += f", {_count(sum(report.histories for report in scenes))} histories"
     if outcome.told:
-        return f"{counted(len(outcome.told), 'property', 'properties')} broken in {extent}"
-    return f"nothing found in {extent}: {'those are' if whole else 'not'} all that there are"
+        return f"{counted(len(outcome.told), 'property', 'properties')} violated in {extent}"
+    return f"nothing found in {extent}: {'the search is complete' if whole else 'the search is not complete'}"
 
 
 def _show_reached(scenes: Sequence[SceneReport], out: Output) -> None:
-    """What histories have reached, so that "nothing found" is not that of a committer that never gets anywhere."""
+    """Show which goals the histories reached: "nothing found" means little if no history gets to a commit."""
     reached = Counter(name for report in scenes for name in report.reached)
     if reached:
         rows = [(name, str(number), GOALS[name].meaning) for name, number in reached.most_common()]
-        out.table(["goal", "scenes", "what some history of so many scenes has reached"], rows, right=["scenes"])
+        out.table(["goal", "scenes", "what some history in that many scenes reached"], rows, right=["scenes"])
     for report in scenes:
         for name in report.missing:
-            what = GOALS[name].meaning if name in GOALS else f"something goes wrong of the kind: {name}"
+            what = GOALS[name].meaning if name in GOALS else f"a violation of the kind: {name}"
             out.say(f"NEVER REACHED in {report.scene.name}: {name} ({what})")
 
 
@@ -153,8 +153,8 @@ def _declared(found: Violation, committer: Committer) -> str:
     if answer is not None and answer.unless:
         return f"This is declared to hold unless {answer.unless} (holdfast committers --why {committer.name})"
     if answer is None:
-        return "Nothing is declared of this."
-    return f"This is NOT DECLARED: {committer.name} is said to hold it. It is a hole that nobody knew of."
+        return "There is no declaration about this property."
+    return f"This is NOT DECLARED: {committer.name} is declared to hold the property. This is an unknown hole."
 
 
 def _command(found: Violation, committer: Committer, walks: WalkReport | None) -> str:
@@ -229,7 +229,7 @@ def _document(outcome: Outcome) -> dict[str, object]:
 def show_replay(
     counterexample: Counterexample, story: Story | None, options: CheckOptions, files: StoryFiles, out: Output
 ) -> None:
-    """Show whether a saved history still breaks its property."""
+    """Show whether a saved history still violates its property."""
     page = files.write_page(story) if story is not None else None
     out.document(
         {
@@ -240,9 +240,7 @@ def show_replay(
         }
     )
     if story is None:
-        out.say(
-            f"{counterexample.property} holds: {counterexample.world} goes through this history without breaking it"
-        )
+        out.say(f"{counterexample.property} holds: {counterexample.world} no longer violates it in this history")
         return
     for line in story.lines(details=options.details, width=out.width):
         out.say(line)
@@ -250,9 +248,9 @@ def show_replay(
         out.note(f"written: {page}")
 
 
-# --- what there is ----------------------------------------------------------------------------------------------------
+# --- the list ---------------------------------------------------------------------------------------------------------
 def show_list(out: Output) -> None:
-    """Show committers, scenes and properties."""
+    """List committers, scenes and properties."""
     properties = find_world("two_phase/speculation").properties
     out.document(
         {
@@ -263,4 +261,4 @@ def show_list(out: Output) -> None:
     )
     out.table(["committer", "what it does"], [(one.name, one.summary) for one in CHECKED.values()])
     out.table(["scene", "what happens"], [(scene.name, scene.summary) for scene in ALL_SCENES.values()])
-    out.table(["property", "", "what has to hold"], [(one.name, one.title, one.meaning) for one in properties])
+    out.table(["property", "title", "what must hold"], [(one.name, one.title, one.meaning) for one in properties])

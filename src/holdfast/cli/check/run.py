@@ -1,4 +1,4 @@
-"""The work of ``holdfast check``: explore, walk or replay, with progress, until it is done or somebody interrupts."""
+"""Run ``holdfast check``: explore, walk or replay, and show the result, also after an interrupt."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from holdfast.cli.check.options import STATES, WALK_S, CheckOptions
 from holdfast.cli.check.report import Outcome, show_list, show_outcome, show_replay
 from holdfast.cli.output import Output
 from holdfast.commit import Committer
-from holdfast.commit.registry import TWO_PHASE
+from holdfast.commit.two_phase.committer import TWO_PHASE
 from holdfast.errors import CorruptDataError, InvalidRequestError
 
 __all__ = ["run_check"]
 
 
 def run_check(options: CheckOptions, out: Output) -> bool:
-    """Do what was asked for and show it; whether nothing was found.
+    """Run what the options ask for and show it; return True if no problem was found.
 
     Raises:
-        Abort: interrupted; what was found by then is shown.
+        Abort: interrupted; what was found so far is shown.
     """
     if options.listed:
         show_list(out)
@@ -46,11 +46,11 @@ def run_check(options: CheckOptions, out: Output) -> bool:
 
             return show_all(Budget(seconds=options.seconds, states=options.states), out)
         assert options.name is not None
-        return _look(options, files, out)
+        return _search(options, files, out)
 
 
-# --- looking for something --------------------------------------------------------------------------------------------
-def _look(options: CheckOptions, files: StoryFiles, out: Output) -> bool:
+# --- the search -------------------------------------------------------------------------------------------------------
+def _search(options: CheckOptions, files: StoryFiles, out: Output) -> bool:
     assert options.name is not None
     committer = find_committer(options.name)
     properties = tuple(dict.fromkeys(map(find_property, options.properties)))
@@ -68,7 +68,7 @@ def _look(options: CheckOptions, files: StoryFiles, out: Output) -> bool:
                         outcome.scenes.append(session.explore(scene, _budget(options, scene)))
         told = session.ranked()
         for number, found in enumerate(told if options.save or out.json else told[:1]):
-            say(f"looking for an easier history that breaks {found.name}")
+            say(f"searching for a simpler history that violates {found.name}")
             told[number] = session.ease(found)
         outcome.told = told
         outcome.story = session.story(told[0]) if told else None
@@ -99,7 +99,7 @@ def _walk_s(options: CheckOptions) -> float | None:
 
 
 def _in_words(now: Progress) -> str:
-    found = f", broken by now: {', '.join(now.broken)}" if now.broken else ""
+    found = f", violated so far: {', '.join(now.broken)}" if now.broken else ""
     much = f"{now.histories:,} histories" if now.histories else f"{now.states:,} states"
     return f"{now.scene}: {much}{found}"
 
@@ -108,7 +108,7 @@ def _in_words(now: Progress) -> str:
 def _replay(options: CheckOptions, files: StoryFiles, out: Output) -> bool:
     assert options.replay is not None
     counterexample = _load(options)
-    with out.waiting("going through the history"):
+    with out.waiting("replaying the history"):
         story = replay_again(counterexample)
     show_replay(counterexample, story, options, files, out)
     return story is None
@@ -125,16 +125,16 @@ def _load(options: CheckOptions) -> Counterexample:
     except CorruptDataError as error:
         reason = error.variables.get("reason")
         raise InvalidRequestError(
-            "this is no counterexample, or a damaged one: name a file that --save wrote",
+            "the file holds no valid counterexample: name a file that --save wrote",
             file=str(options.replay),
             reason=reason,
         ) from error
 
 
-# --- around it --------------------------------------------------------------------------------------------------------
+# --- interrupts and warnings ------------------------------------------------------------------------------------------
 @contextlib.contextmanager
 def _first_interrupt() -> Iterator[Callable[[], bool]]:
-    """Let the first Ctrl-C only be noted, so that what was found is shown; the second one ends everything."""
+    """Only record the first Ctrl-C, so that the results so far can be shown; let the second one end the command."""
     asked = False
 
     def note(number: int, frame: FrameType | None) -> None:
@@ -151,7 +151,7 @@ def _first_interrupt() -> Iterator[Callable[[], bool]]:
 
 @contextlib.contextmanager
 def _quiet(debug: bool) -> Iterator[None]:
-    """What the code under test has to warn of happens thousands of times here, and on purpose."""
+    """Silence the warnings of the code under test: here, faults are injected thousands of times."""
     logger = logging.getLogger("holdfast")
     before = logger.level
     if not debug:

@@ -1,4 +1,4 @@
-"""``holdfast check --all``: Table V of paper 000 and C1 to C10 as found, beside what the paper and we ourselves say."""
+"""Run ``holdfast check --all``: compare Table V of paper 000 and C1 to C10, as explored, with what is declared."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from holdfast.wording import counted
 
 __all__ = ["show_all", "show_table"]
 
-_INCOMPLETE = "as far as was looked: not all histories were gone through"
-_UNLIKE_PAPER = "unlike the paper, see below"
-_UNLIKE_DECLARED = "unlike what is declared, see below"
+_INCOMPLETE = "so far: not all histories were explored"
+_UNLIKE_PAPER = "differs from the paper, see below"
+_UNLIKE_DECLARED = "differs from the declaration, see below"
 
 
 def show_all(budget: Budget, out: Output) -> bool:
-    """Explore every committer and show what was found; whether it is what is declared."""
+    """Explore every committer and show the results; return True if they are as declared."""
     with out.progress() as advance:
 
         def progress(now: Progress) -> None:
@@ -29,7 +29,7 @@ def show_all(budget: Budget, out: Output) -> bool:
 
 
 def show_table(table: Table, out: Output) -> bool:
-    """Show a table; see `show_all`."""
+    """Show a table of results; return what `show_all` returns."""
     out.document(table.document())
     columns = {name: [_marked(table.cell(row.name, name)) for row in table.rows] for name in table.committers}
     show_side_by_side([row.title for row in table.rows], columns, out)
@@ -37,12 +37,12 @@ def show_table(table: Table, out: Output) -> bool:
     of_paper = [cell for cell in cells if cell.agrees_with_paper is not None]
     like_paper = sum(cell.agrees_with_paper is True for cell in of_paper)
     as_declared = sum(cell.agrees_with_declaration for cell in cells)
-    out.say(f"\n{like_paper} of the {len(of_paper)} answers that the papers give are found")
-    out.say(f"{as_declared} of {len(cells)} declarations (holdfast committers) are what is found")
+    out.say(f"\n{like_paper} of the {len(of_paper)} answers in the papers are confirmed")
+    out.say(f"{as_declared} of {len(cells)} declarations (holdfast committers) are confirmed")
     titles = {row.name: row.title for row in table.rows}
     for cell in table.differences():
         out.say("")
-        for line in textwrap.wrap(f"{cell.committer}, {titles[cell.row]}: {_said(cell)}", out.width):
+        for line in textwrap.wrap(f"{cell.committer}, {titles[cell.row]}: {_comparison(cell)}", out.width):
             out.say(line)
         for text in filter(None, (cell.because, cell.reason)):
             for line in textwrap.wrap(text, out.width, initial_indent="  ", subsequent_indent="  "):
@@ -59,7 +59,7 @@ def _marked(cell: Cell) -> Marked:
     return Marked(_word(cell.holds), tuple(notes))
 
 
-def _said(cell: Cell) -> str:
+def _comparison(cell: Cell) -> str:
     found = _word(cell.holds) + "".join(f", unless {circumstance}" for circumstance in cell.unless)
     declared = _word(cell.declared.holds) + (f", unless {cell.declared.unless}" if cell.declared.unless else "")
     paper = "" if cell.paper is None else f"; the paper says {_word(cell.paper)}"

@@ -45,7 +45,7 @@ from holdfast.commit.file_output.layout import (
 )
 from holdfast.commit.file_output.merging import merge_paths_v1
 from holdfast.commit.file_output.recovery import find_file_jobs
-from holdfast.commit.ids import FileOwner
+from holdfast.commit.ids import FileOwner, JobId
 from holdfast.commit.job_ends import report_task, reported_totals, succeed, succeeded
 from holdfast.commit.job_report import measured_abort, measured_commit, report_abort, report_commit
 from holdfast.commit.moves import delete_dir, is_dir, list_children, list_files, move_dir
@@ -58,6 +58,7 @@ from holdfast.errors import NotFoundError
 
 __all__ = [
     "FILE_V1",
+    "FileV1Committer",
     "commit_v1_attempt",
     "list_v1_tasks",
     "next_attempt",
@@ -183,7 +184,7 @@ class FileV1Committer(Committer):
             outcome = clean_up(measure, job, JobOutcome(job=job.job, committed=committed))
         return report_abort(ctx, measure, self.name, job, outcome)
 
-    def find_leftovers(self, ctx: CommitContext) -> Iterator[Leftover]:
+    def find_leftovers(self, ctx: CommitContext, recorded: Collection[JobId] = ()) -> Iterator[Leftover]:
         return find_file_jobs(ctx, committer=self.name)
 
     def name_file(self, owner: FileOwner, number: int, extension: str) -> str:

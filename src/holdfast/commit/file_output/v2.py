@@ -30,7 +30,7 @@ from holdfast.commit.file_output.layout import (
 )
 from holdfast.commit.file_output.merging import merge_paths_v2
 from holdfast.commit.file_output.recovery import find_file_jobs
-from holdfast.commit.ids import FileOwner
+from holdfast.commit.ids import FileOwner, JobId
 from holdfast.commit.job_ends import report_task, reported_totals, succeed, succeeded
 from holdfast.commit.job_report import measured_abort, measured_commit, report_abort, report_commit
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, SaveMode, TaskCommit
@@ -38,7 +38,7 @@ from holdfast.commit.sinks import RenameSink, UploadSink
 from holdfast.commit.task import TaskScope
 from holdfast.commit.task_commits import check_messages
 
-__all__ = ["FILE_V2"]
+__all__ = ["FILE_V2", "FileV2Committer"]
 
 
 @final
@@ -81,7 +81,7 @@ class FileV2Committer(Committer):
             outcome = clean_up(measure, job, JobOutcome(job=job.job, committed=committed))
         return report_abort(ctx, measure, self.name, job, outcome)
 
-    def find_leftovers(self, ctx: CommitContext) -> Iterator[Leftover]:
+    def find_leftovers(self, ctx: CommitContext, recorded: Collection[JobId] = ()) -> Iterator[Leftover]:
         return find_file_jobs(ctx, committer=self.name)
 
     def name_file(self, owner: FileOwner, number: int, extension: str) -> str:

@@ -218,9 +218,7 @@ def _merge(measure: Measure, job: _FileJob) -> None:
         merge_paths_v1(ctx, directory)
     moved = {path: size for files in job.tasks.values() for path, size in files.items()}
     totals = Totals(files=len(moved), size_bytes=sum(moved.values()))
-    record = JobRecord(
-        job=JobId(job.job), committer="file", publication="", mode=SaveMode.APPEND, base_seq=0, started_at_s=0.0
-    )
+    record = JobRecord(job=JobId(job.job), committer="file", mode=SaveMode.APPEND, started_at_s=0.0)
     succeed(measure, record, totals=totals, tasks=len(job.tasks), paths=sorted(moved), save=save_first_marker)
 
 

@@ -188,9 +188,7 @@ def _complete(measure: Measure, job: HadoopJob) -> None:
     record = JobRecord(
         job=JobId(job.job),
         committer=job.committer.removeprefix("hadoop-"),
-        publication="",
         mode=SaveMode.APPEND,
-        base_seq=0,
         started_at_s=0.0,
     )
     succeed(

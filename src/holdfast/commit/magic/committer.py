@@ -25,12 +25,12 @@ from holdfast.commit.attempt_names import attempt_name, file_name
 from holdfast.commit.committer import CONSISTENT_LISTING, MULTIPART, Committer, Leftover
 from holdfast.commit.context import CommitContext
 from holdfast.commit.hadoop.pending import TASK_ATTEMPT_ID, PendingSet, SinglePending, encode_pendingset
-from holdfast.commit.ids import FileOwner
+from holdfast.commit.ids import FileOwner, JobId
 from holdfast.commit.job_ends import start_over
 from holdfast.commit.job_report import measured_abort, measured_commit, report_abort, report_commit
 from holdfast.commit.magic.file import iter_pending_paths, load_pending, open_magic_file
 from holdfast.commit.magic.layout import attempt_dir, magic_work_path, pendingset_path
-from holdfast.commit.magic.recovery import magic_leftovers
+from holdfast.commit.magic.recovery import magic_jobs, magic_leftovers
 from holdfast.commit.magic.sets import clean_up, find_pendingsets, load_pendingset
 from holdfast.commit.measure import Measure
 from holdfast.commit.moves import delete_dir
@@ -157,8 +157,11 @@ class MagicCommitter(Committer):
             outcome = JobOutcome(job=job.job, committed=committed, finished=not left, pending_reason=left)
         return report_abort(ctx, measure, self.name, job, outcome)
 
-    def find_leftovers(self, ctx: CommitContext) -> Iterator[Leftover]:
+    def find_leftovers(self, ctx: CommitContext, recorded: Collection[JobId] = ()) -> Iterator[Leftover]:
         return magic_leftovers(ctx)
+
+    def recorded_jobs(self, ctx: CommitContext) -> Collection[JobId]:
+        return magic_jobs(ctx).keys()
 
     def name_file(self, owner: FileOwner, number: int, extension: str) -> str:
         return file_name(owner, number, extension)

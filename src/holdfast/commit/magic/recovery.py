@@ -46,4 +46,4 @@ def magic_leftovers(ctx: CommitContext) -> Iterator[Leftover]:
 
 def _job_record(job: JobId) -> JobRecord:
     """What the job's own record would say: nothing of it is stored, and all modes end alike."""
-    return JobRecord(job=job, committer="magic", publication="", mode=SaveMode.APPEND, base_seq=0, started_at_s=0.0)
+    return JobRecord(job=job, committer="magic", mode=SaveMode.APPEND, started_at_s=0.0)

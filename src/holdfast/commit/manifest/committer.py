@@ -8,7 +8,7 @@ from typing import final
 from holdfast.commit.attempt_names import file_name
 from holdfast.commit.committer import CONSISTENT_LISTING, RENAME, Committer, Leftover
 from holdfast.commit.context import CommitContext
-from holdfast.commit.ids import FileOwner
+from holdfast.commit.ids import FileOwner, JobId
 from holdfast.commit.job_report import measured_abort, measured_commit, report_abort, report_commit
 from holdfast.commit.manifest.job import abort_job, commit_job, setup_job
 from holdfast.commit.manifest.recovery import find_leftovers
@@ -17,7 +17,7 @@ from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, SaveMode, 
 from holdfast.commit.sinks import RenameSink
 from holdfast.commit.task import TaskScope
 
-__all__ = ["MANIFEST"]
+__all__ = ["MANIFEST", "ManifestCommitter"]
 
 
 @final
@@ -57,7 +57,7 @@ class ManifestCommitter(Committer):
             outcome = abort_job(measure, job)
         return report_abort(ctx, measure, self.name, job, outcome)
 
-    def find_leftovers(self, ctx: CommitContext) -> Iterator[Leftover]:
+    def find_leftovers(self, ctx: CommitContext, recorded: Collection[JobId] = ()) -> Iterator[Leftover]:
         return find_leftovers(ctx)
 
     def name_file(self, owner: FileOwner, number: int, extension: str) -> str:

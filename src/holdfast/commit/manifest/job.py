@@ -51,7 +51,6 @@ def setup_job(ctx: CommitContext, committer: str, mode: SaveMode, details: Mappi
     job = new_job(ctx, committer, mode, details)
     if job is None:
         return None
-    job = replace(job, publication="rename")
     taken = "the job was started before: start another"
     if is_dir(ctx, job_attempt_dir(job)):
         raise DestinationExistsError(taken, url=ctx.url, job=job.job)

@@ -33,6 +33,7 @@ _PAUSE_S = 0.5  # Hadoop's, times the number of the try
 
 
 def open_file(scope: TaskScope, path: str) -> RenameSink:
+    """Open a file in the attempt\'s directory; the job commit renames it to `path`."""
     source = f"{attempt_dir(scope.job, scope.owner)}/{path}"
     return RenameSink(rename(scope.ctx.store), scope.ctx.key(source), source, path, background=scope.background)
 

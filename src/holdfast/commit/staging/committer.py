@@ -32,7 +32,7 @@ from holdfast.commit.context import CommitContext
 from holdfast.commit.file_output.layout import abort_attempt
 from holdfast.commit.file_output.v1 import commit_v1_attempt
 from holdfast.commit.hadoop.pending import TASK_ATTEMPT_ID, PendingSet, encode_pendingset
-from holdfast.commit.ids import FileOwner
+from holdfast.commit.ids import FileOwner, JobId
 from holdfast.commit.job_ends import new_job, report_task, succeeded
 from holdfast.commit.job_report import measured_abort, measured_commit, report_abort, report_commit
 from holdfast.commit.measure import Measure
@@ -51,6 +51,7 @@ from holdfast.commit.staging.layout import (
     scratch_context,
     scratch_dir,
     shared_context,
+    staged_jobs,
 )
 from holdfast.commit.staging.recovery import staging_leftovers
 from holdfast.commit.staging.uploading import upload_files
@@ -174,8 +175,11 @@ class StagingCommitter(Committer):
             outcome = JobOutcome(job=job.job, committed=committed, finished=not left, pending_reason=left)
         return report_abort(ctx, measure, self.name, job, outcome)
 
-    def find_leftovers(self, ctx: CommitContext) -> Iterator[Leftover]:
+    def find_leftovers(self, ctx: CommitContext, recorded: Collection[JobId] = ()) -> Iterator[Leftover]:
         return staging_leftovers(ctx, self.name)
+
+    def recorded_jobs(self, ctx: CommitContext) -> Collection[JobId]:
+        return staged_jobs(ctx).keys()
 
     def name_file(self, owner: FileOwner, number: int, extension: str) -> str:
         return file_name(owner, number, extension)

@@ -24,7 +24,6 @@ from holdfast.commit.ids import FileOwner, JobId, is_job_id
 from holdfast.commit.measure import Measure
 from holdfast.commit.pending_sets.completion import bucket_name
 from holdfast.commit.records import JobRecord
-from holdfast.commit.two_phase.publication import UPLOADS
 from holdfast.errors import CorruptDataError, InvalidRequestError, NotFoundError
 from holdfast.stores.base import iter_objects
 
@@ -98,7 +97,7 @@ def shared_context(ctx: CommitContext, job: JobId) -> CommitContext:
 def announce_job(ctx: CommitContext, job: JobRecord) -> None:
     """Write the job's record into the shared directory; tasks look for it there (`require_job`)."""
     shared = shared_context(ctx, job.job)
-    record = replace(job, publication=UPLOADS.name, details={_DESTINATION: ctx.url})
+    record = replace(job, details={_DESTINATION: ctx.url})
     shared.store.put(shared.key(_RECORD), encode_job(record))
 
 

@@ -86,7 +86,7 @@ def _clean_up_ended(ctx: CommitContext, job: JobId, committer: str) -> None:
     measure = Measure(ctx)
     abort_sets(measure, list_saved_pendingsets(ctx, job), lambda path: load_pendingset(measure, job, path))
     record = JobRecord(
-        job=job, committer=committer, publication="", mode=SaveMode.APPEND, base_seq=0, started_at_s=0.0
+        job=job, committer=committer, mode=SaveMode.APPEND, started_at_s=0.0
     )  # what it would say: all modes end alike
     left = clean_up(measure, record)
     if left:

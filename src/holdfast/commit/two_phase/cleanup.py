@@ -13,12 +13,13 @@ from collections.abc import Iterator
 from holdfast.commit import layout
 from holdfast.commit.context import CommitContext
 from holdfast.commit.intents import QUIET_S, unreported_intents
-from holdfast.commit.records import JobRecord, LogEntry
+from holdfast.commit.records import JobRecord
 from holdfast.commit.recovery_report import is_quiet
 from holdfast.commit.two_phase.live_jobs import OverJobs
 from holdfast.commit.two_phase.manifests import load_refs
 from holdfast.commit.two_phase.pending_uploads import FolderRecords
-from holdfast.commit.two_phase.publication import PUBLICATIONS, Leftovers, Publication
+from holdfast.commit.two_phase.publication import Leftovers, Publication, publication_of
+from holdfast.commit.two_phase.records import LogEntry
 from holdfast.commit.two_phase.streams import dead_batches
 from holdfast.errors import InvalidRequestError, NotFoundError, UnsupportedError
 from holdfast.stores.base import batched_keys
@@ -42,7 +43,7 @@ def clean_up_decided(ctx: CommitContext, entry: LogEntry) -> None:
         clean_up(
             ctx,
             OverJobs(ctx, [entry.job], dead_batches(entry)),
-            PUBLICATIONS[entry.record.publication],
+            publication_of(entry.record),
             _listing(entry.record),
             limit=_LIMIT,
             decided=entry,
@@ -55,7 +56,7 @@ def clean_up_job(ctx: CommitContext, job: JobRecord) -> None:
     Guarantee, crash: as of `clean_up_decided`.
     """
     with refusals_told(ctx, job):
-        clean_up(ctx, OverJobs(ctx, [job.job]), PUBLICATIONS[job.publication], _listing(job), limit=_LIMIT)
+        clean_up(ctx, OverJobs(ctx, [job.job]), publication_of(job), _listing(job), limit=_LIMIT)
 
 
 @contextlib.contextmanager

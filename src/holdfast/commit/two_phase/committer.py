@@ -13,25 +13,19 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import final
 
 from holdfast.commit import layout
-from holdfast.commit.codec import digest, encode_manifest
+from holdfast.commit.codec import digest
 from holdfast.commit.committer import CONDITIONAL_WRITES, HIDDEN_WRITES, Committer, Leftover
 from holdfast.commit.context import CommitContext
-from holdfast.commit.ids import FileOwner, file_name
+from holdfast.commit.ids import FileOwner, JobId, file_name
 from holdfast.commit.job_report import measured_abort, measured_commit, report_abort, report_commit
-from holdfast.commit.records import (
-    FileEntry,
-    JobOutcome,
-    JobRecord,
-    ManifestRef,
-    SaveMode,
-    TaskCommit,
-    TaskManifest,
-)
+from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, ManifestRef, SaveMode, TaskCommit
 from holdfast.commit.sinks import RenameSink, UploadSink
 from holdfast.commit.task import TaskScope
 from holdfast.commit.task_commits import inline_record, totals_of
+from holdfast.commit.two_phase.codec import encode_manifest
 from holdfast.commit.two_phase.job import abort_job, announce_job, commit_job, describe_job
-from holdfast.commit.two_phase.publication import PUBLICATIONS
+from holdfast.commit.two_phase.publication import publication_of
+from holdfast.commit.two_phase.records import TaskManifest
 
 __all__ = ["TWO_PHASE", "TwoPhaseCommitter"]
 
@@ -83,7 +77,7 @@ class TwoPhaseCommitter(Committer):
             outcome = abort_job(measure, job)
         return report_abort(ctx, measure, self.name, job, outcome)
 
-    def find_leftovers(self, ctx: CommitContext) -> Iterator[Leftover]:
+    def find_leftovers(self, ctx: CommitContext, recorded: Collection[JobId] = ()) -> Iterator[Leftover]:
         """Return nothing: `holdfast.commit.two_phase.recovery` finds jobs by the log."""
         return iter(())
 
@@ -92,7 +86,7 @@ class TwoPhaseCommitter(Committer):
         return file_name(owner, number, extension)
 
     def open_file(self, scope: TaskScope, path: str) -> UploadSink | RenameSink:
-        return PUBLICATIONS[scope.job.publication].open_file(scope, path)
+        return publication_of(scope.job).open_file(scope, path)
 
     def commit_task(self, scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
         """Write the manifest.

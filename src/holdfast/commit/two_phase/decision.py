@@ -9,16 +9,18 @@ from holdfast.commit import layout
 from holdfast.commit.context import CommitContext
 from holdfast.commit.destination import is_to_be_skipped
 from holdfast.commit.nesting import is_first, refuse_nested
-from holdfast.commit.records import JobRecord, Kind, LogEntry, LogState, SaveMode, Totals
-from holdfast.commit.two_phase.decision_log import LogView, append_entry, find_decision, read_log, read_newest
+from holdfast.commit.records import JobRecord, Kind, SaveMode, Totals
+from holdfast.commit.two_phase.decision_log import append_entry, find_decision, read_log, read_newest
 from holdfast.commit.two_phase.helping import finish_earlier, refuse_touched, still_to_delete
 from holdfast.commit.two_phase.manifests import Prepared, iter_manifests, store_refs
 from holdfast.commit.two_phase.pending_uploads import missing_uploads
-from holdfast.commit.two_phase.publication import PUBLICATIONS, UPLOADS
+from holdfast.commit.two_phase.publication import UPLOADS, publication_of
+from holdfast.commit.two_phase.records import LogEntry, LogState
 from holdfast.commit.two_phase.replacement import plan_replaced
 from holdfast.commit.two_phase.streams import advance_streams, is_committed_batch
 from holdfast.commit.two_phase.write_ids import is_written, write_id_of
 from holdfast.errors import ConflictError, FencedError, HoldfastError, NotFoundError
+from holdfast.versioned_log import LogView
 
 __all__ = ["decide", "is_there_already", "read_log_behind"]
 
@@ -74,7 +76,7 @@ def _decide(
             table = ctx.contract(ctx, job, state.table)
             counted = still_to_delete(ctx, stuck) if job.mode is SaveMode.OVERWRITE_PARTITIONS else frozenset()
             plan = plan_replaced(ctx, job, prepared, f"{token}-{attempt}", counted)
-            PUBLICATIONS[job.publication].check(ctx, [*_targets(job, prepared), *plan.places])
+            publication_of(job).check(ctx, [*_targets(job, prepared), *plan.places])
             mine = LogEntry(
                 seq=view.head + 1,
                 kind=Kind.COMMIT,

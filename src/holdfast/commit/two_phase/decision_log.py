@@ -6,15 +6,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from holdfast.commit import layout
-from holdfast.commit.codec import decode_entry, encode_entry
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import JobId
-from holdfast.commit.records import LogEntry, LogState
-from holdfast.errors import FencedError, NotFoundError
-from holdfast.versioned_log import LogRemovedError, LogTrimmedError, LogView, VersionedLog
+from holdfast.commit.two_phase.codec import decode_entry, encode_entry
+from holdfast.commit.two_phase.records import LogEntry, LogState
+from holdfast.errors import FencedError, LogRemovedError, LogTrimmedError, NotFoundError
+from holdfast.versioned_log import LogView, VersionedLog
 
 __all__ = [
-    "LogView",
     "Newest",
     "append_entry",
     "decision_log",

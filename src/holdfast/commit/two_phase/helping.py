@@ -12,12 +12,14 @@ from dataclasses import dataclass
 
 from holdfast.commit.context import CommitContext
 from holdfast.commit.measure import Measure
-from holdfast.commit.records import JobRecord, Kind, LogEntry, SaveMode
-from holdfast.commit.two_phase.decision_log import LogView, read_entry, record_exists
+from holdfast.commit.records import JobRecord, Kind, SaveMode
+from holdfast.commit.two_phase.decision_log import read_entry, record_exists
 from holdfast.commit.two_phase.manifests import Prepared, committed_manifests
+from holdfast.commit.two_phase.records import LogEntry
 from holdfast.commit.two_phase.replacement import load_replaced
 from holdfast.commit.two_phase.roll_forward import finish_decision
 from holdfast.errors import ConflictError, HoldfastError, NotFoundError
+from holdfast.versioned_log import LogView
 
 __all__ = ["Stuck", "finish_earlier", "refuse_touched", "still_to_delete"]
 

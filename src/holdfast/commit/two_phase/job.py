@@ -17,12 +17,11 @@ from holdfast.commit.destination import is_to_be_skipped, refuse_file, refuse_ta
 from holdfast.commit.ids import new_job_id
 from holdfast.commit.measure import Measure
 from holdfast.commit.nesting import is_first, refuse_nested
-from holdfast.commit.records import JobOutcome, JobRecord, Kind, LogEntry, SaveMode, TaskCommit
+from holdfast.commit.records import JobOutcome, JobRecord, Kind, SaveMode, TaskCommit
 from holdfast.commit.task_commits import check_messages
 from holdfast.commit.two_phase.cleanup import clean_up_job, refusals_told
 from holdfast.commit.two_phase.decision import decide, is_there_already, read_log_behind
 from holdfast.commit.two_phase.decision_log import (
-    LogView,
     append_entry,
     find_decision,
     job_exists,
@@ -34,6 +33,7 @@ from holdfast.commit.two_phase.decision_log import (
 from holdfast.commit.two_phase.manifests import ManifestCache, prepare_job
 from holdfast.commit.two_phase.pending_uploads import find_listing
 from holdfast.commit.two_phase.publication import UPLOADS, choose_publication
+from holdfast.commit.two_phase.records import LogEntry
 from holdfast.commit.two_phase.roll_forward import finish_decision
 from holdfast.commit.two_phase.write_ids import forget_writes, write_id_of
 from holdfast.errors import (
@@ -48,6 +48,7 @@ from holdfast.errors import (
 )
 from holdfast.stores.base import Support
 from holdfast.stores.probe import UploadListing, refuses_second_create
+from holdfast.versioned_log import LogView
 
 __all__ = ["abort_job", "announce_job", "commit_job", "describe_job"]
 
@@ -201,7 +202,7 @@ def _finish(
     """
     ctx = measure.ctx
     committed = entry.kind is Kind.COMMIT
-    outcome = JobOutcome(job=entry.job, committed=committed, totals=entry.totals, entry=entry)
+    outcome = JobOutcome(job=entry.job, committed=committed, totals=entry.totals)
     problem: HoldfastError | None = None
     for attempt in range(ctx.settings.finish_attempts):
         if attempt:

@@ -8,7 +8,7 @@ from holdfast.commit import layout
 from holdfast.commit.codec import decode_job
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import JobId
-from holdfast.commit.records import StreamMark
+from holdfast.commit.two_phase.records import StreamMark
 from holdfast.commit.two_phase.streams import is_dead
 from holdfast.errors import AccessDeniedError, CorruptDataError, NotFoundError
 

@@ -6,10 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from holdfast.commit import layout
-from holdfast.commit.codec import decode_manifest, decode_refs, digest, encode_refs
+from holdfast.commit.codec import digest
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import file_owner
-from holdfast.commit.records import JobRecord, ListRef, LogEntry, ManifestRef, TaskCommit, TaskManifest, Totals
+from holdfast.commit.records import JobRecord, ManifestRef, TaskCommit, Totals
+from holdfast.commit.two_phase.codec import decode_manifest, decode_refs, encode_refs
+from holdfast.commit.two_phase.records import ListRef, LogEntry, TaskManifest
 from holdfast.errors import InvalidRequestError
 
 __all__ = [

@@ -14,10 +14,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from holdfast.commit import layout
-from holdfast.commit.codec import decode_job, decode_left_manifest
+from holdfast.commit.codec import decode_job
 from holdfast.commit.context import CommitContext
 from holdfast.commit.intents import announced_keys, is_intents
-from holdfast.commit.records import FileEntry, JobRecord, TaskManifest
+from holdfast.commit.records import FileEntry, JobRecord
+from holdfast.commit.two_phase.codec import decode_left_manifest
+from holdfast.commit.two_phase.records import TaskManifest
 from holdfast.errors import AccessDeniedError, CorruptDataError, NotFoundError, UnsupportedError
 from holdfast.stores.base import ObjectInfo, Support, UploadInfo, iter_uploads, iter_uploads_of, multipart
 from holdfast.stores.probe import UploadListing, find_upload_listing, upload_key

@@ -14,16 +14,17 @@ from holdfast.commit import layout
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import AttemptId, JobId, file_owner
 from holdfast.commit.intents import announced_keys, judge_keys
-from holdfast.commit.records import FileEntry
+from holdfast.commit.records import FileEntry, JobRecord
 from holdfast.commit.sinks import RenameSink, UploadSink
 from holdfast.commit.task import TaskScope
 from holdfast.commit.two_phase.pending_uploads import list_keys, reported_uploads
+from holdfast.commit.two_phase.records import PUBLICATION_NAMES
 from holdfast.commit.uploads import complete_upload, is_published, open_upload, settle
-from holdfast.errors import AccessDeniedError, UnsupportedError
+from holdfast.errors import AccessDeniedError, CorruptDataError, UnsupportedError
 from holdfast.stores.base import ObjectStore, UploadInfo, iter_uploads, multipart, rename
 from holdfast.stores.probe import UploadListing
 
-__all__ = ["PUBLICATIONS", "RENAMES", "UPLOADS", "IsOver", "Leftovers", "Publication", "choose_publication"]
+__all__ = ["RENAMES", "UPLOADS", "IsOver", "Leftovers", "Publication", "choose_publication", "publication_of"]
 
 _log = logging.getLogger(__name__)
 
@@ -202,11 +203,28 @@ RENAMES = Publication(
     publish_file=_rename_file,
     sweep=_sweep_unfinished_files,
 )
-PUBLICATIONS = {publication.name: publication for publication in (UPLOADS, RENAMES)}
+_BY_NAME = {publication.name: publication for publication in (UPLOADS, RENAMES)}
+assert tuple(_BY_NAME) == PUBLICATION_NAMES
+
+
+def publication_of(job: JobRecord) -> Publication:
+    """Return the publication by which the job's files become visible.
+
+    Raises:
+        CorruptDataError: the job's record names none that this version knows.
+    """
+    found = _BY_NAME.get(job.publication)
+    if found is None:
+        raise CorruptDataError(
+            "the record of a job names no way of publication: another version wrote it, use that one, or restore it",
+            job=job.job,
+            publication=job.publication,
+        )
+    return found
 
 
 def choose_publication(store: ObjectStore) -> Publication:
-    """Atomic rename where the store has it (no byte is written twice), else delayed uploads.
+    """Choose atomic rename where the store has it (no byte is written twice), otherwise delayed uploads.
 
     Raises:
         UnsupportedError: the store has neither.

@@ -11,12 +11,14 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from holdfast.commit import layout
-from holdfast.commit.codec import decode_replaced, digest, encode_replaced
+from holdfast.commit.codec import digest
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import file_owner
 from holdfast.commit.nesting import refuse_inner
-from holdfast.commit.records import JobRecord, ListRef, LogEntry, Replaced, SaveMode
+from holdfast.commit.records import JobRecord, SaveMode
+from holdfast.commit.two_phase.codec import decode_replaced, encode_replaced
 from holdfast.commit.two_phase.manifests import Prepared
+from holdfast.commit.two_phase.records import ListRef, LogEntry, Replaced
 from holdfast.errors import CorruptDataError, DestinationExistsError, InvalidRequestError, NotFoundError
 from holdfast.stores.base import batched_keys
 

@@ -17,13 +17,14 @@ from holdfast.commit import layout
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import AttemptId, file_owner
 from holdfast.commit.measure import Measure
-from holdfast.commit.records import FileEntry, JobReport, Kind, LogEntry, TaskManifest
+from holdfast.commit.records import FileEntry, JobReport, Kind
 from holdfast.commit.statistics import NO_STATISTICS, Statistics
 from holdfast.commit.success_file import FILENAME_LIMIT, write_success
 from holdfast.commit.two_phase.cleanup import clean_up_decided
 from holdfast.commit.two_phase.decision_log import record_exists, write_mark
 from holdfast.commit.two_phase.manifests import ManifestCache, committed_manifests, iter_manifests, load_refs
-from holdfast.commit.two_phase.publication import PUBLICATIONS
+from holdfast.commit.two_phase.publication import publication_of
+from holdfast.commit.two_phase.records import LogEntry, TaskManifest
 from holdfast.commit.two_phase.replacement import delete_replaced
 from holdfast.commit.two_phase.write_ids import remember_write
 from holdfast.errors import CorruptDataError, HoldfastError, NotFoundError
@@ -113,7 +114,7 @@ def check_decision(ctx: CommitContext, entry: LogEntry) -> None:
         NotFoundError: its manifests are gone.
         HoldfastError: a file cannot appear where it has to.
     """
-    check = PUBLICATIONS[entry.record.publication].check
+    check = publication_of(entry.record).check
     paths = (file.path for manifest in committed_manifests(ctx, entry) for file in manifest.files)
     for batch in batched_keys(itertools.chain(paths, [layout.SUCCESS])):
         check(ctx, batch)
@@ -151,7 +152,7 @@ def _refuse_damage(ctx: CommitContext, entry: LogEntry, lost: list[str], accept_
 
 def _publish_all(ctx: CommitContext, entry: LogEntry, cache: ManifestCache | None, accept_damage: bool) -> _Seen | None:
     """Publish every file: returns what was seen, or None if somebody else has made the job visible meanwhile."""
-    publish = PUBLICATIONS[entry.record.publication].publish_file
+    publish = publication_of(entry.record).publish_file
     seen = _Seen()
 
     def files(manifests: Iterator[TaskManifest]) -> Iterator[tuple[FileEntry, AttemptId]]:

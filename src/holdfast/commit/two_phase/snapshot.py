@@ -14,11 +14,13 @@ from holdfast.commit import layout
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import JobId, file_owner
 from holdfast.commit.nesting import refuse_inner
-from holdfast.commit.records import Kind, LogEntry
-from holdfast.commit.two_phase.decision_log import LogView, read_entry, read_log
+from holdfast.commit.records import Kind
+from holdfast.commit.two_phase.decision_log import read_entry, read_log
 from holdfast.commit.two_phase.manifests import committed_manifests
+from holdfast.commit.two_phase.records import LogEntry
 from holdfast.commit.two_phase.replacement import load_replaced
 from holdfast.errors import CorruptDataError, NotFoundError, UnavailableError
+from holdfast.versioned_log import LogView
 
 __all__ = ["Instant", "Snapshot", "VisibleFile", "read_instant", "read_snapshot"]
 

@@ -17,13 +17,15 @@ from dataclasses import dataclass, replace
 from holdfast.commit import layout
 from holdfast.commit.codec import encode_job
 from holdfast.commit.context import CommitContext
-from holdfast.commit.records import JobRecord, SaveMode, StreamBatch, StreamMark
+from holdfast.commit.records import JobRecord, SaveMode, StreamBatch
 from holdfast.commit.two_phase.committer import TWO_PHASE
-from holdfast.commit.two_phase.decision_log import LogView, read_entry, read_log, trim_log
+from holdfast.commit.two_phase.decision_log import read_entry, read_log, trim_log
 from holdfast.commit.two_phase.helping import finish_earlier
 from holdfast.commit.two_phase.job import announce_job, describe_job
+from holdfast.commit.two_phase.records import StreamMark
 from holdfast.commit.two_phase.streams import is_committed_batch
 from holdfast.errors import InvalidRequestError, NotFoundError
+from holdfast.versioned_log import LogView
 
 __all__ = ["BatchPlan", "join_batch", "plan_batch", "settle_batch"]
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from holdfast.commit.records import JobRecord, Kind, LogEntry, StreamMark
+from holdfast.commit.records import JobRecord, Kind
+from holdfast.commit.two_phase.records import LogEntry, StreamMark
 from holdfast.errors import InvalidRequestError
 
 __all__ = ["advance_streams", "dead_batches", "is_committed_batch", "is_dead"]

@@ -11,12 +11,14 @@ import hashlib
 
 from holdfast.commit import layout
 from holdfast.commit.context import CommitContext
-from holdfast.commit.ids import is_job_id
+from holdfast.commit.ids import JobId, is_job_id
 from holdfast.commit.json_fields import count_field, guarded, json_line, json_object, require, text_field
-from holdfast.commit.records import JobRecord, Kind, LogEntry, Totals, Written
-from holdfast.commit.two_phase.decision_log import LogView, read_entry
+from holdfast.commit.records import JobOutcome, JobRecord, Kind, Totals
+from holdfast.commit.two_phase.decision_log import read_entry
+from holdfast.commit.two_phase.records import LogEntry
 from holdfast.errors import NotFoundError
 from holdfast.stores.base import batched_keys, iter_objects
+from holdfast.versioned_log import LogView
 
 __all__ = ["KEPT_S", "WRITE_ID", "find_write", "forget_writes", "is_written", "remember_write", "write_id_of"]
 
@@ -35,7 +37,7 @@ def write_id_of(job: JobRecord) -> str:
     return found if isinstance(found, str) else ""
 
 
-def find_write(ctx: CommitContext, view: LogView, write_id: str) -> Written | None:
+def find_write(ctx: CommitContext, view: LogView, write_id: str) -> JobOutcome | None:
     """The committed job of that name, None if there is none or it was committed more than `KEPT_S` ago.
 
     Args:
@@ -47,7 +49,7 @@ def find_write(ctx: CommitContext, view: LogView, write_id: str) -> Written | No
         except NotFoundError:
             continue  # done and trimmed meanwhile: then its record stands
         if entry.kind is Kind.COMMIT and write_id_of(entry.record) == write_id:
-            return Written(job=entry.job, totals=entry.totals, finished=False)
+            return JobOutcome(job=entry.job, committed=True, totals=entry.totals, finished=False)
     return _read(ctx, write_id)
 
 
@@ -86,14 +88,14 @@ def _place(write_id: str) -> str:
     return layout.write_record(hashlib.sha256(write_id.encode()).hexdigest())
 
 
-def _read(ctx: CommitContext, write_id: str) -> Written | None:
+def _read(ctx: CommitContext, write_id: str) -> JobOutcome | None:
     place = _place(write_id)
     try:
         data = ctx.store.get(ctx.key(place))
     except NotFoundError:
         return None
 
-    def decode() -> Written:
+    def decode() -> JobOutcome:
         value = json_object(data)
         require(value["format"] == _FORMAT, "format is unknown")
         require(value["write_id"] == write_id, "the record is another write's")
@@ -102,6 +104,6 @@ def _read(ctx: CommitContext, write_id: str) -> Written | None:
         totals = Totals(
             files=count_field(value, "files"), size_bytes=count_field(value, "bytes"), rows=count_field(value, "rows")
         )
-        return Written(job=job, totals=totals)
+        return JobOutcome(job=JobId(job), committed=True, totals=totals)
 
     return guarded(place, decode)

@@ -20,7 +20,7 @@ from typing import final
 from holdfast.commit.attempt_names import file_name
 from holdfast.commit.committer import MULTIPART, Committer, Leftover
 from holdfast.commit.context import CommitContext
-from holdfast.commit.ids import FileOwner
+from holdfast.commit.ids import FileOwner, JobId
 from holdfast.commit.job_ends import report_task, reported_totals, start_over, succeed, succeeded
 from holdfast.commit.job_report import measured_abort, measured_commit, report_abort, report_commit
 from holdfast.commit.moves import open_uploaded_file
@@ -29,7 +29,7 @@ from holdfast.commit.sinks import UploadSink
 from holdfast.commit.task import TaskScope
 from holdfast.commit.task_commits import check_messages
 
-__all__ = ["DIRECT"]
+__all__ = ["DIRECT", "DirectCommitter"]
 
 
 @final
@@ -69,7 +69,7 @@ class DirectCommitter(Committer):
             outcome = JobOutcome(job=job.job, committed=succeeded(measure.ctx, job.job))
         return report_abort(ctx, measure, self.name, job, outcome)
 
-    def find_leftovers(self, ctx: CommitContext) -> Iterator[Leftover]:
+    def find_leftovers(self, ctx: CommitContext, recorded: Collection[JobId] = ()) -> Iterator[Leftover]:
         return iter(())
 
     def name_file(self, owner: FileOwner, number: int, extension: str) -> str:

@@ -30,19 +30,17 @@ from holdfast.commit.ids import FileOwner, JobId
 from holdfast.commit.job_ends import start_over, succeed
 from holdfast.commit.job_report import measured_abort, measured_commit, report_abort, report_commit
 from holdfast.commit.layout import folders, is_hidden
-from holdfast.commit.magic.recovery import magic_jobs
 from holdfast.commit.measure import Measure
 from holdfast.commit.pending_sets.completion import complete_all, pending_of_entry
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, SaveMode, TaskCommit, Totals
 from holdfast.commit.sinks import UploadSink
-from holdfast.commit.staging.layout import staged_jobs
 from holdfast.commit.task import TaskScope
 from holdfast.commit.task_commits import check_messages, totals_of
 from holdfast.commit.uploads import open_upload
 from holdfast.errors import AccessDeniedError, HoldfastError
 from holdfast.stores.base import UploadInfo, iter_objects, iter_uploads, multipart
 
-__all__ = ["EMR"]
+__all__ = ["EMR", "EmrCommitter"]
 
 
 # --- tasks ------------------------------------------------------------------------------------------------------------
@@ -103,6 +101,7 @@ class EmrCommitter(Committer):
     source = "paper 000 (XII.C, Table V)"
     needs = (MULTIPART,)
     modes = frozenset({SaveMode.APPEND, SaveMode.FAIL, SaveMode.IGNORE, SaveMode.OVERWRITE})
+    adopts_uploads = True
     unsafe = "every task shows its files before the job is decided, and they stay when it dies halfway or the job fails"
 
     def setup_job(
@@ -135,7 +134,7 @@ class EmrCommitter(Committer):
             outcome = JobOutcome(job=job.job, committed=False, finished=not left, pending_reason=left)
         return report_abort(ctx, measure, self.name, job, outcome)
 
-    def find_leftovers(self, ctx: CommitContext) -> Iterator[Leftover]:
+    def find_leftovers(self, ctx: CommitContext, recorded: Collection[JobId] = ()) -> Iterator[Leftover]:
         """List jobs that have nothing but uploads: those of `emr`, and of any job whose records are gone.
 
         A live job of `emr` looks the same, and one of `staging-*` whose shared directory is not at hand: only their age
@@ -143,7 +142,6 @@ class EmrCommitter(Committer):
         """
         if ctx.store.capabilities.multipart is None:
             return
-        recorded = {*magic_jobs(ctx), *staged_jobs(ctx)}
         for job, uploads in sorted(_job_uploads(ctx).items()):
             if job not in recorded and not _has_magic_below(ctx, job, uploads):
                 yield Leftover(

@@ -34,7 +34,7 @@ from holdfast.commit.task_commits import check_messages
 from holdfast.errors import HoldfastError
 from holdfast.stores.base import iter_uploads, multipart
 
-__all__ = ["STOCATOR"]
+__all__ = ["STOCATOR", "StocatorCommitter"]
 
 _MARK = re.compile(r"(\d{17}-[0-9a-f]{12})-attempt-([0-9a-f]{12})")
 
@@ -156,7 +156,7 @@ class StocatorCommitter(Committer):
             outcome = JobOutcome(job=job.job, committed=committed)
         return report_abort(ctx, measure, self.name, job, outcome)
 
-    def find_leftovers(self, ctx: CommitContext) -> Iterator[Leftover]:
+    def find_leftovers(self, ctx: CommitContext, recorded: Collection[JobId] = ()) -> Iterator[Leftover]:
         return iter(())
 
     def name_file(self, owner: FileOwner, number: int, extension: str) -> str:

@@ -1,4 +1,4 @@
-"""`check`: what it says and with which exit code, on scenes that take a moment."""
+"""`check`: its output and exit codes, on scenes that take a moment."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BROKEN = ("file-v2", "--scene", "asking")
 
 
 # --- what it says -----------------------------------------------------------------------------------------------------
-def test_a_committer_that_breaks_is_told_as_a_story_with_exit_code_1() -> None:
+def test_a_violation_is_told_as_a_story_with_exit_code_1() -> None:
     result = run("check", *_BROKEN)
     assert result.exit_code == 1
     assert "file-v2/asking breaks C4 hidden" in result.stdout
@@ -29,38 +29,38 @@ def test_a_committer_that_breaks_is_told_as_a_story_with_exit_code_1() -> None:
     assert "1. driver starts job" in result.stdout
     assert "Broken: C4 hidden" in result.stdout
     assert "This is declared: files appear with each task commit" in result.stdout
-    assert "1 property broken in 1 scene" in result.stdout
+    assert "1 property violated in 1 scene" in result.stdout
 
 
-def test_a_committer_that_holds_says_how_much_was_looked_at_with_exit_code_0() -> None:
+def test_a_committer_without_violations_exits_0_with_the_extent_of_the_search() -> None:
     result = run("check", "two_phase", "--scene", "speculation", "--scene", "asking")
     assert result.exit_code == 0
-    found = re.search(r"nothing found in 2 scenes, ([\d,]+) states, ([\d,]+) histories: those are all", result.stdout)
+    found = re.search(
+        r"nothing found in 2 scenes, ([\d,]+) states, ([\d,]+) histories: the search is complete", result.stdout
+    )
     assert found is not None
     assert all(int(number.replace(",", "")) > 100 for number in found.groups())
 
 
-def test_what_of_commit_ran_is_said_with_the_verdict() -> None:
-    """Abort runs where a job is cancelled, and in no history where nothing goes wrong."""
+def test_the_verdict_comes_with_the_coverage() -> None:
+    """Abort runs only in histories in which a job is canceled or something fails."""
     scenes = ("two_phase", "--scene", "asking", "--property", "C1")
     result = run("check", *scenes)
-    assert re.search(
-        r"^commit/: [\d,]+ of [\d,]+ statements ran \(\d+%\) in \d+ modules, nothing in", result.stdout, re.M
-    )
+    assert re.search(r"^commit/: [\d,]+ of [\d,]+ statements ran \(\d+%\) in \d+ modules, none in", result.stdout, re.M)
     found = json.loads(run("check", *scenes, "--json").stdout)["coverage"]
     assert 0 < found["ran"] < found["statements"]
     assert found["ran"] == found["statements"] - sum(len(one["lines"]) for one in found["missed"])
     assert "holdfast.commit.file_output.v2" in found["not_entered"]
     missed = {one["function"] for one in found["missed"] if one["module"] == "holdfast.commit.two_phase.job"}
     assert "_drop_fenced" in missed
-    assert "start_job" not in missed
+    assert "announce_job" not in missed
     listed = run("check", *scenes, "--coverage").stdout
     assert re.search(r"^two_phase/job +_drop_fenced +\d+-\d+", listed, re.M)
     more = json.loads(run("check", *scenes, "--scene", "cancel", "--json").stdout)["coverage"]
     assert more["ran"] > found["ran"], "what any scene has run counts"
 
 
-def test_the_worst_is_told_and_each_other_one_has_a_command_that_tells_it() -> None:
+def test_the_worst_violation_is_told_and_each_other_has_its_command() -> None:
     result = run("check", "file-v2", "--scene", "speculation")
     assert "file-v2/speculation breaks C1 complete" in result.stdout
     others = re.findall(
@@ -71,29 +71,29 @@ def test_the_worst_is_told_and_each_other_one_has_a_command_that_tells_it() -> N
         again = run(*command.split())
         assert again.exit_code == 1
         assert f"breaks {heading}\n" in again.stdout
-        assert "1 property broken" in again.stdout
+        assert "1 property violated" in again.stdout
 
 
-def test_what_is_declared_to_hold_is_called_a_hole(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_undeclared_violation_is_marked(monkeypatch: pytest.MonkeyPatch) -> None:
     c4 = next(row for row in GUARANTEES if row.name == "C4")
     held = replace(c4, answers={"file-v2": Answer(holds=True, why="")})
     monkeypatch.setattr("holdfast.checker.committers.check_run.GUARANTEES", (held,))
     assert "This is NOT DECLARED" in run("check", *_BROKEN).stdout
     monkeypatch.setattr("holdfast.checker.committers.check_run.GUARANTEES", ())
-    assert "Nothing is declared of this" in run("check", *_BROKEN).stdout
+    assert "There is no declaration about this property" in run("check", *_BROKEN).stdout
 
 
-def test_what_was_cut_off_is_not_said_to_be_all() -> None:
+def test_a_limited_search_is_reported_as_incomplete() -> None:
     result = run("check", "two_phase", "--scene", "crash", "--states", "600")
     assert result.exit_code == 0
-    assert "not all that there are" in result.stdout
+    assert "the search is not complete" in result.stdout
     assert re.search(r"crash +not all +[\d,]+", result.stdout)
     result = run("check", "two_phase", "--scene", "crash", "--seconds", "0.001")
-    assert "not all that there are" in result.stdout
+    assert "the search is not complete" in result.stdout
 
 
 @pytest.mark.parametrize("name", ["FILE-V2", "file_v2", " file-v2 "])
-def test_names_are_taken_as_they_come(name: str) -> None:
+def test_names_match_in_any_spelling(name: str) -> None:
     result = run("check", name, "--scene", "ASKING", "--property", "c4")
     assert "file-v2/asking breaks C4" in result.stdout
 
@@ -104,7 +104,7 @@ def test_details_show_every_call() -> None:
     assert "destination.rename(" not in short
 
 
-def test_an_error_of_the_code_itself_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_in_the_code_is_a_violation(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*args: object) -> None:
         raise ZeroDivisionError("a mistake")
 
@@ -125,7 +125,7 @@ def test_the_list_names_everything() -> None:
         assert f"\n{name} " in result.stdout
 
 
-def test_what_the_code_under_test_warns_of_is_not_shown(caplog: pytest.LogCaptureFixture) -> None:
+def test_warnings_of_the_code_under_test_are_silenced(caplog: pytest.LogCaptureFixture) -> None:
     before = logging.getLogger("holdfast").level
     run("check", "magic", "--scene", "second-driver", "--states", "3000")
     assert caplog.records == []
@@ -150,7 +150,7 @@ def test_as_json() -> None:
     assert first["story"]["verdict"] == first["counterexample"]["broke"]
 
 
-def test_the_same_command_says_the_same() -> None:
+def test_the_same_command_gives_the_same_output() -> None:
     one, other = (json.loads(run("check", *_BROKEN, "--json").stdout) for _ in range(2))
     for document in (one, other):
         del document["scenes"][0]["seconds"]
@@ -158,7 +158,7 @@ def test_the_same_command_says_the_same() -> None:
 
 
 # --- random walks -----------------------------------------------------------------------------------------------------
-def test_a_walk_says_how_to_go_on_and_each_half_sees_its_part() -> None:
+def test_a_walk_says_how_to_continue_and_its_halves_add_up() -> None:
     walk = ("check", "file-v2", "--walk", "--scene", "speculation", "--seed", "5", "--json")
     whole = json.loads(run(*walk, "--histories", "10").stdout)
     assert (whole["walk"]["first"], whole["walk"]["next"]) == (0, 10)
@@ -171,7 +171,7 @@ def test_a_walk_says_how_to_go_on_and_each_half_sees_its_part() -> None:
     assert "holdfast check file-v2 --walk --scene speculation --seed 5 --first 10" in " ".join(shown.stdout.split())
 
 
-def test_what_a_walk_found_is_told_again_by_its_command() -> None:
+def test_the_command_for_a_walks_violation_tells_its_story() -> None:
     shown = run("check", "direct", "--walk", "--seed", "3", "--histories", "4").stdout
     commands = re.findall(r"\): holdfast (check direct --walk .*)$", shown, re.MULTILINE)
     assert commands
@@ -181,10 +181,10 @@ def test_what_a_walk_found_is_told_again_by_its_command() -> None:
 
 
 def test_a_walk_that_finds_nothing() -> None:
-    """Two recoveries act in it, which are one program: their histories must not be taken for one."""
+    """Two recoveries run the same program in it: their histories must be kept apart."""
     result = run("check", "two_phase", "--walk", "--histories", "3")
     assert result.exit_code == 0
-    assert "nothing found in 3 random histories: not all that there are" in result.stdout
+    assert "nothing found in 3 random histories: the search is not complete" in result.stdout
     assert "--seed 0 --first 3" in result.stdout
 
 
@@ -199,13 +199,13 @@ def test_a_walk_that_finds_nothing() -> None:
         ("magic --list", "give one of: the NAME"),
         ("--all --list", "give one of: the NAME"),
         ("--replay x magic", "give one of: the NAME"),
-        ("--list --walk", "want the NAME"),
-        ("--list --coverage", "want the NAME"),
-        ("--all --html x.html", "about one story"),
-        ("--replay x --states 3", "for exploring"),
-        ("magic --seed 3", "for --walk"),
+        ("--list --walk", "need the NAME"),
+        ("--list --coverage", "need the NAME"),
+        ("--all --html x.html", "show one story"),
+        ("--replay x --states 3", "limit a search"),
+        ("magic --seed 3", "need --walk"),
         ("magic --walk --states 3", "--walk takes no"),
-        ("magic --small --scene crash", "--small has scenes of its own"),
+        ("magic --small --scene crash", "--small has its own scenes"),
         ("magic --seconds 0", "--seconds"),
         ("magic --states nine", "--states"),
     ],
@@ -220,12 +220,12 @@ def test_wrong_usage_is_one_sentence_and_exit_code_2(arguments: str, said: str) 
 
 def test_help_documents_the_exit_codes() -> None:
     shown = run("check", "--help").stdout
-    for words in ("Exit codes:", "something was found", "130  interrupted"):
+    for words in ("Exit codes:", "a property was violated", "130  interrupted"):
         assert words in shown
 
 
 # --- nothing is needed ------------------------------------------------------------------------------------------------
-def test_no_handle_of_the_world_leaves_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_check_uses_no_network_and_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """No network, no disk: the only stores are simulated."""
     opened: list[object] = []
 

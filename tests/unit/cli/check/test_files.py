@@ -1,4 +1,4 @@
-"""`check`: counterexamples that are saved and replayed, and pages."""
+"""`check`: saved and replayed counterexamples, and HTML pages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def saved(tmp_path: Path) -> Path:
 
 
 # --- saving and replaying ---------------------------------------------------------------------------------------------
-def test_what_is_saved_replays(saved: Path) -> None:
+def test_a_saved_counterexample_replays(saved: Path) -> None:
     assert decode(saved.read_bytes()).property == "C4"
     result = run("check", "--replay", str(saved))
     assert result.exit_code == 1
@@ -39,7 +39,7 @@ def test_saving_again_gives_the_same_bytes(saved: Path) -> None:
     assert saved.read_bytes() == before
 
 
-def test_all_that_broke_is_saved(tmp_path: Path) -> None:
+def test_every_violation_is_saved(tmp_path: Path) -> None:
     document = json.loads(run("check", "file-v2", "--scene", "speculation", "--json", "--save", str(tmp_path)).stdout)
     names = {f"file-v2-speculation-{one['property']}.json" for one in document["broken"]}
     assert {file.name for file in tmp_path.iterdir()} == names
@@ -50,7 +50,7 @@ def test_all_that_broke_is_saved(tmp_path: Path) -> None:
 
 
 def test_a_history_in_which_the_property_holds_ends_with_0(saved: Path) -> None:
-    """As it is after the code was mended."""
+    """As after a fix of the code."""
     saved.write_text(saved.read_text().replace('"property":"C4"', '"property":"C1"'))
     result = run("check", "--replay", str(saved))
     assert result.exit_code == 0
@@ -58,7 +58,7 @@ def test_a_history_in_which_the_property_holds_ends_with_0(saved: Path) -> None:
     assert json.loads(run("check", "--replay", str(saved), "--json").stdout)["breaks"] is False
 
 
-def test_a_history_that_breaks_earlier_by_now_is_told_up_to_there(saved: Path) -> None:
+def test_a_history_that_now_breaks_earlier_is_told_up_to_that_point(saved: Path) -> None:
     counterexample = json.loads(saved.read_text())
     counterexample["choices"] += [["task 0 attempt 0", ""]]
     saved.write_text(json.dumps(counterexample))
@@ -76,9 +76,9 @@ def test_a_history_that_breaks_earlier_by_now_is_told_up_to_there(saved: Path) -
         ("file-v2/asking", "two_phase/partition", "does not fit this world and this version of the code"),
         ('["driver",""],', '["drover",""],', "does not fit this world and this version of the code"),
         ('"property":"C4"', '"property":"C44"', "unknown property, did you mean 'C4'"),
-        ("holdfast-counterexample/1", "holdfast-counterexample/9", "no counterexample, or a damaged one"),
-        ('"choices":[[', '"choices":[[[', "no counterexample, or a damaged one"),
-        ('["driver",""]', '["driver",7]', "no counterexample, or a damaged one"),
+        ("holdfast-counterexample/1", "holdfast-counterexample/9", "holds no valid counterexample"),
+        ('"choices":[[', '"choices":[[[', "holds no valid counterexample"),
+        ('["driver",""]', '["driver",7]', "holds no valid counterexample"),
     ],
 )
 def test_a_file_that_does_not_fit_or_is_damaged_is_wrong_usage(saved: Path, old: str, new: str, said: str) -> None:
@@ -97,11 +97,11 @@ def test_any_bytes_are_refused_in_one_sentence(tmp_path: Path, content: bytes) -
     file.write_bytes(content)
     result = run("check", "--replay", str(file))
     assert result.exit_code == 2
-    assert result.stderr.startswith("error: this is no counterexample, or a damaged one")
+    assert result.stderr.startswith("error: the file holds no valid counterexample")
     assert len(result.stderr.splitlines()) == 1
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_file(tmp_path: Path) -> None:
     for file in (tmp_path / "nothing.json", tmp_path):
         result = run("check", "--replay", str(file))
         assert result.exit_code == 2
@@ -117,22 +117,22 @@ def test_the_page_of_the_story(tmp_path: Path, saved: Path) -> None:
     assert other.read_bytes() == one.read_bytes()
 
 
-def test_nothing_is_left_where_there_is_no_story(tmp_path: Path) -> None:
+def test_without_a_story_no_file_is_left(tmp_path: Path) -> None:
     result = run("check", "two_phase", "--scene", "asking", "--html", str(tmp_path / "a.html"), "--save", str(tmp_path))
     assert result.exit_code == 0
     assert list(tmp_path.iterdir()) == []
 
 
-def test_no_file_is_written_over(tmp_path: Path) -> None:
+def test_no_file_is_overwritten(tmp_path: Path) -> None:
     mine = tmp_path / "mine.html"
     mine.write_text("mine")
     result = run(*_BROKEN, "--html", str(mine))
     assert result.exit_code == 2
-    assert "there already: remove it, or name another" in result.stderr
+    assert "already exists: remove it, or name another" in result.stderr
     assert mine.read_text() == "mine"
 
 
-def test_what_cannot_be_written_is_said_before_the_work(tmp_path: Path) -> None:
+def test_unwritable_files_are_reported_before_the_search(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("")
     result = run(*_BROKEN, "--html", str(file / "story.html"))
@@ -140,4 +140,4 @@ def test_what_cannot_be_written_is_said_before_the_work(tmp_path: Path) -> None:
     assert "cannot be written: name another" in result.stderr
     result = run(*_BROKEN, "--save", str(file / "found"))
     assert (result.exit_code, result.stdout) == (2, "")
-    assert "nothing can be saved there: name another directory" in result.stderr
+    assert "the directory cannot be written: name another" in result.stderr

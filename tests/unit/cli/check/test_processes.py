@@ -1,4 +1,4 @@
-"""`check` as a process: Ctrl-C, a pipe that is closed, no terminal."""
+"""`check` as a process: Ctrl-C, a closed pipe, no terminal."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LIMIT_S = 60.0
 
 @contextmanager
 def _looking(*arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """The command with a terminal for its stderr, at a moment when it is at work and has found C4."""
+    """Start the command with a terminal as stderr, and return once it is searching and has found C4."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen([*_CHECK, *arguments], stdout=subprocess.PIPE, stderr=theirs, text=True)
     os.close(theirs)
@@ -34,7 +34,7 @@ def _looking(*arguments: str) -> Iterator[subprocess.Popen[str]]:
         os.close(ours)
 
 
-def test_after_ctrl_c_what_was_found_by_then_is_shown() -> None:
+def test_after_ctrl_c_the_results_so_far_are_shown() -> None:
     with _looking("file-v2", "--scene", "crash") as process:
         process.send_signal(signal.SIGINT)
         shown, _ = process.communicate(timeout=_LIMIT_S)
@@ -44,7 +44,7 @@ def test_after_ctrl_c_what_was_found_by_then_is_shown() -> None:
     assert "Broken: C4 hidden" in shown
 
 
-def test_after_ctrl_c_a_walk_says_how_to_go_on() -> None:
+def test_after_ctrl_c_a_walk_says_how_to_continue() -> None:
     with _looking("file-v2", "--walk", "--seconds", "3600", "--json") as process:
         process.send_signal(signal.SIGINT)
         shown, _ = process.communicate(timeout=_LIMIT_S)

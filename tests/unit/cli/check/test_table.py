@@ -1,4 +1,4 @@
-"""`check --all`: what was found beside what the paper and the declarations say."""
+"""`check --all`: the results beside the paper's answers and the declarations."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_each_answer_is_in_the_table(table: Table, capsys: pytest.CaptureFixture
     assert "2 committers" in shown
 
 
-def test_what_differs_is_said_with_its_reason(table: Table, capsys: pytest.CaptureFixture[str]) -> None:
+def test_differences_are_shown_with_their_reason(table: Table, capsys: pytest.CaptureFixture[str]) -> None:
     cell = table.cell("committed-output-observable", "direct")
     odd = replace(cell, declared=Answer(holds=False, why="said so"), paper=False, reason="")
     assert not show_table(replace(table, cells={**table.cells, (cell.row, cell.committer): odd}), Output())
@@ -40,15 +40,15 @@ def test_what_differs_is_said_with_its_reason(table: Table, capsys: pytest.Captu
     shown = capsys.readouterr().out
     assert "direct, committed output seen: found yes; the paper says no; declared no" in shown
     assert "  Somebody was wrong." in shown
-    assert "unlike the paper, see below" in shown
-    assert "unlike what is declared, see below" in shown
+    assert "differs from the paper, see below" in shown
+    assert "differs from the declaration, see below" in shown
     assert "3 of 4 declarations" in shown
 
 
-def test_what_is_not_complete_is_marked(table: Table, capsys: pytest.CaptureFixture[str]) -> None:
+def test_incomplete_results_are_marked(table: Table, capsys: pytest.CaptureFixture[str]) -> None:
     cells = {key: replace(cell, complete=False) for key, cell in table.cells.items()}
     show_table(replace(table, cells=cells), Output())
-    assert "as far as was looked" in capsys.readouterr().out
+    assert "so far: not all histories were explored" in capsys.readouterr().out
 
 
 def test_the_command(monkeypatch: pytest.MonkeyPatch) -> None:

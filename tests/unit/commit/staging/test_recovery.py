@@ -9,6 +9,7 @@ import pytest
 
 from holdfast.commit import COMMITTERS, CommitContext, JobOutcome, SaveMode
 from holdfast.commit.committer import Action, Leftover
+from holdfast.commit.recovery import find_leftovers
 from holdfast.commit.success_file import read_success
 from holdfast.stores.base import ObjectStore, iter_uploads
 from holdfast.stores.interceptors.faulty import Fault, FaultMode, Faulty, SimulatedCrash, crash_at
@@ -38,9 +39,9 @@ def dying_context(bucket: Bucket, fault: Fault) -> CommitContext:
 
 def leftovers(bucket: Bucket, home: str = HOME) -> Iterator[Leftover]:
     for name in ("staging-directory", "staging-partitioned", "emr"):
-        find = COMMITTERS[name].find_leftovers
-        assert find is not None
-        yield from list(find(bucket.context(home)))
+        committer = COMMITTERS[name]
+        assert committer.leaves_records
+        yield from find_leftovers(bucket.context(home), committer)
 
 
 def finish_all(bucket: Bucket) -> list[Action]:
@@ -170,11 +171,11 @@ def test_without_the_shared_directory_only_uploads_are_found(committer: str) -> 
     bucket.run_task(bucket.context(), job, 0, bucket.contents("new", 0))
     bare = replace(bucket.context(), shared=None)
     for name in STAGING:
-        find = COMMITTERS[name].find_leftovers
-        assert find is not None and list(find(bare)) == []
-    find = COMMITTERS["emr"].find_leftovers
-    assert find is not None
-    (found,) = find(bare)
+        value = COMMITTERS[name]
+        assert value.leaves_records and list(value.find_leftovers(bare)) == []
+    emr = COMMITTERS["emr"]
+    assert emr.leaves_records
+    (found,) = find_leftovers(bare, emr)
     assert (found.job, found.uploads) == (job.job, 2)
 
 

@@ -1,4 +1,4 @@
-"""Avro that others wrote."""
+"""Test reading Avro files of other writers."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ DAYS, MICROS = -171_500, -14_800_000_000_000_000
     ],
 )
 def test_dates_and_instants_of_the_old_calendar(notes: dict[str, str], rebased: bool) -> None:
-    """As in Parquet: Spark's Avro reader goes by the same notes, and never moves local timestamps."""
+    """As for Parquet: Spark's Avro reader uses the same metadata, and never changes local timestamps."""
     schema = {"type": "record", "name": "r", "fields": [{"name": n, "type": kind} for n, kind in TYPES.items()]}
     rows: list[dict[str, Any]] = [
         {"d": DAYS, "t": MICROS, "n": MICROS, "s": {"d": DAYS}, "l": [None, MICROS], "m": {"k": DAYS}},
@@ -82,7 +82,7 @@ def test_dates_and_instants_of_the_old_calendar(notes: dict[str, str], rebased: 
 
 
 def written(kind: Any, values: list[Any], codec: str = "null") -> io.BytesIO:
-    """A file of one column."""
+    """Return a file of one column."""
     sink = io.BytesIO()
     schema = {"type": "record", "name": "r", "fields": [{"name": "a", "type": kind}]}
     fastavro.writer(sink, fastavro.parse_schema(schema), [{"a": value} for value in values], codec=codec)
@@ -108,7 +108,7 @@ UUID = {"type": "string", "logicalType": "uuid"}
         ({"type": "int", "logicalType": "time-millis"}, [5], [datetime.time(microsecond=5000)]),
         ({"type": "long", "logicalType": "time-micros"}, [5], [datetime.time(microsecond=5)]),
         (UUID, [ID], [ID]),
-        # On another type than its own a logical type means nothing.
+        # A logical type on the wrong base type is ignored.
         ({"type": "string", "logicalType": "decimal", "precision": 5, "scale": 2}, ["1.2"], ["1.2"]),
         ({"type": "string", "logicalType": "date"}, ["x"], ["x"]),
         ({"type": "long", "logicalType": "time-millis"}, [5], [5]),
@@ -137,7 +137,7 @@ def test_years_that_python_does_not_have_end_in_a_sentence(kind: Any, value: int
 
 
 def test_a_file_cut_anywhere_ends_in_a_sentence() -> None:
-    """Or reads as nothing where only the schema is left: an Avro file does not tell how many rows it has."""
+    """If only the schema is left, the file has no rows: Avro files do not contain their number of rows."""
     whole = written(["null", UUID], [None, ID] * 3).getvalue()
     read(io.BytesIO(whole))
     refused = 0
@@ -157,7 +157,7 @@ def test_a_damaged_compressed_block_ends_in_a_sentence(codec: str, start: int, r
     values = [f"{number}" for number in range(100)]
     data = written("string", values, codec=codec).getvalue()
     assert read(io.BytesIO(data)) == values
-    start += data.index(data[-16:])  # behind the mark, the number of rows, the size and what a codec begins with
+    start += data.index(data[-16:])  # after the marker, the number of rows, the size and the codec's header
     with pytest.raises(CorruptDataError, match=rf"an Avro file is damaged.*{reason}"):
         read(io.BytesIO(data[:start] + b"\xff" * 30 + data[start + 30 :]))
 
@@ -177,9 +177,9 @@ def test_a_map_with_a_key_twice_is_refused() -> None:
 
 
 class Gone(io.BytesIO):
-    """A file that is deleted while it is read."""
+    """A file that is deleted while it is being read."""
 
-    read_bytes = 0  # that many can be read before
+    read_bytes = 0  # the number of reads before the deletion
 
     def read(self, size: int | None = -1, /) -> bytes:
         if self.tell() >= self.read_bytes:
@@ -256,10 +256,10 @@ def test_a_decimal_without_valid_digits_is_refused(precision: int, scale: int) -
 
 
 def _with_schema(file: bytes, schema: bytes) -> bytes:
-    """The file with another schema in its header; both are of fewer bytes than a length of two bytes tells."""
+    """Replace the schema in the header of a file; both schemas are short enough for a length of two bytes."""
     key = b"avro.schema"
     start = file.index(key) + len(key)
-    length = (file[start] & 0x7F | file[start + 1] << 7) // 2  # zigzag
+    length = (file[start] & 0x7F | file[start + 1] << 7) // 2  # zigzag encoding
     new = len(schema) * 2
     return file[:start] + bytes([new & 0x7F | 0x80, new >> 7]) + schema + file[start + 2 + length :]
 

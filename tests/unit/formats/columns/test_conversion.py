@@ -1,4 +1,4 @@
-"""What a column of a file may become: the same values, or an error."""
+"""Test that converting a column keeps its values or raises an error."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_times_become_numbers_and_back() -> None:
     ],
 )
 def test_rows_of_a_slice_stay_where_they_are(kind: pa.DataType, wanted: pa.DataType, values: list[Any]) -> None:
-    """Also where a nested field is spelled otherwise."""
+    """Also if a nested field is spelled differently."""
     schema = pa.schema([("a", wanted)])
     batch = pa.record_batch([shouted(values, kind)], names=["A"])
     for start in range(len(values)):
@@ -109,7 +109,7 @@ def test_rows_of_a_slice_stay_where_they_are(kind: pa.DataType, wanted: pa.DataT
 
 
 def shouted(values: list[Any], kind: pa.DataType) -> Any:
-    """Values of fields called x as an array in which these are called X."""
+    """Return the array with its fields x renamed to X."""
 
     def spelled(value: Any) -> Any:
         if isinstance(value, dict):

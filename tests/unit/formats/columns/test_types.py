@@ -1,4 +1,4 @@
-"""What formats hold and why not: told by data, which errors and the docs share."""
+"""Test which types the formats support, and the reasons that errors and docs share."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_what_only_spark_says_is_found_inside_other_types() -> None:
     "kind", [pa.int64(), pa.struct([("x\0y", pa.int64())]), pa.list_(pa.struct([("\0", pa.int8())]))]
 )
 def test_names_with_nul_are_refused(kind: pa.DataType) -> None:
-    """Spark cuts them off on the way to Python, and the values would be found under no name."""
+    """Spark truncates such names on the way to Python, so the values would not be found."""
     name = "a\0b" if pa.types.is_integer(kind) else "s"
     for file_format in sorted(FORMATS.keys() - {"text"}):
         with pytest.raises(InvalidRequestError, match="contains NUL: rename the column"):

@@ -1,4 +1,4 @@
-"""CSV: what others write, what others read, and what is refused."""
+"""Test CSV: files of other writers, other readers, and rejected input."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def strings(*names: str) -> pa.Schema:
 
 
 def test_a_time_alone_is_a_text_and_can_be_read() -> None:
-    """It is no timestamp: the day would be that of the read."""
+    """It is not a timestamp, because Spark would add the day of the read."""
     data = b"v,w,x\n12:00:00,T1:2,2020-01-01 00:00:00\n1:02:03.5Z,12:00,23:59\n"
     options = CSV.parse_options({"header": "true", "timeZone": "UTC"}).options
     schema = CSV.read_schema(io.BytesIO(data), options)
@@ -86,19 +86,19 @@ def draw_text(draw: random.Random) -> str:
 
 @pytest.mark.parametrize("block_bytes", [4, 5, 7, 16, 1000])
 def test_only_the_file_begins_with_a_byte_order_mark(monkeypatch: pytest.MonkeyPatch, block_bytes: int) -> None:
-    """Wherever the file is cut into blocks: a value further on that begins with that character keeps it."""
+    """A later value that starts with that character keeps it, even at the start of a block."""
     monkeypatch.setattr("holdfast.formats.lines.blocks.BLOCK_BYTES", block_bytes)
     values = [("\ufeffa", "b"), ("\ufeff", "\ufeff"), ("a", "\ufeffb")] * 3
     data = "\ufeff" + "".join(f"{x},{y}\n" for x, y in values)
     wanted = [{"x": x, "y": y} for x, y in values]
     assert read(data, strings("x", "y")) == wanted
-    header, odd = "\ufeffx,y\n", '"a"b,c\n'  # behind either of them begins a stretch of plain records
+    header, odd = "\ufeffx,y\n", '"a"b,c\n'  # a run of plain records begins after either of them
     assert read(header + data.removeprefix("\ufeff"), strings("x", "y"), header="true") == wanted
     assert read(header + odd + data.removeprefix("\ufeff"), strings("x", "y"), header="true")[1:] == wanted
 
 
 def test_reader_options_read_what_was_written() -> None:
-    """They are what Spark is told; Holdfast's own reader understands them alike."""
+    """These options are given to Spark. Holdfast's own reader interprets them in the same way."""
     for given in DIALECTS:
         options = CSV.parse_options(given).options
         batch = pa.RecordBatch.from_pylist([{"x": "", "y": "b\\"}, {"x": None, "y": "\r"}], strings("x", "y"))
@@ -106,7 +106,7 @@ def test_reader_options_read_what_was_written() -> None:
 
 
 def test_a_carriage_return_in_the_first_line_does_not_set_the_line_end() -> None:
-    """Readers take the first line end that they see for that of all lines, also within quotes."""
+    """Readers take the line end of the file from the first one, even within quotes."""
     batch = pa.RecordBatch.from_pylist([{"x": "\r", "y": "1"}, {"x": "b", "y": None}], strings("x", "y"))
     assert write(batch) == b'\n"\r",1\nb,\n'
     assert read(write(batch), batch.schema) == batch.to_pylist()
@@ -131,7 +131,7 @@ def test_values_that_would_be_read_as_something_else_are_refused(
 
 
 def test_null_in_the_only_column() -> None:
-    """A blank line is no record to any reader."""
+    """No reader treats a blank line as a record."""
     batch = pa.record_batch({"x": pa.array([1, None, 3])})
     assert write(batch) == b'1\n""\n3\n'
     assert read(write(batch), batch.schema) == batch.to_pylist()
@@ -139,12 +139,12 @@ def test_null_in_the_only_column() -> None:
     assert read(write(texts, nullValue="-"), texts.schema, nullValue="-") == texts.to_pylist()
     voids = pa.record_batch({"x": pa.nulls(2)})
     with pytest.raises(InvalidRequestError, match="null and the empty string look the same"):
-        write(voids)  # the column may become one of strings
+        write(voids)  # the column may become a string column
     assert read(write(voids, nullValue="-"), strings("x"), nullValue="-") == voids.to_pylist()
 
 
 def test_other_readers(tmp_path: Path) -> None:
-    """With the options that docs/reference/formats.md names for them."""
+    """Uses the options that docs/reference/formats.md lists for these readers."""
     duckdb, pandas, polars = pytest.importorskip("duckdb"), pytest.importorskip("pandas"), pytest.importorskip("polars")
     texts = ["plain", "", None, 'q"q', "b\\s", "end\\", '\\"', "a,b", "line\nfeed", "x\r", " pad ", "#c", "é🎈", "null"]
     batch = pa.record_batch({"x": pa.array(texts), "y": pa.array(range(len(texts)))})
@@ -164,11 +164,13 @@ def test_other_readers(tmp_path: Path) -> None:
     )
     assert [row[0] for row in by_duckdb.fetchall()] == texts
     assert polars.read_csv(path)["x"].to_list() == texts
-    by_pandas = pandas.read_csv(path, keep_default_na=False)  # it cannot tell nothing from an empty string
+    by_pandas = pandas.read_csv(
+        path, keep_default_na=False
+    )  # pandas does not distinguish an absent value from an empty string
     assert list(by_pandas["x"]) == [text or "" for text in texts]
 
 
-# --- what others write ------------------------------------------------------------------------------------------------
+# --- files of other writers -------------------------------------------------------------------------------------------
 def test_what_python_writes_is_read_with_doubled_quotes() -> None:
     rows = [['say "hi"', "c:\\temp\\new"], ["a\nb", ""], ["", "x,y"]]
     text = io.StringIO()
@@ -199,25 +201,25 @@ def test_records_with_fewer_values_end_in_nulls() -> None:
 
 @pytest.mark.parametrize("record", ["1,2,3", "1,2,3,", "1,2,,4"])
 def test_records_with_more_values_are_refused(record: str) -> None:
-    """Spark drops the last ones."""
+    """Spark drops the surplus values."""
     with pytest.raises(CorruptDataError, match=rf"more values than columns.*record='{record}'"):
         read(f"a,b\n{record}\n", strings("a", "b"))
 
 
 def test_a_carriage_return_is_a_character_where_lines_end_in_a_line_feed() -> None:
-    """As to Spark, also in front of a later line's end."""
+    """As in Spark, also before the end of a later line."""
     assert read("a,b\n1,x\r\n2,y\n", strings("a", "b"), header="true")[0] == {"a": "1", "b": "x\r"}
 
 
 def test_mixed_line_ends_are_refused() -> None:
-    """What Spark makes of them depends on how its buffer happens to be filled."""
+    """Spark's result depends on how its buffer happens to be filled."""
     with pytest.raises(CorruptDataError, match="mixes line ends"):
         read("a,b\r\nc,d\ne,f\r\n", strings("a", "b"))
     assert read('a,"b\nc"\r\nd,e\r\n', strings("a", "b"))[0]["b"] == "b\nc"
 
 
 def test_columns_are_found_by_the_names_in_the_header() -> None:
-    """Spark goes by position, which puts values into the wrong columns."""
+    """Spark matches by position, which puts values into the wrong columns."""
     data = "B,a,extra\n1,2,3\n"
     schema = strings("a", "b", "missing")
     assert read(data, schema, header="true") == [{"a": "2", "b": "1", "missing": None}]
@@ -234,7 +236,7 @@ def test_a_header_that_names_nothing_is_not_written(name: str, options: dict[str
 
 
 def test_names_in_the_header_are_those_of_a_schema_or_those_that_were_inferred() -> None:
-    """Spark numbers names that come twice, and columns without one."""
+    """Spark numbers repeated and missing names."""
     data = "N,a,A,,c\n1,2,3,4,5\n"
     options = {"header": "true", "nullValue": "N"}
     names = inferred(data, **options).names
@@ -293,7 +295,7 @@ def test_an_instant_without_a_zone_needs_one() -> None:
 
 @pytest.mark.parametrize(
     ("text", "zone", "instant"),
-    [  # as java.time has them
+    [  # the offsets of java.time
         ("2036-07-01 00:00:00", "America/Los_Angeles", 2_098_508_400),
         ("2037-07-01 00:00:00", "America/Los_Angeles", 2_130_044_400),
         ("2050-07-01 00:00:00", "America/Los_Angeles", 2_540_271_600),
@@ -314,7 +316,7 @@ def test_files_without_rows(data: str) -> None:
 
 # --- the tokenizer ----------------------------------------------------------------------------------------------------
 def test_ordinary_records_are_left_to_pyarrow() -> None:
-    """Only what is odd is taken apart in Python: this is what makes CSV quick."""
+    """Only unusual records are parsed in Python, which makes CSV fast."""
     ordinary = '1,plain,"quoted, with a separator","two\nlines",c:\\path,5" pipe\n' * 500
     escaped = '2,"say \\"hi\\"","ends in \\\\"\n' * 500
     odd = '3,"say ""hi""",x\n'
@@ -330,7 +332,7 @@ def test_ordinary_records_are_left_to_pyarrow() -> None:
 
 @pytest.mark.parametrize("options", [('"', "\\"), ('"', '"'), ("a", "1")], ids=str)
 def test_both_ways_to_take_a_text_apart_agree(options: tuple[str, str]) -> None:
-    """The quick one, through pyarrow, and the one that goes step by step as univocity's parser does."""
+    """The fast parser, through pyarrow, and the one that follows univocity step by step."""
     draw = random.Random(str(options))  # the same cases in every run
     dialect = Dialect(",", *options)
     schema = strings(*"abcdefgh")

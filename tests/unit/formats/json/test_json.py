@@ -1,4 +1,4 @@
-"""JSON: numbers at the edges of their types. What Spark makes of records is in `test_spark_answers`."""
+"""Test JSON numbers at the limits of their types, VARIANT, and keys. `test_spark_answers` tests whole records."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ JSON = get_format("json")
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ("1" + "0" * 400, math.inf),  # as of 1e400, whose digits are a fraction's
+        ("1" + "0" * 400, math.inf),  # like 1e400, which has an exponent
         ("-1" + "0" * 400, -math.inf),
         ("1e400", math.inf),
         ("1" + "0" * 308, 1e308),
@@ -47,7 +47,7 @@ def test_a_double_is_the_nearest_one_there_is(text: str, value: float, nested: b
     ],
 )
 def test_values_that_look_alike_may_be_of_two_types(values: list[str], kind: pa.DataType) -> None:
-    """Empty strings are often written for null, and only the digits tell whether a number is a long."""
+    """Many writers use empty strings for null, and only the number of digits tells whether a number is a long."""
     data = "".join(f'{{"x":{value}}}\n' for value in values).encode()
     assert JSON.read_schema(io.BytesIO(data), JSON.default_options) == pa.schema([("x", kind)])
 
@@ -55,7 +55,7 @@ def test_values_that_look_alike_may_be_of_two_types(values: list[str], kind: pa.
 @pytest.mark.parametrize("text", [b'{"v":{}}', b'{"v":{"a":1}}', b'{"v":null}'])
 @pytest.mark.parametrize("kind", [VARIANT, pa.list_(VARIANT)])
 def test_variant_is_not_made_of_objects(text: bytes, kind: pa.DataType) -> None:
-    """An object without the two parts would be a VARIANT that is none."""
+    """An object without the two parts would give an invalid VARIANT."""
     json_format = get_format("json")
     schema = pa.schema([("v", kind), ("id", pa.int64())])
     read = json_format.read_batches
@@ -67,7 +67,7 @@ def test_variant_is_not_made_of_objects(text: bytes, kind: pa.DataType) -> None:
 @pytest.mark.parametrize("key", [pa.date32(), pa.int64()])
 @pytest.mark.parametrize("text", ["", '{"m":{"1":1}}\n'])
 def test_maps_whose_keys_are_no_strings_are_neither_written_nor_read(text: str, key: pa.DataType) -> None:
-    """Spark writes a date as the number of its days, and reads no key back."""
+    """Spark writes a date key as its number of days and cannot read any such key back."""
     for kind, path in (
         (pa.map_(key, pa.int64()), "m"),
         (pa.struct([("x", pa.list_(pa.map_(key, pa.int64())))]), r"m\.x\.element"),
@@ -97,7 +97,7 @@ X = pa.struct([("X", pa.int64())])
         ('{"id":{"x":3}}', X, {"X": 3}),
         ('{"id":[{"x":3},{},null]}', pa.list_(X), [{"X": 3}, {"X": None}, None]),
         ('{"id":{"K":{"x":3},"k":{"X":4}}}', pa.map_(pa.string(), X), [("K", {"X": 3}), ("k", {"X": 4})]),
-        ('{"id":1,"ID":2}', pa.int64(), 2),  # the name itself goes first
+        ('{"id":1,"ID":2}', pa.int64(), 2),  # the exact name takes precedence
         ('{"ID":null,"id":2}', pa.int64(), None),
     ],
 )

@@ -1,4 +1,4 @@
-"""Which numbers in texts are kept by floats: those that readers took them for before."""
+"""Test which numbers in text are exact as floats: those that readers read as the same number before."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ROUNDED_BY_FLOATS = ["16777217", "0.1234567890123", "0.123456789", "1e300", "-1e
 
 @pytest.mark.parametrize("text", [*KEPT_BY_DOUBLES, "1" * 39, "9007199254740993.0"])
 def test_doubles_keep_what_is_no_whole_number_and_whole_ones_that_they_have(text: str) -> None:
-    """A whole number of more than 38 digits is a double to begin with."""
+    """A whole number of more than 38 digits is read as a double anyway."""
     assert not is_rounded(text, float(text), single=False)
 
 
@@ -58,7 +58,7 @@ def test_floats_round_all_others(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["2.60872824E14", "1.73927216E8", "7.4303357E10", "6.6435008E7"])
 def test_floats_as_java_showed_them_before_its_version_19(text: str) -> None:
-    """With digits that are not needed to tell the value."""
+    """These have more digits than needed to identify the value."""
     assert not is_rounded(text, float(text), single=True)
 
 

@@ -1,4 +1,4 @@
-"""ORC holds what went in: nested nulls in slices, what pyarrow's encoder and decoder would change, and refusals."""
+"""Test ORC round trips: nested nulls in slices, values that pyarrow alone would change, and rejected values."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def rows(schema: pa.Schema, batches: list[pa.RecordBatch]) -> list[dict[str, Any
     ],
 )
 def test_nested_nulls_reach_the_file(column: Any) -> None:
-    """pyarrow's own reader is the judge: its writer alone is wrong about these."""
+    """Checked with pyarrow's own reader: only its writer handles these incorrectly."""
     batch = pa.record_batch({"x": column})
     data = write(ORC, [batch], batch.schema)
     stored = pa_orc.ORCFile(io.BytesIO(data)).read().cast(nullable(plain_schema(batch.schema)))
@@ -71,7 +71,7 @@ def test_any_nesting_round_trips(name: str, seed: int) -> None:
 
 # --- instants and dates -----------------------------------------------------------------------------------------------
 def instants() -> list[datetime.datetime | None]:
-    """What ORC holds: fractions on both sides of a millisecond, and years that nanoseconds do not reach."""
+    """Return values that ORC supports: fractions around a millisecond, and years outside the range of nanoseconds."""
     first, last = datetime.datetime(1900, 1, 1, tzinfo=UTC), datetime.datetime(9999, 12, 31, 23, 59, 59, 999999, UTC)
     micros = [-5_000_000, -4_999_999, -4_999_001, -4_999_000, -4_000_001, -1_000_001, -1_000_000, -999_001, 0, 1]
     return [first, None, last, *(EPOCH + datetime.timedelta(microseconds=one) for one in micros)]
@@ -107,7 +107,7 @@ def test_instants_and_dates_of_any_year_round_trip(codec: str) -> None:
 
 
 def test_a_file_turns_to_old_instants_midway() -> None:
-    """What was encoded before goes on to be part of the file; groups of rows begin every 10,000."""
+    """Rows encoded before remain part of the file; row groups begin every 10,000 rows."""
     new = pa.record_batch({"id": pa.array(range(70_000)), "at": pa.array([1_600_000_000_000_001] * 70_000, INSTANT)})
     early = [-70_000_000_001 + 1_000_001 * i for i in range(69_000)] + [None] * 1000
     old = new.set_column(1, "at", pa.array(early, INSTANT))
@@ -119,7 +119,7 @@ def test_a_file_turns_to_old_instants_midway() -> None:
 
 
 def test_statistics_of_stripes_hold_their_instants() -> None:
-    """By them readers leave stripes out."""
+    """Readers use them to skip stripes."""
     at = pa.array([-1_500_000, -3_000_001], INSTANT)
     data = write(ORC, [pa.record_batch({"at": at})], pa.schema([("at", INSTANT)]))
     statistics = pa_orc.ORCFile(io.BytesIO(data))
@@ -130,7 +130,7 @@ def test_statistics_of_stripes_hold_their_instants() -> None:
 
 
 def bounds_ms(metadata: bytes, compression: int) -> list[int]:
-    """Least and most of the only column of the only stripe."""
+    """Return the minimum and maximum of the only column of the only stripe."""
     (stripe,) = messages_in(unpacked(decompressed(metadata, compression)), 1)
     (bounds,) = messages_in(unpacked(messages_in(unpacked(stripe), 1)[1]), 9)
     found = [number_in(unpacked(bounds), key) for key in (3, 4)]
@@ -171,7 +171,7 @@ def test_instants_before_1900_for_readers_in_utc() -> None:
 
 
 def test_values_below_null_are_not_looked_at() -> None:
-    """Arrays may hold anything where they are null."""
+    """Arrays may contain any values below null."""
     days = pa.array([datetime.date(1582, 10, 10), datetime.date(2026, 1, 1)])
     column = pa.StructArray.from_arrays([days], ["day"], mask=pa.array([True, False]))
     lists = pa.ListArray.from_arrays(pa.array([0, 1, 2], pa.int32()), days, mask=pa.array([True, False]))
@@ -188,7 +188,7 @@ def test_only_the_columns_wanted_are_rebuilt() -> None:
 
 
 def test_files_of_pyarrow_are_read_as_spark_reads_them() -> None:
-    """Instants without a zone are instants; nanoseconds end in microseconds; old days are Julian if nothing is said."""
+    """Instants may lack a zone, nanoseconds are truncated to microseconds, and old dates are Julian by default."""
     at = pa.array([1_600_000_000_123_456_789, None], pa.timestamp("ns"))
     table = pa.table({"at": at, "day": pa.array([datetime.date(1500, 6, 1), datetime.date(2026, 1, 1)])})
     sink = io.BytesIO()
@@ -235,7 +235,7 @@ def test_damage_is_named(codec: str) -> None:
         where = rng.randrange(len(data) // 2, len(data))
         damaged = data[:where] + bytes([data[where] ^ 1 << rng.randrange(8)]) + data[where + 1 :]
         try:
-            read(ORC, damaged, batch.schema)  # some bits change a value and nothing else: ORC has no checksums
+            read(ORC, damaged, batch.schema)  # flipping some bits only changes a value: ORC has no checksums
         except HoldfastError:
             continue
     for end in (0, 1, 3, 20, len(data) // 2, len(data) - 1):
@@ -251,7 +251,7 @@ def test_original_chunks_are_read_back() -> None:
 
 # --- names of fields --------------------------------------------------------------------------------------------------
 def test_fields_of_another_case_are_found_below_null() -> None:
-    """Arrays may have nulls in NOT NULL fields below null; Arrow itself will not rename such fields."""
+    """Arrays may have nulls in NOT NULL fields below null. Arrow itself does not rename such fields."""
     point = pa.field("element", pa.struct([pa.field("A", pa.int32())]), nullable=False)
     pairs = pa.array([[{"A": 1}, {"A": 2}], None], pa.list_(point, 2)).cast(pa.list_(point))
     lower = pa.schema([("x", pa.list_(pa.struct([("a", pa.int64())])))])
@@ -272,7 +272,7 @@ def test_nulls_below_a_sliced_struct_keep_their_length() -> None:
 
 
 def test_columns_of_old_hive_are_found_by_position() -> None:
-    """As Spark does where a schema is given: the files call their columns _col0, _col1, …"""
+    """As in Spark if a schema is given: such files name their columns _col0, _col1, …"""
     sink = io.BytesIO()
     pa_orc.write_table(pa.table({"_col0": pa.array([1], pa.int32()), "_col1": ["x"]}), sink)
     schema = pa.schema([("id", pa.int64()), ("name", pa.string())])

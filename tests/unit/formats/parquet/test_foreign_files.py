@@ -1,7 +1,7 @@
-"""Parquet that others wrote: stock Spark's types, instants and calendars.
+"""Test Parquet files of other writers: stock Spark's types, instants and calendars.
 
-The expected schemas and values are those that stock Spark 4.3 reads from the same files;
-tests/integration/test_spark_parquet.py asks it again, also for files that only Spark writes.
+The expected schemas and values are those that stock Spark 4.3 reads from the same files.
+tests/integration/test_spark_parquet.py checks them with Spark, also for files that only Spark writes.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ REBASED = [-719_162, -141_438, -141_427, 0, None]
 @pytest.mark.parametrize(
     ("notes", "days"),
     [
-        ({}, DAYS),  # nobody says that it was Spark: Spark takes them as they are
+        ({}, DAYS),  # no metadata says that Spark wrote it: Spark takes the values as they are
         (NOTES, DAYS),
         (OLD, REBASED),
         ({"org.apache.spark.version": "2.4.8"}, REBASED),
@@ -164,7 +164,7 @@ def test_int96_was_changed_one_version_later(version: str, int96: bool, rebased:
     notes = {"org.apache.spark.version": version, "org.apache.spark.timeZone": "America/Los_Angeles"}
     table = pa.table({"x": pa.array([-12_219_264_000_000_001, -2_717_640_000_000_000], INSTANT)})
     found = read(written(table, notes, use_deprecated_int96_timestamps=int96))
-    # One microsecond before the calendars part, ten days and Los Angeles' 422 seconds; none from 1883-11-18 on.
+    # One microsecond before the calendars diverge: ten days and Los Angeles' 422 seconds. No shift from 1883-11-18 on.
     moved = -(10 * 86_400 + 422) * 1_000_000 if rebased else 0
     assert micros(found["x"].combine_chunks()) == [-12_219_264_000_000_001 + moved, -2_717_640_000_000_000]
 
@@ -183,7 +183,7 @@ def test_nested_instants_are_rebased_in_every_place() -> None:
 
 
 def test_a_part_of_a_nested_array_is_rebased_as_the_whole() -> None:
-    """Whoever reads in batches may cut them out of longer arrays, which have an offset on each level."""
+    """Batches may be slices of longer arrays, with an offset on each level."""
     columns = {
         "l": [None if day is None else [day, None, 0] for day in DAYS],
         "m": [None if day is None else [(number, day)] for number, day in enumerate(DAYS)],
@@ -229,7 +229,7 @@ def test_a_fixed_offset_has_only_the_calendar(zone: str, offset_s: int) -> None:
 
 
 def test_every_zone_is_rebased_by_spark_s_own_figures() -> None:
-    """All 602 zones of Spark's table, at each of its switches and a moment and a week to both sides."""
+    """Covers all 602 zones of Spark's table, at each of their transitions and a moment and a week before and after."""
     pyspark = pytest.importorskip("pyspark")
     (jar,) = (Path(pyspark.__file__).parent / "jars").glob("spark-sql-api_*.jar")
     with zipfile.ZipFile(jar) as opened:
@@ -247,8 +247,8 @@ def test_every_zone_is_rebased_by_spark_s_own_figures() -> None:
 
 
 def test_dates_before_our_era_follow_the_same_rule() -> None:
-    """Julian -0004-02-29 (a leap year there too) and 29 February 100, a day that the Gregorian calendar lacks."""
-    julian_day = -719_164 - 5 * 365 - 1 + 31 + 28  # from 1 January of the year -4
+    """Julian -0004-02-29 (also a leap year) and 29 February 100, a day that the Gregorian calendar lacks."""
+    julian_day = -719_164 - 5 * 365 - 1 + 31 + 28  # days since 1 January of the year -4
     found = rebase_dates(pa.array([julian_day, -682_946], pa.int32()).cast(pa.date32())).cast(pa.int32()).to_pylist()
     assert found == [julian_day + 2, -682_944]
 
@@ -313,7 +313,7 @@ def test_fields_in_lists_are_found_regardless_of_case(lists: Any, start: int) ->
 )
 @pytest.mark.parametrize("nested", [False, True])
 def test_a_type_that_would_change_values_is_refused(stored: Any, wanted: pa.DataType, nested: bool) -> None:
-    """Spark refuses these types, too; Arrow would round, cut or reinterpret."""
+    """Spark rejects these types as well. Arrow would round, truncate or reinterpret them."""
     if nested:
         stored = pa.StructArray.from_arrays([pa.ListArray.from_arrays([0, 1], stored)], ["l"])
         wanted = pa.struct({"l": pa.list_(wanted)})
@@ -341,7 +341,7 @@ def test_a_note_in_another_notation_is_no_obstacle() -> None:
 
 # --- rows without columns ---------------------------------------------------------------------------------------------
 class CountedReads(io.BytesIO):
-    """Notes how many bytes were asked for."""
+    """A file that counts the bytes that are read."""
 
     asked = 0
 

@@ -1,4 +1,4 @@
-"""What is particular to Parquet: row groups, dictionaries, what Spark needs to see, pruning."""
+"""Test what is specific to Parquet: row groups, dictionaries, metadata for Spark, pruning."""
 
 from __future__ import annotations
 
@@ -62,12 +62,12 @@ def test_rows_wait_only_until_their_row_group_is_written() -> None:
         writer.write(batch)
         waiting.append(writer.buffered_bytes)
     assert waiting == [800, 1600, 400, 1200, 0]
-    assert len(sink.data) > 0  # a row group went out before the file ended
+    assert len(sink.data) > 0  # a row group was written before the end of the file
     writer.close()
 
 
 def test_slivers_become_few_chunks_and_keep_their_order() -> None:
-    """A partitioned task hands over a few rows at a time."""
+    """A partitioned task delivers a few rows at a time."""
     batches = [pa.record_batch({"x": pa.array([3 * i, 3 * i + 1, 3 * i + 2])}) for i in range(1000)]
     table = pq.read_table(io.BytesIO(write(batches)), use_threads=False, pre_buffer=False)
     assert table["x"].to_pylist() == list(range(3000))
@@ -151,7 +151,7 @@ def test_timestamps_are_microseconds_marked_with_or_without_zone() -> None:
 
 
 class CountedReads(io.BytesIO):
-    """Notes how many bytes were asked for."""
+    """A file that counts the bytes that are read."""
 
     asked = 0
 
@@ -170,7 +170,7 @@ def test_row_groups_that_a_filter_rules_out_are_not_read() -> None:
     found = list(PARQUET.read_batches(source, batch.schema, ["y"], row_filter, ParquetOptions(), None))
     assert [row for one in found for row in one.to_pylist()] == [{"y": 55_555}]
     assert source.asked < len(data) / 3  # the footer twice, one row group
-    missing = pa.schema([*batch.schema, ("z", pa.int64())])  # the file lacks the column: no statistics to look at
+    missing = pa.schema([*batch.schema, ("z", pa.int64())])  # the file lacks the column, so there are no statistics
     by_missing = RowFilter(pc.field("z").is_null(), frozenset({"z"}))
     found = list(PARQUET.read_batches(io.BytesIO(data), missing, ["x"], by_missing, ParquetOptions(), None))
     assert sum(one.num_rows for one in found) == 100_000
@@ -197,7 +197,7 @@ def test_other_formats_are_read_whole(name: str) -> None:
 
 
 def test_columns_are_encoded_as_their_first_values_suggest() -> None:
-    """Small steps become differences, noise is not compressed; whatever is chosen, the values come back."""
+    """Small steps become differences and noise is not compressed. With any encoding, the values are read back."""
     rows = 20_000
     noise = [number * 0x9E3779B97F4A7C15 % 2**63 for number in range(rows)]
     columns = {
@@ -226,7 +226,7 @@ def test_columns_are_encoded_as_their_first_values_suggest() -> None:
 
 
 def test_nulls_below_a_null_struct_are_no_values_of_a_field_without_nulls() -> None:
-    """Spark hands such columns over, and VARIANT is one: pyarrow alone refuses them."""
+    """Spark passes such columns, for example VARIANT, but pyarrow rejects them."""
     kind = pa.struct([pa.field("x", pa.int32(), nullable=False), pa.field("s", pa.struct([("y", pa.string())]), False)])
     below = [pa.array([1, None], pa.int32()), pa.array([{"y": "a"}, None], kind.field("s").type)]
     column = pa.Array.from_buffers(kind, 2, [pa.py_buffer(b"\x01")], children=below)
@@ -235,7 +235,7 @@ def test_nulls_below_a_null_struct_are_no_values_of_a_field_without_nulls() -> N
 
 
 def test_floating_point_columns_have_no_statistics() -> None:
-    """Arrow's leave NaN out, which is the largest value to Spark: it would skip row groups that have it."""
+    """Arrow's statistics ignore NaN, the largest value in Spark, which would skip row groups that contain it."""
     fields = {"a": pa.float64(), "b": pa.int64()}
     nested = pa.struct({"s": pa.struct(fields), "l": pa.list_(pa.float32()), "m": pa.map_(pa.string(), pa.float64())})
     row = {"s": {"a": 1.0, "b": 1}, "l": [1.0], "m": [("k", 1.0)]}
@@ -248,7 +248,7 @@ def test_floating_point_columns_have_no_statistics() -> None:
 
 
 def test_a_field_and_a_column_of_one_path_are_told_apart() -> None:
-    """The writer is told its settings by paths; a wrong one is a raw error, or statistics that leave NaN out."""
+    """The writer takes its settings by path. A wrong path causes a raw error, or statistics that ignore NaN."""
     inner = pa.struct([("b", pa.float64())])
     ids = pa.array(range(5000), pa.int64())
     values = pa.array([{"b": math.nan if row == 7 else 1.0} for row in range(5000)], inner)

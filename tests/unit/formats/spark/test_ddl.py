@@ -1,4 +1,4 @@
-"""Spark's DDL and schema JSON as Arrow, without Spark; what Spark itself makes of them is in tests/integration."""
+"""Test parsing Spark's DDL and schema JSON without Spark; tests/integration compares the results with Spark's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spark's JSON of a schema: true to the Arrow types, with what Spark said beyond them as long as it fits."""
+"""Test Spark's schema JSON: it follows the Arrow types, with Spark's further details as long as they fit."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_a_schema_is_described_like_another() -> None:
 
 # --- files ------------------------------------------------------------------------------------------------------------
 def parquet(column: Any, spark: Any, **metadata: Any) -> io.BytesIO:
-    """A file as Spark might have written it: the column, and the JSON beside it."""
+    """Return a file as Spark might write it: the column, and the schema JSON in the metadata."""
     file = io.BytesIO()
     table = pa.table({"c": column})
     writer = pq.ParquetWriter(file, table.schema, store_schema=False)

@@ -1,11 +1,12 @@
-"""An HTTP server that gives prepared answers: what no well-behaved S3 server can be made to say."""
+"""An HTTP server that gives prepared answers: replies that no real S3 server can be made to give."""
 
 from __future__ import annotations
 
-import http.server
 import threading
 from dataclasses import dataclass, field
 from types import TracebackType
+
+from holdfast.testing.http_server import LoopbackServer, Reply, Request
 
 
 @dataclass(frozen=True)
@@ -17,9 +18,16 @@ class Answer:
     headers: dict[str, str] = field(default_factory=dict)
     missing_bytes: int = 0
 
+    def reply(self) -> Reply | None:
+        """Return the reply, or None to close the connection."""
+        data = self.body.encode()
+        headers = tuple(self.headers.items())
+        length = len(data) + self.missing_bytes
+        return Reply(self.status, None, headers, data, length) if self.status else None
+
 
 def error(code: str, status: int) -> Answer:
-    """An answer with an error document of S3."""
+    """Return an answer with an S3 error document."""
     return Answer(status, f"<Error><Code>{code}</Code><Message>prepared</Message></Error>")
 
 
@@ -27,59 +35,33 @@ LOST = Answer(0)
 
 
 class ScriptedServer:
-    """Answers the nth request with the nth prepared answer, the last one for ever; keeps the requests."""
+    """Gives the nth request the nth prepared answer, repeats the last one, and records the requests."""
 
     def __init__(self, *answers: Answer) -> None:
         self.requests: list[tuple[str, str]] = []
         self.bodies: list[bytes] = []
         self.headers: list[dict[str, str]] = []
-        script, lock = list(answers), threading.Lock()
-        server = self
+        self._script = list(answers)
+        self._lock = threading.Lock()
+        self._server = LoopbackServer(self._reply)
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def handle_any(self) -> None:
-                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-                with lock:
-                    server.requests.append((self.command, self.path))
-                    server.bodies.append(body)
-                    server.headers.append({name.lower(): value for name, value in self.headers.items()})
-                    answer = script.pop(0) if len(script) > 1 else script[0]
-                if not answer.status:
-                    self.close_connection = True
-                    return
-                data = answer.body.encode()
-                self.send_response(answer.status)
-                for name, value in answer.headers.items():
-                    self.send_header(name, value)
-                self.send_header("Content-Length", str(len(data) + answer.missing_bytes))
-                self.end_headers()
-                if self.command != "HEAD":
-                    self.wfile.write(data)
-                if answer.missing_bytes:
-                    self.close_connection = True
-
-            do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = handle_any
-
-            def log_message(self, *_: object) -> None:
-                """Keep the tests' output clean."""
-
-        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
+    def _reply(self, request: Request) -> Reply | None:
+        with self._lock:
+            self.requests.append((request.method, request.path))
+            self.bodies.append(request.body)
+            self.headers.append({name.lower(): value for name, value in request.headers})
+            answer = self._script.pop(0) if len(self._script) > 1 else self._script[0]
+        return answer.reply()
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
+        return self._server.url
 
     def __enter__(self) -> ScriptedServer:
-        self._thread.start()
+        self._server.__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, raised: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join(10)
+        self._server.close()

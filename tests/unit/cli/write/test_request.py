@@ -1,4 +1,4 @@
-"""`write` refuses a request that cannot be right before it starts Spark, and writes nothing."""
+"""`write` refuses an invalid request before it starts Spark, and writes nothing."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from holdfast.cli.arguments import parse_options
-from holdfast.cli.write import _format_of, _Input
+from holdfast.cli.arguments import option_pairs
+from holdfast.cli.write.input import Input, format_of
 from holdfast.errors import InvalidRequestError
+from holdfast.options.values import Saying
 from tests.unit.cli.destinations import run
 
 
@@ -33,8 +34,12 @@ from tests.unit.cli.destinations import run
         (["flights.csv", "out", "--option", "manifestSaveAttempts=0"], "not a whole number from 1"),
         (["flights.csv", "out", "--option", "writeId=a", "--committer", "magic"], "only two_phase remembers"),
         (["flights.csv", "out", "--input-option", "sep"], "an option is written as key=value"),
-        (["flights.csv", "out", "--input-option", "sep=;", "--input-option", "SEP=,"], "twice with different values"),
-        (["flights.csv", "out", "--input-option", "path=b.csv"], "the command says this in another way: give INPUT"),
+        (
+            ["flights.csv", "out", "--input-option", "sep=;", "--input-option", "SEP=,"],
+            "first='--input-option sep' second='--input-option SEP'",
+        ),
+        (["flights.csv", "out", "--input-option", "path=b.csv"], "this option has its own parameter: use INPUT"),
+        (["flights.csv", "out", "--option", "secret_key=x"], "credentials do not belong on a command line"),
         (["flights.csv", "memory://x/y"], "memory:// lives in one process"),
     ],
 )
@@ -59,11 +64,11 @@ def test_a_wrong_request_exits_2(arguments: list[str], sentence: str, tmp_path: 
     ],
 )
 def test_the_extension_tells_the_format(path: str, expected: str) -> None:
-    assert _format_of(path) == expected
+    assert format_of(path) == expected
 
 
 class Reader:
-    """Spark's reader, which finds options in any case and takes the last one."""
+    """Spark's reader: option names match in any case, and the last value wins."""
 
     def __init__(self) -> None:
         self.read = self
@@ -98,31 +103,29 @@ CSV = {"format": "csv", "header": "true", "inferschema": "true", "enforceschema"
         ("x.json", {"multiLine": "true"}, None, {"format": "json", "multiline": "true"}),
     ],
 )
-def test_what_spark_is_told_of_an_input(
-    path: str, options: dict[str, str], schema: str | None, told: dict[str, str]
-) -> None:
+def test_options_of_sparks_reader(path: str, options: dict[str, str], schema: str | None, told: dict[str, str]) -> None:
     spark: Any = Reader()
-    assert _Input(path, _format_of(path), options, schema).load(spark) == told
+    assert Input(path, format_of(path), options, schema).load(spark) == told
 
 
 @pytest.mark.parametrize("name", ["delimiter", "Delimiter"])
-def test_the_other_name_of_a_separator_is_heeded(name: str) -> None:
-    """Of the two Spark would take ours."""
+def test_the_separator_may_be_called_delimiter(name: str) -> None:
+    """Given both names, Spark would use sep, our default."""
     spark: Any = Reader()
-    found: Any = _Input("x.csv", "csv", {name: ";"}, None).load(spark)
+    found: Any = Input("x.csv", "csv", {name: ";"}, None).load(spark)
     assert "sep" not in found and found["delimiter"] == ";"
 
 
-def test_partition_columns_may_be_said_one_by_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_partition_columns_may_be_given_one_by_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def stop(_source: object, request: dict[str, Any], *_: object) -> None:
         raise InvalidRequestError(f"partitioned by {request['partitionby']}")
 
-    monkeypatch.setattr("holdfast.cli.write._write_with_spark", stop)
+    monkeypatch.setattr("holdfast.cli.write.command._write_with_spark", stop)
     arguments = ("write", "x.csv", str(tmp_path / "out"), "--partition-by", "a", "--partition-by", "b,c")
     assert "partitioned by a,b,c" in run(*arguments).stderr
 
 
-def test_options_may_hold_equals_signs() -> None:
-    assert parse_options(["delimiter=="], reserved={}) == {"delimiter": "="}
+def test_option_values_may_contain_equals_signs() -> None:
+    assert option_pairs(["delimiter=="]) == [Saying.of("delimiter", "=", "--option delimiter")]
     with pytest.raises(InvalidRequestError):
-        parse_options(["=x"], reserved={})
+        option_pairs(["=x"])

@@ -1,4 +1,4 @@
-"""`read`: files, patterns, options and schemas, and cells that would like to steer the terminal."""
+"""`read`: files, patterns, options, schemas, and cells with control characters."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def refusal(*arguments: str) -> str:
 
 
 def commit_files(url: str, files: Mapping[str, bytes], table: Mapping[str, object], directory: str = "") -> None:
-    """A job with these files by extension, which leaves such a table in the log."""
+    """Commit a job with these files by extension, and this table record in the log."""
     kept = {"format_options": {}, "partition_by": [], "time_zone": "", **table}
     ctx = replace(open_context(url), contract=lambda ctx, job, known: kept)
     job = TWO_PHASE.setup_job(ctx, SaveMode.APPEND)
@@ -64,8 +64,8 @@ def test_a_collated_column_is_not_compared_byte_by_byte(tmp_path: Path) -> None:
 
 
 # --- columns and types ------------------------------------------------------------------------------------------------
-def test_columns_are_those_that_the_log_keeps_not_those_of_the_first_file(tmp_path: Path) -> None:
-    """A narrow append hides no column of older data, nor does a wide one lose its own."""
+def test_columns_come_from_the_log_not_from_the_first_file(tmp_path: Path) -> None:
+    """A narrow append hides no column of older data, and a wide append shows its own columns."""
     schema = pa.schema([("id", pa.int64()), ("name", pa.string()), ("at", pa.timestamp("us", "UTC"))])
     at = datetime.datetime(2020, 1, 2, tzinfo=datetime.timezone.utc)
     wide = {"name": pa.array(["a"]), "at": pa.array([at], schema.field("at").type), "id": pa.array([1], pa.int32())}
@@ -85,14 +85,14 @@ def test_columns_are_those_that_the_log_keeps_not_those_of_the_first_file(tmp_pa
     ]
 
 
-def test_a_table_without_a_file_shows_the_columns_that_are_kept(tmp_path: Path) -> None:
+def test_a_table_without_files_shows_the_columns_in_the_log(tmp_path: Path) -> None:
     kept = {"format": "parquet", "schema": spark_schema_json(pa.schema([("id", pa.int64())]))}
     commit_files(str(tmp_path), {}, kept)
     document = json.loads(run("read", str(tmp_path), "--json").stdout)
     assert (document["columns"], document["rows"]) == ([{"name": "id", "type": "int64"}], [])
 
 
-def test_options_that_the_log_keeps_hold_also_without_being_given(tmp_path: Path) -> None:
+def test_options_in_the_log_apply_by_default(tmp_path: Path) -> None:
     schema = spark_schema_json(pa.schema([("a", pa.string()), ("b", pa.int32())]))
     kept = {"format": "csv", "schema": schema, "format_options": {"sep": ";", "header": "true"}}
     commit_files(str(tmp_path), {".csv": b"a;b\nx;1\n"}, kept)
@@ -119,7 +119,7 @@ def test_a_schema_names_and_types_the_columns(tmp_path: Path) -> None:
 
 
 def commit_csv(url: str) -> None:
-    """Columns a, b and c by position, and a text p in the directories."""
+    """Columns a, b and c by position, and a string p in the directories."""
     schema = pa.schema([("a", pa.string()), ("b", pa.string()), ("c", pa.int32()), ("p", pa.string())])
     kept = {"format": "csv", "schema": spark_schema_json(schema), "partition_by": ["p"]}
     commit_files(url, {".csv": b"A1,B1,3\n"}, kept, directory="p=7/")
@@ -133,7 +133,7 @@ def commit_csv(url: str) -> None:
         ("P string, c string", {"P": "7", "c": "3"}),
     ],
 )
-def test_a_schema_chooses_columns_of_a_table_whatever_their_places(tmp_path: Path, ddl: str, row: object) -> None:
+def test_a_schema_selects_columns_of_a_table_in_any_order(tmp_path: Path, ddl: str, row: object) -> None:
     commit_csv(str(tmp_path))
     assert read(str(tmp_path), "--schema", ddl) == [row]
 
@@ -147,12 +147,12 @@ def test_a_schema_chooses_columns_of_a_table_whatever_their_places(tmp_path: Pat
         ("p int", "the table's column is of another type"),
     ],
 )
-def test_a_schema_asks_for_what_the_table_has(tmp_path: Path, ddl: str, sentence: str) -> None:
+def test_a_schema_must_match_the_table(tmp_path: Path, ddl: str, sentence: str) -> None:
     commit_csv(str(tmp_path))
     assert sentence in refusal(str(tmp_path), "--schema", ddl)
 
 
-def test_a_schema_asks_a_table_of_files_with_names_likewise(tmp_path: Path) -> None:
+def test_a_schema_must_match_a_table_whose_files_name_their_columns(tmp_path: Path) -> None:
     kinds = pa.schema([("a", pa.int32()), ("s", pa.string()), ("t", pa.time64("us")), ("d", pa.duration("us"))])
     data = {".parquet": parquet({"a": pa.array([7], pa.int32()), "s": ["x"]})}
     words = spark_schema_json(kinds).replace("time(6)", "time(3)").replace("day to second", "hour to second")
@@ -164,8 +164,8 @@ def test_a_schema_asks_a_table_of_files_with_names_likewise(tmp_path: Path) -> N
     assert "no such column" in refusal(str(tmp_path), "--schema", "s string", "--where", "a=7")
 
 
-def test_a_column_of_orc_that_is_called_col_is_no_other_one(tmp_path: Path) -> None:
-    """Files of old Hive go by position where all names begin so; the whole table tells that this one does not."""
+def test_an_orc_column_named_like_hives_positions(tmp_path: Path) -> None:
+    """Files of old Hive name columns by position, all with this prefix; the whole table shows that these do not."""
     sink = io.BytesIO()
     pyarrow.orc.write_table(pa.table({"_col1": pa.array([22], pa.int32())}), sink)
     table = {"format": "orc", "schema": spark_schema_json(pa.schema([("id", pa.int32()), ("_col1", pa.int32())]))}
@@ -179,9 +179,9 @@ def test_a_column_of_orc_that_is_called_col_is_no_other_one(tmp_path: Path) -> N
         (["--option", "hedaer=true"], "unknown option: did you mean header"),
         (["--option", "header=ture"], "use true or false"),
         (["--option", "header"], "an option is written as key=value"),
-        (["--option", "sep=;", "--option", "SEP=,"], "given twice with different values"),
-        (["--option", "columns=a"], "give --columns"),
-        (["--option", "path=x"], "give URL"),
+        (["--option", "sep=;", "--option", "SEP=,"], "first='--option sep' second='--option SEP'"),
+        (["--option", "columns=a"], "use --columns"),
+        (["--option", "path=x"], "use URL"),
         (["--option", "secretKey=geheim"], "credentials do not belong on a command line"),
         (["--option", "xyzzy=1"], "unknown option: use one of the "),
         (["--schema", "id lnog"], "no such type: did you mean long"),
@@ -222,7 +222,7 @@ def test_one_file(tmp_path: Path) -> None:
     ],
 )
 def test_a_pattern_over_a_destination(tmp_path: Path, pattern: str, carriers: list[str] | None) -> None:
-    """Also a pattern shows whole jobs only, with the columns that directories hold."""
+    """A pattern, too, shows committed jobs only, with the partition columns of the directories."""
     url = str(tmp_path / "flights")
     commit_table(url)
     ctx = open_context(url)
@@ -241,7 +241,7 @@ def test_a_pattern_over_files_of_others(tmp_path: Path) -> None:
     assert read(f"{tmp_path}/*.csv") == [{"_c0": "a.csv"}, {"_c0": "b.csv"}]
 
 
-def test_letters_of_patterns_in_a_name_are_that_name(tmp_path: Path) -> None:
+def test_a_name_with_pattern_characters_is_taken_literally(tmp_path: Path) -> None:
     (tmp_path / "a[1]").mkdir()
     (tmp_path / "a[1]" / "x.csv").write_text("literal\n")
     (tmp_path / "a1").mkdir()
@@ -250,7 +250,7 @@ def test_letters_of_patterns_in_a_name_are_that_name(tmp_path: Path) -> None:
     assert read(f"{tmp_path}/a[1]/x.csv") == [{"_c0": "literal"}]
 
 
-def test_a_pattern_does_not_go_round_the_log_of_a_destination(tmp_path: Path) -> None:
+def test_a_pattern_does_not_bypass_the_log_of_a_destination(tmp_path: Path) -> None:
     commit_table(str(tmp_path / "flights"))
     said = refusal(f"{tmp_path}/*/month=1")
     assert "another destination lies inside this one" in said
@@ -260,7 +260,7 @@ def test_a_pattern_does_not_go_round_the_log_of_a_destination(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("pattern", "sentence"), [("[ab", "is not closed"), ("{a,b", "is not closed"), ("[z-a]", "range")]
 )
-def test_a_pattern_that_cannot_be(tmp_path: Path, pattern: str, sentence: str) -> None:
+def test_an_invalid_pattern(tmp_path: Path, pattern: str, sentence: str) -> None:
     assert sentence in refusal(f"{tmp_path}/{pattern}")
 
 
@@ -291,7 +291,7 @@ def test_files_and_patterns_on_s3(monkeypatch: pytest.MonkeyPatch) -> None:
 EVIL = "\x1b]0;title\x07\x1b[2J\r\n\t\x9b31m\u202eabc\u2028"
 
 
-def test_nothing_in_the_data_steers_the_terminal(tmp_path: Path) -> None:
+def test_control_characters_in_data_are_escaped(tmp_path: Path) -> None:
     table = {f"na\x1b[1mme\n{EVIL[:4]}": pa.array([EVIL]), "nested": pa.array([[EVIL]])}
     (tmp_path / "x.parquet").write_bytes(parquet(table))
     piped, screen = run("read", str(tmp_path)).stdout, on_screen("read", str(tmp_path), columns=200)
@@ -308,7 +308,7 @@ def test_nothing_in_the_data_steers_the_terminal(tmp_path: Path) -> None:
 
 
 def test_cells_of_every_kind(tmp_path: Path) -> None:
-    late = 253_402_300_800_000_000  # the first instant of the year 10000, which Python has not
+    late = 253_402_300_800_000_000  # the first instant of the year 10000, which Python cannot represent
     columns = {
         "bytes": pa.array([b"\x00\xff"], pa.binary()),
         "late": pa.array([late], pa.int64()).cast(pa.timestamp("us", "UTC")),
@@ -337,17 +337,17 @@ def test_no_rows_and_no_columns(tmp_path: Path, limit: str) -> None:
     assert json.loads(run("read", str(tmp_path / "y"), "--json").stdout)["rows"] == []
 
 
-def test_no_rows_wanted_of_many(tmp_path: Path) -> None:
+def test_limit_0_of_many_rows(tmp_path: Path) -> None:
     commit_table(str(tmp_path))
     document = json.loads(run("read", str(tmp_path), "-n", "0", "--json").stdout)
     assert (document["rows"], document["more"]) == ([], True)
     assert [column["name"] for column in document["columns"]] == ["carrier", "delay", "month"]
 
 
-def test_two_columns_of_one_name(tmp_path: Path) -> None:
+def test_two_columns_of_the_same_name(tmp_path: Path) -> None:
     table = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"])
     pyarrow.parquet.write_table(table, tmp_path / "x.parquet")
-    assert "several columns have one name" in refusal(str(tmp_path))
+    assert "several columns have the same name" in refusal(str(tmp_path))
 
 
 @pytest.mark.parametrize("condition", ["at=2020-01-01 10:00:00", "at = 2020-01-01T11:00:00+01:00", "at>2020-01-01"])
@@ -358,19 +358,19 @@ def test_a_condition_on_an_instant_is_in_utc_unless_it_names_a_zone(tmp_path: Pa
     assert "does not fit the column's type" in refusal(str(tmp_path), "--where", "l=1")
 
 
-def test_columns_may_be_said_one_by_one(tmp_path: Path) -> None:
+def test_columns_may_be_given_in_several_options(tmp_path: Path) -> None:
     (tmp_path / "x.parquet").write_bytes(parquet({"a": [1], "b": [2], "c": [3], "d": [4]}))
     (row,) = read(str(tmp_path), "--columns", "c", "--columns", "d, a")
     assert list(row.items()) == [("c", 3), ("d", 4), ("a", 1)]
 
 
-def test_types_are_those_of_all_files_whatever_their_codecs(tmp_path: Path) -> None:
+def test_types_are_inferred_from_all_files_with_any_codec(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("1,x\n")
     (tmp_path / "b.csv.gz").write_bytes(gzip.compress(b"0.5,y\n"))
     assert read(str(tmp_path)) == [{"_c0": 1.0, "_c1": "x"}, {"_c0": 0.5, "_c1": "y"}]
 
 
-def test_a_folder_of_a_destination_is_not_read_by_itself(tmp_path: Path) -> None:
+def test_a_directory_inside_a_destination_is_refused(tmp_path: Path) -> None:
     url = str(tmp_path / "t")
     commit_table(url)
     folder = next((tmp_path / "t").glob("*=*"))
@@ -395,13 +395,13 @@ def test_a_folder_of_a_destination_is_not_read_by_itself(tmp_path: Path) -> None
         ("s=", ""),
     ],
 )
-def test_a_pair_of_quotes_around_a_value_is_not_its_own(tmp_path: Path, condition: str, found: str | None) -> None:
+def test_quotes_around_a_value_are_stripped(tmp_path: Path, condition: str, found: str | None) -> None:
     values = ["x", "x'", "'x'", '"', ""]
     (tmp_path / "a.parquet").write_bytes(parquet({"s": values}))
     assert read(str(tmp_path), "--where", condition) == ([] if found is None else [{"s": found}])
 
 
-def test_files_of_two_formats_are_not_taken_for_one(tmp_path: Path) -> None:
+def test_files_of_two_formats_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("id,v\n1,x\n")
     (tmp_path / "b.json").write_text('{"id": 5}\n')
     result = run("read", str(tmp_path), "--option", "header=true")
@@ -411,7 +411,7 @@ def test_files_of_two_formats_are_not_taken_for_one(tmp_path: Path) -> None:
     assert run("read", str(tmp_path), "--format", "csv").exit_code == 0
 
 
-def test_what_is_wrong_in_a_file_is_said_with_its_name(tmp_path: Path) -> None:
+def test_an_error_in_a_file_names_the_file(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("1,x\n")
     (tmp_path / "b.csv").write_text("2,y,z\n")
     result = run("read", str(tmp_path))

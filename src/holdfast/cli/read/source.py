@@ -1,4 +1,4 @@
-"""What a url names that is read: a destination, a file, or everything that a pattern matches."""
+"""Find the files that a url names: those of a destination, a single file, or all that match a pattern."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _SPECIAL = re.compile(r"[*?\[{]")
 
 @dataclass(frozen=True)
 class Source:
-    """Files that are read as one table.
+    """Files to read as one table.
 
     Attributes:
         ctx: the directory that the files' paths, and the partitions in them, are relative to.
-        snapshot: the files, and what is kept about the table.
+        snapshot: the files, and the table record of the log.
     """
 
     ctx: CommitContext
@@ -34,14 +34,14 @@ class Source:
 
 
 def find_source(ctx: CommitContext) -> Source:
-    """What is at the url of `ctx`: what its name says if that is there, else what it matches as a pattern.
+    """Find the files at the url of `ctx`: by its literal name if that exists, else as a pattern.
 
-    Guarantee: of the directory that the pattern starts from, whole jobs only.
+    Guarantee: only committed jobs of the directory that the pattern starts from.
 
     Raises:
         NotFoundError: nothing is there, or nothing matches.
-        InvalidRequestError: a folder of a destination, a pattern that cannot be, or one that reaches into other
-            destinations.
+        InvalidRequestError: the url is a directory inside a destination, or the pattern is invalid or reaches into
+            other destinations.
     """
     refuse_foreign_read(ctx)
     snapshot = read_snapshot(ctx)
@@ -65,7 +65,7 @@ def find_source(ctx: CommitContext) -> Source:
 
 
 def _at(ctx: CommitContext, prefix: str) -> CommitContext:
-    """The same store at a directory above."""
+    """Return a context of the same store at a parent directory."""
     root = ctx.url.removesuffix(ctx.prefix.rstrip("/")).rstrip("/")
     if ctx.url.startswith("file://"):
         root = "file://"
@@ -91,7 +91,7 @@ def _match(ctx: CommitContext, path: str) -> Source:
 
 
 def _matches(path: str, pattern: Sequence[re.Pattern[str]]) -> bool:
-    """Whether the pattern is that of the file, or of a directory that it is in."""
+    """Check whether the pattern matches the file, or a directory that holds it."""
     words = path.split("/")
     return len(words) >= len(pattern) and all(
         one.fullmatch(word) for one, word in zip(pattern, words[: len(pattern)], strict=True)
@@ -99,7 +99,7 @@ def _matches(path: str, pattern: Sequence[re.Pattern[str]]) -> bool:
 
 
 def _refuse_inner_destinations(base: CommitContext, files: Sequence[VisibleFile]) -> None:
-    """A destination has a log of its own, which says what of it counts; here nobody would ask it."""
+    """Refuse a pattern that reaches into another destination: its log, which says what is committed, is not read."""
     inner = {
         key.partition(f"/{HOME}log/")[0]
         for key in (info.key[len(base.prefix) :] for info in iter_objects(base.store, base.prefix))
@@ -108,13 +108,13 @@ def _refuse_inner_destinations(base: CommitContext, files: Sequence[VisibleFile]
     for root in sorted(inner):
         if any(file.path.startswith(f"{root}/") for file in files):
             raise InvalidRequestError(
-                "the pattern reaches into a destination with a log of its own: read each on its own",
+                "the pattern reaches into a destination that has its own log: read each destination separately",
                 url=f"{base.url.rstrip('/')}/{root}",
             )
 
 
 def _expression(word: str) -> re.Pattern[str]:
-    """One name of a path with ``*``, ``?``, ``[a-c]``, ``[!a]`` and ``{a,b}``, as Hadoop's patterns have them."""
+    """Compile one path segment with ``*``, ``?``, ``[a-c]``, ``[!a]`` and ``{a,b}``, the syntax of Hadoop's globs."""
     parts: list[str] = []
     depth = 0
     index = 0
@@ -131,7 +131,9 @@ def _expression(word: str) -> re.Pattern[str]:
         elif letter == "[":
             end = word.find("]", index + 1)
             if end < 0:
-                raise InvalidRequestError("a [ of the pattern is not closed: write [abc], or \\[ for itself", name=word)
+                raise InvalidRequestError(
+                    "a [ in the pattern is not closed: write [abc], or \\[ for a literal [", name=word
+                )
             inside = word[index:end].replace("\\", "\\\\").replace("[", "\\[")
             parts.append(f"[{'^' + inside[1:] if inside[0] in '!^' else inside}]")
             index = end + 1
@@ -146,8 +148,8 @@ def _expression(word: str) -> re.Pattern[str]:
         else:
             parts.append(re.escape(letter))
     if depth:
-        raise InvalidRequestError("a { of the pattern is not closed: write {a,b}, or \\{ for itself", name=word)
+        raise InvalidRequestError("a { in the pattern is not closed: write {a,b}, or \\{ for a literal {", name=word)
     try:
         return re.compile("".join(parts), re.DOTALL)
     except re.error as error:
-        raise InvalidRequestError("a range in the pattern cannot be: write [a-z]", name=word) from error
+        raise InvalidRequestError("a range in the pattern is invalid: write it like [a-z]", name=word) from error

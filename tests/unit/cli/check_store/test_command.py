@@ -1,4 +1,4 @@
-"""`check-store`: what it says of stores that do, of those that do not, and what it leaves behind: nothing."""
+"""`check-store` reports correct and faulty stores as they are, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ TINY_PARTS = MultipartLimits(min_part_size_bytes=16)
 
 
 def _at(store: MemoryStore, monkeypatch: pytest.MonkeyPatch, *more: str) -> tuple[int, dict[str, Any], str]:
-    """What the command says of a store that is reached as ``memory://it``."""
+    """Run the command on a store that is registered as ``memory://it``."""
     monkeypatch.setitem(provider._stores, "it", store)
     result = run("check-store", "memory://it/t", "--rounds", "3", "--json", *more)
     return result.exit_code, json.loads(result.stdout), result.stderr
@@ -60,20 +60,20 @@ def _failed(document: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("rename", [False, True])
-def test_every_check_is_of_one_topic(rename: bool) -> None:
+def test_every_check_belongs_to_one_topic(rename: bool) -> None:
     for capabilities in (MemoryStore(rename=rename).capabilities, LocalStore("/").capabilities):
         assert without_topic(checks_for(capabilities)) == []
     assert len({topic.name for topic in TOPICS}) == len(TOPICS)
 
 
-def test_every_name_of_a_topic_is_a_check() -> None:
+def test_every_name_in_a_topic_is_a_check() -> None:
     stores = (MemoryStore(), MemoryStore(rename=True), MemoryStore(rename=True, rename_dir=False))
     known = {check.name for store in stores for check in checks_for(store.capabilities)}
     named = {name for topic in TOPICS for name in topic.checks if not name.endswith(":")}
     assert named <= known
 
 
-def test_a_store_that_does_all(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_correct_store(monkeypatch: pytest.MonkeyPatch) -> None:
     store = MemoryStore(limits=TINY_PARTS)
     store.put("t/mine", b"1")
     pending = store.create_upload("t/pending")
@@ -102,7 +102,7 @@ def test_a_store_that_ignores_conditions(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 class _OnlyRacesFail(MemoryStore):
-    """Lets a second writer win when it comes while the first one is at it."""
+    """Lets a second writer win that comes while the first one is writing."""
 
     def put(
         self, key: str, data: bytes, mode: PutMode = Overwrite(), metadata: Mapping[str, str] | None = None
@@ -131,7 +131,7 @@ def test_a_store_that_lists_uploads_by_whole_keys_only(monkeypatch: pytest.Monke
     assert list(iter_uploads(inner, "")) == [], "also those that the server does not list"
 
 
-def test_what_a_person_sees(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_report_for_a_person(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(provider._stores, "it", _IgnoresConditions(limits=TINY_PARTS))
     result = run("check-store", "memory://it/t", "--rounds", "3", "--verbose")
     lines = result.stdout.splitlines()
@@ -140,7 +140,7 @@ def test_what_a_person_sees(monkeypatch: pytest.MonkeyPatch) -> None:
     assert lines[-1].startswith("two_phase is not safe at memory://it/t: ")
 
 
-def test_a_directory_is_left_as_it_was(tmp_path: Path) -> None:
+def test_a_directory_is_left_unchanged(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("1")
     result = run("check-store", str(tmp_path), "--rounds", "2", "--json")
     document = json.loads(result.stdout)
@@ -151,8 +151,8 @@ def test_a_directory_is_left_as_it_was(tmp_path: Path) -> None:
     assert {"file-v1": "safe", "manifest": "safe"}.items() <= _verdicts(document).items()
 
 
-def test_a_bucket_whose_rules_abort_uploads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command against a server, and what the bucket's rules say; nothing of the suite runs here twice."""
+def test_a_bucket_whose_lifecycle_rules_abort_uploads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command against a server, and the bucket's lifecycle rules; no check of the suite runs twice here."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "a")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "b")
     with MotoServer() as server:
@@ -191,7 +191,7 @@ _RULE = (
         (Answer(body=_RULES.format("<Rule><Status>Enabled</Status><Prefix>t/</Prefix></Rule>")), None),
     ],
 )
-def test_rules_of_a_bucket(answer: Answer, days: float | None) -> None:
+def test_lifecycle_rules_of_a_bucket(answer: Answer, days: float | None) -> None:
     from holdfast.stores.s3.store import S3Store
     from tests.unit.stores.s3.scripted_store import scripted_options
 
@@ -202,7 +202,7 @@ def test_rules_of_a_bucket(answer: Answer, days: float | None) -> None:
         store.close()
 
 
-def test_traces_go_whatever_was_left() -> None:
+def test_everything_that_was_written_is_removed() -> None:
     inner = MemoryStore(limits=TINY_PARTS)
     traces = Traces()
     store = InterceptedStore(MinioLike(inner), traces)
@@ -219,7 +219,7 @@ def test_traces_go_whatever_was_left() -> None:
 
 
 class _Spoils(MemoryStore):
-    """Shows control characters as versitygw does."""
+    """Lists control characters as versitygw does."""
 
     def list_page(
         self, prefix: str, start_after: str = "", max_keys: int = 1000, token: str | None = None
@@ -229,7 +229,7 @@ class _Spoils(MemoryStore):
         return ObjectPage(shown, page.next_token)
 
 
-def test_what_a_listing_spoils_goes_by_its_own_name() -> None:
+def test_a_key_that_the_listing_garbles_is_removed_by_its_own_name() -> None:
     inner = _Spoils(limits=TINY_PARTS)
     traces = Traces()
     store = InterceptedStore(inner, traces)
@@ -241,7 +241,7 @@ def test_what_a_listing_spoils_goes_by_its_own_name() -> None:
 
 
 class _LosesAnswers(MemoryStore):
-    """Starts uploads at odd keys, fails to say so, and cannot list them, as moto does."""
+    """Starts uploads at odd keys, but loses the reply and cannot list them, as moto does."""
 
     lists = False
 
@@ -258,7 +258,7 @@ class _LosesAnswers(MemoryStore):
 
 
 @pytest.mark.parametrize("lists", [False, True])
-def test_an_upload_whose_start_was_not_answered(lists: bool) -> None:
+def test_an_upload_whose_start_got_no_reply(lists: bool) -> None:
     inner = _LosesAnswers(limits=TINY_PARTS)
     inner.lists = lists
     traces = Traces()
@@ -277,7 +277,7 @@ class _RefusesOddKeys(MemoryStore):
 
 
 def test_no_upload_is_started_where_no_object_can_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody could remove it."""
+    """It could not be removed."""
     code, document, _ = _at(_RefusesOddKeys(limits=TINY_PARTS), monkeypatch)
     assert code == 0
     assert document["checks"]["listed-upload:control"] == "skipped: key:control failed"

@@ -1,4 +1,4 @@
-"""A Spark session for a command: quiet, local unless told otherwise, stopped at the end."""
+"""Start a quiet Spark session for a command, and stop it at the end, also after a signal."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ _END_S = 10.0
 def spark_session(
     app: str, master: str | None, *, debug: bool, conf: dict[str, str] | None = None
 ) -> Iterator[SparkSession]:
-    """A session that a command has for itself.
+    """Start a Spark session for one command, and stop it at the end.
+
+    Args:
+        app: the application's name in Spark.
+        master: e.g. ``local[4]`` or ``spark://host:7077``; None for all cores of this machine.
+        debug: keep Spark's log.
+        conf: more settings.
 
     Raises:
         UnavailableError: Spark does not start, or its master cannot be reached.
-
-    Args:
-        app: name that Spark shows.
-        master: e.g. ``local[4]`` or ``spark://host:7077``; None for all cores of this machine.
-        debug: leave Spark's log on.
-        conf: more settings.
     """
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkRuntimeError
@@ -50,33 +50,34 @@ def spark_session(
     for key, value in (conf or {}).items():
         builder = builder.config(key, value)
     if not debug:
-        logging.getLogger().addHandler(logging.NullHandler())  # py4j logs every interrupt; the sentence is ours to say
+        logging.getLogger().addHandler(logging.NullHandler())  # py4j logs every interrupt; the command reports it
     try:
         with _quiet_start(debug):
             spark = builder.getOrCreate()
     except (Py4JJavaError, PySparkRuntimeError) as error:
         if isinstance(error, PySparkRuntimeError) and master is None:
-            raise  # Java is missing, most likely
+            raise  # most likely, Java is missing
         raise UnavailableError(
-            "Spark did not start: check --master, and with --debug what Spark says", master=master or "local[*]"
+            "Spark did not start: check --master, and see Spark's log with --debug", master=master or "local[*]"
         ) from error
     if not debug:
-        # An accumulator's thread that finds the JVM gone would print a traceback.
+        # The accumulator server's thread prints a traceback when the JVM is gone.
         spark.sparkContext._accumulatorServer.handle_error = _say_nothing  # type: ignore[method-assign]  # no other way
     with stopped(spark):
         yield spark
 
 
 def _say_nothing(request: object, client_address: object) -> None:
-    """In place of a traceback."""
+    """Print no traceback."""
 
 
 @contextlib.contextmanager
 def stopped(spark: SparkSession) -> Iterator[None]:
-    """Stop Spark at the end; after SIGINT or SIGTERM end its JVM, and the block as that signal ends a command.
+    """Stop Spark at the end of the block; after SIGINT or SIGTERM, end its JVM and raise what the signal stands for.
 
-    Guarantee: that end wins over whatever the block itself came to, such as py4j's errors: a signal breaks into a call
-    to the JVM, whose answer the next call then takes for its own, or is dropped where it meets a finalizer.
+    Guarantee: after a signal, KeyboardInterrupt or SystemExit replaces any error of the block. The signal may interrupt
+    a call to the JVM, so that py4j's next call reads the wrong reply and fails; or it may arrive in a finalizer, where
+    Python drops the exception.
     """
     signals: list[int] = []
 
@@ -84,7 +85,7 @@ def stopped(spark: SparkSession) -> Iterator[None]:
         signals.append(number)
         raise _end_of(number)
 
-    for number in (signal.SIGINT, signal.SIGTERM):  # PySpark's own for SIGINT calls the JVM in the middle of a call
+    for number in (signal.SIGINT, signal.SIGTERM):  # PySpark's SIGINT handler would call the JVM during another call
         signal.signal(number, end)
     failed: BaseException | None = None
     try:
@@ -107,8 +108,8 @@ def _end_of(number: int) -> BaseException:
 
 
 def _end_jvm(spark: SparkSession) -> None:
-    """End the JVM, and with it every task: after an interrupted call nobody can rely on talking to it any more."""
-    spark.sparkContext._accumulatorServer.shutdown()  # it would wait for the JVM
+    """End the JVM and with it every task: after an interrupted call, the connection to it is unusable."""
+    spark.sparkContext._accumulatorServer.shutdown()  # otherwise it waits for the JVM
     process: subprocess.Popen[bytes] = spark.sparkContext._gateway.proc  # type: ignore[union-attr]  # it was started
     process.terminate()
     try:
@@ -120,7 +121,7 @@ def _end_jvm(spark: SparkSession) -> None:
 
 @contextlib.contextmanager
 def _quiet_start(debug: bool) -> Iterator[None]:
-    """Spark's launcher and JVM print to stderr before any setting reaches them; they inherit it when they start."""
+    """Hide stderr while Spark starts: its launcher and JVM inherit stderr and print before any setting applies."""
     if debug:
         yield
         return

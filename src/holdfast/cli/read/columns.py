@@ -1,4 +1,4 @@
-"""The columns of what `holdfast read` shows: given, kept by the log, or those of the files."""
+"""Find the columns that ``holdfast read`` shows: those of the given schema, of the log, or of the files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from holdfast.cli.source import Source
+from holdfast.cli.read.source import Source
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import get_format
 from holdfast.formats.spark.arrow_schema import arrow_schema_of
@@ -32,15 +32,15 @@ SPLIT_BYTES = 128 * 1024 * 1024
 def find_columns(
     source: Source, files: Sequence[DataFile], choice: FormatChoice | None, kept: TableRecord | None, ddl: str | None
 ) -> tuple[TableSchema, pa.Schema]:
-    """The table as its files are read, and those of its columns that are shown.
+    """Return the schema to read the files with, and the columns to show.
 
     Args:
-        choice: how the files are read; None if there is none and nobody says how others were.
-        kept: what the log says of the table; None if nothing.
-        ddl: the schema, as Spark's SQL spells it; None: as the log kept it, else the files'.
+        choice: how to read the files; None if there are no files and no format is known.
+        kept: the table record in the log; None if there is none.
+        ddl: the schema in Spark's DDL; None: the one in the log, else the files' own.
 
     Raises:
-        InvalidRequestError: the schema asks for what is not the table's, or columns cannot be told apart.
+        InvalidRequestError: the schema does not match the table, or two columns have the same name.
     """
     if ddl is not None:
         table, shown = _given(parse_ddl(ddl), files, choice, kept)
@@ -71,14 +71,14 @@ def _found(
 def _given(
     wanted: pa.Schema, files: Sequence[DataFile], choice: FormatChoice | None, kept: TableRecord | None
 ) -> tuple[TableSchema, pa.Schema]:
-    """What was asked for has to be the table's: else one column's values would be shown as another's, or as nulls."""
+    """Check a requested schema against the table: else values would appear in the wrong column, or as nulls."""
     if kept is None:
         table = given_schema(_with_directories(wanted, files, {}), files)
         return table, table.schema
     folded = {str(field["name"]).lower(): field for field in kept.fields}
     asked = {name.lower(): _arrow_field(folded[name.lower()]) for name in wanted.names if name.lower() in folded}
     others = [field for name, field in folded.items() if name not in asked]
-    # In the words that are left of a type without Spark, which are those of the given schema.
+    # Compare the types that Arrow can express: those are all that the given schema can name.
     known = _spark_fields(pa.schema([field.remove_metadata() for field in asked.values()]))
     require_known(_spark_fields(wanted), replace(kept, fields=[*known, *others]))
     described = pa.schema([_described(field, asked[field.name.lower()]) for field in wanted])
@@ -91,7 +91,7 @@ def _given(
 
 
 def _described(field: pa.Field, kept: pa.Field) -> pa.Field:
-    """The field with what the log knows of it, a collation say."""
+    """Return the field with the metadata in the log, such as a collation."""
     return kept.with_name(field.name) if kept.type.equals(field.type) else field
 
 
@@ -105,10 +105,10 @@ def _spark_fields(schema: pa.Schema) -> list[Mapping[str, Any]]:
 
 
 def _with_directories(schema: pa.Schema, files: Sequence[DataFile], kept: Mapping[str, Mapping[str, Any]]) -> pa.Schema:
-    """The schema with the columns that only directories hold at its end, as Spark adds them to a schema it is given.
+    """Append the partition columns that only directory names hold, as Spark does with a given schema.
 
     Args:
-        kept: the table's columns by folded name, whose types go before those that the names tell.
+        kept: the table's columns by lower-case name; their types take precedence over types inferred from the names.
     """
     known = {name.lower() for name in schema.names}
     partition_by = list(parse_partition_path(files[0].path)) if files else []
@@ -125,6 +125,6 @@ def _refuse_doubles(schema: pa.Schema) -> None:
     doubles = [name for name, count in Counter(schema.names).items() if count > 1]
     if doubles:
         raise InvalidRequestError(
-            "several columns have one name and cannot be told apart: rename them where the files are written",
+            "several columns have the same name: rename them where the files are written",
             column=doubles[0],
         )

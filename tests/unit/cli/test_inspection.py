@@ -1,4 +1,4 @@
-"""`read`, `verify`, `history` and `show`: what they say, and their exit codes."""
+"""`read`, `verify`, `history` and `show`: their output and exit codes."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_read_refuses_in_one_sentence(url: str, arguments: list[str], sentence: 
     assert result.stderr.count("\n") == 1
 
 
-def test_read_shows_nothing_of_a_job_that_is_not_decided(url: str) -> None:
+def test_read_shows_nothing_of_an_undecided_job(url: str) -> None:
     ctx = open_context(url)
     start_table(ctx)
     result = run("read", url, "--json")
@@ -109,22 +109,22 @@ def test_columns_may_be_given_one_by_one(url: str) -> None:
 
 # --- wrong urls -------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("command", ["read", "verify", "history", "recover", "show"])
-def test_a_mistyped_url_is_not_found_in_order(command: str, tmp_path: Path) -> None:
+def test_a_mistyped_url_is_an_error(command: str, tmp_path: Path) -> None:
     result = run(command, str(tmp_path / "flihgts"))
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.startswith("error: there is no")
 
 
-def test_uploads_of_nothing_hint_at_the_spelling(url: str) -> None:
+def test_uploads_of_an_empty_url_hint_at_the_spelling(url: str) -> None:
     missing = run("uploads", "list", f"{url}-mistyped")
     assert missing.stdout.startswith("0 pending uploads below ")
-    assert (missing.exit_code, missing.stderr) == (0, "there is nothing else at this url either: check its spelling\n")
+    assert (missing.exit_code, missing.stderr) == (0, "there are no files at this url either: check its spelling\n")
     commit_table(url)
     assert run("uploads", "list", url).stderr == ""
 
 
 @pytest.mark.parametrize("command", ["verify", "history", "recover"])
-def test_a_file_is_no_destination(command: str, tmp_path: Path) -> None:
+def test_a_file_is_refused_as_a_destination(command: str, tmp_path: Path) -> None:
     (tmp_path / "flights.csv").write_text("a\n1\n")
     result = run(command, str(tmp_path / "flights.csv"))
     assert result.exit_code == 2
@@ -136,7 +136,7 @@ def test_a_foreign_directory_has_no_log(command: str, tmp_path: Path) -> None:
     (tmp_path / "part-0.parquet").write_bytes(b"x")
     result = run(command, str(tmp_path))
     assert result.exit_code == 2
-    assert "not written by Holdfast" in result.stderr
+    assert "the data was not written by Holdfast" in result.stderr
 
 
 def test_an_unknown_scheme_offers_the_nearest(tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ def test_verify_of_a_lost_file_exits_1(url: str) -> None:
 
 
 # --- history ----------------------------------------------------------------------------------------------------------
-def test_history_tells_every_job(url: str) -> None:
+def test_history_shows_every_job(url: str) -> None:
     first = commit_table(url)
     ctx = open_context(url)
     aborted, _ = start_table(ctx)
@@ -208,7 +208,7 @@ def test_a_table_fits_a_screen_of_80_columns(url: str) -> None:
         assert max(map(len, lines)) <= 80 or command == "verify"
 
 
-def test_a_line_of_history_can_be_searched_for(url: str) -> None:
+def test_a_line_of_history_can_be_found_with_grep(url: str) -> None:
     """`holdfast history URL | grep <id>`."""
     jobs = [commit_table(url).job for _ in range(3)]
     for name in ("COLUMNS", "40"), ("COLUMNS", "80"):
@@ -237,7 +237,7 @@ def test_show_of_an_empty_report(tmp_path: Path) -> None:
     assert (result.exit_code, result.stdout.startswith("an empty _SUCCESS")) == (0, True)
 
 
-def test_show_of_something_else_keeps_it(tmp_path: Path) -> None:
+def test_show_of_another_file_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "_SUCCESS").write_bytes(b"{}")
     result = run("show", str(tmp_path))
     assert result.exit_code == 1

@@ -1,6 +1,6 @@
-"""The first rows of a destination, through the table layer: no Spark, only as many files as it takes.
+"""Read the first rows of a destination through the table layer: without Spark, from as few files as possible.
 
-Without a log and a schema, those of CSV and JSON are all read once for their types, as `holdfast.read` does.
+Without a log and a schema, all CSV or JSON files are read once to infer their types, as in `holdfast.read`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import base64
 import datetime
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,17 +17,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from holdfast.cli.columns import SPLIT_BYTES, find_columns
-from holdfast.cli.source import Source, find_source
+from holdfast.cli.read.columns import SPLIT_BYTES, find_columns
+from holdfast.cli.read.source import Source, find_source
 from holdfast.commit import CommitContext, Snapshot
 from holdfast.errors import InvalidRequestError
-from holdfast.formats import RowFilter, nearest
+from holdfast.formats import RowFilter
 from holdfast.formats.columns.spark_fields import beyond_arrow
 from holdfast.options.parsing import parse_read_options
+from holdfast.options.values import Saying
 from holdfast.spark.file_format import FormatChoice
 from holdfast.table import DataFile, TableSchema, plan_splits, read_split
 from holdfast.table.contract import TableRecord, decode_table
 from holdfast.table.inferred import opener
+from holdfast.wording import nearest
 
 __all__ = ["FoundRows", "as_text", "as_value", "cells", "first_rows"]
 
@@ -36,12 +38,12 @@ _CONDITION = re.compile(r"\s*(.+?)\s*(!=|<=|>=|==|=|<|>)\s*(.*?)\s*", re.DOTALL)
 
 @dataclass(frozen=True)
 class FoundRows:
-    """Rows as one Arrow table.
+    """The first rows, as one Arrow table.
 
     Attributes:
-        count: of the rows: Arrow forgets it where there is no column.
-        more: whether there are rows behind these.
-        files: data files of the destination at that instant.
+        count: number of rows, which Arrow does not know of a table without columns.
+        more: whether the destination has more rows.
+        files: number of data files in the snapshot that was read.
     """
 
     rows: pa.Table
@@ -57,24 +59,29 @@ def first_rows(
     columns: Sequence[str] | None = None,
     conditions: Sequence[str] = (),
     file_format: str | None = None,
-    options: Mapping[str, str] | None = None,
+    options: Sequence[Saying] = (),
     ddl: str | None = None,
 ) -> FoundRows:
-    """The first `limit` rows that meet all conditions.
+    """Return the first `limit` rows that meet all conditions.
 
-    Guarantee: the columns and types are those that `holdfast.read` shows.
+        Guarantee: the columns and types are the same as in `holdfast.read`.
 
-    Args:
-        options: of the format, as in docs/reference/options.md.
-        ddl: the schema, as Spark's SQL spells it; None: as the log kept it, else that of the files.
+        Args:
+    <<<<<<< HEAD:src/holdfast/cli/read/rows.py
+            options: read options and options of the format, as in docs/reference/options.md.
+            ddl: the schema in Spark's DDL; None: the one in the log, else the files' own.
+    =======
+            options: of the format, as in docs/reference/options.md.
+            ddl: the schema, as Spark's SQL spells it; None: as the log kept it, else that of the files.
+    >>>>>>> main:src/holdfast/cli/rows.py
 
-    Raises:
-        NotFoundError: there is nothing at the url.
-        InvalidRequestError: no such column, or a condition that cannot be understood; offers the nearest.
+        Raises:
+            NotFoundError: there is nothing at the url.
+            InvalidRequestError: a column does not exist, or a condition cannot be parsed; suggests the nearest name.
     """
     source = find_source(ctx)
     kept = _kept(source.snapshot)
-    choice = _choice(source, kept, file_format, options or {})
+    choice = _choice(source, kept, file_format, options)
     files = [DataFile(file.path, file.size_bytes, file.etag) for file in source.snapshot.files]
     table, shown = find_columns(source, files, choice, kept, ddl)
     names = shown.names if columns is None else [_column(name, shown) for name in columns]
@@ -93,21 +100,20 @@ def first_rows(
 
 # --- what is known of the table ---------------------------------------------------------------------------------------
 def _kept(snapshot: Snapshot) -> TableRecord | None:
-    """What the log says of the table; None if nothing."""
+    """Return the table record that the log keeps, or None."""
     return None if snapshot.table is None else decode_table(snapshot.table)
 
 
 def _choice(
-    source: Source, kept: TableRecord | None, file_format: str | None, options: Mapping[str, str]
+    source: Source, kept: TableRecord | None, file_format: str | None, options: Sequence[Saying]
 ) -> FormatChoice | None:
-    """How the files are read; None if there is none and nobody says how others were."""
-    given = {
-        "path": source.ctx.url,
-        "timeZone": (kept.time_zone if kept is not None else "") or "UTC",
-        **({"fileFormat": file_format} if file_format else {}),
-        **options,
-    }
-    parsed = parse_read_options(given)
+    """Choose how to read the files; None if there are no files and neither the user nor the log names a format."""
+    said = [Saying.of("path", source.ctx.url, "URL"), *options]
+    if file_format:
+        said.append(Saying.of("fileFormat", file_format, "--format"))
+    if all(one.name != "timezone" for one in options):
+        said.append(Saying.of("timeZone", (kept.time_zone if kept is not None else "") or "UTC", "timeZone"))
+    parsed = parse_read_options(said)
     if not source.snapshot.files and not file_format and kept is None:
         return None
     return FormatChoice.of(parsed, source.snapshot)
@@ -121,7 +127,7 @@ def _batches(
     names: Sequence[str],
     filters: Sequence[RowFilter],
 ) -> Iterator[pa.RecordBatch]:
-    for file in files:  # one by one: most of them are never opened
+    for file in files:  # lazily, one by one: most files are never opened
         settings = choice.settings(file.path, SPLIT_BYTES)
         for split in plan_splits([file], opener(ctx), table, settings, filters):
             yield from read_split(split, opener(ctx), table, settings, names, filters)
@@ -135,10 +141,10 @@ def _column(name: str, schema: pa.Schema) -> str:
 
 
 def _refuse_collated(field: pa.Field) -> None:
-    """Here texts are compared byte by byte."""
+    """Refuse a condition on a collated column: here, strings are compared byte by byte."""
     if "collated string" in beyond_arrow(field):
         raise InvalidRequestError(
-            "the column has a collation, which conditions of a read do not heed: read with Spark and filter there",
+            "the column has a collation, which --where does not support: read with Spark and filter there",
             column=field.name,
         )
 
@@ -146,7 +152,7 @@ def _refuse_collated(field: pa.Field) -> None:
 def _condition(text: str, schema: pa.Schema) -> RowFilter:
     found = _CONDITION.fullmatch(text)
     if found is None:
-        raise InvalidRequestError("not a condition: write column=value, or !=, <, <=, >, >= instead of =", where=text)
+        raise InvalidRequestError("not a condition: write column=value, with =, !=, <, <=, > or >=", where=text)
     name = _column(found[1], schema)
     _refuse_collated(schema.field(name))
     field, operator, word = pc.field(name), found[2], _unquoted(found[3])
@@ -154,7 +160,7 @@ def _condition(text: str, schema: pa.Schema) -> RowFilter:
         value = _typed(word, schema.field(name).type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise InvalidRequestError(
-            "the value does not fit the column's type: write another", where=text, type=str(schema.field(name).type)
+            "the value does not fit the column's type: change it", where=text, type=str(schema.field(name).type)
         ) from error
     compare = {
         "=": field == value,
@@ -169,25 +175,25 @@ def _condition(text: str, schema: pa.Schema) -> RowFilter:
 
 
 def _unquoted(word: str) -> str:
-    """Quotes around all of a value are not its own; any other is."""
+    """Strip one pair of quotes around the whole value; keep any other quotes."""
     return word[1:-1] if len(word) > 1 and word[0] == word[-1] and word[0] in "'\"" else word
 
 
 def _typed(word: str, kind: pa.DataType) -> Any:
-    """The word as a value of a column's type; a time of day without a zone is UTC, as all times are shown."""
+    """Convert a word to a value of a column's type; a timestamp without a zone is UTC, the zone of all output."""
     if pat.is_nested(kind) or pat.is_null(kind):
         raise pa.ArrowNotImplementedError(f"not comparable: {kind}")
     if pat.is_timestamp(kind) and kind.tz is not None:
         try:
             return pa.scalar(word).cast(pa.timestamp(kind.unit)).cast(kind)
-        except pa.ArrowInvalid:  # it names a zone
+        except pa.ArrowInvalid:  # the word names a zone
             pass
     return pa.scalar(word).cast(kind)
 
 
 # --- cells ------------------------------------------------------------------------------------------------------------
 def cells(found: FoundRows) -> list[tuple[object, ...]]:
-    """The rows as Python values; what Python cannot hold, such as the year 10000, as Arrow's text."""
+    """Return the rows as Python values; a value that Python cannot hold, such as the year 10000, as Arrow's text."""
     columns = [_values(column) for column in found.rows.columns]
     return list(zip(*columns, strict=True)) if columns else [()] * found.count
 
@@ -213,7 +219,7 @@ def _value(cell: Any) -> object:
 
 
 def as_text(value: object) -> str:
-    """A cell for a person; null is empty."""
+    """Format a cell for a person; null is empty."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -228,7 +234,7 @@ def as_text(value: object) -> str:
 
 
 def as_value(value: object) -> object:
-    """A cell for a program: JSON types as they are, times in ISO 8601, decimals as text, bytes in base64."""
+    """Convert a cell to a JSON value: JSON types unchanged, times in ISO 8601, decimals as text, bytes in base64."""
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):

@@ -1,4 +1,4 @@
-"""What was found out about a store, judged for each committer, as a table and as a document."""
+"""Report on a run of the conformance suite: what holds, and which committers are safe on the store."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from holdfast.stores.conformance.topics import Finding, Weight, findings
 from holdfast.stores.probe import UploadListing
 from holdfast.wording import counted
 
-__all__ = ["StoreReport", "as_document", "told"]
+__all__ = ["StoreReport", "as_document", "show_report"]
 
 
 @dataclass(frozen=True)
 class StoreReport:
-    """A run of the suite, and what was asked besides.
+    """The results of the suite on a store, and of a few more probes.
 
     Attributes:
         url: the destination.
-        directory: where the checks worked.
-        capabilities: what the store says of itself.
-        results: name of each check to what went wrong.
-        heeds_conditions: whether it refused to create what was there.
-        upload_listing: how it lists pending uploads.
-        expiry: what the bucket's rules say of pending uploads; empty if nobody tells.
-        drivers, rounds: of the races.
+        directory: where the checks wrote.
+        capabilities: what the store declares.
+        results: the error of each check by its name; None if it passed.
+        heeds_conditions: whether the store refused to create a key that existed.
+        upload_listing: how the store lists pending uploads.
+        expiry: when the bucket's lifecycle rules abort pending uploads; empty if unknown.
+        drivers, rounds: size of the races.
     """
 
     url: str
@@ -45,17 +45,17 @@ class StoreReport:
 
     @cached_property
     def findings(self) -> list[Finding]:
-        """By topic."""
+        """The results, grouped by topic."""
         return findings(self.results)
 
     @property
     def safe(self) -> bool:
-        """Whether all that the default committer rests on holds."""
+        """Whether everything that the default committer relies on holds."""
         return self.verdicts[TWO_PHASE.name][0] == "safe"
 
     @cached_property
     def verdicts(self) -> Mapping[str, tuple[str, str]]:
-        """For each committer: ``safe``, or what it is, and why."""
+        """For each committer: ``safe`` or another verdict, and the reason."""
         known = replace(self.capabilities, conditional_put=Support.YES if self.heeds_conditions else Support.NO)
         return {one.name: self._verdict(one, known) for one in COMMITTERS.values()}
 
@@ -71,7 +71,7 @@ class StoreReport:
 
 
 def _weights(committer: Committer, known: Capabilities) -> set[Weight]:
-    """What a committer rests on, on such a store."""
+    """Return the weights of the topics that a committer relies on, on a store with these capabilities."""
     found = {Weight.DATA}
     if CONDITIONAL_WRITES in committer.needs:
         found.add(Weight.DECISION)
@@ -82,17 +82,17 @@ def _weights(committer: Committer, known: Capabilities) -> set[Weight]:
 
 _LISTED = {
     UploadListing.BY_DIRECTORY: "by directory, as S3 does",
-    UploadListing.BY_KEY: "by whole keys only (MinIO): jobs go by their own records; the server may drop idle uploads "
-    "after a time that it does not tell (MINIO_API_STALE_UPLOADS_EXPIRY, 24 hours)",
-    UploadListing.NOT_AT_ALL: "not at all: jobs go by their own records",
+    UploadListing.BY_KEY: "by whole keys only (MinIO): jobs use their own records instead; the server may drop idle "
+    "uploads after a time that it does not report (MINIO_API_STALE_UPLOADS_EXPIRY, 24 hours by default)",
+    UploadListing.NOT_AT_ALL: "not at all: jobs use their own records instead",
 }
 
 
 # --- for a person -----------------------------------------------------------------------------------------------------
-def told(report: StoreReport, out: Output, *, verbose: bool) -> None:
-    """The tables and the verdict."""
+def show_report(report: StoreReport, out: Output, *, verbose: bool) -> None:
+    """Print the tables and the verdict."""
     out.table(
-        ["what", "holds", "checks", "otherwise"],
+        ["topic", "holds", "checks", "consequence"],
         [(one.topic.name, _holds(one), _count(one), _otherwise(one)) for one in report.findings],
         right=["checks"],
     )
@@ -100,11 +100,11 @@ def told(report: StoreReport, out: Output, *, verbose: bool) -> None:
     out.table(["committer", "here", ""], rows)
     if not report.capabilities.rename:
         out.say(f"pending uploads are listed {_LISTED[report.upload_listing]}")
-        out.say(f"the bucket's rules abort pending uploads: {report.expiry or 'not told'}")
+        out.say(f"the bucket's lifecycle rules abort pending uploads: {report.expiry or 'unknown'}")
     if verbose:
         failed = [(name, str(error)) for name, error in report.results.items() if error is not None]
         if failed:
-            out.table(["check", "what went wrong"], failed)
+            out.table(["check", "error"], failed)
     races = f"races of {report.drivers} drivers in {counted(report.rounds, 'round')}"
     word, why = report.verdicts[TWO_PHASE.name]
     if report.safe:
@@ -132,7 +132,7 @@ def _otherwise(one: Finding) -> str:
 
 # --- for a program ----------------------------------------------------------------------------------------------------
 def as_document(report: StoreReport) -> dict[str, object]:
-    """All that was found."""
+    """Return the whole report as a JSON document."""
     return {
         "url": report.url,
         "safe": report.safe,

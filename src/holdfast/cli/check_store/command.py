@@ -1,4 +1,4 @@
-"""``holdfast check-store``: the conformance suite against somebody's own bucket, and what follows from it."""
+"""Run ``holdfast check-store``: the conformance suite against a user's own bucket, and its cleanup."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from holdfast.errors import HoldfastError
 from holdfast.wording import counted
 
 if TYPE_CHECKING:
-    from holdfast.cli.store_report import StoreReport
+    from holdfast.cli.check_store.report import StoreReport
     from holdfast.commit import CommitContext
     from holdfast.stores.base import ObjectStore
     from holdfast.stores.conformance.traces import Traces
@@ -31,31 +31,32 @@ Examples:
   holdfast check-store s3://bucket/scratch --drivers 16 --rounds 100
   holdfast check-store s3://bucket --json
 
-Works below a throw-away directory of URL and removes it again, also after Ctrl-C. Writes some 300 MB in some thousand
-requests; takes seconds to a few minutes. Exit code 0: the default committer is safe there. 1: it is not, the table says
-why. 3: the store did not answer. Races can only show that a store is not safe: the more rounds, the surer."""
+Works in a temporary directory below URL and removes it at the end, also after Ctrl-C. Writes about 300 MB in some
+thousand requests; takes from seconds to a few minutes. The exit code is 0 if the default committer is safe there, 1 if
+it is not (the table says why), and 3 if the store did not answer. A race can only prove that a store is unsafe: more
+rounds give more certainty."""
 
 
-@click.command("check-store", epilog=_EPILOG)
+@click.command("check-store", epilog=_EPILOG, short_help="Test which committers are safe on a store.")
 @click.argument("url")
 @click.option("--drivers", type=click.IntRange(2, 64), default=8, show_default=True, help="Writers in each race.")
 @click.option("--rounds", type=click.IntRange(1, 10_000), default=40, show_default=True, help="Rounds of each race.")
-@click.option("--verbose", "-v", is_flag=True, help="Show every check that failed, and how.")
+@click.option("--verbose", "-v", is_flag=True, help="Show every failed check with its error.")
 @on_store
 @reports
 def check_store(url: str, drivers: int, rounds: int, verbose: bool, reach: Reach, out: Output) -> None:
-    """Try what the store at URL does, and say which committers are safe there."""
-    from holdfast.cli.store_report import as_document, told
+    """Test the store at URL, and report which committers are safe there."""
+    from holdfast.cli.check_store.report import as_document, show_report
 
-    report = _tried(url, drivers, rounds, reach, out)
+    report = _test(url, drivers, rounds, reach, out)
     out.document(as_document(report))
-    told(report, out, verbose=verbose)
+    show_report(report, out, verbose=verbose)
     if not report.safe:
         raise click.exceptions.Exit(PROBLEM)
 
 
-def _tried(url: str, drivers: int, rounds: int, reach: Reach, out: Output) -> StoreReport:
-    from holdfast.cli.store_report import StoreReport
+def _test(url: str, drivers: int, rounds: int, reach: Reach, out: Output) -> StoreReport:
+    from holdfast.cli.check_store.report import StoreReport
     from holdfast.stores.conformance import run_conformance
     from holdfast.stores.conformance.traces import Traces
     from holdfast.stores.interceptors.intercepted import InterceptedStore
@@ -89,52 +90,52 @@ def _tried(url: str, drivers: int, rounds: int, reach: Reach, out: Output) -> St
 
 @contextlib.contextmanager
 def _handles(url: str, count: int, reach: Reach) -> Iterator[Sequence[ObjectStore]]:
-    """Handles with connections of their own, as so many drivers have."""
+    """Open `count` stores, each with its own connections, as separate drivers have."""
     with contextlib.ExitStack() as stack:
         yield [stack.enter_context(reach.open(url)).store for _ in range(count)]
 
 
 @contextlib.contextmanager
 def _removed(ctx: CommitContext, directory: str, traces: Traces, out: Output) -> Iterator[None]:
-    """Whatever happens in between, what was written goes again; what does not go is named."""
+    """Remove at the end whatever the block wrote, even after an error; report what cannot be removed."""
     created = _missing_directories(ctx)
     left: list[str] | None = None
     try:
         try:
-            ctx.store.put(f"{directory}start", b"")  # what cannot be written is said before all else
+            ctx.store.put(f"{directory}start", b"")  # fail early if this place cannot be written
         except HoldfastError:
             left = []
             raise
         yield
     finally:
         if isinstance(sys.exc_info()[1], KeyboardInterrupt | SystemExit):
-            out.note("interrupted: removing what was written, one moment")
+            out.note("interrupted: removing what was written, please wait")
         try:
             if left is None:
                 left = traces.remove(ctx.store, directory, ctx.runner)
         finally:
             _name_left(ctx, directory, left, out)
         if created is not None and not left:
-            shutil.rmtree(f"/{directory}", ignore_errors=True)  # directories that are empty
+            shutil.rmtree(f"/{directory}", ignore_errors=True)  # only empty directories are left in it
             _remove_directories(created)
 
 
 def _name_left(ctx: CommitContext, directory: str, left: list[str] | None, out: Output) -> None:
     if left is None or left:
-        what = "what is" if left is None else f"{counted(len(left), 'key')}, such as {left[0]!r},"
+        what = "everything" if left is None else f"{counted(len(left), 'key')}, such as {left[0]!r},"
         place = f"{ctx.url.rstrip('/')}/{directory[len(ctx.prefix) :]}"
-        out.note(f"not removed: {what} below {place}; remove it with the tools of the store")
+        out.note(f"not removed: {what} below {place}; remove it with the store's own tools")
 
 
 def _remove_directories(paths: Sequence[Path]) -> None:
-    """Deletes what is empty, the deepest first; stops at the first that others use."""
+    """Remove empty directories, deepest first, up to the first one that is not empty."""
     with contextlib.suppress(OSError):
         for path in paths:
             path.rmdir()
 
 
 def _missing_directories(ctx: CommitContext) -> list[Path] | None:
-    """Directories that the first write makes, the deepest first; None where a store has no directories of its own."""
+    """List the directories that the first write will create, deepest first; None if the store has no directories."""
     from holdfast.stores.local.store import LocalStore
 
     if not isinstance(ctx.store, LocalStore):
@@ -144,7 +145,7 @@ def _missing_directories(ctx: CommitContext) -> list[Path] | None:
 
 
 def _expiry(ctx: CommitContext) -> str:
-    """What the bucket's rules say of uploads that stay pending, in words; empty if nobody tells."""
+    """Describe when the bucket's lifecycle rules abort a pending upload; empty if that is unknown."""
     from holdfast.stores.s3.store import S3Store
 
     if not isinstance(ctx.store, S3Store):

@@ -1,4 +1,4 @@
-"""What a signal does to a command that has a Spark of its own, whatever Spark makes of it."""
+"""A signal ends a command and its Spark, whatever error Spark raises because of it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from holdfast.cli.session import stopped
+from holdfast.cli.write.spark_session import stopped
 
 
 class _Spark:
-    """As much of a session as its end needs; its JVM is a process that sleeps."""
+    """The parts of a session that its end needs; the JVM is a sleeping process."""
 
     def __init__(self) -> None:
         self.stops = 0
@@ -62,8 +62,8 @@ def _call_the_jvm(number: signal.Signals) -> None:
 
 
 @pytest.mark.parametrize("number", _ENDS)
-def test_what_py4j_makes_of_a_signal_is_not_the_answer(spark: Any, number: signal.Signals) -> None:
-    """As seen: its next call took the answer of the one that the signal broke into, and raised `KeyError`."""
+def test_a_signal_replaces_the_error_of_py4j(spark: Any, number: signal.Signals) -> None:
+    """Seen in practice: py4j's next call read the reply of the interrupted call, and raised `KeyError`."""
     with pytest.raises(_ENDS[number]), stopped(spark):
         _call_the_jvm(number)
     assert (spark.stops, spark.jvm.poll() is None) == (0, False)

@@ -1,4 +1,4 @@
-"""The demo's own checks find what is wrong: a check that cannot fail shows nothing."""
+"""The demo's own checks find faults: a check that cannot fail proves nothing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from holdfast.demo import DemoReport
-from holdfast.demo.bucket import Look, PlainBucket, difference
+from holdfast.demo.bucket import Listing, PlainBucket, difference
 from holdfast.demo.flights import SCHEMA
 from holdfast.demo.report import ScenarioReport
 from holdfast.testing.moto import MotoServer
@@ -29,12 +29,14 @@ def test_the_order_of_rows_does_not_count() -> None:
     ("found", "missing", "extra"),
     [((1, 2, 3), 1, 0), ((1, 2, 2, 3, 3), 0, 1), ((1, 2, 3, 3), 1, 1), ((1, 2, 2, 9), 1, 1), ((), 4, 0)],
 )
-def test_every_row_counts_as_often_as_it_is_there(found: tuple[int, ...], missing: int, extra: int) -> None:
+def test_duplicate_rows_count(found: tuple[int, ...], missing: int, extra: int) -> None:
     said = difference(flights(1, 2, 2, 3), flights(*found))
-    assert said.startswith(f"{missing} rows of the source are missing and {extra} rows are not in it, e.g. (2013, ")
+    assert said.startswith(
+        f"{missing} rows of the source are missing and {extra} rows are not in the source, e.g. (2013, "
+    )
 
 
-def test_one_changed_value_in_any_column_is_seen() -> None:
+def test_one_changed_value_in_any_column_is_found() -> None:
     source = flights(1, 2)
     for index, field in enumerate(SCHEMA):
         value = {pa.int32(): 7, pa.string(): "x"}.get(field.type, 0)
@@ -65,9 +67,9 @@ def bucket() -> Iterator[PlainBucket]:
         plain.close()
 
 
-def test_a_look_counts_what_a_plain_reader_sees(bucket: PlainBucket) -> None:
-    assert bucket.look("t") == Look(files=1, decided=False)
-    assert bucket.look("u") == Look(files=0, decided=True)
+def test_a_listing_counts_what_a_plain_reader_sees(bucket: PlainBucket) -> None:
+    assert bucket.list_destination("t") == Listing(files=1, decided=False)
+    assert bucket.list_destination("u") == Listing(files=0, decided=True)
 
 
 def test_pending_uploads_are_counted(bucket: PlainBucket) -> None:

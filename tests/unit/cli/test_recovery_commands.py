@@ -1,4 +1,4 @@
-"""`recover` and `uploads`: what they end, what they leave alone, whom they ask."""
+"""`recover` and `uploads`: what they end, what they leave alone, and when they ask for confirmation."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.unit.cli.destinations import commit_table, run, start_table
 
 @pytest.fixture
 def ctx() -> Iterator[CommitContext]:
-    """A destination on a store with pending uploads, which ends with the test process."""
+    """A destination on an in-memory store with multipart uploads."""
     found = open_context(f"memory://{SystemIds().token()}/flights")
     yield found
     found.store.close()
@@ -42,7 +42,7 @@ def pending(ctx: CommitContext) -> int:
 
 
 def leave_behind(ctx: CommitContext) -> None:
-    """The upload of an attempt that came too late: its job is over."""
+    """Leave the upload of a late attempt, whose job is over."""
     job, commits = start_table(ctx)
     TWO_PHASE.commit_job(ctx, job, commits, 1)
     attempt = TWO_PHASE.setup_task(ctx, job, 0)
@@ -54,7 +54,7 @@ def leave_behind(ctx: CommitContext) -> None:
 
 
 # --- recover ----------------------------------------------------------------------------------------------------------
-def test_a_young_undecided_job_is_left_alone_and_the_next_act_is_named(ctx: CommitContext) -> None:
+def test_a_young_undecided_job_is_left_alone_and_a_command_suggested(ctx: CommitContext) -> None:
     job, commits = start_table(ctx)
     result = run("recover", ctx.url)
     assert result.exit_code == 0
@@ -79,7 +79,7 @@ def test_a_dry_run_changes_nothing(ctx: CommitContext) -> None:
     assert TWO_PHASE.commit_job(ctx, job, commits, 1).committed
 
 
-def test_damage_exits_1_and_is_accepted_only_when_told(ctx: CommitContext) -> None:
+def test_damage_exits_1_unless_it_is_accepted(ctx: CommitContext) -> None:
     job, commits = start_table(ctx)
     crash = Fault(FaultMode.CRASH_AFTER, Operation.PUT, "*/_holdfast/log/*.json")
     with pytest.raises(SimulatedCrash):
@@ -93,7 +93,7 @@ def test_damage_exits_1_and_is_accepted_only_when_told(ctx: CommitContext) -> No
     assert "--accept-damage" in result.stdout
     assert read_snapshot(ctx).files == ()
     accepted = run("recover", ctx.url, "--accept-damage")
-    assert accepted.exit_code == 0 and "all of its files" not in accepted.stdout and "lost" in accepted.stdout
+    assert accepted.exit_code == 0 and "all of its files" not in accepted.stdout and "lost: 1 file" in accepted.stdout
     assert len(read_snapshot(ctx).files) == 1
 
 
@@ -105,14 +105,14 @@ def test_recover_as_json(ctx: CommitContext) -> None:
 
 
 @pytest.mark.parametrize("text", ["soon", "1", "-1h", "1y", "h"])
-def test_an_age_that_is_none_is_refused(ctx: CommitContext, text: str) -> None:
+def test_an_invalid_age_is_refused(ctx: CommitContext, text: str) -> None:
     result = run("recover", ctx.url, "--older-than", text)
     assert result.exit_code == 2
     assert "such as 0s, 15m, 1h or 2d" in result.stderr
 
 
 # --- uploads ----------------------------------------------------------------------------------------------------------
-def test_uploads_are_listed_with_their_owners_state(ctx: CommitContext) -> None:
+def test_uploads_are_listed_with_their_state(ctx: CommitContext) -> None:
     leave_behind(ctx)
     start_table(ctx)
     multipart(ctx.store).create_upload(ctx.key("theirs.bin"))
@@ -128,15 +128,15 @@ def test_only_uploads_below_the_url_are_seen(ctx: CommitContext) -> None:
     assert json.loads(run("uploads", "list", ctx.url, "--json").stdout)["uploads"] == []
 
 
-def test_abort_takes_leftovers_and_no_unfinished_job(ctx: CommitContext) -> None:
+def test_abort_removes_leftovers_but_no_upload_of_an_unfinished_job(ctx: CommitContext) -> None:
     leave_behind(ctx)
     job, commits = start_table(ctx)
     multipart(ctx.store).create_upload(ctx.key("theirs.bin"))
     result = run("uploads", "abort", ctx.url, "--older-than", "0s", "--yes")
     assert result.exit_code == 0
     assert "1 upload aborted" in result.stdout
-    assert "left alone: 2 of jobs that are not finished: holdfast recover" in result.stdout
-    assert "left alone: 1 of other tools, or of jobs that nothing is known of: see --all-tools" in result.stdout
+    assert "left alone: 2 of unfinished jobs: run holdfast recover" in result.stdout
+    assert "left alone: 1 of other tools or of unknown jobs: see --all-tools" in result.stdout
     assert TWO_PHASE.commit_job(ctx, job, commits, 1).committed
 
 
@@ -152,7 +152,7 @@ def test_abort_at_a_parent_spares_the_jobs_below_it(ctx: CommitContext) -> None:
 
 @pytest.mark.parametrize("above", [False, True])
 def test_uploads_under_chosen_names_are_known_by_their_announcement(ctx: CommitContext, above: bool) -> None:
-    """C7: the key of a file of `holdfast.job` tells nothing; still it is the data of an unfinished job."""
+    """C7: the key of a file of `holdfast.job` names no job, but the file is the data of an unfinished job."""
     job = TWO_PHASE.setup_job(ctx, SaveMode.APPEND)
     assert job is not None
     with TWO_PHASE.setup_task(ctx, job, 0) as attempt:
@@ -167,7 +167,7 @@ def test_uploads_under_chosen_names_are_known_by_their_announcement(ctx: CommitC
     assert [file.path for file in read_snapshot(ctx).files] == ["images/1.jpg"]
 
 
-def test_other_tools_uploads_go_only_when_named(ctx: CommitContext) -> None:
+def test_uploads_of_other_tools_are_aborted_only_on_request(ctx: CommitContext) -> None:
     commit_table(ctx.url)
     multipart(ctx.store).create_upload(ctx.key("theirs.bin"))
     document = json.loads(
@@ -177,23 +177,23 @@ def test_other_tools_uploads_go_only_when_named(ctx: CommitContext) -> None:
     assert pending(ctx) == 0
 
 
-def test_young_uploads_stay_by_default(ctx: CommitContext) -> None:
+def test_young_uploads_are_not_aborted_by_default(ctx: CommitContext) -> None:
     leave_behind(ctx)
     result = run("uploads", "abort", ctx.url, "--yes")
     assert "left alone: 1 younger than 1d: see --older-than" in result.stdout
     assert pending(ctx) == 1
 
 
-def test_without_a_terminal_nobody_is_asked_and_nothing_aborted(ctx: CommitContext) -> None:
+def test_without_a_terminal_nothing_is_aborted(ctx: CommitContext) -> None:
     leave_behind(ctx)
     result = run("uploads", "abort", ctx.url, "--older-than", "0s", answer="y\n")
     assert result.exit_code == 2
-    assert "give --yes" in result.stderr
+    assert "then run this command with --yes" in result.stderr
     assert pending(ctx) == 1
 
 
 @pytest.mark.parametrize(("answer", "code", "left"), [("y\n", 0, 0), ("n\n", 130, 1), ("\n", 130, 1)])
-def test_a_person_is_asked(
+def test_abort_asks_for_confirmation(
     ctx: CommitContext, monkeypatch: pytest.MonkeyPatch, answer: str, code: int, left: int
 ) -> None:
     """Scenario 76: abort prompts, unless --yes is given."""
@@ -201,11 +201,11 @@ def test_a_person_is_asked(
     monkeypatch.setattr("holdfast.cli.uploads._is_person_there", lambda: True)
     result = run("uploads", "abort", ctx.url, "--older-than", "0s", answer=answer)
     assert (result.exit_code, pending(ctx)) == (code, left)
-    assert re.search(r"Abort 1 upload for good\?", result.stdout)
+    assert re.search(r"Abort 1 upload permanently\?", result.stdout)
 
 
 # --- uploads expect ---------------------------------------------------------------------------------------------------
-def test_expect_says_by_its_exit_code_alone(ctx: CommitContext) -> None:
+def test_expect_prints_nothing(ctx: CommitContext) -> None:
     """Scenario 75."""
     multipart(ctx.store).create_upload(ctx.key("a"))
     for expected, code in (("1", 0), ("0", 1), ("2", 1)):
@@ -214,7 +214,7 @@ def test_expect_says_by_its_exit_code_alone(ctx: CommitContext) -> None:
     assert run("uploads", "expect", ctx.url, "0", "--older-than", "10m").exit_code == 0
 
 
-def test_expect_can_speak(ctx: CommitContext) -> None:
+def test_expect_verbose_prints_the_count(ctx: CommitContext) -> None:
     multipart(ctx.store).create_upload(ctx.key("a"))
     assert "1 pending upload below" in run("uploads", "expect", ctx.url, "2", "--verbose").stdout
     document = json.loads(run("uploads", "expect", ctx.url, "2", "--json").stdout)
@@ -222,7 +222,7 @@ def test_expect_can_speak(ctx: CommitContext) -> None:
 
 
 @pytest.mark.parametrize("number", [("-1",), ("--", "-1"), ("many",), ()])
-def test_expect_refuses_what_is_no_count(ctx: CommitContext, number: tuple[str, ...]) -> None:
+def test_expect_refuses_an_invalid_count(ctx: CommitContext, number: tuple[str, ...]) -> None:
     """Scenario 75: a negative number is wrong usage."""
     result = run("uploads", "expect", ctx.url, *number)
     assert (result.exit_code, result.stdout) == (2, "")
@@ -230,7 +230,7 @@ def test_expect_refuses_what_is_no_count(ctx: CommitContext, number: tuple[str, 
 
 # --- jobs of committers that keep no log ------------------------------------------------------------------------------
 def classic_uploads(ctx: CommitContext) -> JobRecord:
-    """A task of magic that has committed two uploads, in a job that nobody ends."""
+    """Start a job of `magic` with one committed task of two uploads, and do not end it."""
     chosen = get_committer("magic")
     job = chosen.setup_job(ctx, SaveMode.APPEND)
     assert job is not None
@@ -241,7 +241,7 @@ def classic_uploads(ctx: CommitContext) -> JobRecord:
     return job
 
 
-def test_uploads_of_a_job_without_a_log_are_named_and_spared(ctx: CommitContext) -> None:
+def test_uploads_of_a_job_without_a_log_are_listed_but_not_aborted(ctx: CommitContext) -> None:
     job = classic_uploads(ctx)
     found = json.loads(run("uploads", "list", ctx.url, "--json").stdout)["uploads"]
     assert [(one["job"], one["committer"], one["state"]) for one in found] == [(job.job, "magic", "unfinished")] * 2
@@ -251,8 +251,8 @@ def test_uploads_of_a_job_without_a_log_are_named_and_spared(ctx: CommitContext)
     assert f"job {job.job} (magic): " in result.stdout
 
 
-def test_uploads_whose_job_has_left_no_record_go_only_when_named(ctx: CommitContext) -> None:
-    """Before its first task commit nothing tells a live job from a dead one; nor does anything at a parent's url."""
+def test_uploads_of_an_unknown_job_are_aborted_only_on_request(ctx: CommitContext) -> None:
+    """Before its first task commit, a live job looks like a dead one; at a parent's url it always does."""
     owner = FileOwner(new_job_id(ctx.clock, ctx.ids), 0, AttemptId(ctx.ids.token()))
     multipart(ctx.store).create_upload(ctx.key(classic_name(owner, 0, ".csv")))
     for url in (ctx.url, ctx.url.rpartition("/")[0]):

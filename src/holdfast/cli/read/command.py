@@ -1,10 +1,10 @@
-"""``holdfast read``."""
+"""Run ``holdfast read``: show the first rows of a destination."""
 
 from __future__ import annotations
 
 import click
 
-from holdfast.cli.arguments import Reach, on_store, parse_options, reports
+from holdfast.cli.arguments import Reach, on_store, option_pairs, reports
 from holdfast.cli.output import Output
 from holdfast.cli.screen import in_one_line, is_terminal
 from holdfast.wording import counted
@@ -19,9 +19,9 @@ Examples:
   holdfast read s3://bucket/in/x.csv.gz --option header=true --option "sep=;"
   holdfast read './in/*.csv' --schema "id long, name string"
 
-Shows whole jobs only: what a running job has written is not there yet. Does not start Spark. URL may also be a file, or
-a pattern in quotes with *, ?, [a-c] or {a,b}. Conditions compare a column with a value by =, !=, <, <=, > or >=; a
-value is taken as the column's type."""
+Shows committed jobs only, never the output of a job that is still running. Does not start Spark. URL may also be a
+single file, or a quoted pattern with *, ?, [a-c] or {a,b}. A condition compares a column with a value by =, !=, <, <=,
+> or >=; the value is read as the column's type."""
 
 
 @click.command(epilog=_EPILOG)
@@ -29,9 +29,13 @@ value is taken as the column's type."""
 @click.option("-n", "--limit", type=click.IntRange(min=0), default=20, show_default=True, help="Rows to show.")
 @click.option("--columns", multiple=True, metavar="A,B,…", help="Columns to show, in this order.")
 @click.option(
-    "--where", "conditions", multiple=True, metavar="CONDITION", help="Only rows that meet it; repeat for and."
+    "--where",
+    "conditions",
+    multiple=True,
+    metavar="CONDITION",
+    help="Show only matching rows; repeatable: all conditions must hold.",
 )
-@click.option("--format", "file_format", help="Format of the files, where neither the log nor their names tell it.")
+@click.option("--format", "file_format", help="Format of the files, if neither the log nor their names tell it.")
 @click.option("--option", "options", multiple=True, metavar="KEY=VALUE", help="Option of the format; repeatable.")
 @click.option("--schema", "ddl", metavar="DDL", help="Columns and types as in SQL, e.g. 'id long, name string'.")
 @on_store
@@ -47,14 +51,14 @@ def read(
     reach: Reach,
     out: Output,
 ) -> None:
-    """Show rows of the destination at URL."""
-    from holdfast.cli.rows import as_text, as_value, cells, first_rows
+    """Show the first rows of the destination at URL."""
+    from holdfast.cli.read.rows import as_text, as_value, cells, first_rows
 
     names = [name.strip() for text in columns for name in text.split(",")] or None
-    given = parse_options(options, reserved=_RESERVED)
+    said = option_pairs(options, reserved=_RESERVED)
     with reach.open(url) as ctx, out.waiting("reading"):
         found = first_rows(
-            ctx, limit, columns=names, conditions=conditions, file_format=file_format, options=given, ddl=ddl
+            ctx, limit, columns=names, conditions=conditions, file_format=file_format, options=said, ddl=ddl
         )
     header = found.rows.schema.names
     rows = cells(found)
@@ -74,10 +78,10 @@ def read(
             out.say(f"row {number}: " + in_one_line("  ".join(named)))
     elif header:
         out.table(header, texts)
-    more = "; there are more: see --limit" if found.more else ""
+    more = "; there are more rows: see --limit" if found.more else ""
     out.say(f"{counted(len(rows), 'row')} of {counted(found.files, 'file')}{more}")
 
 
-_LEAST_WIDTH = 8  # a table with cells of fewer characters cannot be read: its rows are shown as sentences
+_LEAST_WIDTH = 8  # narrower table cells are unreadable: each row becomes a line of name=value pairs instead
 _RESERVED = {"path": "URL", "fileFormat": "--format", "columns": "--columns", "filters": "--where"}
 _RESERVED |= {"endpoint": "--endpoint-url", "region": "--region", "caBundle": "--ca-bundle"}

@@ -1,0 +1,70 @@
+"""Load the input of ``holdfast write`` with Spark, in the format that its name or the user tells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from holdfast.errors import InvalidRequestError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["INPUT_FORMATS", "Input", "format_of"]
+
+INPUT_FORMATS = ("csv", "json", "parquet", "orc", "text", "avro")
+_EXTENSIONS = {"csv": "csv", "tsv": "csv", "json": "json", "jsonl": "json", "ndjson": "json", "txt": "text"}
+_EXTENSIONS |= {"parquet": "parquet", "orc": "orc", "avro": "avro"}
+_CODECS = ("gz", "bz2", "zst", "snappy", "lz4", "deflate", "crc")
+
+
+@dataclass(frozen=True)
+class Input:
+    """What Spark reads.
+
+    Attributes:
+        path: a file, a directory, a glob or a url that this Spark supports.
+        format: one of `INPUT_FORMATS`.
+        options: the user's options of Spark's reader.
+        schema: columns and types as DDL; None to infer them.
+    """
+
+    path: str
+    format: str
+    options: Mapping[str, str]
+    schema: str | None
+
+    def load(self, spark: SparkSession) -> DataFrame:
+        """Return the rows as a DataFrame."""
+        reader = spark.read.format(self.format).options(**self._defaults()).options(**self.options)
+        if self.schema:
+            reader = reader.schema(self.schema)
+        return reader.load(self.path)
+
+    def _defaults(self) -> dict[str, str]:
+        if self.format != "csv":
+            return {}
+        # With a schema, Spark by default ignores the header: columns in another order would be swapped.
+        found = {"header": "true", "inferSchema": "true", "enforceSchema": "false"}
+        if "delimiter" not in map(str.lower, self.options):  # given both names, Spark uses sep
+            found["sep"] = "\t" if ".tsv" in PurePosixPath(self.path).name.lower() else ","
+        return found
+
+
+def format_of(path: str) -> str:
+    """Return the input format that the file name's extension tells, ignoring the extension of a codec.
+
+    Raises:
+        InvalidRequestError: the name does not tell the format.
+    """
+    words = PurePosixPath(path).name.lower().split(".")[1:]
+    while words and words[-1] in _CODECS:
+        words.pop()
+    if not words or words[-1] not in _EXTENSIONS:
+        raise InvalidRequestError(
+            f"the file name does not tell the format of the input: give --input-format {'|'.join(INPUT_FORMATS)}",
+            input=path,
+        )
+    return _EXTENSIONS[words[-1]]

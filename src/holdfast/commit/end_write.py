@@ -1,0 +1,109 @@
+"""End an interrupted write: abort its job, or roll its logged commit forward, whichever committer it used."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from holdfast.commit.committer import Action, Committer, Leftover
+from holdfast.commit.context import CommitContext
+from holdfast.commit.ids import JobId
+from holdfast.commit.records import JobRecord, SaveMode
+from holdfast.commit.recovery import find_leftovers
+from holdfast.commit.registry import COMMITTERS
+from holdfast.commit.two_phase.history import read_history
+from holdfast.commit.write_lookup import TOKEN, find_files, find_written, is_job_of
+
+__all__ = ["EndedWrite", "WriteEnd", "end_write"]
+
+
+class WriteEnd(str, enum.Enum):
+    """How an interrupted write ended."""
+
+    COMMITTED = "committed"
+    ABORTED = "aborted"
+    KEPT = "kept"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndedWrite:
+    """The end of an interrupted write.
+
+    Attributes:
+        end: ``KEPT`` if it cannot be proved whether the job may be committed or aborted: a person has to decide.
+        job: the job's id; empty if the write left no trace of a job.
+        visible_files: files that an aborted job had already made visible and that nothing removes; their names hold
+            `job`.
+        reason: why the job was kept, one sentence.
+    """
+
+    end: WriteEnd
+    job: str = ""
+    visible_files: int = 0
+    reason: str = ""
+
+
+def end_write(ctx: CommitContext, committer: Committer, token: str) -> EndedWrite:
+    """Abort the job of a write, or roll its commit forward if it is already decided.
+
+    Requires: no task of the job is still writing; `token` belongs to this one call of a write.
+
+    Guarantee: no other job on the destination is changed (C7). A job whose commit is logged is never undone (C8).
+
+    Args:
+        committer: the one that the write used.
+        token: what the job's details hold under `TOKEN`, and what its id ends in.
+
+    Raises:
+        HoldfastError: the store failed; run ``holdfast recover`` later.
+
+    Crash: anywhere; run it again, or let recovery end the job.
+    """
+    for record in (job.record for job in read_history(ctx).open_jobs):
+        if record is not None and record.details.get(TOKEN) == token:
+            outcome = committer.abort_job(ctx, record)
+            return EndedWrite(end=WriteEnd.COMMITTED if outcome.committed else WriteEnd.ABORTED, job=outcome.job)
+    leftover = _find_leftover(ctx, token)
+    if leftover is not None:
+        leftover.finish()
+    written = find_written(ctx, token)
+    if written is not None:
+        return EndedWrite(end=WriteEnd.COMMITTED, job=written.job)
+    if leftover is not None and leftover.action is Action.FORWARD:
+        return EndedWrite(end=WriteEnd.COMMITTED, job=leftover.job)
+    if leftover is not None and leftover.action is Action.KEEP:
+        return EndedWrite(end=WriteEnd.KEPT, job=leftover.job, reason=leftover.reason)
+    return _abort_by_files(ctx, committer, token, leftover.job if leftover is not None else "")
+
+
+def _find_leftover(ctx: CommitContext, token: str) -> Leftover | None:
+    """Find what the write's job left behind.
+
+    Ask every committer, not only the write's own: at first, jobs of `file-v1` and `file-v2` look the same.
+    """
+    for committer in COMMITTERS.values():
+        for found in find_leftovers(ctx, committer):
+            if is_job_of(found.job, token):
+                return found
+    return None
+
+
+def _abort_by_files(ctx: CommitContext, committer: Committer, token: str, job: str) -> EndedWrite:
+    """Abort a job that is known only by the names of its visible files.
+
+    Some committers show files early and keep no record of the job.
+    """
+    files = find_files(ctx, token)
+    if files is not None and committer.keeps_log:
+        return EndedWrite(end=WriteEnd.COMMITTED, job=files.job)  # its files appear only after a decision
+    if files is not None and not committer.leaves_records:
+        committer.abort_job(ctx, _record(files.job, committer))
+        job, files = files.job, find_files(ctx, token)
+    if files is not None:
+        return EndedWrite(end=WriteEnd.ABORTED, job=files.job, visible_files=files.totals.files)
+    return EndedWrite(end=WriteEnd.ABORTED, job=job)
+
+
+def _record(job: str, committer: Committer) -> JobRecord:
+    """Build the record that an abort needs, for a job that keeps none."""
+    return JobRecord(job=JobId(job), committer=committer.name, mode=SaveMode.APPEND, started_at_s=0.0)

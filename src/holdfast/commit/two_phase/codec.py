@@ -1,0 +1,314 @@
+"""Encode and decode the records of two_phase as JSON: manifests, lists and decisions."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeVar
+
+from holdfast.commit import layout
+from holdfast.commit.codec import (
+    digest,
+    job_fields,
+    job_id_field,
+    job_of_fields,
+    seconds_field,
+    totals_fields,
+    totals_of_fields,
+)
+from holdfast.commit.ids import AttemptId, FileOwner, JobId, file_owner, is_job_id
+from holdfast.commit.json_fields import count_field, guarded, json_line, json_object, require, text_field
+from holdfast.commit.records import FileEntry, Kind, ManifestRef, Totals
+from holdfast.commit.statistics import compact, from_compact
+from holdfast.commit.two_phase.records import (
+    PUBLICATION_NAMES,
+    ListRef,
+    LogEntry,
+    LogState,
+    Replaced,
+    StreamMark,
+    TaskManifest,
+)
+
+__all__ = [
+    "decode_entry",
+    "decode_left_manifest",
+    "decode_manifest",
+    "decode_refs",
+    "decode_replaced",
+    "encode_entry",
+    "encode_manifest",
+    "encode_refs",
+    "encode_replaced",
+]
+
+T = TypeVar("T")
+
+
+_GZIP = 31  # zlib's word for a gzip file; without a time in it, so that equal lists are equal bytes
+
+
+_GZIP_MAGIC = b"\x1f\x8b"
+
+
+_LOG_FORMAT = "holdfast-log/1"
+
+
+_MANIFEST_FORMAT = "holdfast-manifest/1"
+
+
+def encode_manifest(manifest: TaskManifest) -> bytes:
+    """A header line, then a line a file."""
+    header = {
+        "format": _MANIFEST_FORMAT,
+        "job": manifest.job,
+        "task": manifest.task,
+        "attempt": manifest.attempt,
+        "files": len(manifest.files),
+        "statistics": compact(manifest.statistics),
+    }
+    lines = [json_line(header)]
+    for file in manifest.files:
+        lines.append(json_line({"path": file.path, "bytes": file.size_bytes, "rows": file.rows, **_where(file)}))
+    return b"".join(lines)
+
+
+def _where(file: FileEntry) -> dict[str, object]:
+    if not file.source:
+        return {"upload_id": file.upload_id, "parts": file.parts}
+    if not file.etag:
+        return {"source": file.source}
+    return {"source": file.source, "etag": file.etag, "modified_at_s": file.modified_at_s}
+
+
+def encode_refs(refs: Iterable[ManifestRef]) -> bytes:
+    """A line a manifest."""
+    return b"".join(
+        json_line({"key": ref.key, "sha256": ref.sha256, "task": ref.task, **totals_fields(ref.totals)}) for ref in refs
+    )
+
+
+def encode_replaced(files: Iterable[Replaced]) -> tuple[bytes, int]:
+    """A line a file that goes, and how many lines.
+
+    Packed as it grows: a job may replace a million files, and the list is one object.
+    """
+    packer = zlib.compressobj(level=1, wbits=_GZIP)
+    packed = bytearray()
+    count = 0
+    for file in files:
+        count += 1
+        packed += packer.compress(json_line({"path": file.path, "bytes": file.size_bytes, "etag": file.etag}))
+    return bytes(packed + packer.flush()), count
+
+
+def encode_entry(entry: LogEntry) -> bytes:
+    """A decision, as one line."""
+
+    def ref(of: ListRef | None) -> dict[str, object] | None:
+        return None if of is None else {"key": of.key, "sha256": of.sha256, "count": of.count}
+
+    return json_line(
+        {
+            "format": _LOG_FORMAT,
+            "seq": entry.seq,
+            "kind": entry.kind.value,
+            **job_fields(entry.record),
+            "token": entry.token,
+            "after": entry.after,
+            "decided_at_s": entry.decided_at_s,
+            "tasks": entry.tasks,
+            **totals_fields(entry.totals),
+            "manifests": ref(entry.manifests),
+            "replaced": ref(entry.replaced),
+            "replaced_by_job": {job: list(counts) for job, counts in entry.replaced_by_job.items()},
+            "chosen": totals_fields(entry.chosen),
+            "streams": {name: [mark.batch, mark.checkpoint] for name, mark in entry.state.streams.items()},
+            **({"table": dict(entry.state.table)} if entry.state.table is not None else {}),
+        }
+    )
+
+
+def _sha256(value: dict[str, Any]) -> str:
+    found = text_field(value, "sha256")
+    require(len(found) == 64 and set(found) <= set("0123456789abcdef"), "sha256 is not a digest")
+    return found
+
+
+def _read_marks(value: Any) -> dict[str, StreamMark]:
+    require(isinstance(value, dict), "streams is not an object")
+    for mark in value.values():
+        require(isinstance(mark, list) and len(mark) == 2, "a stream's mark is not a pair")
+        require(type(mark[0]) is int and mark[0] >= 0 and isinstance(mark[1], str), "a stream's mark is wrong")
+    return {str(name): StreamMark(batch=batch, checkpoint=checkpoint) for name, (batch, checkpoint) in value.items()}
+
+
+def _read_table(value: Any) -> Mapping[str, object] | None:
+    require(value is None or isinstance(value, dict), "table is not an object")
+    return None if value is None else dict(value)
+
+
+def _read_file(value: dict[str, Any], job: JobId, task: int, attempt: AttemptId) -> FileEntry:
+    path = text_field(value, "path")
+    require(layout.is_safe_path(path), "path leaves the destination")
+    require(file_owner(path) in (None, FileOwner(job, task, attempt)), "path is another attempt's")
+    size_bytes, rows = count_field(value, "bytes"), count_field(value, "rows")
+    if "source" in value:
+        source = text_field(value, "source")
+        require(source == layout.attempt_file(job, task, attempt, path), "source is not the attempt's")
+        if file_owner(path) is not None:
+            return FileEntry(path=path, size_bytes=size_bytes, rows=rows, source=source)
+        etag, modified_at_s = text_field(value, "etag"), seconds_field(value, "modified_at_s")
+        require(bool(etag), "etag is missing")
+        return FileEntry(
+            path=path, size_bytes=size_bytes, rows=rows, source=source, etag=etag, modified_at_s=modified_at_s
+        )
+    parts = value["parts"]
+    require(isinstance(parts, list) and 0 < len(parts) <= 10_000, "parts are missing")
+    for part in parts:
+        require(isinstance(part, list) and len(part) == 2, "a part is not a pair")
+        require(isinstance(part[0], str) and type(part[1]) is int and part[1] >= 0, "a part is not (etag, size)")
+    require(sum(part[1] for part in parts) == size_bytes, "parts do not add up to the file")
+    return FileEntry(
+        path=path,
+        size_bytes=size_bytes,
+        rows=rows,
+        upload_id=text_field(value, "upload_id"),
+        parts=tuple((etag, size) for etag, size in parts),
+    )
+
+
+def decode_manifest(ref: ManifestRef, data: bytes) -> TaskManifest:
+    """The manifest that `ref` pins; a single changed byte is noticed."""
+
+    def decode() -> TaskManifest:
+        require(digest(data) == ref.sha256, "its digest is not the one that the task reported")
+        manifest = _read_manifest(data)
+        place = layout.manifest(manifest.job, manifest.task, manifest.attempt)
+        require(ref.key == place and manifest.task == ref.task, "it is another attempt's")
+        require(len(manifest.files) == ref.totals.files, "files are missing")
+        return manifest
+
+    return guarded(ref.key, decode)
+
+
+def decode_left_manifest(key: str, data: bytes) -> TaskManifest:
+    """The manifest of an attempt that nobody has accepted, for whoever sweeps; `key` has to be its place."""
+
+    def decode() -> TaskManifest:
+        manifest = _read_manifest(data)
+        place = layout.manifest(manifest.job, manifest.task, manifest.attempt)
+        require(key == place or key.endswith(f"/{place}"), "it is another attempt's")
+        return manifest
+
+    return guarded(key, decode)
+
+
+def _read_manifest(data: bytes) -> TaskManifest:
+    lines = data.splitlines()
+    header = json_object(lines[0] if lines else b"null")
+    require(header["format"] == _MANIFEST_FORMAT, "format is unknown")
+    job, task, attempt = job_id_field(header), count_field(header, "task"), AttemptId(text_field(header, "attempt"))
+    require(count_field(header, "files") == len(lines) - 1, "files are missing")
+    statistics = from_compact(header.get("statistics", {}))
+    files = tuple(_read_file(json_object(line), job, task, attempt) for line in lines[1:])
+    return TaskManifest(job=job, task=task, attempt=attempt, files=files, statistics=statistics)
+
+
+def _decode_lines(ref: ListRef, data: bytes, read: Callable[[dict[str, Any]], T]) -> Iterator[T]:
+    """The records of a list, which is never there as a whole but packed: it may name a million files."""
+
+    def lines() -> Iterator[bytes]:
+        file = io.BytesIO(data)
+        return iter(gzip.GzipFile(fileobj=file) if data.startswith(_GZIP_MAGIC) else file)
+
+    def check() -> None:
+        require(digest(data) == ref.sha256, "its digest is not the one in the decision")
+        require(_count(lines()) == ref.count, "lines are missing")
+
+    guarded(ref.key, check)
+    for line in lines():
+        yield guarded(ref.key, lambda line=line: read(json_object(line)))  # type: ignore[misc]  # bound by default
+
+
+def _count(lines: Iterator[bytes]) -> int:
+    try:
+        return sum(1 for _ in lines)
+    except (EOFError, OSError, zlib.error) as error:
+        raise ValueError("it cannot be unpacked") from error
+
+
+def decode_refs(ref: ListRef, data: bytes) -> Iterator[ManifestRef]:
+    """The manifests that a decision names; `ref` pins the bytes."""
+
+    def read(value: dict[str, Any]) -> ManifestRef:
+        return ManifestRef(
+            key=text_field(value, "key"),
+            sha256=_sha256(value),
+            task=count_field(value, "task"),
+            totals=totals_of_fields(value),
+        )
+
+    return _decode_lines(ref, data, read)
+
+
+def decode_replaced(ref: ListRef, data: bytes) -> Iterator[Replaced]:
+    """The files that a decision replaces; `ref` pins the bytes, and every path is output of the destination."""
+
+    def read(value: dict[str, Any]) -> Replaced:
+        path = text_field(value, "path")
+        require(not layout.is_hidden(path), "path is not output")  # hidden covers ".." too
+        return Replaced(path=path, size_bytes=count_field(value, "bytes"), etag=text_field(value, "etag", empty=True))
+
+    return _decode_lines(ref, data, read)
+
+
+def _read_ref(value: Any) -> ListRef | None:
+    if value is None:
+        return None
+    require(isinstance(value, dict), "a reference is not an object")
+    key = text_field(value, "key")
+    require(key.startswith(layout.JOBS) and ".." not in key, "a reference leaves the job folders")
+    return ListRef(key=key, sha256=_sha256(value), count=count_field(value, "count"))
+
+
+def _read_by_job(value: Any) -> dict[str, tuple[int, int]]:
+    require(isinstance(value, dict), "replaced_by_job is not an object")
+    for job, counts in value.items():
+        require(is_job_id(job), "replaced_by_job names no job")
+        require(isinstance(counts, list) and len(counts) == 2, "replaced_by_job is not a pair")
+        require(all(type(count) is int and count >= 0 for count in counts), "replaced_by_job is not a count")
+    return {job: (files, size_bytes) for job, (files, size_bytes) in value.items()}
+
+
+def decode_entry(key: str, seq: int, data: bytes) -> LogEntry:
+    """The decision in `data`; it must carry the number that its name carries."""
+
+    def decode() -> LogEntry:
+        value = json_object(data)
+        require(value["format"] == _LOG_FORMAT, "format is unknown")
+        require(value["seq"] == seq, "seq is not the one in the name")
+        manifests = _read_ref(value["manifests"])
+        kind = Kind(value["kind"])
+        require((manifests is not None) == (kind is Kind.COMMIT), "a commit names its manifests, an abort none")
+        record = job_of_fields(value)
+        require(record.publication in PUBLICATION_NAMES, "publication is unknown")
+        return LogEntry(
+            seq=seq,
+            kind=kind,
+            record=record,
+            token=text_field(value, "token"),
+            after=text_field(value, "after", empty=seq == 1),
+            decided_at_s=seconds_field(value, "decided_at_s"),
+            totals=totals_of_fields(value),
+            tasks=count_field(value, "tasks"),
+            manifests=manifests,
+            replaced=_read_ref(value["replaced"]),
+            replaced_by_job=_read_by_job(value["replaced_by_job"]),
+            chosen=totals_of_fields(value["chosen"]) if "chosen" in value else Totals(),
+            state=LogState(streams=_read_marks(value.get("streams", {})), table=_read_table(value.get("table"))),
+        )
+
+    return guarded(key, decode)

@@ -1,0 +1,140 @@
+"""Find the pending uploads below a url, and the job that each belongs to."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from holdfast.commit.attempt_names import file_job
+from holdfast.commit.committer import Action, Leftover
+from holdfast.commit.context import CommitContext
+from holdfast.commit.hadoop_jobs import find_upload_owners
+from holdfast.commit.ids import JobId
+from holdfast.commit.intents import find_announcers
+from holdfast.commit.layout import job_of
+from holdfast.commit.recovery import find_leftovers
+from holdfast.commit.registry import COMMITTERS, TWO_PHASE
+from holdfast.commit.two_phase.live_jobs import OverJobs
+from holdfast.commit.two_phase.pending_uploads import NOTES, find_listing, find_uploads
+from holdfast.commit.unsafe.emr import EMR
+from holdfast.errors import CorruptDataError, UnsupportedError
+from holdfast.stores.base import UploadInfo
+
+__all__ = ["PendingUpload", "UploadState", "find_pending"]
+
+
+class UploadState(str, enum.Enum):
+    """Whether the job that started a pending upload can still complete it.
+
+    Attributes:
+        OVER: the job has ended: nothing will complete the upload.
+        UNFINISHED: the job may still commit: the upload is its data.
+        UNKNOWN: a job of Holdfast started it, but no record of that job is below this url.
+        HADOOP: a job of Hadoop's committers started it, dead or alive: only ``holdfast recover --foreign`` ends it.
+        OTHER_TOOL: neither Holdfast nor Hadoop started it.
+    """
+
+    OVER = "over"
+    UNFINISHED = "unfinished"
+    UNKNOWN = "unknown"
+    HADOOP = "Hadoop's"
+    OTHER_TOOL = "other tool"
+
+
+@dataclass(frozen=True, slots=True)
+class PendingUpload:
+    """A pending upload and its owner.
+
+    Attributes:
+        path: relative to the url.
+        job: empty if another tool started the upload.
+        committer: the job's committer; empty if it is not known.
+    """
+
+    upload: UploadInfo
+    path: str
+    job: str
+    committer: str
+    state: UploadState
+    age_s: float
+
+
+def find_pending(ctx: CommitContext) -> tuple[list[PendingUpload], str]:
+    """Find every pending upload below the context's prefix, oldest first.
+
+    Guarantee: an upload of a job that can still commit is never reported as ``OVER``, even if the url is a parent of
+    the job's destination.
+
+    Returns:
+        The uploads, and a sentence on what the list may lack (empty if it is complete).
+
+    Raises:
+        UnsupportedError: the store has no multipart uploads.
+    """
+    if ctx.store.capabilities.multipart is None:
+        raise UnsupportedError("this store has no pending uploads: give an s3:// url", url=ctx.url)
+    uploads = find_uploads(ctx)
+    found = uploads.uploads
+    # An empty listing is no proof: some servers list no uploads at all.
+    note = uploads.note if found else NOTES[find_listing(ctx)]
+    owners = _Owners(ctx, found)
+    now_s = ctx.clock.now_s()
+    pending = []
+    for upload in found:
+        job, committer, state = owners.owner_of(upload)
+        age_s = max(now_s - upload.initiated_at_s, 0.0)
+        pending.append(PendingUpload(upload, upload.key[len(ctx.prefix) :], job, committer, state, age_s))
+    return sorted(pending, key=lambda one: -one.age_s), note
+
+
+class _Owners:
+    """The jobs that own a destination's pending uploads, read once for all of them."""
+
+    def __init__(self, ctx: CommitContext, uploads: Sequence[UploadInfo]) -> None:
+        self._over = OverJobs(ctx)
+        self._leftovers = _leftovers(ctx) if any(file_job(upload.key) for upload in uploads) else {}
+        self._announcers = find_announcers(ctx, uploads)
+        self._hadoop = find_upload_owners(ctx, uploads)
+
+    def owner_of(self, upload: UploadInfo) -> tuple[str, str, UploadState]:
+        """Return the job, its committer, and the state of the upload."""
+        jobs = sorted(_two_phase_jobs(upload, self._announcers))
+        if jobs:
+            live = [job for job in jobs if not self._over.is_over(job, upload.key)]
+            return (live or jobs)[-1], TWO_PHASE.name, UploadState.UNFINISHED if live else UploadState.OVER
+        job = file_job(upload.key)
+        if job is not None:
+            return job, *self._without_log(job)
+        foreign = self._hadoop.get((upload.key, upload.upload_id))
+        if foreign is not None:
+            return foreign.job, foreign.committer, UploadState.HADOOP
+        return "", "", UploadState.OTHER_TOOL
+
+    def _without_log(self, job: str) -> tuple[str, UploadState]:
+        """Return committer and state of a job that keeps no log."""
+        leftover = self._leftovers.get(job)
+        # A job of `emr` leaves uploads and nothing else. So does a live job of any other committer before its first
+        # task commit: the two cannot be told apart.
+        if leftover is None or leftover.committer == EMR.name:
+            return "", UploadState.UNKNOWN
+        return leftover.committer, UploadState.OVER if leftover.action is Action.CLEAN else UploadState.UNFINISHED
+
+
+def _two_phase_jobs(upload: UploadInfo, announcers: Mapping[str, set[JobId]]) -> Collection[JobId]:
+    """Return the `two_phase` jobs that may own an upload: the one in its key, else those that announced it."""
+    job = job_of(upload.key)
+    return announcers.get(upload.key, ()) if job is None else (job,)
+
+
+def _leftovers(ctx: CommitContext) -> dict[str, Leftover]:
+    """Find the jobs without a log, by id: only their leftovers tell of them."""
+    found: dict[str, Leftover] = {}
+    for committer in COMMITTERS.values():
+        try:
+            leftovers = find_leftovers(ctx, committer)
+        except CorruptDataError:
+            continue  # its uploads stay UNKNOWN; holdfast recover reports the corrupt record
+        for leftover in leftovers:
+            found.setdefault(leftover.job, leftover)
+    return found

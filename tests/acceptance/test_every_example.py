@@ -1,0 +1,61 @@
+"""Every example of the documentation is run by a test, or is listed here with the reason why it cannot be."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.acceptance.guides import ROOT
+
+_BLOCK = re.compile(r"^ *```(\S*)\n(.*?)^ *```$", re.DOTALL | re.MULTILINE)
+
+RUN_BY = {
+    "README.md": "tests/acceptance/test_spark_guide.py",
+    "docs/explanation/two-phase.md": "tests/acceptance/test_protocol_example.py",
+    "docs/how-to/choose-a-committer.md": "tests/acceptance/test_committers_guide.py",
+    "docs/how-to/migrate-from-s3a.md": "tests/acceptance/test_spark_guide.py",
+    "docs/how-to/read-tables.md": "tests/acceptance/test_spark_guide.py",
+    "docs/how-to/read-with-other-tools.md": "tests/acceptance/test_spark_guide.py",
+    "docs/how-to/run-the-checker.md": "tests/acceptance/test_checker_guide.py",
+    "docs/how-to/use-sql.md": "tests/acceptance/test_spark_guide.py",
+    "docs/how-to/write-a-store.md": "tests/conformance/test_example_store.py",
+    "docs/how-to/write-files.md": "tests/integration/test_spark_job_guide.py",
+    "docs/how-to/write-streams.md": "tests/acceptance/test_streaming_guide.py",
+    "docs/how-to/write-tables.md": "tests/acceptance/test_spark_guide.py",
+    "docs/index.md": "tests/acceptance/test_spark_guide.py",
+    "docs/tutorial/first-ten-minutes.md": "tests/acceptance/test_tutorial.py",
+}
+"""Pages with Python examples, and the test that runs them."""
+
+SHELL_NOT_RUN = {
+    "docs/how-to/choose-a-committer.md": "its paths are made up; test_documented_commands.py checks the options",
+    "docs/how-to/connect-to-s3.md": "it starts a server that only make servers installs; test_tls.py makes its own",
+    "docs/how-to/read-with-s3a.md": "it downloads jars with Maven; make integration runs the tests with them",
+    "docs/reference/cli.md": "its files are made up; test_documented_commands.py checks the options",
+}
+"""Pages with shell examples that no test runs, and why."""
+
+
+def _blocks(language: str) -> set[str]:
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    return {
+        page.relative_to(ROOT).as_posix()
+        for page in pages
+        if "decisions" not in page.parts
+        and any(re.fullmatch(language, block[1]) for block in _BLOCK.finditer(page.read_text(encoding="utf-8")))
+    }
+
+
+def test_every_page_with_python_is_run() -> None:
+    assert _blocks("python") == set(RUN_BY)
+
+
+@pytest.mark.parametrize("name", RUN_BY)
+def test_the_test_names_its_page(name: str) -> None:
+    text = (ROOT / RUN_BY[name]).read_text(encoding="utf-8")
+    assert all(part in text for part in name.removeprefix("docs/").split("/")[-1:])
+
+
+def test_shell_examples_are_run_or_listed() -> None:
+    assert _blocks("sh|bash|console") - {"docs/tutorial/first-ten-minutes.md"} == set(SHELL_NOT_RUN)
