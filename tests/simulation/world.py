@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import TypeVar
 
 import pytest
@@ -24,6 +23,7 @@ from holdfast.commit import (
 )
 from holdfast.commit.layout import is_hidden
 from holdfast.runtime import Environment, SerialRunner
+from holdfast.runtime.simulated import CountingIds, SimulatedClock
 from holdfast.stores.base import MultipartLimits, ObjectPage, ObjectStore, iter_objects, iter_uploads
 from holdfast.stores.interceptors.faulty import Fault, Faulty
 from holdfast.stores.interceptors.intercepted import InterceptedStore, StoreCall
@@ -34,33 +34,6 @@ T = TypeVar("T")
 HOME = "out put/dataset1/"
 TASKS = 2
 PUBLICATIONS = ["upload", "rename"]
-
-
-@dataclass
-class SimulatedClock:
-    """Every look at the clock is a millisecond later; waiting is free."""
-
-    at_s: float = 1_800_000_000.0
-
-    def now_s(self) -> float:
-        self.at_s += 0.001
-        return self.at_s
-
-    def elapsed_s(self) -> float:
-        return self.now_s()
-
-    def sleep(self, duration_s: float) -> None:
-        self.at_s += duration_s
-
-
-@dataclass
-class CountingIds:
-    """Tokens 000000000001, 000000000002, …"""
-
-    numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
-
-    def token(self) -> str:
-        return f"{next(self.numbers):012x}"
 
 
 class At:

@@ -57,10 +57,19 @@ _COMMIT_ROOMS = {
     "hadoop_jobs": _SETS | {"file_output", "two_phase"},
     "above": _SETS | _PROTOCOLS | {"hadoop_jobs"},
 }
-_ABOVE = {"registry", "recovery", "history", "verification", "write_lookup", "end_write"}
+_ABOVE = {"registry", "recovery", "history", "verification", "write_lookup", "end_write", "upload_owners"}
 
 # Room of stores/ -> likewise. Stores do not know each other; the registry knows all of them.
 _STORES = {"local", "memory", "s3"}
+
+# The same inside the checker: the part of `holdfast.checker` -> the parts that it may import besides itself.
+_CHECKER = {
+    "kernel": set[str](),
+    "simulated_store": {"kernel"},
+    "histories": {"kernel"},
+    "narrative": {"kernel"},
+    "committers": {"kernel", "simulated_store", "narrative"},
+}
 
 
 def _layer(dotted: str) -> str | None:
@@ -99,6 +108,44 @@ def _violations(module: Module) -> list[str]:
 
 def test_imports_point_downwards() -> None:
     assert [line for module in modules() for line in _violations(module)] == []
+
+
+def _part(dotted: str) -> str | None:
+    """The part of the checker that a dotted name is in, None for names outside of it."""
+    names = dotted.split(".")
+    return names[2] if names[:2] == ["holdfast", "checker"] and len(names) > 2 else None
+
+
+def _checker_violations(module: Module) -> list[str]:
+    part = _part(module.name)
+    return [
+        f"{module.name}:{line}: {part} may not import {imported}"
+        for line, imported in iter_imports(module)
+        if part is not None and _part(imported) not in {None, part, *_CHECKER[part]}
+    ]
+
+
+def test_imports_inside_the_checker_point_downwards() -> None:
+    assert [line for module in modules() for line in _checker_violations(module)] == []
+
+
+def test_every_part_of_the_checker_has_a_place() -> None:
+    assert {part for module in modules() if (part := _part(module.name)) is not None} == set(_CHECKER)
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "count"),
+    [
+        ("holdfast.checker.kernel.walk", "from holdfast.checker.histories.history import Operation", 1),
+        ("holdfast.checker.histories.history", "import holdfast.checker.committers.output", 1),
+        ("holdfast.checker.narrative.story", "from holdfast.checker import committers", 1),
+        ("holdfast.checker.narrative.story", "from holdfast.checker.kernel.world import World", 0),
+        ("holdfast.checker.committers.goals", "from holdfast.checker.kernel.world import World", 0),
+        ("holdfast.checker.committers.goals", "from holdfast.checker.histories.tree import Row", 1),
+    ],
+)
+def test_the_check_of_the_checker_sees_what_it_should(name: str, source: str, count: int) -> None:
+    assert len(_checker_violations(Module(Path(), name, ast.parse(source)))) == count
 
 
 def test_every_module_has_a_layer() -> None:

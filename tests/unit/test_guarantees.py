@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 from pathlib import Path
 
 import pytest
 
+from holdfast import guarantees
 from holdfast.commit import COMMITTERS
 from holdfast.guarantees import GUARANTEES, Answer, Guarantee
 
@@ -58,6 +61,15 @@ def test_every_committer_answers_with_a_reason(row: Guarantee) -> None:
         assert "\n" not in answer.why + answer.unless
         assert not answer.why.endswith(".")
     assert len(row.title) <= 24, "a table of 100 columns has room for no more"
+
+
+def test_no_committer_answers_a_row_that_does_not_exist() -> None:
+    modules = {f"holdfast.guarantees.{found.name}" for found in pkgutil.iter_modules(guarantees.__path__)}
+    declared = [
+        module.ANSWERS for module in map(importlib.import_module, sorted(modules)) if hasattr(module, "ANSWERS")
+    ]
+    assert len(declared) == len(NAMES) - 1, "both staging committers share a module"
+    assert all(answers.keys() == ROWS.keys() for answers in declared)
 
 
 def test_every_registered_committer_has_its_answers() -> None:

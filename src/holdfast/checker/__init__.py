@@ -1,1 +1,1 @@
-"""Simulated worlds in which the code that ships is taken through all that may go wrong."""
+"""Run the shipped code in simulated worlds, through everything that can go wrong."""

@@ -67,26 +67,26 @@ class RecordStore:
             if attempt:
                 self.clock.sleep(min(0.1 * 2**attempt, 5.0))
             try:
-                return self._put_new(path, data)
-            except PreconditionError as error:
-                last = error
-                try:
-                    return self.read(path)
-                except NotFoundError:
-                    continue  # S3 answers 409 while another write of the key is in flight: ask again
+                created = self._put_new(path, data)
+                return data if created else self.read(path)
+            except NotFoundError as error:
+                last = error  # S3 answers 409 while another write of the key is in flight: ask again
             except (OutcomeUnknownError, UnavailableError) as error:
                 last = error
                 unknown = unknown or isinstance(error, OutcomeUnknownError)
         kind = OutcomeUnknownError if unknown else UnavailableError
         raise kind("a record could not be written: run the same command again", url=self.url, record=path) from last
 
-    def _put_new(self, path: str, data: bytes) -> bytes:
+    def _put_new(self, path: str, data: bytes) -> bool:
+        """Write the record if it does not exist; return False if it does."""
         key = self.key(path)
         if self.conditional:
-            self.store.put(key, data, Create())
-            return data
-        try:  # check, then write: the best that a store without conditional writes allows
-            return self.store.get(key)
-        except NotFoundError:
-            self.store.put(key, data, Overwrite())
-            return self.store.get(key)
+            try:
+                self.store.put(key, data, Create())
+            except PreconditionError:
+                return False
+            return True
+        if self.exists(path):  # check, then write: the best that a store without conditional writes allows
+            return False
+        self.store.put(key, data, Overwrite())
+        return False

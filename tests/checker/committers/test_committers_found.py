@@ -11,9 +11,9 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.checker.committers.check_run import Session
+from holdfast.checker.committers.check_run import CheckRun
 from holdfast.checker.committers.cluster import Order
-from holdfast.checker.committers.narrator import job_teller
+from holdfast.checker.committers.narration.job_narrator import job_narrator
 from holdfast.checker.committers.scenes import SCENES
 from holdfast.checker.committers.worlds import Scene, build_world
 from holdfast.checker.kernel.calls import Fault
@@ -74,7 +74,7 @@ def test_it_is_found_shrunk_and_told(committer: str, scene: Scene, name: str, sa
     easy = shrink(world, first)
     assert len(easy.choices) <= len(first.choices)
     assert says in easy.broke
-    story = tell(world, easy, job_teller(world))
+    story = tell(world, easy, job_narrator(world))
     assert 0 < len(story.sentences) <= _SENTENCES
     assert story.verdict == easy.broke
     assert f"Broken: {name} " in "\n".join(story.lines())
@@ -88,8 +88,10 @@ def test_when_file_v1_mixes_attempts(scene: Scene, while_merging: bool) -> None:
     """The other half of the finding: where directories are renamed, no task commit mixes; the merge of the job may."""
     world = build_world(COMMITTERS["file-v1"], replace(scene, properties=("C2",)))
     found = explore(world, budget=Budget(states=_STATES), until=lambda one: bool(one.findings)).findings["C2"]
-    story = tell(world, shrink(world, Counterexample(world.name, "C2", found.broke, found.choices)), job_teller(world))
-    merge = next(one.number for one in story.sentences if "driver has its tasks' reports" in one.text)
+    story = tell(
+        world, shrink(world, Counterexample(world.name, "C2", found.broke, found.choices)), job_narrator(world)
+    )
+    merge = next(one.number for one in story.sentences if "driver receives its tasks' reports" in one.text)
     last = max(one.number for one in story.sentences if one.text.startswith("task") and "renames" in one.text)
     assert (last > merge) == while_merging, "\n".join(story.lines())
 
@@ -99,7 +101,7 @@ def test_when_file_v1_mixes_attempts(scene: Scene, while_merging: bool) -> None:
 def test_what_breaks_is_declared(committer: str) -> None:
     """In every scene, as far as `holdfast check` goes: C1 of `manifest` breaks after 94,000 states of slow-driver,
     where the table of all committers does not come to."""
-    session = Session(COMMITTERS[committer])
+    check = CheckRun(COMMITTERS[committer])
     for scene in SCENES.values():
-        session.explore(scene, Budget(states=100_000))
-    assert {name: one.scene.name for name, one in session.found.items() if one.answer and not one.is_declared} == {}
+        check.explore(scene, Budget(states=100_000))
+    assert {name: one.scene.name for name, one in check.violations.items() if one.answer and not one.is_declared} == {}

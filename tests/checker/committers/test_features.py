@@ -17,7 +17,8 @@ from holdfast.checker.committers.worlds import build_world
 from holdfast.checker.kernel.calls import Call, Reply
 from holdfast.checker.kernel.explore import explore
 from holdfast.checker.kernel.process import Port
-from holdfast.checker.simulated_store import SimulatedStore, StoreResource
+from holdfast.checker.simulated_store.handle import SimulatedStore
+from holdfast.checker.simulated_store.resource import StoreResource
 from holdfast.commit import COMMITTERS
 from holdfast.errors import InvalidRequestError, NotFoundError
 from tests.checker.kernel.toys import with_ends

@@ -12,7 +12,8 @@ from holdfast.checker.kernel.calls import Call, Fault
 from holdfast.checker.kernel.explore import explore
 from holdfast.checker.kernel.process import Actor, Port
 from holdfast.checker.kernel.world import World
-from holdfast.checker.simulated_store import SimulatedStore, StoreResource
+from holdfast.checker.simulated_store.handle import SimulatedStore
+from holdfast.checker.simulated_store.resource import StoreResource
 from holdfast.errors import HoldfastError
 from holdfast.runtime import SystemClock, SystemIds
 from holdfast.stores.base import MultipartLimits

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from holdfast.checker.committers.names import CHECKED
-from holdfast.checker.committers.narrator import job_teller
+from holdfast.checker.committers.narration.job_narrator import job_narrator
 from holdfast.checker.committers.properties import PROPERTIES
 from holdfast.checker.committers.scenes import SCENES
 from holdfast.checker.committers.variants import VARIANTS
@@ -138,7 +138,7 @@ def told(hole: Hole) -> Story:
     found = found_in(hole.name, committer.name).findings[hole.property_name]
     world = build_world(committer, replace(scene, properties=(hole.property_name,)))
     counterexample = Counterexample(world.name, found.property, found.broke, found.choices)
-    return tell(world, shrink(world, counterexample), job_teller(world))
+    return tell(world, shrink(world, counterexample), job_narrator(world))
 
 
 # --- the holes --------------------------------------------------------------------------------------------------------

@@ -14,10 +14,10 @@ from holdfast.checker.committers.output import DESTINATION, HOME, Origin, conten
 from holdfast.checker.committers.properties.c4_hidden import hidden
 from holdfast.checker.committers.properties.c7_isolated import isolated
 from holdfast.checker.committers.property_support import Winner, winners
-from holdfast.checker.committers.sandbox import Bench, Copy
+from holdfast.checker.committers.sandbox import Copy, Sandbox
 from holdfast.checker.kernel.calls import Call
 from holdfast.checker.kernel.world import View
-from holdfast.checker.simulated_store import StoreResource
+from holdfast.checker.simulated_store.resource import StoreResource
 from holdfast.commit import COMMITTERS, SaveMode
 
 MINE = Origin("main", 0, 0, 0)
@@ -40,8 +40,8 @@ def test_a_file_that_is_there_twice_or_elsewhere_is_strange(paths: Sequence[str]
 
 @pytest.mark.parametrize("phase", Phase)
 def test_a_job_that_nobody_has_begun_to_commit_shows_nothing(phase: Phase) -> None:
-    bench, copy = _empty(SaveMode.APPEND)
-    step = hidden(bench).step
+    sandbox, copy = _empty(SaveMode.APPEND)
+    step = hidden(sandbox).step
     assert step is not None
     copy.stores[DESTINATION].put(f"{HOME}day=0/main.txt", content("main", 0, 0, 0))
     view = View({CLUSTER: replace(ENDED, phase=phase), DESTINATION: copy.stores[DESTINATION].image()})
@@ -56,7 +56,7 @@ def test_a_driver_that_gives_up_does_not_hide_that_another_commits() -> None:
     assert way.reply.value is None
 
 
-def _empty(mode: SaveMode) -> tuple[Bench, Copy]:
+def _empty(mode: SaveMode) -> tuple[Sandbox, Copy]:
     store = StoreResource(DESTINATION, time_of=lambda actor: 0.0)
     setting = Setting(
         committer=COMMITTERS["two_phase"],
@@ -67,8 +67,8 @@ def _empty(mode: SaveMode) -> tuple[Bench, Copy]:
         order=Order.REPORT,
         mode=mode,
     )
-    bench = Bench(setting, {DESTINATION: store})
-    return bench, bench.run_on({DESTINATION: store.initial()})
+    sandbox = Sandbox(setting, {DESTINATION: store})
+    return sandbox, sandbox.run_on({DESTINATION: store.initial()})
 
 
 @pytest.mark.parametrize(
@@ -76,10 +76,10 @@ def _empty(mode: SaveMode) -> tuple[Bench, Copy]:
     [(True, SaveMode.APPEND, False), (False, SaveMode.APPEND, True), (False, SaveMode.OVERWRITE, False)],
 )
 def test_what_another_job_has_committed_stays(stays: bool, mode: SaveMode, broken: bool) -> None:
-    bench, copy = _empty(mode)
+    sandbox, copy = _empty(mode)
     if stays:
         copy.stores[DESTINATION].put(f"{HOME}day=0/other.txt", content("other", 0, 0, 0))
     told = replace(ENDED, told=(Told("other job", "committed", True),))
-    end = isolated(bench).end
+    end = isolated(sandbox).end
     assert end is not None
     assert bool(end(View({CLUSTER: told, DESTINATION: copy.stores[DESTINATION].image()}))) is broken

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 import logging
-from collections.abc import Iterator
-from dataclasses import replace
-from types import CodeType, FunctionType
-from typing import cast
+from collections.abc import Callable, Iterator
+from types import CodeType
+from typing import Any
 
 import pytest
 
@@ -15,9 +13,10 @@ from holdfast.checker.kernel.counterexample import Counterexample, decode, encod
 from holdfast.checker.kernel.explore import Budget, explore
 from holdfast.checker.kernel.replay import replay
 from holdfast.checker.kernel.world import World
-from holdfast.commit.two_phase import job
+from holdfast.commit.two_phase.decision_log import read_entry
 from holdfast.errors import InvalidRequestError
-from tests.checker.committers.mutants import MUTANTS, REDUNDANT, Edit, Mutant, world_of
+from tests.checker.committers.mutants import MUTANTS, REDUNDANT, Mutant, world_of
+from tests.checker.committers.planting import planted, swap
 
 _STATES = 30_000
 """Seconds; every mutant is found long before."""
@@ -95,7 +94,7 @@ def test_each_has_a_name_and_a_sentence() -> None:
 
 
 def _codes(mutant: Mutant) -> list[CodeType]:
-    return [cast("FunctionType", edit.function).__code__ for edit in mutant.edits]
+    return [one.shipped.__code__ for one in mutant.swaps]
 
 
 @pytest.mark.parametrize("mutant", _ALL, ids=_named)
@@ -106,12 +105,28 @@ def test_planting_is_undone(mutant: Mutant) -> None:
     assert _codes(mutant) == before
 
 
-@pytest.mark.parametrize(("before", "times"), [("no such line", 0), ("entry", None)])
-def test_an_edit_that_does_not_fit_is_refused(before: str, times: int | None) -> None:
-    times = inspect.getsource(job.commit_job).count(before) if times is None else times
-    edits = (Edit(job.commit_job, before, "pass"),)
-    with (
-        pytest.raises(AssertionError, match=f"is {times} times in commit_job"),
-        replace(MUTANTS[0], edits=edits).planted(),
-    ):
-        pytest.fail("it was planted")
+def _without_number(shipped: object, ctx: object) -> None: ...
+
+
+def _with_other_names(shipped: object, ctx: object, number: object) -> None: ...
+
+
+def _with_default(shipped: object, ctx: object, seq: object = 0) -> None: ...
+
+
+@pytest.mark.parametrize("mistake", [_without_number, _with_other_names, _with_default])
+def test_a_mistake_that_does_not_fit_is_refused(mistake: Any) -> None:
+    with pytest.raises(AssertionError, match=r"read_entry takes .*, its mistake \['positional or keyword ctx'"):
+        swap(read_entry, mistake)
+
+
+def test_a_mistake_can_call_the_shipped_function_with_its_defaults() -> None:
+    def shipped(one: int, two: int = 2, *, three: int = 3) -> list[int]:
+        return [one, two, three]
+
+    def mistake(shipped: Callable[..., list[int]], one: int, two: int = 2, *, three: int = 3) -> list[int]:
+        return [*shipped(one), *shipped(one, two, three=three)]
+
+    with planted(swap(shipped, mistake)):
+        assert shipped(0, three=5) == [0, 2, 3, 0, 2, 5]
+    assert shipped(0) == [0, 2, 3]

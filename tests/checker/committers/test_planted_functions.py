@@ -1,4 +1,4 @@
-"""Mistakes that earlier worlds could not see, each a function in the place of a shipped one: all of them are found.
+"""Mistakes that only combinations of features show: all of them are found.
 
 Most concern what jobs replace and what readers find while that goes on; the last ones do nothing wrong, and never
 anything right either.
@@ -7,9 +7,8 @@ anything right either.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
 
 import pytest
 
@@ -19,16 +18,18 @@ from holdfast.commit.committer import Action
 from holdfast.commit.context import CommitContext
 from holdfast.commit.layout import SUCCESS
 from holdfast.commit.measure import Measure
-from holdfast.commit.records import JobOutcome, JobRecord, JobReport
+from holdfast.commit.records import JobOutcome, JobRecord, JobReport, TaskCommit
 from holdfast.commit.recovery_report import RecoveredJob, RecoveryReport
 from holdfast.commit.success_file import encode_report, write_success
-from holdfast.commit.two_phase import committer, decision, job, recovery, replacement, roll_forward, snapshot
+from holdfast.commit.two_phase import recovery, replacement, roll_forward, snapshot
 from holdfast.commit.two_phase.cleanup import clean_up_decided
 from holdfast.commit.two_phase.decision_log import read_entry, write_mark
-from holdfast.commit.two_phase.manifests import Prepared
+from holdfast.commit.two_phase.job import abort_job, commit_job
+from holdfast.commit.two_phase.manifests import ManifestCache, Prepared
 from holdfast.commit.two_phase.records import LogEntry
-from holdfast.commit.two_phase.replacement import delete_replaced, plan_replaced
+from holdfast.commit.two_phase.replacement import ReplacementPlan, delete_replaced, plan_replaced
 from holdfast.versioned_log import LogView, VersionedLog
+from tests.checker.committers.planting import Swap, planted, swap
 
 
 @pytest.fixture(autouse=True)
@@ -39,66 +40,101 @@ def _quiet() -> Iterator[None]:
     logging.disable(logging.NOTSET)
 
 
-# --- what stands in the place of what ---------------------------------------------------------------------------------
-def _done_first(ctx: CommitContext, entry: LogEntry) -> int:
+# --- the functions that run in place of shipped ones ------------------------------------------------------------------
+def _delete_nothing(shipped: Callable[..., int], ctx: CommitContext, entry: LogEntry) -> int:
+    return 0
+
+
+def _done_first(shipped: Callable[..., int], ctx: CommitContext, entry: LogEntry) -> int:
     write_mark(ctx, entry.seq, "done")
-    return delete_replaced(ctx, entry)
+    return shipped(ctx, entry)
 
 
-def _clean_up_first(ctx: CommitContext, seq: int, mark: str, data: bytes = b"{}\n") -> None:
+def _clean_up_first(
+    shipped: Callable[..., None], ctx: CommitContext, seq: int, mark: str, data: bytes = b"{}\n"
+) -> None:
     if mark == "visible":
         clean_up_decided(ctx, read_entry(ctx, seq))
-    write_mark(ctx, seq, mark, data)
+    shipped(ctx, seq, mark, data)
 
 
-def _told_as_taken_back(ctx: CommitContext, record: JobRecord, report: RecoveryReport) -> None:
-    job.abort_job(Measure(ctx), record)
+def _clean_up_nothing(shipped: Callable[..., None], ctx: CommitContext, entry: LogEntry) -> None: ...
+
+
+def _abort_as_recovery(
+    shipped: Callable[..., None], ctx: CommitContext, record: JobRecord, report: RecoveryReport
+) -> None:
+    abort_job(Measure(ctx), record)
     report.jobs.append(RecoveredJob(committer=record.committer, job=record.job, action=Action.BACK, reason="none"))
 
 
-_publish_all = roll_forward._publish_all
-
-
-def _report_first(ctx: CommitContext, entry: LogEntry, *rest: Any, **more: Any) -> object:
+def _report_first(
+    shipped: Callable[..., roll_forward._Seen | None],
+    ctx: CommitContext,
+    entry: LogEntry,
+    cache: ManifestCache | None,
+    accept_damage: bool,
+) -> roll_forward._Seen | None:
     write_success(ctx, roll_forward._report(Measure(ctx), entry, roll_forward._Seen(), 0), entry.seq)
-    return _publish_all(ctx, entry, *rest, **more)
+    return shipped(ctx, entry, cache, accept_damage)
 
 
-def _report_as_it_comes(ctx: CommitContext, report: JobReport, seq: int) -> None:
+def _report_as_it_comes(shipped: Callable[..., None], ctx: CommitContext, report: JobReport, seq: int) -> None:
     ctx.store.put(ctx.key(SUCCESS), encode_report(report))
 
 
-_planned: list[tuple[Prepared, Any]] = []
+_planned: list[tuple[Prepared, ReplacementPlan]] = []
 
 
-def _plan_once(ctx: CommitContext, record: JobRecord, prepared: Prepared, *rest: Any) -> object:
+def _plan_once(
+    shipped: Callable[..., ReplacementPlan],
+    ctx: CommitContext,
+    job: JobRecord,
+    prepared: Prepared,
+    token: str,
+    counted: Collection[str] = (),
+) -> ReplacementPlan:
     for known, plan in _planned[-1:]:
         if known is prepared:
             return plan
-    _planned[:] = [(prepared, plan_replaced(ctx, record, prepared, *rest))]
+    _planned[:] = [(prepared, shipped(ctx, job, prepared, token, counted))]
     return _planned[0][1]
 
 
-def _by_bare_prefix(ctx: CommitContext, record: JobRecord, prepared: Prepared) -> Callable[[str], bool]:
+def _by_bare_prefix(
+    shipped: Callable[..., Callable[[str], bool]], ctx: CommitContext, job: JobRecord, prepared: Prepared
+) -> Callable[[str], bool]:
     return lambda path: path.startswith(tuple(prepared.partitions))
 
 
-def _head_alone(view: LogView) -> object:
-    return view.head
+def _head_alone(shipped: Callable[..., tuple[int, frozenset[int]]], view: LogView) -> tuple[int, frozenset[int]]:
+    return view.head, frozenset()
 
 
-def _gives_up_two_files(measure: Measure, record: JobRecord, commits: Sequence[Any], tasks: Any) -> JobOutcome:
-    if sum(one.totals.files for one in commits) == 2:
-        return job.abort_job(measure, record)
-    return job.commit_job(measure, record, commits, tasks)
+def _believe_gaps(shipped: Callable[..., bool], self: VersionedLog[LogEntry], seq: int, kind: str = "json") -> bool:
+    return kind != "json" and shipped(self, seq, kind)
 
 
-def _finds_no_entry(log: VersionedLog[LogEntry], seq: int, kind: str = "json") -> bool:
-    return kind != "json" and log.records.exists(log.path(seq, kind))
+def _give_up_two_files(
+    shipped: Callable[..., JobOutcome],
+    measure: Measure,
+    job: JobRecord,
+    commits: Sequence[TaskCommit | None],
+    tasks: int | Collection[int],
+) -> JobOutcome:
+    if sum(one.totals.files for one in commits if one is not None) == 2:
+        return abort_job(measure, job)
+    return shipped(measure, job, commits, tasks)
 
 
-def _never_commits(measure: Measure, record: JobRecord, commits: Sequence[Any], tasks: Any) -> JobOutcome:
-    return job.abort_job(measure, record)
+def _never_commit(
+    shipped: Callable[..., JobOutcome],
+    measure: Measure,
+    job: JobRecord,
+    commits: Sequence[TaskCommit | None],
+    tasks: int | Collection[int],
+) -> JobOutcome:
+    return abort_job(measure, job)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,13 +142,13 @@ class _Slip:
     """A mistake.
 
     Attributes:
-        planted: what stands where.
-        breaks: what the verdict says of the scene.
+        swap: the shipped function, and what runs in its place.
+        breaks: what the verdict reports for the scene.
     """
 
     name: str
     scene: str
-    planted: Mapping[tuple[object, str], object] = field(default_factory=dict)
+    swap: Swap
     breaks: str = "log-order"
 
 
@@ -120,54 +156,65 @@ _SLIPS = (
     _Slip(
         name="replaced-data-stay",
         scene="overwrite",
-        planted={(roll_forward, "delete_replaced"): lambda ctx, entry: 0},
+        swap=swap(delete_replaced, _delete_nothing),
     ),
-    _Slip(name="done-before-the-deletes", scene="overwrite", planted={(roll_forward, "delete_replaced"): _done_first}),
     _Slip(
-        name="clean-up-before-visible",
-        scene="one-task+recovery+driver-dies",
-        planted={(roll_forward, "write_mark"): _clean_up_first},
+        name="done-before-the-deletes",
+        scene="overwrite",
+        swap=swap(delete_replaced, _done_first),
     ),
-    _Slip(name="report-before-publication", scene="one-task", planted={(roll_forward, "_publish_all"): _report_first}),
+    _Slip(
+        name="clean-up-before-visible", scene="one-task+recovery+driver-dies", swap=swap(write_mark, _clean_up_first)
+    ),
+    _Slip(
+        name="report-before-publication",
+        scene="one-task",
+        swap=swap(roll_forward._publish_all, _report_first),
+    ),
     _Slip(
         name="report-goes-back",
         scene="appends+at-once",
-        planted={(roll_forward, "write_success"): _report_as_it_comes},
+        swap=swap(write_success, _report_as_it_comes),
     ),
     _Slip(
         name="replaced-list-planned-once",
         scene="overwrite+appends+at-once",
-        planted={(decision, "plan_replaced"): _plan_once},
+        swap=swap(plan_replaced, _plan_once),
     ),
-    _Slip(name="partition-by-bare-prefix", scene="partitions", planted={(replacement, "_scope"): _by_bare_prefix}),
     _Slip(
-        name="reader-compares-heads-alone",
-        scene="one-task+overwrite+reader",
-        planted={(snapshot, "_instant"): _head_alone},
+        name="partition-by-bare-prefix",
+        scene="partitions",
+        swap=swap(replacement._scope, _by_bare_prefix),
+    ),
+    _Slip(
+        name="reader-compares-heads-alone", scene="one-task+overwrite+reader", swap=swap(snapshot._instant, _head_alone)
     ),
     _Slip(
         name="gaps-are-believed",
         scene="one-task+busy+at-once+piecemeal",
-        planted={(VersionedLog, "exists"): _finds_no_entry},
+        swap=swap(VersionedLog.exists, _believe_gaps),
     ),
     _Slip(
         name="recovery-tells-the-opposite",
         scene="one-task+slow+recovery",
-        planted={(recovery, "_end_open_job"): _told_as_taken_back},
+        swap=swap(recovery._end_open_job, _abort_as_recovery),
     ),
     _Slip(
         name="gives-up-jobs-of-two-files",
         scene="one-task+two-files",
-        planted={(committer, "commit_job"): _gives_up_two_files},
+        swap=swap(commit_job, _give_up_two_files),
         breaks="reached",
     ),
     _Slip(
-        name="never-commits", scene="one-task", planted={(committer, "commit_job"): _never_commits}, breaks="reached"
+        name="never-commits",
+        scene="one-task",
+        swap=swap(commit_job, _never_commit),
+        breaks="reached",
     ),
     _Slip(
         name="never-cleans-up",
         scene="one-task",
-        planted={(roll_forward, "clean_up_decided"): lambda ctx, entry: None},
+        swap=swap(clean_up_decided, _clean_up_nothing),
         breaks="reached",
     ),
 )
@@ -178,11 +225,10 @@ def _each(slow: str) -> list[object]:
 
 
 @pytest.mark.parametrize("slip", _each(slow="gaps-are-believed"))
-def test_it_is_found(slip: _Slip, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_found(slip: _Slip) -> None:
     scene = combine(features_of(slip.scene) or ())
-    for (module, name), function in slip.planted.items():
-        monkeypatch.setattr(module, name, function)
-    found = small_verdict(scenes=[scene], first=slip.breaks != "reached")
+    with planted(slip.swap):
+        found = small_verdict(scenes=[scene], first=slip.breaks != "reached")
     assert (scene.name, slip.breaks) in found.findings
 
 
@@ -194,10 +240,9 @@ def test_the_shipped_code_does_nothing_of_the_kind(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("slip", _SLIPS, ids=lambda slip: slip.name)
-def test_the_small_verdict_finds_it(slip: _Slip, monkeypatch: pytest.MonkeyPatch) -> None:
-    for (module, name), function in slip.planted.items():
-        monkeypatch.setattr(module, name, function)
-    assert small_verdict().findings
+def test_the_small_verdict_finds_it(slip: _Slip) -> None:
+    with planted(slip.swap):
+        assert small_verdict().findings
 
 
 @pytest.mark.slow

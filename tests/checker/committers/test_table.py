@@ -8,13 +8,13 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.checker.committers.attributes import ATTRIBUTES
-from holdfast.checker.committers.experiments import EXPERIMENTS
-from holdfast.checker.committers.names import find_world
-from holdfast.checker.committers.narrator import job_teller
-from holdfast.checker.committers.questions import ASKED
-from holdfast.checker.committers.reasons import REASONS, paper_answer
-from holdfast.checker.committers.table import Cell, Progress, Table, build_table
+from holdfast.checker.committers.narration.job_narrator import job_narrator
+from holdfast.checker.committers.saved_histories import find_world
+from holdfast.checker.committers.table_v.attributes import ATTRIBUTES
+from holdfast.checker.committers.table_v.experiments import EXPERIMENTS
+from holdfast.checker.committers.table_v.questions import ASKED
+from holdfast.checker.committers.table_v.reasons import REASONS, paper_answer
+from holdfast.checker.committers.table_v.table import Cell, Progress, Table, build_table
 from holdfast.checker.kernel.counterexample import decode
 from holdfast.checker.kernel.replay import replay
 from holdfast.checker.narrative.story import tell
@@ -79,7 +79,7 @@ def test_counterexamples_replay_and_can_be_told(table: Table, committer: str) ->
         if found is not None:
             world = find_world(found.world)
             assert (found.property, found.broke) in replay(world, found.choices).broken
-            story = tell(world, found, job_teller(world))
+            story = tell(world, found, job_narrator(world))
             assert 0 < len(story.sentences) <= 15
             assert found.broke in " ".join(story.lines(width=10_000))
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from holdfast.checker.committers.check_run import Session
+from holdfast.checker.committers.check_run import CheckRun
 from holdfast.checker.committers.names import find_scene
 from holdfast.checker.committers.scenes import COMBINED, LARGE, SCENES, SMALL, STORES
 from holdfast.checker.committers.verdict import VERDICT, small_verdict
@@ -46,7 +46,7 @@ def test_nothing_is_found(scene: Scene) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("scene", [pytest.param(one, id=one.name) for one in COMBINED.values()])
 def test_nothing_is_found_in_combinations_and_everything_is_reached(scene: Scene) -> None:
-    found = Session(COMMITTERS["two_phase"]).explore(scene)
+    found = CheckRun(COMMITTERS["two_phase"]).explore(scene)
     assert found.complete
     assert found.broken == ()
     assert found.missing == ()

@@ -12,12 +12,12 @@ def test_each_unit_once() -> None:
 
 def test_what_is_wrong_is_said() -> None:
     effects = [Effect("a", "one"), Effect("z", "one"), Effect("a", "two")]
-    assert what_is_repeated(effects) == ["unit 'a' has taken effect 2 times: by one, then two"]
+    assert what_is_repeated(effects) == ["unit 'a' took effect 2 times: by one, then two"]
     assert what_is_missing("ab", effects) == [
-        "unit 'b' has not taken effect",
-        "there is no unit 'z', and one committed one",
+        "unit 'b' did not take effect",
+        "unit 'z' does not exist, and one committed it",
     ]
     assert what_strays({"a", "b"}, effects) == [
-        "progress says that unit 'b' is done, and it has not taken effect",
-        "unit 'z' has taken effect, and progress does not know it",
+        "progress says that unit 'b' is done, and it did not take effect",
+        "unit 'z' took effect, and progress does not show it",
     ]

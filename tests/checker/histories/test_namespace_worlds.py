@@ -222,7 +222,7 @@ def test_three_renames_make_a_cycle_if_ancestors_are_not_checked() -> None:
 def test_crossing_renames_make_a_cycle_if_ancestors_are_not_checked() -> None:
     found = _explore(CROSSING, Validation.WRITTEN)
     assert found.findings["N1"].broke == (
-        "a cycle that the root does not lead to: 'b' (id '2') in 'a' (id '1') in 'b' (id '2')"
+        "a cycle that the root does not reach: 'b' (id '2') in 'a' (id '1') in 'b' (id '2')"
     )
     assert "N4" in found.findings
 
@@ -262,7 +262,7 @@ def _orphans(guard: str, validation: Validation = Validation.ALL) -> Exploration
 )
 def test_a_removed_directory_leaves_an_orphan(guard: str, validation: Validation) -> None:
     found = _orphans(guard, validation)
-    assert found.findings["N1"].broke == "'x' (id 'ann 1') is an orphan: there is no directory '1'"
+    assert found.findings["N1"].broke == "'x' (id 'ann 1') is an orphan: directory '1' does not exist"
 
 
 @pytest.mark.parametrize("guard", ["scanned again", "written"])
@@ -306,6 +306,6 @@ def test_an_operation_is_sent_again_after_a_lost_reply(request_id: bool) -> None
         assert not found.findings
     else:
         assert found.findings["N4"].broke == (
-            "ann: make('/c') -> 'DestinationExistsError' cannot have been: after what had ended before, "
+            "ann: make('/c') -> 'DestinationExistsError' is impossible: at that time "
             "it could have answered None (explained: nothing)"
         )

@@ -226,7 +226,7 @@ _TORN = [T("a", "wx1 wy1", Outcome.UNKNOWN), T("b", "rx1 ry0")]
 
 
 def test_who_sees_a_half_of_a_write_knows_of_the_whole() -> None:
-    """Of `a` nobody knows whether it has committed; `b` has seen one of its writes, and so it has."""
+    """Of `a` unknown whether it has committed; `b` has seen one of its writes, and so it has."""
     half = {"x": "01", "y": "0"}
     assert _names(_TORN, half) == ["missing write", "G-single"]
     assert _names(_TORN, half, settled=False) == ["G-single"], "the other half would come too late"

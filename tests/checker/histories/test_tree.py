@@ -21,17 +21,17 @@ A = Row(1, 0, "a")
         ([ROOT, Row(9, None, "other")], ["there are several roots: '' (id 0), 'other' (id 9)"]),
         ([Row(0, None, "", is_directory=False)], ["the root is a file"]),
         ([ROOT, A, Row(1, 0, "b")], ["two rows have the id 1: 'a' and 'b'"]),
-        ([ROOT, Row(2, 7, "x")], ["'x' (id 2) is an orphan: there is no directory 7"]),
+        ([ROOT, Row(2, 7, "x")], ["'x' (id 2) is an orphan: directory 7 does not exist"]),
         ([ROOT, A, Row(2, 1, "f", is_directory=False), Row(3, 2, "x")], ["/a/f/x (id 3) is in a file"]),
-        ([ROOT, A, Row(2, 1, "x"), Row(3, 1, "x")], ["/a/x is there twice: ids 2 and 3"]),
+        ([ROOT, A, Row(2, 1, "x"), Row(3, 1, "x")], ["/a/x exists twice: ids 2 and 3"]),
         (
             [ROOT, A, Row(2, 3, "b"), Row(3, 2, "c"), Row(4, 3, "below")],
-            ["a cycle that the root does not lead to: 'b' (id 2) in 'c' (id 3) in 'b' (id 2)"],
+            ["a cycle that the root does not reach: 'b' (id 2) in 'c' (id 3) in 'b' (id 2)"],
         ),
-        ([ROOT, Row(5, 5, "self")], ["a cycle that the root does not lead to: 'self' (id 5) in 'self' (id 5)"]),
+        ([ROOT, Row(5, 5, "self")], ["a cycle that the root does not reach: 'self' (id 5) in 'self' (id 5)"]),
         (
             [ROOT, Row(2, 7, "x"), Row(3, 2, "y"), Row(4, 2, "y")],
-            ["'x' (id 2) is an orphan: there is no directory 7", "…/x/y is there twice: ids 3 and 4"],
+            ["'x' (id 2) is an orphan: directory 7 does not exist", "…/x/y exists twice: ids 3 and 4"],
         ),
     ],
 )

@@ -11,7 +11,8 @@ from holdfast.checker.kernel.calls import Call, Fault
 from holdfast.checker.kernel.explore import explore
 from holdfast.checker.kernel.process import Port, Stopped
 from holdfast.checker.kernel.replay import replay
-from holdfast.checker.kernel.world import DIES, Choice, State, StateSpace, World
+from holdfast.checker.kernel.state_space import State, StateSpace
+from holdfast.checker.kernel.world import DIES, Choice, World
 from tests.checker.kernel.toys import CELLS, Handle, cells, toy_world
 
 
@@ -95,11 +96,11 @@ def _world(program: Callable[[Handle], object]) -> World:
     return toy_world({"mortal": program, "other": lambda handle: handle.put("other", 1)}, budgets={Fault.CRASH: 1})
 
 
-def _histories(line: StateSpace, state: State, choices: tuple[Choice, ...] = ()) -> Iterator[tuple[Choice, ...]]:
-    steps = list(line.steps(state))
+def _histories(space: StateSpace, state: State, choices: tuple[Choice, ...] = ()) -> Iterator[tuple[Choice, ...]]:
+    steps = list(space.steps(state))
     for step in steps:
-        actor = line.world.actors[step.actor].name
-        yield from _histories(line, step.target, (*choices, Choice(actor, step.label)))
+        actor = space.world.actors[step.actor].name
+        yield from _histories(space, step.target, (*choices, Choice(actor, step.label)))
     if not steps:
         yield choices
 
@@ -108,16 +109,16 @@ def _histories(line: StateSpace, state: State, choices: tuple[Choice, ...] = ())
 def test_the_dead_do_nothing(program: Callable[[Handle], object]) -> None:
     """After its death an actor makes no step, and the store holds what it held."""
     world = _world(program)
-    line = StateSpace(world)
+    space = StateSpace(world)
     deaths = 0
-    for choices in _histories(line, line.initial()):
+    for choices in _histories(space, space.initial()):
         names = [choice.actor for choice in choices]
         for at, choice in enumerate(choices):
             if choice == Choice("mortal", DIES):
                 deaths += 1
                 assert "mortal" not in names[at + 1 :]
                 found = replay(world, choices)
-                then, end = (cells(found.line.view(found.states[number])) for number in (at + 1, -1))
+                then, end = (cells(found.space.view(found.states[number])) for number in (at + 1, -1))
                 then.pop("other", None)
                 end.pop("other", None)
                 assert then == end
@@ -128,7 +129,7 @@ def test_the_dead_do_nothing(program: Callable[[Handle], object]) -> None:
 def test_cleaning_up_is_a_call_like_others(program: Callable[[Handle], object]) -> None:
     """While it lives, a process does clean up; so the test above is about something."""
     found = replay(toy_world({"mortal": program}), [Choice("mortal")] * 12, lenient=True)
-    holds = cells(found.line.view(found.states[-1]))
+    holds = cells(found.space.view(found.states[-1]))
     assert (holds.get("cleaned") == 1) is (program not in (_except_exception, _except_everything))
 
 
@@ -160,7 +161,7 @@ def test_a_process_that_does_not_end_is_found(monkeypatch: pytest.MonkeyPatch) -
         while True:
             handle.get("cell")
 
-    monkeypatch.setattr("holdfast.checker.kernel.process._CALLS_LIMIT", 20)
+    monkeypatch.setattr("holdfast.checker.kernel.process_tree._CALLS_LIMIT", 20)
     found = explore(toy_world({"spinner": spin}))
     assert found.complete
     assert "more than 20 calls" in found.findings["code"].broke

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import pytest
 
@@ -12,6 +12,7 @@ from holdfast.checker.kernel.explore import Budget, Exploration, explore
 from holdfast.checker.kernel.replay import replay
 from holdfast.checker.kernel.world import DIES, Choice, Property, World
 from holdfast.errors import HoldfastError
+from holdfast.runtime.simulated import SimulatedClock
 from tests.checker.kernel.toys import (
     Handle,
     always,
@@ -27,22 +28,9 @@ from tests.checker.kernel.toys import (
 ALL_TWO = ends_with("count", lambda now: now.get("count") == 2)
 
 
-@dataclass
-class Ticks:
-    """A clock on which a second passes at each look."""
-
-    at_s: float = 0.0
-    looks: list[float] = field(default_factory=list)
-
-    def now_s(self) -> float:
-        return self.at_s
-
-    def elapsed_s(self) -> float:
-        self.at_s += 1.0
-        return self.at_s
-
-    def sleep(self, duration_s: float) -> None:
-        self.at_s += duration_s
+def ticking() -> SimulatedClock:
+    """Return a clock on which a second passes at each look."""
+    return SimulatedClock(at_s=0.0, step_s=1.0)
 
 
 def test_a_lost_update_is_found_and_is_as_short_as_it_gets() -> None:
@@ -126,8 +114,8 @@ def test_every_fault_with_a_budget_happens_and_no_other() -> None:
 
 def test_nobody_dies_before_having_acted() -> None:
     """A process that never did anything was never there."""
-    line = replay(racing_world({Fault.CRASH: 1}), [])
-    assert all(step.label != DIES for step in line.line.steps(line.states[0]))
+    space = replay(racing_world({Fault.CRASH: 1}), [])
+    assert all(step.label != DIES for step in space.space.steps(space.states[0]))
 
 
 @pytest.mark.parametrize("program", [increment, guarded_increment])
@@ -158,7 +146,9 @@ def test_a_budget_of_states_ends_it() -> None:
 
 def test_a_budget_of_seconds_ends_it() -> None:
     told: list[int] = []
-    found = explore(_many(40), budget=Budget(seconds=2.5), clock=Ticks(), progress=lambda now: told.append(now.states))
+    found = explore(
+        _many(40), budget=Budget(seconds=2.5), clock=ticking(), progress=lambda now: told.append(now.states)
+    )
     assert not found.complete
     assert len(told) == 3, "told at each look at the clock"
     assert told == sorted(told)

@@ -15,7 +15,7 @@ RACE = [Choice("first"), Choice("second"), Choice("first"), Choice("second")]
 
 def test_each_state_and_step_is_there() -> None:
     found = replay(racing_world(), RACE)
-    assert [cells(found.line.view(state)).get("count", 0) for state in found.states] == [0, 0, 0, 1, 1]
+    assert [cells(found.space.view(state)).get("count", 0) for state in found.states] == [0, 0, 0, 1, 1]
     assert [step.call.operation for step in found.steps] == ["get", "get", "put", "put"]
     assert found.choices == tuple(RACE)
     assert found.broken == (("count", "the cells hold {'count': 1}"),)

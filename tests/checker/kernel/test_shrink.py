@@ -101,8 +101,8 @@ def test_an_end_is_still_an_end() -> None:
     found = _found(world, "count")
     small = shrink(world, found)
     replayed = replay(world, small.choices)
-    assert replayed.line.is_over(replayed.states[-1])
-    assert cells(replayed.line.view(replayed.states[-1]))["count"] == 1
+    assert replayed.space.is_over(replayed.states[-1])
+    assert cells(replayed.space.view(replayed.states[-1]))["count"] == 1
     assert _cost(world, small) < _cost(world, found)
     assert len(_runs(small)) <= 3
 

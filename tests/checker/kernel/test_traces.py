@@ -9,7 +9,8 @@ from hypothesis import assume, given, settings
 
 from holdfast.checker.kernel.calls import Fault, Footprint, conflicts
 from holdfast.checker.kernel.explore import explore
-from holdfast.checker.kernel.world import State, StateSpace, World
+from holdfast.checker.kernel.state_space import State, StateSpace
+from holdfast.checker.kernel.world import World
 from tests.checker.kernel.test_reduction import BUDGETS, PROGRAMS, TOYS, random_world
 from tests.checker.kernel.toys import (
     CELLS,
@@ -34,11 +35,11 @@ _Touched = tuple[Footprint, bool]
 
 def _paths(world: World, most: int = _PATHS) -> dict[_Path, tuple[_Touched, ...]]:
     """All ways from the start to an end, one by one: nothing is recognised, nothing is left out."""
-    line = StateSpace(world)
+    space = StateSpace(world)
     found: dict[_Path, tuple[_Touched, ...]] = {}
 
     def follow(state: State, path: _Path, touched: tuple[_Touched, ...]) -> None:
-        steps = list(line.steps(state))
+        steps = list(space.steps(state))
         if all(step.fault is not None for step in steps):
             found[path] = touched
         assert len(found) <= most, "this world is too large to be gone through path by path"
@@ -47,7 +48,7 @@ def _paths(world: World, most: int = _PATHS) -> dict[_Path, tuple[_Touched, ...]
             what = (step.actor, f"{step.call}: {step.label}")
             follow(step.target, (*path, what), (*touched, (footprint, world.observed(step.call))))
 
-    follow(line.initial(), (), ())
+    follow(space.initial(), (), ())
     return found
 
 

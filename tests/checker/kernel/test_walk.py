@@ -14,7 +14,7 @@ from holdfast.checker.kernel.replay import replay
 from holdfast.checker.kernel.walk import Walks, draw_history, walk
 from holdfast.checker.kernel.world import DIES, World
 from holdfast.commit import COMMITTERS
-from tests.checker.kernel.test_explore import Ticks
+from tests.checker.kernel.test_explore import ticking
 from tests.checker.kernel.toys import (
     Handle,
     ends_with,
@@ -90,7 +90,7 @@ def test_forgetting_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_budget_of_seconds_ends_it() -> None:
-    found = walk(racing_world(), seed=1, budget=Budget(seconds=9.5), clock=Ticks())
+    found = walk(racing_world(), seed=1, budget=Budget(seconds=9.5), clock=ticking())
     assert (found.histories, found.seconds) == (10, 10.0)
 
 

@@ -41,7 +41,7 @@ def digest_of(world: World) -> str:
         found = replay(world, draw_history(world, seed))
         for step, state in zip(found.steps, found.states[1:], strict=True):
             reply = None if step.alternative is None else step.alternative.reply
-            record = (step.actor, step.label, canonical(step.call), canonical(reply), found.line.resource_keys(state))
+            record = (step.actor, step.label, canonical(step.call), canonical(reply), found.space.resource_keys(state))
             digest.update(text_of(record).encode())
         digest.update(repr(found.broken).encode())
     return digest.hexdigest()

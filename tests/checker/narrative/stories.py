@@ -7,13 +7,14 @@ from dataclasses import replace
 
 from holdfast.checker.committers.actors import OtherJob
 from holdfast.checker.committers.cluster import Order
-from holdfast.checker.committers.narrator import job_teller
+from holdfast.checker.committers.narration.job_narrator import job_narrator
 from holdfast.checker.committers.worlds import Scene, build_world
 from holdfast.checker.kernel.calls import Fault
 from holdfast.checker.kernel.counterexample import Counterexample
 from holdfast.checker.kernel.explore import explore
 from holdfast.checker.kernel.replay import Replay, replay
-from holdfast.checker.kernel.world import Choice, Property, StateSpace, World
+from holdfast.checker.kernel.state_space import StateSpace
+from holdfast.checker.kernel.world import Choice, Property, World
 from holdfast.checker.narrative.story import Story, tell
 from holdfast.commit import COMMITTERS
 
@@ -27,7 +28,7 @@ class Found:
         self.world = world
         self.counterexample = counterexample
         self.history: Replay = replay(world, counterexample.choices)
-        self.story: Story = tell(world, counterexample, job_teller(world))
+        self.story: Story = tell(world, counterexample, job_narrator(world))
 
 
 def find(committer: str) -> dict[str, Found]:
@@ -66,9 +67,9 @@ def wander(committer: str, seed: int) -> Found:
     )
     end = Property(name="end", title="never over", meaning="it goes on for ever", end=lambda view: "it is over")
     world = replace(build_world(COMMITTERS[committer], scene), properties=(end,))
-    line = StateSpace(world)
-    state, choices = line.initial(), list[Choice]()
-    while steps := list(line.steps(state)):
+    space = StateSpace(world)
+    state, choices = space.initial(), list[Choice]()
+    while steps := list(space.steps(state)):
         calm = [step for step in steps if step.alternative is not None and step.alternative.fault is None]
         step = draw.choice(calm if calm and draw.random() < 0.93 else steps)
         choices.append(Choice(world.actors[step.actor].name, step.label))

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from holdfast.checker.committers.narrator import short
+from holdfast.checker.committers.narration.places import short
 from holdfast.checker.kernel.calls import Access, Alternative, Call, Fault, Footprint
 from holdfast.checker.kernel.counterexample import Counterexample
 from holdfast.checker.kernel.process import Actor, Port
 from holdfast.checker.kernel.replay import replay
 from holdfast.checker.kernel.world import Choice, Property, View, World
+from holdfast.checker.narrative.narrator import Act, Event, Narrator, Thing, Weight
 from holdfast.checker.narrative.sentences import SENTENCES
 from holdfast.checker.narrative.story import Story, tell
-from holdfast.checker.narrative.teller import Act, Event, Teller, Thing, Weight
 from holdfast.commit import COMMITTERS
 from holdfast.errors import InvalidRequestError
 from tests.checker.narrative.stories import Found, find, wander
@@ -175,7 +175,7 @@ def _holds(view: View) -> Mapping[str, str]:
     return {"on the shelf": str(len(jars)), "below it": "nothing"}
 
 
-_TELLER = Teller(
+_TELLER = Narrator(
     act=_act,
     fault=lambda event: "",
     holds=_holds,

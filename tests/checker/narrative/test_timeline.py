@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from holdfast.checker.narrative.narrator import Thing
 from holdfast.checker.narrative.story import Story
-from holdfast.checker.narrative.teller import Thing
 from holdfast.checker.narrative.timeline import page
 from tests.checker.narrative.stories import Found, find
 

@@ -6,7 +6,6 @@ import json
 import math
 import pickle
 import threading
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -22,28 +21,13 @@ from holdfast.commit.statistics import (
     from_compact,
 )
 from holdfast.errors import NotFoundError
+from holdfast.runtime.simulated import SimulatedClock
 from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
 from holdfast.stores.memory.store import MemoryStore
 from tests.unit.commit.statistics_values import statistics
 
 
-@dataclass
-class _Clock:
-    """A clock that only waiting moves; every look at it in between is free."""
-
-    at_s: float = 0.0
-
-    def now_s(self) -> float:
-        return self.at_s
-
-    def elapsed_s(self) -> float:
-        return self.at_s
-
-    def sleep(self, duration_s: float) -> None:
-        self.at_s += duration_s
-
-
-def _fail_after(clock: _Clock, seconds: float) -> None:
+def _fail_after(clock: SimulatedClock, seconds: float) -> None:
     clock.sleep(seconds)
     raise NotFoundError("gone")
 
@@ -66,7 +50,7 @@ def test_of_two_gauges_the_later_one_stays() -> None:
 
 
 def test_what_is_timed_is_counted_and_failures_too() -> None:
-    clock = _Clock()
+    clock = SimulatedClock(step_s=0.0)
     recorder = Recorder(clock)
     for seconds in (0.010, 0.030):
         with recorder.timed("job_stage_setup"):
@@ -77,7 +61,7 @@ def test_what_is_timed_is_counted_and_failures_too() -> None:
 
 
 def test_many_short_runs_add_up_to_their_time() -> None:
-    clock = _Clock()
+    clock = SimulatedClock(step_s=0.0)
     recorder = Recorder(clock)
     for _ in range(1000):
         with recorder.timed("op"):
@@ -86,7 +70,7 @@ def test_many_short_runs_add_up_to_their_time() -> None:
 
 
 def test_threads_share_a_recorder() -> None:
-    recorder = Recorder(_Clock())
+    recorder = Recorder(SimulatedClock(step_s=0.0))
 
     def work() -> None:
         for _ in range(500):
@@ -104,7 +88,7 @@ def test_threads_share_a_recorder() -> None:
 
 
 def test_a_snapshot_does_not_change_any_more() -> None:
-    recorder = Recorder(_Clock())
+    recorder = Recorder(SimulatedClock(step_s=0.0))
     recorder.count("files")
     taken = recorder.snapshot()
     recorder.count("files")
@@ -117,7 +101,7 @@ def test_every_call_of_a_store_has_a_name() -> None:
 
 
 def test_calls_of_a_store_are_timed_under_hadoops_names() -> None:
-    recorder = Recorder(_Clock())
+    recorder = Recorder(SimulatedClock(step_s=0.0))
     store = InterceptedStore(MemoryStore(), recorder.observed)
     store.put("a", b"123")
     assert store.get("a") == b"123"

@@ -7,9 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from holdfast.runtime import Clock
+from holdfast.runtime.simulated import StillClock
 from holdfast.stores.s3.store import S3Store
 from tests.unit.stores.s3.scripted_server import Answer, ScriptedServer
-from tests.unit.stores.s3.scripted_store import Script, StillClock, scripted_options
+from tests.unit.stores.s3.scripted_store import Script, scripted_options
 
 
 @pytest.fixture
@@ -17,7 +19,7 @@ def script() -> Iterator[Script]:
     """Make a store and the server with prepared answers that it talks to."""
     with contextlib.ExitStack() as stack:
 
-        def start(*answers: Answer, clock: StillClock | None = None) -> tuple[S3Store, ScriptedServer]:
+        def start(*answers: Answer, clock: Clock | None = None) -> tuple[S3Store, ScriptedServer]:
             server = stack.enter_context(ScriptedServer(*answers))
             store = S3Store("bucket", scripted_options(server.url), clock or StillClock())
             stack.callback(store.close)

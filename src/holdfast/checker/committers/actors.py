@@ -16,7 +16,7 @@ from holdfast.checker.committers.output import DESTINATION, HOME, chosen_name, c
 from holdfast.checker.committers.threads import ScheduledRunner, ThreadedPort
 from holdfast.checker.kernel.calls import Call
 from holdfast.checker.kernel.process import Port
-from holdfast.checker.simulated_store import SimulatedStore
+from holdfast.checker.simulated_store.handle import SimulatedStore
 from holdfast.commit import (
     CommitContext,
     CommitSettings,
@@ -33,6 +33,7 @@ from holdfast.commit.two_phase.snapshot import read_snapshot
 from holdfast.commit.two_phase.stream_jobs import join_batch, plan_batch, settle_batch
 from holdfast.errors import DestinationExistsError, HoldfastError
 from holdfast.runtime import Environment, Runner, SerialRunner
+from holdfast.runtime.simulated import StillClock
 from holdfast.stores.base import Capabilities
 
 __all__ = [
@@ -43,7 +44,6 @@ __all__ = [
     "START_S",
     "OtherJob",
     "Setting",
-    "StillClock",
     "attempt_program",
     "cancel",
     "driver",
@@ -75,22 +75,6 @@ SETTINGS = CommitSettings(
     part_size_bytes=1 << 20, allow_unsafe=True, conflict_attempts=6, finish_attempts=2, check_nesting=False
 )
 """With few repetitions, so that histories stay short."""
-
-
-@dataclass(frozen=True, slots=True)
-class StillClock:
-    """Time stands still: when something happens is a matter of the scheduler."""
-
-    at_s: float
-
-    def now_s(self) -> float:
-        return self.at_s
-
-    def elapsed_s(self) -> float:
-        return 0.0
-
-    def sleep(self, duration_s: float) -> None:
-        """Waiting is a matter of the scheduler."""
 
 
 def time_of(actor: str) -> float:

@@ -1,7 +1,7 @@
 """What histories have to reach: a scene in which nobody ever gets anywhere shows nothing, however large it is.
 
 A property says what must never be. A committer that gives every job up breaks none. So each scene names goals, and each
-goal has to be reached in some history of it; `Reaching` notes which are. A scene that was gone through and has not
+goal has to be reached in some history of it; `GoalTracker` notes which are. A scene that was gone through and has not
 reached a goal is a finding.
 """
 
@@ -14,16 +14,16 @@ from typing import cast
 from holdfast.checker.committers.ledger import LOG_PREFIX, Decision, Ledger, ledger_in
 from holdfast.checker.committers.output import DESTINATION, of_job, visible
 from holdfast.checker.committers.property_support import just_told, told_finished, was_told
-from holdfast.checker.committers.sandbox import Bench, cluster_of
+from holdfast.checker.committers.sandbox import Sandbox, cluster_of
 from holdfast.checker.kernel.world import Property, View
 from holdfast.commit import Kind, SaveMode
 from holdfast.commit.two_phase.codec import decode_entry
 from holdfast.stores.memory.store import MemoryImage
 
-__all__ = ["GOALS", "Goal", "Reaching"]
+__all__ = ["GOALS", "Goal", "GoalTracker"]
 
-_StepGoal = Callable[[Bench, View, View, str], bool]
-_EndGoal = Callable[[Bench, View], bool]
+_StepGoal = Callable[[Sandbox, View, View, str], bool]
+_EndGoal = Callable[[Sandbox, View], bool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,7 @@ class Goal:
     log: bool = True
 
 
-class Reaching:
+class GoalTracker:
     """Notes which goals of a scene are reached.
 
     Args:
@@ -59,21 +59,21 @@ class Reaching:
         """Goals that no history has reached by now."""
         return tuple(name for name in self.wanted if name not in self.reached)
 
-    def watching(self, bench: Bench) -> Property:
+    def watching(self, sandbox: Sandbox) -> Property:
         """A property that never breaks, and looks at every step and every end."""
-        if not bench.keeps_log:
+        if not sandbox.keeps_log:
             self.wanted = tuple(name for name in self.wanted if not GOALS[name].log)
 
         def step(before: View, after: View, actor: str) -> None:
             for name in self.missing:
                 reaches = GOALS[name].step
-                if reaches is not None and reaches(bench, before, after, actor):
+                if reaches is not None and reaches(sandbox, before, after, actor):
                     self.reached.add(name)
 
         def end(view: View) -> None:
             for name in self.missing:
                 reaches = GOALS[name].end
-                if reaches is not None and reaches(bench, view):
+                if reaches is not None and reaches(sandbox, view):
                     self.reached.add(name)
 
         return Property(name="reached", title="", meaning="", step=step, end=end)
@@ -96,7 +96,7 @@ def _committed(view: View) -> Decision | None:
 
 
 def _told(outcome: str, *who: str) -> _StepGoal:
-    def step(bench: Bench, before: View, after: View, actor: str) -> bool:
+    def step(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
         return any(told.outcome == outcome and (not who or told.who in who) for told in just_told(before, after))
 
     return step
@@ -107,19 +107,19 @@ def _newly_done(before: View, after: View) -> set[int]:
 
 
 # --- goals ------------------------------------------------------------------------------------------------------------
-def _commits(bench: Bench, before: View, after: View, actor: str) -> bool:
-    whole = bench.setting.tasks * bench.setting.files
+def _commits(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
+    whole = sandbox.setting.tasks * sandbox.setting.files
     return bool(told_finished(before, after)) and len(of_job(visible(after).values())) >= whole
 
 
-def _leaves_nothing(bench: Bench, view: View) -> bool:
+def _leaves_nothing(sandbox: Sandbox, view: View) -> bool:
     job, found = cluster_of(view).job, _committed(view)
     done = job is not None and found is not None and found.seq in _ledger(view).done
-    return done and bool(was_told(view, "committed")) and job is not None and not bench.copy(view).left(job.job)
+    return done and bool(was_told(view, "committed")) and job is not None and not sandbox.copy(view).left(job.job)
 
 
 def _recovers(action: str) -> _StepGoal:
-    def step(bench: Bench, before: View, after: View, actor: str) -> bool:
+    def step(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
         job = cluster_of(after).job
         recovered = [told for told in just_told(before, after) if told.outcome == "recovered"]
         jobs = [one for told in recovered for one in cast("tuple[tuple[str, str], ...]", told.detail)]
@@ -128,29 +128,29 @@ def _recovers(action: str) -> _StepGoal:
     return step
 
 
-def _helps(bench: Bench, before: View, after: View, actor: str) -> bool:
+def _helps(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
     found = _committed(after)
-    return found is not None and found.seq in _newly_done(before, after) and actor in _others(bench)
+    return found is not None and found.seq in _newly_done(before, after) and actor in _others(sandbox)
 
 
-def _others(bench: Bench) -> Sequence[str]:
-    return [one.name for one in bench.setting.others]
+def _others(sandbox: Sandbox) -> Sequence[str]:
+    return [one.name for one in sandbox.setting.others]
 
 
-def _another_commits(bench: Bench, before: View, after: View, actor: str) -> bool:
-    mine = any(told.outcome == "committed" and told.who in _others(bench) for told in just_told(before, after))
+def _another_commits(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
+    mine = any(told.outcome == "committed" and told.who in _others(sandbox) for told in just_told(before, after))
     return mine and _committed(after) is not None
 
 
-def _goes_on_after_death(bench: Bench, before: View, after: View, actor: str) -> bool:
-    told = any(told.outcome == "committed" and told.who in _others(bench) for told in just_told(before, after))
+def _goes_on_after_death(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
+    told = any(told.outcome == "committed" and told.who in _others(sandbox) for told in just_told(before, after))
     return told and cluster_of(after).driver == "dead"
 
 
-def _replaces(bench: Bench, before: View, after: View, actor: str) -> bool:
+def _replaces(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
     ledger = _ledger(after)
     done = [one for one in ledger.decisions if one.seq in _newly_done(before, after) and one.commits]
-    was = _visible_at_start(bench)
+    was = _visible_at_start(sandbox)
     return bool(done) and any(_mode(one) in _REPLACING and set(was) - set(visible(after)) for one in done)
 
 
@@ -163,28 +163,28 @@ def _mode(one: Decision) -> SaveMode:
     return entry.record.mode
 
 
-def _visible_at_start(bench: Bench) -> Sequence[str]:
+def _visible_at_start(sandbox: Sandbox) -> Sequence[str]:
     """The paths of the files that were there before anybody acted."""
-    return list(visible(View({DESTINATION: bench.first(DESTINATION)})))
+    return list(visible(View({DESTINATION: sandbox.first(DESTINATION)})))
 
 
-def _is_overtaken(bench: Bench, before: View, after: View, actor: str) -> bool:
+def _is_overtaken(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
     """Another job was decided between the start of the driver's and its decision."""
     job, found = cluster_of(after).job, _committed(after)
     return job is not None and found is not None and _committed(before) is None and found.seq > job.base_seq + 1
 
 
-def _is_trimmed(bench: Bench, before: View, after: View, actor: str) -> bool:
+def _is_trimmed(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
     kept = cast("MemoryImage", after.states[DESTINATION]).objects
     return any(f"{LOG_PREFIX}{one.seq:020d}.json" not in kept for one in _ledger(after).decisions)
 
 
-def _fences(bench: Bench, before: View, after: View, actor: str) -> bool:
+def _fences(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
     found = _main(after)
-    return found is not None and not found.commits and _told("aborted", "driver")(bench, before, after, actor)
+    return found is not None and not found.commits and _told("aborted", "driver")(sandbox, before, after, actor)
 
 
-def _is_late(bench: Bench, before: View, after: View, actor: str) -> bool:
+def _is_late(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
     """An attempt starts an upload or writes a file when its job is decided."""
     if not actor.startswith("task ") or _main(before) is None:
         return False
@@ -193,7 +193,7 @@ def _is_late(bench: Bench, before: View, after: View, actor: str) -> bool:
 
 
 def _reads(*, new: bool) -> _StepGoal:
-    def step(bench: Bench, before: View, after: View, actor: str) -> bool:
+    def step(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
         job = cluster_of(after).job
         read = [told for told in just_told(before, after) if told.outcome == "read"]
         seen = [path for told in read for path in cast("tuple[int, int, tuple[str, ...]]", told.detail)[2]]
@@ -203,7 +203,7 @@ def _reads(*, new: bool) -> _StepGoal:
     return step
 
 
-def _reads_before_the_mark(bench: Bench, before: View, after: View, actor: str) -> bool:
+def _reads_before_the_mark(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
     found = _committed(after)
     read = any(told.outcome == "read" for told in just_told(before, after))
     return read and found is not None and found.seq not in _ledger(after).visible

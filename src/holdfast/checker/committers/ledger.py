@@ -15,7 +15,7 @@ from typing import cast
 from holdfast.checker.committers.output import HOME
 from holdfast.checker.kernel.calls import Call
 from holdfast.checker.kernel.world import View
-from holdfast.checker.simulated_store import NotedImage
+from holdfast.checker.simulated_store.resource import NotedImage
 from holdfast.commit import layout
 from holdfast.commit.ids import AttemptId, JobId
 from holdfast.commit.records import Kind, SaveMode

@@ -14,7 +14,7 @@ from holdfast.checker.committers.cluster import ClusterState, Told
 from holdfast.checker.committers.ledger import Handed, Ledger, ledger_in, read_ledger
 from holdfast.checker.committers.model import Brought, Shown, after_decisions, listing_of, taken_over, unfit_decision
 from holdfast.checker.committers.output import DESTINATION, HOME, Origin, chosen_name, directory, visible_in
-from holdfast.checker.committers.sandbox import Bench, Copy, cluster_of
+from holdfast.checker.committers.sandbox import Copy, Sandbox, cluster_of
 from holdfast.checker.kernel.world import View
 from holdfast.commit import CommitContext, layout
 from holdfast.commit.committer import Action
@@ -29,9 +29,9 @@ __all__ = ["Judge", "brought_by"]
 _SUCCESS = HOME + layout.SUCCESS
 
 
-def brought_by(bench: Bench, cluster: ClusterState, ledger: Ledger) -> Mapping[str, Brought]:
+def brought_by(sandbox: Sandbox, cluster: ClusterState, ledger: Ledger) -> Mapping[str, Brought]:
     """By job: what it hands over to be committed, as far as anybody has handed over something."""
-    setting = bench.setting
+    setting = sandbox.setting
     found: dict[str, Brought] = {}
     if cluster.job is not None and None not in cluster.accepted:
         files: dict[str, Origin] = {}
@@ -83,13 +83,13 @@ class Judge:
         foreign: by key, the etag of what no job may touch: hidden files of others, and what is beside the destination.
     """
 
-    bench: Bench
+    sandbox: Sandbox
     old: Shown = field(init=False)
     foreign: Mapping[str, str] = field(init=False)
     _known: dict[Hashable, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        image = cast("MemoryImage", self.bench.first(DESTINATION))
+        image = cast("MemoryImage", self.sandbox.first(DESTINATION))
         self.old = visible_in(image)
         self.foreign = {key: one.info.etag for key, one in image.objects.items() if _is_foreign(key)}
 
@@ -102,8 +102,8 @@ class Judge:
         ledger = ledger_in(view, DESTINATION)
         key = (looked_at, ledger, reported, cluster.offers)
         if key not in self._known:
-            words = self._judge(image, ledger, brought_by(self.bench, cluster, ledger))
-            self._known[key] = words or self._read(self.bench.copy(view).context(), ledger, cluster)
+            words = self._judge(image, ledger, brought_by(self.sandbox, cluster, ledger))
+            self._known[key] = words or self._read(self.sandbox.copy(view).context(), ledger, cluster)
         return self._known[key]
 
     def _judge(self, image: MemoryImage, ledger: Ledger, brought: Mapping[str, Brought]) -> str:
@@ -136,7 +136,7 @@ class Judge:
             later: whether more was decided since they were read.
         """
         counted = [one for one in ledger.decisions if one.seq in ledger.visible[:marks]]
-        brought = brought_by(self.bench, cluster, ledger)
+        brought = brought_by(self.sandbox, cluster, ledger)
         wanted = dict(after_decisions(self.old, counted, brought))
         for path in taken_over([one for one in ledger.decisions if one not in counted], brought):
             wanted.pop(path, None)
@@ -184,9 +184,9 @@ class Judge:
     # --- the end ------------------------------------------------------------------------------------------------------
     def end(self, view: View) -> str:
         """How it is unlike the model when nobody acts any more and recovery has run."""
-        settled, cluster = self.bench.settled(view), cluster_of(view)
+        settled, cluster = self.sandbox.settled(view), cluster_of(view)
         told = next((one for one in cluster.told if one.who == "driver"), None)
-        if self.bench.setting.calm and (told is None or told.outcome != "committed" or not told.detail):
+        if self.sandbox.setting.calm and (told is None or told.outcome != "committed" or not told.detail):
             outcome = "nothing" if told is None else told.outcome
             return f"nothing has gone wrong, nobody was in the way, and the driver was told: {outcome}"
         if settled.troubles:
@@ -196,14 +196,14 @@ class Judge:
         waiting = [one.seq for one in ledger.decisions if one.seq not in ledger.done]
         if waiting:
             return f"after recovery decision {waiting[0]} is not done"
-        brought = brought_by(self.bench, cluster, ledger)
+        brought = brought_by(self.sandbox, cluster, ledger)
         words = self._judge(image, ledger, brought) or self._read(settled.context(), ledger, cluster)
         if words:
             return f"after recovery, {words}"
         left = [one for handed in _handed(cluster, ledger) for one in settled.left(handed.job)]
         if left:
             return f"after recovery {left[0]} is left"
-        return self._next_job(self.bench.again(settled), after_decisions(self.old, ledger.decisions, brought))
+        return self._next_job(self.sandbox.again(settled), after_decisions(self.old, ledger.decisions, brought))
 
     def _next_job(self, copy: Copy, before: Shown) -> str:
         """Whether the destination takes another job."""

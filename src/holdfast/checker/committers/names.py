@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import TypeVar
 
-from holdfast.checker.committers.experiments import EXPERIMENTS, build_experiment
 from holdfast.checker.committers.features import FEATURES, combine, features_of
 from holdfast.checker.committers.properties import PROPERTIES
 from holdfast.checker.committers.scenes import ALL_ONCE, COMBINED, LARGE, SCENES, SMALL, STORES
 from holdfast.checker.committers.variants import VARIANTS
-from holdfast.checker.committers.worlds import Scene, build_world
-from holdfast.checker.kernel.world import World
+from holdfast.checker.committers.worlds import Scene
 from holdfast.commit import COMMITTERS, Committer
 from holdfast.errors import InvalidRequestError
 
-__all__ = ["ALL_SCENES", "CHECKED", "find_committer", "find_property", "find_scene", "find_world"]
+__all__ = ["ALL_SCENES", "CHECKED", "find_committer", "find_property", "find_scene"]
 
 T = TypeVar("T")
 
@@ -67,22 +64,6 @@ def find_property(name: str) -> str:
         InvalidRequestError: unknown; offers the nearest name.
     """
     return _find(name, PROPERTIES, "property")
-
-
-def find_world(name: str, properties: Sequence[str] = ()) -> World:
-    """The world with that name, ``committer/scene``: the one in which a counterexample replays.
-
-    Args:
-        properties: those that are judged; empty for all of the scene. Experiments have their own.
-
-    Raises:
-        InvalidRequestError: there is none of that name.
-    """
-    committer, _, scene = name.partition("/")
-    if scene in EXPERIMENTS:  # they have few properties, all of them about one row of a table
-        return build_experiment(find_committer(committer), EXPERIMENTS[scene])
-    found = find_scene(scene)
-    return build_world(find_committer(committer), replace(found, properties=tuple(properties) or found.properties))
 
 
 def _find(name: str, known: Mapping[str, T], what: str) -> str:

@@ -12,7 +12,7 @@ from holdfast.checker.committers.ledger import Handed
 from holdfast.checker.committers.output import DESTINATION, chosen_name, content
 from holdfast.checker.kernel.calls import Call
 from holdfast.checker.kernel.process import Port
-from holdfast.checker.simulated_store import Stroke
+from holdfast.checker.simulated_store.resource import Stroke
 from holdfast.commit import CommitContext, JobRecord, TaskCommit
 from holdfast.errors import HoldfastError
 

@@ -8,35 +8,27 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from holdfast.checker.committers.actors import FINALLY_S, QUIET_S, Setting, StillClock
+from holdfast.checker.committers.actors import FINALLY_S, QUIET_S, Setting
 from holdfast.checker.committers.cluster import CLUSTER, ClusterState
 from holdfast.checker.committers.output import DESTINATION, HOME, Origin, content, visible_in
 from holdfast.checker.kernel.world import View
-from holdfast.checker.simulated_store import StoreResource
+from holdfast.checker.simulated_store.resource import StoreResource
 from holdfast.commit import COMMITTERS, CommitContext, JobOutcome, JobRecord, Place, SaveMode, TaskCommit
 from holdfast.commit.recovery import recover
 from holdfast.commit.two_phase.committer import TWO_PHASE
 from holdfast.errors import HoldfastError
 from holdfast.runtime import Environment, SerialRunner
+from holdfast.runtime.simulated import CountingIds, StillClock
 from holdfast.stores.base import iter_objects, iter_uploads
 from holdfast.stores.memory.store import MemoryStore
 
-__all__ = ["NEIGHBOUR", "Bench", "Bystander", "Copy", "cluster_of", "start_live_jobs"]
+__all__ = ["NEIGHBOUR", "Bystander", "Copy", "Sandbox", "cluster_of", "start_live_jobs"]
 
 NEIGHBOUR = "out put/dataset10/"
 """A destination whose name begins like the job's (C7)."""
 
 _RECOVERIES = 3
 """The first may leave what it has to wait for; the last has to find nothing to do."""
-
-
-@dataclass(slots=True)
-class _Ids:
-    number: int
-
-    def token(self) -> str:
-        self.number += 1
-        return f"{self.number:012x}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +51,7 @@ class Copy:
 
     stores: Mapping[str, MemoryStore]
     setting: Setting
-    ids: _Ids
+    ids: CountingIds
     recovered: list[str] = field(default_factory=list)
     troubles: list[str] = field(default_factory=list)
 
@@ -158,7 +150,7 @@ class Copy:
             return job, running.commit(), path
 
 
-class Bench:
+class Sandbox:
     """Makes copies, and remembers what recovery made of equal ones."""
 
     def __init__(
@@ -184,13 +176,13 @@ class Bench:
 
     def run_on(self, states: Mapping[str, object], first_token: int = 0xF000_0000_0000) -> Copy:
         """Stores of their own that hold what these states show."""
-        clock, ids = StillClock(FINALLY_S), _Ids(first_token)
+        clock, ids = StillClock(FINALLY_S), CountingIds(first_token)
         stores = {name: one.store(states[name], clock, ids) for name, one in self._resources.items()}
         return Copy(stores, self.setting, ids)
 
     def again(self, settled: Copy) -> Copy:
         """A copy of a copy."""
-        return self.run_on({name: store.image() for name, store in settled.stores.items()}, settled.ids.number)
+        return self.run_on({name: store.image() for name, store in settled.stores.items()}, settled.ids.last)
 
     def settled(self, view: View) -> Copy:
         """The stores after recovery has run until it found nothing to do. Not to be changed: see `again`."""

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdfast.checker.committers.features import combine, features_of
-from holdfast.checker.committers.goals import Reaching
+from holdfast.checker.committers.goals import GoalTracker
 from holdfast.checker.committers.worlds import Scene, build_world
 from holdfast.checker.kernel.explore import Budget, explore
 from holdfast.commit import Committer
@@ -85,12 +85,12 @@ def small_verdict(
     findings: dict[tuple[str, str], str] = {}
     looked_at = 0
     for scene in scenes:
-        reaching = Reaching(scene.reached)
-        world = build_world(committer, scene, reaching)
+        tracker = GoalTracker(scene.reached)
+        world = build_world(committer, scene, tracker)
         found = explore(world, budget=Budget(states=states), until=lambda now: first and bool(now.findings))
         looked_at += found.states
         findings.update({(scene.name, name): one.broke for name, one in found.findings.items()})
-        words = ", ".join(reaching.missing)
+        words = ", ".join(tracker.missing)
         if found.complete and words:
             findings[scene.name, "reached"] = f"no history reaches: {words}"
         elif not found.complete and not found.findings:

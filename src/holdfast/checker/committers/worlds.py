@@ -9,21 +9,28 @@ from typing import Any
 from holdfast.checker.committers import actors
 from holdfast.checker.committers.actors import OtherJob, Setting
 from holdfast.checker.committers.cluster import CLUSTER, Cluster, Order, attempt_actor
-from holdfast.checker.committers.goals import Reaching
+from holdfast.checker.committers.goals import GoalTracker
 from holdfast.checker.committers.ledger import LogNotes
 from holdfast.checker.committers.other_jobs import other_job, stroke
 from holdfast.checker.committers.output import DESTINATION, HOME, chosen_name, content, is_observed
 from holdfast.checker.committers.properties import PROPERTIES
-from holdfast.checker.committers.sandbox import NEIGHBOUR, Bench, Bystander, start_live_jobs
+from holdfast.checker.committers.sandbox import NEIGHBOUR, Bystander, Sandbox, start_live_jobs
 from holdfast.checker.committers.state_abstraction import remembers
 from holdfast.checker.kernel.calls import Fault
 from holdfast.checker.kernel.process import Actor
 from holdfast.checker.kernel.world import World
-from holdfast.checker.simulated_store import StoreResource
+from holdfast.checker.simulated_store.resource import StoreResource
 from holdfast.commit import CommitSettings, Committer, SaveMode
-from holdfast.stores.base import MultipartLimits
+from holdfast.stores.base import Capabilities, MultipartLimits, Support
 
 __all__ = ["Scene", "build_world", "setting_of", "store_options"]
+
+
+_STORE_KINDS = (
+    Capabilities(conditional_put=Support.YES, multipart=MultipartLimits(min_part_size_bytes=1)),
+    Capabilities(conditional_put=Support.YES, rename=True, rename_dir=True),
+)
+"""An object store with multipart uploads, and a file system."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,20 +89,16 @@ class Scene:
 
 
 def store_options(committer: Committer) -> dict[str, Any]:
-    """A store of the kind that the committer is made for: one that renames only where it needs that."""
-    renames = any("rename" in need.what for need in committer.needs)
-    uploads = not renames or committer.name == "two_phase"
-    return {
-        "limits": MultipartLimits(min_part_size_bytes=1) if uploads else None,
-        "rename": renames and committer.name != "two_phase",
-    }
+    """Return options of `MemoryStore` for the first kind of store that meets the committer's needs."""
+    can = next(can for can in _STORE_KINDS if all(need.met(can) for need in committer.needs))
+    return {"limits": can.multipart, "rename": can.rename}
 
 
-def build_world(committer: Committer, scene: Scene, reaching: Reaching | None = None) -> World:
+def build_world(committer: Committer, scene: Scene, tracker: GoalTracker | None = None) -> World:
     """The world of a scene with a committer.
 
     Args:
-        reaching: notes what histories reach.
+        tracker: notes what histories reach.
     """
     stores = {
         name: StoreResource(name, time_of=actors.time_of, notes=LogNotes() if name == DESTINATION else None, **options)
@@ -106,15 +109,15 @@ def build_world(committer: Committer, scene: Scene, reaching: Reaching | None = 
         for number in range(one.times):
             stores[DESTINATION].teach(f"{one.name} {number}", stroke(setting, one, number))
     bystanders = _fill(setting, scene, stores)
-    bench = Bench(setting, stores, bystanders)
-    judged = [PROPERTIES[name](bench) for name in scene.properties]
+    sandbox = Sandbox(setting, stores, bystanders)
+    judged = [PROPERTIES[name](sandbox) for name in scene.properties]
     cluster = Cluster(tasks=scene.tasks, attempts=scene.attempts, order=scene.order, speculation=scene.speculation)
     return World(
         name=f"{committer.name}/{scene.name}",
         summary=scene.summary,
         actors=tuple(replace(one, mortal=_is_mortal(one, scene)) for one in _actors(setting, scene)),
         resources={CLUSTER: cluster, **stores},
-        properties=tuple(judged if reaching is None else [*judged, reaching.watching(bench)]),
+        properties=tuple(judged if tracker is None else [*judged, tracker.watching(sandbox)]),
         budgets=scene.budgets,
         observed=is_observed,
         **({"remembers": remembers} if scene.forgetful else {}),
@@ -170,7 +173,7 @@ def _stores(committer: Committer, scene: Scene) -> dict[str, dict[str, Any]]:
 
 def _fill(setting: Setting, scene: Scene, stores: Mapping[str, StoreResource]) -> list[Bystander]:
     """What is there when the history begins: live jobs, files of an earlier job."""
-    copy = Bench(setting, stores).run_on({name: one.initial() for name, one in stores.items()}, 0xE000_0000_0000)
+    copy = Sandbox(setting, stores).run_on({name: one.initial() for name, one in stores.items()}, 0xE000_0000_0000)
     filled = copy.stores
     bystanders = start_live_jobs(copy) if scene.bystanders else []
     for number, directory in enumerate(scene.old):

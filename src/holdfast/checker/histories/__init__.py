@@ -1,1 +1,1 @@
-"""Judge recorded histories: linearizable, serializable, exactly once."""
+"""Judge recorded histories of operations: linearizable, serializable, exactly once."""

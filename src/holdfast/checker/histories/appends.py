@@ -1,7 +1,8 @@
-"""The order of versions from lists that only grow: what a client can know of a database that it cannot look into.
+"""Derive the order of versions from lists that only grow, for a database that the client cannot inspect.
 
-Transactions append elements and read whole lists. A list that was read tells in which order its elements came; so the
-longest list of each key tells the order of all that were seen, and what was acknowledged and never seen came later.
+Transactions append elements and read whole lists. A list that was read shows in which order its elements were appended.
+So the longest list of each key gives the order of all elements that were read; those that were acknowledged and never
+read came later.
 
 Source: Kingsbury, Alvaro, "Elle: inferring isolation anomalies from experimental observations", VLDB 2020.
 """
@@ -23,14 +24,14 @@ _Elements = tuple[Hashable, ...]
 def find_anomalies_of_appends(
     transactions: Sequence[Transaction], *, level: Level = Level.SERIALIZABLE, real_time: bool = True
 ) -> list[Anomaly]:
-    """As `find_anomalies`, without a look into the database.
+    """Return what is wrong with a history, like `find_anomalies`, without inspecting the database.
+
+    Finds in addition: "duplicate", an element occurs twice in a list; "incompatible order", of two lists of a key none
+    is a prefix of the other: one of them was dirty or has lost something.
 
     Args:
         transactions: each `Write.version` is an element, appended to the list of its key, unique there and not None;
             each `Read.version` is the list that was read, a tuple.
-
-    Besides the anomalies of `find_anomalies`: "duplicate", an element is twice in a list; "incompatible order", of two
-    lists of a key none is the start of the other: one of them was dirty or has lost something.
     """
     writers = {
         (action.key, action.version): number
@@ -72,7 +73,7 @@ def _elements(read: Read) -> _Elements:
 
 
 def _committed(transactions: Sequence[Transaction], writers: Mapping[tuple[str, Hashable], int]) -> set[int]:
-    """Those that are known to have: acknowledged, or of unknown outcome and seen by one that has."""
+    """Return the committed transactions: acknowledged, or of unknown outcome and seen by a committed one."""
     found = {number for number, one in enumerate(transactions) if one.operation.outcome is Outcome.OK}
     to_ask = list(found)
     while to_ask:
@@ -87,9 +88,11 @@ def _committed(transactions: Sequence[Transaction], writers: Mapping[tuple[str, 
 
 
 def _outside(transaction: Transaction) -> tuple[tuple[Read | Write, ...], list[Anomaly]]:
-    """The transaction with its first read of each key, as the last element that others had appended; and whether its
-    reads agree with what it did itself."""
-    before: dict[str, _Elements] = {}  # what was there when the transaction came, as far as it has read it
+    """Return the transaction with its first read of each key, as the last element that others had appended.
+
+    Returns also the reads that contradict what the transaction did itself.
+    """
+    before: dict[str, _Elements] = {}  # the lists before the transaction, as far as it has read them
     own: dict[str, _Elements] = {}
     actions: list[Read | Write] = []
     found: list[Anomaly] = []
@@ -110,7 +113,7 @@ def _outside(transaction: Transaction) -> tuple[tuple[Read | Write, ...], list[A
             found.append(Anomaly("internal", words, (transaction,)))
         elif key not in before:
             before[key] = outside
-            # In front of its own appends: it is what was there before them.
+            # Before its own appends: it is what existed before them.
             actions.insert(0, Read(key, outside[-1] if outside else None))
     return tuple(actions), found
 
@@ -125,7 +128,7 @@ def _ask_for_writers(
         number = writers.get((read.key, element))
         words = f"{transaction} read {element!r} in {read.key}"
         if number is None:
-            yield Anomaly("unwritten read", f"unwritten read: {words}, which nobody appended", (transaction,))
+            yield Anomaly("unwritten read", f"unwritten read: {words}, which no transaction appended", (transaction,))
         elif transactions[number].operation.outcome is Outcome.FAILED:
             writer = transactions[number]
             yield Anomaly("G1a", f"G1a: {words}, of {writer}, which did not commit", (transaction, writer))

@@ -1,4 +1,4 @@
-"""The graph of who must come before whom, and its shortest circles. What it is for: see `serializable`."""
+"""Build the graph of which transaction must precede which, and find its shortest cycles. For `serializable`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _RT = "had ended before T{other} began"
 
 @dataclass(slots=True)
 class Dependencies:
-    """Who must come before whom, and why. Edges are added first, then circles are looked for.
+    """Which transactions must precede which, and why. Edges are added first, then cycles are searched.
 
     Args:
         settled: whether nothing more will be installed.
@@ -31,7 +31,7 @@ class Dependencies:
     found: list[Anomaly] = field(default_factory=list)
     writers: dict[tuple[str, Hashable], int] = field(default_factory=dict)
     final: dict[tuple[int, str], Hashable] = field(default_factory=dict)
-    to_come: dict[str, list[Hashable]] = field(default_factory=dict)  # by key, what is not installed yet
+    to_come: dict[str, list[Hashable]] = field(default_factory=dict)  # by key, versions that are not installed yet
     edges: dict[int, dict[int, dict[str, str]]] = field(default_factory=dict)  # from, to, kind: why
 
     def __post_init__(self) -> None:
@@ -51,19 +51,19 @@ class Dependencies:
             self.edges[number] = {}
         for number in sorted(there):
             if self.all[number].operation.outcome is Outcome.FAILED:
-                self.note("aborted write", "was told that it failed, and has installed a version", number)
+                self.note("aborted write", "was reported as failed, and installed a version", number)
         for number in self.edges:
             self._look_at_writes(number, installed)
 
     def _installed(self) -> dict[tuple[str, Hashable], int]:
-        """Versions that are there, with their places in the order; and which of them cannot be."""
+        """Return the installed versions with their positions in the order; report those that cannot be right."""
         found = {(key, one): len(them.order) for key, them in self.versions.items() for one in them.rest}
         for key, them in self.versions.items():
             for place, one in enumerate(them.order):
                 if (key, one) in found:
                     self._tell_of_version(key, one, "is installed twice")
                 elif place and (key, one) not in self.writers:
-                    self._tell_of_version(key, one, "is installed, and nobody wrote it")
+                    self._tell_of_version(key, one, "is installed, and no transaction wrote it")
                 found[key, one] = place
         return found
 
@@ -74,8 +74,11 @@ class Dependencies:
         self.found.append(Anomaly(name, f"{name}: {key}={version!r} {words}", them))
 
     def _committed(self, there: set[int]) -> set[int]:
-        """Those that were told so, and of those of unknown outcome each that somebody can know of: one of its writes is
-        there or, as long as the others may still come, was read."""
+        """Return the transactions that committed.
+
+        These are the acknowledged ones, and those of unknown outcome of which another transaction knows: one of their
+        writes is installed or, as long as others may still be, was read.
+        """
         outcomes = [one.operation.outcome for one in self.all]
         found = {number for number, outcome in enumerate(outcomes) if outcome is Outcome.OK}
         found |= {number for number in there if outcomes[number] is Outcome.UNKNOWN}
@@ -89,7 +92,7 @@ class Dependencies:
         return found
 
     def _look_at_writes(self, number: int, installed: Mapping[tuple[str, Hashable], int]) -> None:
-        """Who has committed has committed whole: what is not there is missing or, for as long as it may, comes last."""
+        """Check that a committed transaction committed as a whole: each write is installed, or last, or missing."""
         transaction = self.all[number]
         is_open = transaction.operation.outcome is Outcome.UNKNOWN
         places: dict[str, int] = {}
@@ -107,8 +110,8 @@ class Dependencies:
                 if is_open:
                     self.to_come.setdefault(key, []).append(version)
                 if self.settled or not is_open:
-                    how = "is known by another of its writes" if is_open else "was told so"
-                    words = f"has committed, as it {how}, and {key}={version!r} was never installed"
+                    how = "shown by another of its writes" if is_open else "acknowledged"
+                    words = f"committed, as {how}, and {key}={version!r} was never installed"
                     self.note("missing write", words, number)
 
     def note(self, name: str, words: str, *numbers: int) -> None:
@@ -116,7 +119,7 @@ class Dependencies:
         self.found.append(Anomaly(name, f"{name}: {them[0]} {words}", them))
 
     def add(self, one: int | None, other: int | None, kind: str, why: str) -> None:
-        """An edge between two that have committed; None stands for what was there at the start."""
+        """Add an edge between two committed transactions; None stands for the initial version."""
         if one is not None and one in self.edges and other is not None and other in self.edges and one != other:
             self.edges[one].setdefault(other, {}).setdefault(kind, why)
 
@@ -145,12 +148,12 @@ class Dependencies:
                     self.add(reader, overwriter, "rw", f"read {key}={before!r}, and T{{other}} {why}")
 
     def _is_there(self, key: str, version: Hashable) -> bool:
-        """Not installed by one that has failed, which has no place in the order."""
+        """Check that a version was not installed by a failed transaction, which has no position in the order."""
         writer = self.writers.get((key, version))
         return writer is None or writer in self.edges
 
     def _outside_reads(self, number: int) -> Iterator[Read]:
-        """The first read of each key that was not written before: the others have to agree with the transaction."""
+        """Iterate over the first read of each key not written before; report reads that contradict the transaction."""
         own: dict[str, Hashable] = {}
         for action in self.all[number].actions:
             if isinstance(action, Write) or action.key not in own:
@@ -166,7 +169,7 @@ class Dependencies:
         writer = self.writers.get((key, version))
         if writer is None:
             if version not in self.versions.get(key, Versions(())).order:
-                self.note("unwritten read", f"read {key}={version!r}, which nobody wrote", number)
+                self.note("unwritten read", f"read {key}={version!r}, which no transaction wrote", number)
             return
         if writer == number:
             self.note("internal", f"read {key}={version!r} before it had written it", number)
@@ -177,11 +180,14 @@ class Dependencies:
         self.add(writer, number, "wr", f"installed {key}={version!r}, which T{{other}} read")
 
     def add_real_time(self) -> None:
-        """Edges from those that had ended, unless another one lies between: so they are few, however long it all is."""
+        """Add edges from transactions that had ended before another began, unless a third one lies between.
+
+        So there are few edges, however long the history is.
+        """
         spans = {number: self.all[number].operation for number in self.edges}
         ended = sorted((one.ended, number) for number, one in spans.items() if one.ended is not None)
         ends = [end for end, _number in ended]
-        # Of the first n that ended, when the last of them began.
+        # For the first n that ended: when the last of them began.
         begun = [-1, *accumulate((spans[number].invoked for _end, number in ended), max)]
         for other, operation in spans.items():
             before = bisect_left(ends, operation.invoked)
@@ -190,7 +196,7 @@ class Dependencies:
 
     # --- cycles -------------------------------------------------------------------------------------------------------
     def cycles(self, level: Level, more: tuple[str, ...]) -> list[Anomaly]:
-        """The shortest circle of each kind over the edges of Adya and `more`."""
+        """Return the shortest cycle of each kind over the edges of Adya and `more`."""
         found: dict[str, Anomaly] = {}
         forward = frozenset(("ww", "wr", *more))
         searches = [("ww", frozenset(("ww", *more)), 0), ("wr", forward, 0), *((kind, forward, 0) for kind in more)]
@@ -199,17 +205,17 @@ class Dependencies:
             searches.append(("rw", forward | {"rw"}, 3))
         for kind, kinds, rule in searches:
             cycle = self._shortest(kind, kinds, rule)
-            # One that comes through a node twice is two circles; the worse of them was found before, or is shorter.
+            # A path that visits a node twice is two cycles; the worse of them was found before, or is shorter.
             if cycle is not None and len({node for node, _kind in cycle}) == len(cycle):
                 anomaly = self._tell(cycle)
                 found.setdefault(anomaly.name, anomaly)
         return list(found.values())
 
     def _shortest(self, kind: str, kinds: frozenset[str], rule: int) -> list[tuple[int, str]] | None:
-        """The shortest circle with an edge of `kind`, over `kinds`, as (from, kind of the edge).
+        """Return the shortest cycle with an edge of `kind`, over `kinds`, as (from, kind of the edge).
 
         Args:
-            rule: how many more rw edges: 0 and 1 none, 2 some that are not next to one, 3 any.
+            rule: how many more rw edges it has: 0 and 1 none, 2 some that are not adjacent to one, 3 any number.
         """
         component = self._components(kinds)
         best: list[tuple[int, str]] | None = None
@@ -224,8 +230,8 @@ class Dependencies:
     def _path(
         self, start: int, goal: int, kind: str, kinds: frozenset[str], rule: int, component: Mapping[int, int]
     ) -> list[tuple[int, str]] | None:
-        """The shortest path that closes a circle whose first edge is of `kind`."""
-        first = (start, kind == "rw", False)  # where, whether the last edge was rw, whether there was one more
+        """Return the shortest path that closes a cycle whose first edge is of `kind`."""
+        first = (start, kind == "rw", False)  # node, whether the last edge was rw, whether there was another rw
         came: dict[tuple[int, bool, bool], tuple[tuple[int, bool, bool], str] | None] = {first: None}
         queue = deque([first])
         while queue:
@@ -251,7 +257,7 @@ class Dependencies:
         return None
 
     def _components(self, kinds: frozenset[str]) -> dict[int, int]:
-        """Strongly connected components, by Tarjan: circles are inside of them."""
+        """Return the strongly connected components, by Tarjan's algorithm: every cycle lies inside of one."""
         index: dict[int, int] = {}
         low: dict[int, int] = {}
         component: dict[int, int] = {}
@@ -282,7 +288,7 @@ class Dependencies:
         return [target for target, why in self.edges[node].items() if not kinds.isdisjoint(why)]
 
     def _tell(self, cycle: list[tuple[int, str]]) -> Anomaly:
-        # A had ended before B began, and B before C: so had A before C.
+        # If A had ended before B began, and B before C, then A before C.
         cycle = [
             step for before, step in zip((cycle[-1], *cycle), cycle, strict=False) if before[1] + step[1] != "rtrt"
         ]

@@ -1,6 +1,6 @@
-"""Exactly-once units: each unit of a job has one committed effect, whatever is retried, twinned or replayed.
+"""Check that each unit of a job has exactly one committed effect, whatever is retried, duplicated or replayed.
 
-What was promised is looked at where it counts: in the effects that the store holds, not in what anybody was told.
+The check inspects the effects in the store, not what anyone was told.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ class Effect:
     """One committed effect of a unit.
 
     Attributes:
-        unit: job and explicit id, never the place in an order that may change.
-        by: who committed it, for the words.
+        unit: job and explicit id, never a position in an order that may change.
+        by: who committed it, for messages.
     """
 
     unit: Hashable
@@ -29,38 +29,36 @@ class Effect:
 
 
 def what_is_repeated(effects: Iterable[Effect]) -> list[str]:
-    """Units with more than one effect, in words. Never allowed, not for a moment (T2)."""
+    """Describe units with more than one effect. Never allowed, not even temporarily (T2)."""
     listed = list(effects)
     counts = Counter(effect.unit for effect in listed)
     return [
-        f"unit {unit!r} has taken effect {count} times: by {', then '.join(e.by for e in listed if e.unit == unit)}"
+        f"unit {unit!r} took effect {count} times: by {', then '.join(e.by for e in listed if e.unit == unit)}"
         for unit, count in counts.items()
         if count > 1
     ]
 
 
 def what_is_missing(units: Iterable[Hashable], effects: Iterable[Effect]) -> list[str]:
-    """Units without an effect, and effects of no unit, in words: not allowed once the job was called a success (T2)."""
+    """Describe units without an effect, and effects without a unit: not allowed once the job has succeeded (T2)."""
     wanted, there = dict.fromkeys(units), list(effects)
     done = {effect.unit for effect in there}
-    found = [f"unit {unit!r} has not taken effect" for unit in wanted if unit not in done]
-    return found + [f"there is no unit {e.unit!r}, and {e.by} committed one" for e in there if e.unit not in wanted]
+    found = [f"unit {unit!r} did not take effect" for unit in wanted if unit not in done]
+    return found + [f"unit {e.unit!r} does not exist, and {e.by} committed it" for e in there if e.unit not in wanted]
 
 
 def what_strays(claimed: AbstractSet[Hashable], effects: Iterable[Effect]) -> list[str]:
-    """Where a record of progress and the committed effects differ (T9).
+    """Describe how a record of progress and the committed effects differ (T9).
 
     Args:
-        claimed: the units that the record says are done: those that a retry would leave out. A record that is a count
-            claims the units below it, and so says more than it knows as soon as one unit was put off.
+        claimed: the units that the record says are done, which a retry would skip. A record that is a count claims all
+            units below it, so it claims too much as soon as one unit was deferred.
     """
     done = {effect.unit for effect in effects}
     found = [
-        f"progress says that unit {unit!r} is done, and it has not taken effect" for unit in _in_order(claimed - done)
+        f"progress says that unit {unit!r} is done, and it did not take effect" for unit in _in_order(claimed - done)
     ]
-    return found + [
-        f"unit {unit!r} has taken effect, and progress does not know it" for unit in _in_order(done - claimed)
-    ]
+    return found + [f"unit {unit!r} took effect, and progress does not show it" for unit in _in_order(done - claimed)]
 
 
 def _in_order(units: Iterable[Hashable]) -> list[Hashable]:
@@ -74,9 +72,9 @@ def exactly_once_property(
     effects_of: Callable[[View], Iterable[Effect]],
     is_success: Callable[[View], bool],
 ) -> Property:
-    """No unit ever has two effects, and when the job was called a success each has one.
+    """Return the property that no unit ever has two effects, and that each has one when the job has succeeded.
 
-    Calls that change effects, or what `is_success` looks at, have to be observed.
+    Calls that change effects, or what `is_success` inspects, must be observed.
     """
     wanted = tuple(units)
 
@@ -101,9 +99,9 @@ def progress_property(
     claimed_of: Callable[[View], AbstractSet[Hashable]],
     effects_of: Callable[[View], Iterable[Effect]],
 ) -> Property:
-    """What progress says is done is what has taken effect, at every time: see `what_strays`.
+    """Return the property that the record of progress always equals the committed effects: see `what_strays`.
 
-    Calls that change either have to be observed.
+    Calls that change either must be observed.
     """
 
     def step(before: View, after: View, actor: str) -> str | None:

@@ -1,11 +1,11 @@
-"""Operations of a history: who asked what, what came before what, and how each ended.
+"""Record operations: who asked what, in which order, and how each ended.
 
-Time is a position, not a clock. Of real time a checker needs to know only which operation had ended before another
-began; so invocations in a row share a position, ends in a row share the next, and histories that differ in nothing
-else are equal: a world with a `Recorder` has far fewer states than one that numbers its events.
+Time is a position, not a clock. All that a checker needs to know of real time is which operation had ended before
+another one began. So consecutive invocations share a position, consecutive ends share the next one, and histories that
+differ in nothing else are equal: a world with a `Recorder` has far fewer states than one that numbers its events.
 
-An operation ends well with a value, or has failed and has had no effect, or nobody knows: then it may take effect once,
-at any later time, or never. One that has not ended, because its actor is on the way or dead, is of the last kind.
+An operation ends with a value, or it fails and has no effect, or its outcome is unknown: then it may take effect once,
+at any later time, or never. An operation that has not ended, because its actor is still running or dead, is unknown.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ HISTORY = "history"
 """The usual name of a world's `Recorder`."""
 
 _NOTHING_HAPPENED = (ConflictError, InvalidRequestError, UnavailableError, UnsupportedError)
-"""Errors that promise it: see `holdfast.errors`. All others leave it open."""
+"""Errors that promise that nothing happened: see `holdfast.errors`. All others leave it open."""
 
 
 class Outcome(enum.Enum):
@@ -45,12 +45,12 @@ class Operation:
     """One operation of a history.
 
     Attributes:
-        who: its actor, which does one thing after the other.
+        who: its actor, which does one operation after the other.
         name, args: what was asked.
         invoked: its position in the history.
-        ended: the position of its end; None if it has none.
-        value: what it answered.
-        notes: what its actor wrote down on the way, such as the reads and writes of a transaction.
+        ended: the position of its end; None if it has not ended.
+        value: its answer.
+        notes: what its actor recorded on the way, such as the reads and writes of a transaction.
     """
 
     who: str
@@ -63,7 +63,7 @@ class Operation:
     notes: tuple[object, ...] = ()
 
     def precedes(self, other: Operation) -> bool:
-        """Whether this one had ended before the other began."""
+        """Check whether this operation had ended before the other one began."""
         return self.ended is not None and self.ended < other.invoked
 
     def __str__(self) -> str:
@@ -73,25 +73,25 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """Operations by position, and the position of the last event. Values: each event makes a new one."""
+    """Operations by position, and the position of the last event. A value: each event creates a new one."""
 
     operations: tuple[Operation, ...] = ()
     position: int = 0
 
     def invoke(self, who: str, name: str, args: tuple[object, ...] = ()) -> History:
-        """With an operation that begins now. Invocations have even positions."""
+        """Return the history with an operation that begins now. Invocations have even positions."""
         position = self.position + self.position % 2
         found = (*self.operations, Operation(who=who, name=name, args=args, invoked=position))
         return History(tuple(sorted(found, key=lambda one: (one.invoked, one.who))), position)
 
     def note(self, who: str, *notes: object) -> History:
-        """With something written down for the operation of `who`."""
+        """Return the history with notes added to the open operation of `who`."""
         last = self._open(who)
         return self._with(last, replace(last, notes=(*last.notes, *notes)), self.position)
 
     def end(self, who: str, outcome: Outcome, value: object = None) -> History:
-        """With an end of the operation of `who`: ok or failed. Ends have odd positions."""
-        assert outcome is not Outcome.UNKNOWN, "an outcome that nobody knows is no event: the operation stays open"
+        """Return the history with the end of the open operation of `who`: ok or failed. Ends have odd positions."""
+        assert outcome is not Outcome.UNKNOWN, "an unknown outcome is not an event: the operation stays open"
         position = self.position + 1 - self.position % 2
         last = self._open(who)
         return self._with(last, replace(last, outcome=outcome, value=value, ended=position), position)
@@ -106,10 +106,10 @@ class History:
 
 
 class Recorder:
-    """A resource that holds a `History`: actors tell it when they begin and end an operation.
+    """A resource that holds a `History`; actors call it when an operation begins and ends.
 
-    Its calls have no faults and disturb nobody. `World.observed` need not name them: what the checkers of histories
-    look for does not go away when a history goes on, and the order that counts is in the footprints.
+    Its calls have no faults and commute with those of other resources. `World.observed` need not name them: what the
+    judges of histories find does not go away when a history goes on, and the order that counts is in the footprints.
     """
 
     def __init__(self, name: str = HISTORY) -> None:
@@ -130,7 +130,7 @@ class Recorder:
         return [Alternative(state=history.end(actor, *cast("tuple[Outcome, object]", args)))]
 
     def footprint(self, call: Call) -> Footprint:
-        """Invocations commute with each other, and so do ends: an end and an invocation do not."""
+        """Return accesses by which two invocations commute, and two ends, but not an invocation and an end."""
         who = str(call.args[0])
         if call.operation == "note":
             return frozenset({Access(self.name, f"notes/{who}", writes=True)})
@@ -138,10 +138,10 @@ class Recorder:
         return frozenset({Access(self.name, f"{own}/{who}", writes=True), Access(self.name, f"{other}/", below=True)})
 
     def waits_for(self, state: object, call: Call) -> None:
-        return None  # nobody has to wait for a recorder
+        return None  # no call on a recorder blocks
 
     def bury(self, state: object, actor: str) -> object:
-        return state  # what the dead had begun stays open
+        return state  # the operations of a dead actor stay open
 
 
 def record(
@@ -153,16 +153,16 @@ def record(
     answers: tuple[type[HoldfastError], ...] = (),
     recorder: str = HISTORY,
 ) -> T:
-    """Do something as an operation of the history.
+    """Run something as an operation of the history.
 
     Args:
-        args: what was asked, as values.
+        args: what is asked, as values.
         act: does it; its result is the operation's value.
-        answers: errors that are answers, such as "there is one already": the operation is ok and its value is the name
-            of the error's class. Of other errors those that promise that nothing happened fail the operation.
+        answers: errors that are answers, such as "it exists already": the operation is ok, and its value is the name of
+            the error's class. Other errors fail the operation if they promise that nothing happened.
 
     Raises:
-        what `act` raises, after it was written down.
+        whatever `act` raises, after it was recorded.
     """
     who = port.name
     port.call(Call(recorder, "invoke", (who, name, args)))
@@ -179,10 +179,10 @@ def record(
 
 
 def note(port: Port, *notes: object, recorder: str = HISTORY) -> None:
-    """Write something down for the operation that is on: before the call that may take effect without an answer."""
+    """Add notes to the open operation: before the call that may take effect without a reply."""
     port.call(Call(recorder, "note", (port.name, *notes)))
 
 
 def history_of(view: View, recorder: str = HISTORY) -> tuple[Operation, ...]:
-    """The operations that a world's recorder holds, by position."""
+    """Return the operations in a world's recorder, by position."""
     return cast("History", view.states[recorder]).operations

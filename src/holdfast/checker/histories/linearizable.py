@@ -1,17 +1,17 @@
-"""Linearizability: can a history be put into one order, within real time, in which a sequential model says the same?
+"""Check linearizability: does an order within real time exist in which a sequential model gives the same answers?
 
-A history is taken apart key by key. Where the operations of a key turn out to be those of a register of which each
-value is written once, `registers` decides at once. Else the search takes, again and again, one of the operations that
-may come next: those before whose invocation no other open one had ended. What was tried is remembered as (operations
-taken, state of the model): two orders of the same operations that lead to the same state have the same future. A read
-that fits is taken at once, since nothing gets better by waiting, and where one waits for what nobody brings any more,
-the search turns back. An operation whose outcome nobody knows may be taken
-at any time after its invocation, with any answer, or not at all; one that has failed is left out. The search is
-exponential in the operations that overlap; where it would take too long it is given up, and nobody knows.
+A history is divided by key. If the operations of a key are those of a register of which each value is written once,
+`registers` decides at once. Otherwise a depth-first search repeatedly takes an operation that may come next: one before
+whose invocation no other open operation had ended. Visited places are remembered as (operations taken, state of the
+model): two orders of the same operations that lead to the same state have the same future. A read that fits is taken at
+once, since waiting improves nothing; the search turns back if a read waits for a value that nobody writes any more. An
+operation of unknown outcome may be taken at any time after its invocation, with any answer, or not at all; a failed one
+is left out. The search is exponential in the number of overlapping operations; if it takes too long, it is given up,
+and the answer is unknown.
 
 Sources: Wing, Gong, "Testing and Verifying Concurrent Objects", JPDC 1993; Lowe, "Testing for linearizability", CCPE
-2017, section 2 (what was tried is remembered); Herlihy, Wing, "Linearizability", TOPLAS 1990, section 3 (a history is
-linearizable iff it is so key by key; every part from its start on is, too); Gibbons, Korach: see `registers`.
+2017, section 2 (visited places are remembered); Herlihy, Wing, "Linearizability", TOPLAS 1990, section 3 (a history is
+linearizable if and only if it is so key by key; so is every prefix); Gibbons, Korach: see `registers`.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from holdfast.checker.kernel.world import Property, View
 __all__ = ["PLACES_LIMIT", "Answer", "Model", "Verdict", "judge_linearizable", "linearizable_property"]
 
 PLACES_LIMIT = 200_000
-"""Places of one search, each a set of operations that were taken and a state: seconds, and 50 MB."""
+"""Maximum number of places of one search, each a set of operations and a state: seconds, and 50 MB."""
 
 _TOLD = 8
-"""Of operations that can be explained, and of answers that there could have been, so many are told."""
+"""Maximum number of explained operations, and of possible answers, in a message."""
 
 
 class Answer(enum.Enum):
-    """Whether there is an order."""
+    """Whether an order exists."""
 
     YES = "yes"
     NO = "no"
@@ -59,9 +59,9 @@ class Model:
 
     Attributes:
         initial: the state before the first operation.
-        apply: the state and the answer after an operation. Pure, and defined for every operation in every state:
-            an error is an answer. It may look at what was asked, not at what was answered.
-        key_of: splits a history into parts that have nothing to do with each other, each with a model of its own.
+        apply: returns the state and the answer after an operation. Pure, and defined for every operation in every
+            state: an error is an answer. It may inspect what was asked, not what was answered.
+        key_of: divides a history into independent parts, each with its own model.
     """
 
     initial: Hashable
@@ -70,14 +70,14 @@ class Model:
 
 
 def judge_linearizable(operations: Sequence[Operation], model: Model, *, limit: int = PLACES_LIMIT) -> Verdict:
-    """Whether the history is linearizable; else which operation cannot be placed, and which answers it could have had.
+    """Judge whether a history is linearizable; if not, name the operation without a place, and its possible answers.
 
-    Guarantee: yes and no are exact. Memory and time of a key grow linearly with its operations if it is a register of
-    which each value is written once, and else, up to `limit`, with the sets of operations that may have been taken at
-    one time: exponentially in those that overlap, among which those of unknown outcome always are.
+    Guarantee: yes and no are exact. Time and memory for a key are linear in its operations if it is a register of which
+    each value is written once. Otherwise they grow, up to `limit`, with the number of sets of operations that may have
+    been taken at one time: exponentially in the operations that overlap, which include all of unknown outcome.
 
     Args:
-        limit: places of each search of an order of one key; beyond it the answer is unknown.
+        limit: maximum number of places of each search for one key; beyond it the answer is unknown.
     """
     parts: dict[Hashable, list[Operation]] = {}
     for operation in operations:
@@ -94,7 +94,7 @@ _Order = list[tuple[Operation, object]]
 
 
 class _GivenUpError(Exception):
-    """A search came to too many places."""
+    """Raised when a search visited too many places."""
 
 
 class _Part:
@@ -112,17 +112,17 @@ class _Part:
         ]
 
     def core(self, history: Sequence[Operation | None]) -> tuple[Operation, ...] | None:
-        """Operations that have no order, none if they are not known one by one; None if all have one.
+        """Return operations that have no order, none if they are not known individually; None if all have an order.
 
         Raises:
-            _GivenUpError: it would take too long.
+            _GivenUpError: the search takes too long.
         """
         if self._register is not None:
             return self._register.with_history(history).contradiction()
         return () if self.find_order(history) is None else None
 
     def answers(self, history: Sequence[Operation | None], number: int) -> list[object]:
-        """What the operation of this number could have answered; some if they are many."""
+        """Return what the operation with this number could have answered; only some if there are many answers."""
         found: dict[Hashable, object] = {}
         last = history[number]
         assert last is not None
@@ -141,15 +141,15 @@ class _Part:
     def find_order(
         self, history: Sequence[Operation | None], free: int = -1, except_for: frozenset[Hashable] = frozenset()
     ) -> _Order | None:
-        """An order of the operations with the model's answers, or None.
+        """Return an order of the operations with the model's answers, or None.
 
         Args:
-            free: the operation of this number may have any answer but those of `except_for`.
+            free: the operation with this number may have any answer except those in `except_for`.
 
         Raises:
-            _GivenUpError: it would take too long.
+            _GivenUpError: the search takes too long.
         """
-        # Reads are tried first, then who ends first. Of reads of unknown outcome there is nothing to know.
+        # Reads are tried first, then operations by their end. A read of unknown outcome says nothing.
         numbers = [
             number
             for number, one in enumerate(history)
@@ -168,7 +168,7 @@ def _end(operation: Operation | None) -> float:
 
 @dataclass(slots=True)
 class _Search:
-    """A search for an order, in depth."""
+    """A depth-first search for an order."""
 
     operations: Sequence[Operation]
     model: Model
@@ -194,7 +194,7 @@ class _Search:
         wanted = self._wanted(fits, free)
 
         def is_dead_end(taken: int, state: Hashable) -> bool:
-            """Somebody has still to read what is not there and nobody brings it any more."""
+            """Check whether a read still waits for a value that no remaining operation writes."""
             return any(not taken & bit and state not in good and not sources & ~taken for bit, good, sources in wanted)
 
         tried: set[tuple[int, Hashable]] = {(0, self.model.initial)}
@@ -221,12 +221,12 @@ class _Search:
                     continue
                 order.append((operations[index], answer))
                 if self.reads[index]:
-                    stack[-1] = (taken, state, len(operations))  # nothing gets better by reading later
+                    stack[-1] = (taken, state, len(operations))  # reading later improves nothing
                 stack.append((*place, 0))
         return None
 
     def _wanted(self, fits: Callable[[int, object], bool], free: int) -> list[tuple[int, AbstractSet[Hashable], int]]:
-        """Of each read its bit, the states in which it fits, and the operations (as bits) that may lead to one."""
+        """Return for each read its bit, the states in which it fits, and the operations (as bits) that lead to one."""
         apply, operations = self.model.apply, self.operations
         leads: list[AbstractSet[Hashable]] = [
             set() if self.reads[n] else {apply(state, one)[0] for state in self.states}
@@ -248,20 +248,18 @@ def _judge(part: _Part) -> Verdict:
             return Verdict(Answer.YES)
         ends = [number for number, one in enumerate(operations) if one.outcome is Outcome.OK]
         ends.sort(key=lambda number: (operations[number].ended, operations[number].invoked))
-        # Once there is no order there is none later.
+        # A prefix without an order has no extension with one.
         count = bisect_left(
             range(len(ends)), True, key=lambda n: part.core(_until(operations, ends[: n + 1])) is not None
         )
         return Verdict(Answer.NO, _tell(part, _until(operations, ends[: count + 1]), ends[count]))
     except _GivenUpError:
-        words = (
-            f"nobody knows whether {len(operations)} operations have an order: so many overlap that it takes too long"
-        )
-        return Verdict(Answer.UNKNOWN, words)
+        many = f"unknown whether {len(operations)} operations have an order"
+        return Verdict(Answer.UNKNOWN, f"{many}: so many overlap that the search takes too long")
 
 
 def _until(operations: Sequence[Operation], ended: Sequence[int]) -> list[Operation | None]:
-    """The history up to the end of the last of these: what had not ended by then is open."""
+    """Return the history up to the last end of these operations: others that had not ended by then are open."""
     last, known = operations[ended[-1]], frozenset(ended)
     assert last.ended is not None
     return [
@@ -273,17 +271,17 @@ def _until(operations: Sequence[Operation], ended: Sequence[int]) -> list[Operat
 
 
 def _tell(part: _Part, history: list[Operation | None], number: int) -> str:
-    """Without the end of the last one the history has an order, so the last one could have had an answer."""
+    """Describe the last operation, and the answers that it could have had: without its end the history has an order."""
     last, core = history[number], part.core(history)
     could = " or ".join(sorted(map(repr, part.answers(history, number))))
     if core:
-        others = "; ".join(str(one) for one in core if one is not last) or "nobody"
-        rest = f"it has no place beside these: {others}" if others != "nobody" else "nobody had begun to write that"
+        others = "; ".join(str(one) for one in core if one is not last)
+        rest = f"it contradicts these: {others}" if others else "no write of that value had begun"
     else:
         order = part.find_order(history, number) or []
         before = [str(one) for one, _answer in order if one is not last]
         rest = f"explained: {'; '.join([*(['…'] if len(before) > _TOLD else []), *before[-_TOLD:]]) or 'nothing'}"
-    return f"{last} cannot have been: after what had ended before, it could have answered {could} ({rest})"
+    return f"{last} is impossible: at that time it could have answered {could} ({rest})"
 
 
 def linearizable_property(
@@ -293,9 +291,10 @@ def linearizable_property(
     history_of: Callable[[View], Sequence[Operation]] = history_of,
     limit: int = PLACES_LIMIT,
 ) -> Property:
-    """The history of a world is linearizable. Judged whenever it has grown; equal histories are judged once.
+    """Return the property that the history of a world is linearizable.
 
-    Where nobody knows, it is said to be broken, and the words say why: what was not judged does not hold.
+    It is judged whenever it has grown; equal histories are judged once. If the answer is unknown, the property is
+    reported as broken, and the words say why: what was not judged does not hold.
     """
     known: dict[Hashable, str | None] = {}
 

@@ -1,11 +1,11 @@
-"""Linearizability of a register of which every value is written once: decided in a blink, however many overlap.
+"""Decide whether a history of a register is linearizable, in linear time, if each value is written once.
 
-Reads of a value stand behind its write and in front of the next one: together they are a *cluster*. It is before
-another cluster if one of its operations had ended before one of the other began. So two clusters that are each before
-the other have no order, and if no two are so, and no read had ended before its value was written, there is one.
+The reads of a value come after its write and before the next one: together they are a *cluster*. A cluster precedes
+another one if one of its operations had ended before one of the other began. Two clusters that precede each other have
+no order. If there are no such clusters, and no read had ended before its value was written, there is an order.
 
-Whether operations are those of a register is found out, not believed: the model is asked what each does in every state
-that these operations can lead to.
+Whether operations are those of a register is tested, not assumed: the model is asked what each of them does in every
+state that these operations can lead to.
 
 Source: Gibbons, Korach, "Testing shared memories", SIAM J. Comput. 1997, section 4.1 (read-mapped, zones).
 """
@@ -24,14 +24,14 @@ from holdfast.checker.kernel.canonical import canonical
 __all__ = ["Register", "as_register", "reachable"]
 
 _STATES = 2_000
-"""States that operations lead to; a model with more is not looked at whole."""
+"""Maximum number of reachable states up to which a model is inspected."""
 
 _Apply = Callable[[Hashable, Operation], tuple[Hashable, object]]
 
 
 @dataclass(slots=True)
 class _Cluster:
-    """A value's write, and its reads. None wrote what was there at the start: that was before everything."""
+    """A value's write and its reads. `write` is None for the initial value: it precedes everything."""
 
     write: Operation | None
     reads: list[Operation] = field(default_factory=list)
@@ -49,7 +49,7 @@ class _Cluster:
         return max(one.invoked for one in self.all)
 
     def core(self) -> list[Operation]:
-        """The write, and those that ended first and began last."""
+        """Return the write, and the operations that ended first and began last."""
         first = [min(self.all, key=_end)] if self.write else []
         return [*([self.write] if self.write else []), *first, max(self.all, key=lambda one: one.invoked)]
 
@@ -63,8 +63,8 @@ class Register:
     """Operations that are reads and writes of one register.
 
     Attributes:
-        writes: by operation the state that it leads to; None for a read. States are never None here.
-        answers: by state, what reads answer there, as keys.
+        writes: by operation, the state that it leads to; None for a read. States are never None here.
+        answers: by state, what reads answer in it, as keys.
     """
 
     initial: Hashable
@@ -102,11 +102,11 @@ class Register:
 
 
 def _without_order(clusters: Sequence[_Cluster]) -> tuple[_Cluster, _Cluster] | None:
-    """Two clusters of which each has to be before the other.
+    """Return two clusters that precede each other.
 
-    From the first end to the last start of a cluster there is no room for a whole other one, if it had ended something
-    before it started its last: a *forward* cluster. Two of these must not overlap, and none may lie around a cluster
-    that starts its last before it ends its first.
+    If a cluster ended an operation before it started its last one, no other such *forward* cluster fits between its
+    first end and its last start: two of these must not overlap, and none may enclose a cluster that starts its last
+    operation before it ends its first.
     """
     forward = sorted((one for one in clusters if one.first_end < one.last_start), key=lambda one: one.first_end)
     for one, other in pairwise(forward):
@@ -123,7 +123,7 @@ def _without_order(clusters: Sequence[_Cluster]) -> tuple[_Cluster, _Cluster] | 
 
 # --- finding out ------------------------------------------------------------------------------------------------------
 def reachable(initial: Hashable, operations: Sequence[Operation], apply: _Apply) -> set[Hashable] | None:
-    """All states that these operations can lead to, in whatever order and each once or not; None if they are many."""
+    """Return all states that these operations lead to, each taken once or not, in any order; None if there are many."""
     found = {initial}
     fresh = found
     for _ in operations:
@@ -139,10 +139,12 @@ def reachable(initial: Hashable, operations: Sequence[Operation], apply: _Apply)
 def as_register(
     initial: Hashable, operations: Sequence[Operation], apply: _Apply, states: set[Hashable]
 ) -> Register | None:
-    """The operations as reads and writes of a register, each value written once and not there at the start; or None.
+    """Return the operations as reads and writes of a register, or None if they are not.
+
+    Each value must be written once, and differ from the initial one.
 
     Args:
-        states: all that are reachable.
+        states: all reachable states.
     """
     writes: list[Hashable | None] = []
     answers: dict[Hashable, Hashable] = {}

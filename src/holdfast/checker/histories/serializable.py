@@ -1,30 +1,30 @@
-"""Serializability: do transactions depend on each other in a circle?
+"""Check serializability: do transactions depend on each other in a cycle?
 
-Each key has its versions in the order in which they were installed. From it and from what was read follows who must
-come before whom in any order of the transactions: **ww** who installed the version before; **wr** whose version one has
-read; **rw** who has read what another overwrote; **rt** who had ended before another began. A circle is a proof that no
-order explains the history, and which kinds of edges it takes says what went wrong:
+Each key has its versions in the order of their installation. The versions and the reads determine which transaction
+must precede which in any order: **ww** installed the previous version; **wr** wrote the version that another one read;
+**rw** read the version that another one overwrote; **rt** had ended before another one began. A cycle proves that no
+order explains the history, and the kinds of its edges say what went wrong:
 
-    G0             ww alone: a dirty write
-    G1a, G1b, G1c  reads what failed; reads what was overwritten in the same transaction; ww and wr
-    lost update    two have read one version of a key and both have overwritten it
+    G0             only ww: a dirty write
+    G1a, G1b, G1c  reads a failed write; reads a version overwritten in the same transaction; ww and wr
+    lost update    two transactions read the same version of a key, and both overwrote it
     G-single       one rw: read skew
-    G-nonadjacent  several rw, no two of them in a row
-    G2-item        two rw in a row: write skew; the only one that snapshot isolation allows
+    G-nonadjacent  several rw, no two of them adjacent
+    G2-item        two adjacent rw: write skew; the only one that snapshot isolation allows
     internal       a transaction does not see its own writes, or sees two versions of a key
 
-with ``-realtime`` where the circle needs an rt edge. Besides circles: "unwritten read", "missing write" (committed
-and never installed), "aborted write" (failed and installed), "unwritten version" and "version twice" (installed by
-nobody, or again), "incompatible order" (of a transaction's own writes).
+with ``-realtime`` if the cycle needs an rt edge. Besides cycles: "unwritten read", "missing write" (committed and never
+installed), "aborted write" (failed and installed), "unwritten version" and "version twice" (installed by no
+transaction, or again), "incompatible order" (of a transaction's own writes).
 
-A transaction whose outcome nobody knows may have committed or not, and who sees one of its writes knows: it has, and so
-with all of its writes. What of them is not there comes after all that is, or is missing if nothing more can come.
-Phantoms are found as far as a range has a guard that is read and
-written as a key. Whoever has no look into the database has them from lists that only grow: `appends`.
+A transaction of unknown outcome may have committed or not. A transaction that sees one of its writes proves that it
+committed, with all of its writes. Those that are not installed come after all that are, or are missing if nothing more
+can be installed. Phantoms are found if a range has a guard that is read and written as a key. For a database that
+cannot be inspected, `appends` derives the versions from lists that only grow.
 
 Sources: Adya, Liskov, O'Neil, "Generalized isolation level definitions", ICDE 2000; Kingsbury, Alvaro, "Elle: inferring
-isolation anomalies from experimental observations", VLDB 2020 (the order of versions from lists that only grow; circles
-as explanations); Cerone, Gotsman, "Analysing snapshot isolation", PODC 2016, theorem 9 (two rw in a row).
+isolation anomalies from experimental observations", VLDB 2020 (the order of versions from lists that only grow; cycles
+as explanations); Cerone, Gotsman, "Analysing snapshot isolation", PODC 2016, theorem 9 (two adjacent rw).
 """
 
 from __future__ import annotations
@@ -48,18 +48,18 @@ def find_anomalies(
     real_time: bool = True,
     settled: bool = True,
 ) -> list[Anomaly]:
-    """What is wrong with a history: of circles the shortest of each kind, the worst first; empty if nothing is.
+    """Return what is wrong with a history: of cycles the shortest of each kind, the worst first; empty if nothing is.
 
-    Guarantee: exact in both directions for histories whose orders of versions are known whole. With `Versions.rest` all
-    that is found is wrong, and under snapshot isolation something may stay unseen.
+    Guarantee: exact in both directions if the order of all versions is known. With `Versions.rest` everything found is
+    wrong, and under snapshot isolation something may be missed.
 
     Args:
         real_time: whether the order has to respect real time: strict serializability, or strong snapshot isolation.
-        settled: whether `versions` is all that there will ever be. False while transactions go on: what one of unknown
-            outcome has not installed yet may still come, after all that is there.
+        settled: whether `versions` is final. False while transactions are running: the writes of one of unknown outcome
+            may still be installed, after all others.
 
     Raises:
-        InvalidRequestError: two writes of a key have one version: nobody can tell which was read.
+        InvalidRequestError: two writes of a key have the same version, so that reads are ambiguous.
     """
     graph = Dependencies(list(transactions), versions, settled)
     graph.add_dependencies()
@@ -79,12 +79,12 @@ def serializable_property(
     level: Level = Level.SERIALIZABLE,
     real_time: bool = True,
 ) -> Property:
-    """The transactions of a world are serializable at every time. Equal histories are judged once.
+    """Return the property that the transactions of a world are always serializable. Equal histories are judged once.
 
-    At the end nothing more can come: a transaction that has installed a part of its writes has torn them apart then.
+    At the end nothing more can be installed: a transaction of which only some writes are installed is torn then.
 
     Args:
-        versions_of: the versions of all keys, as the world's database has installed them.
+        versions_of: returns the versions of all keys, as the world's database has installed them.
     """
     known: dict[Hashable, str | None] = {}
 

@@ -1,4 +1,4 @@
-"""Transactions of a history as values: what they read, what they wrote, and what is wrong with them."""
+"""Represent the transactions of a history: what they read, what they wrote, and what is wrong with them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Anomaly", "Level", "Read", "Transaction", "Versions", "Write", "tran
 
 
 class Level(enum.Enum):
-    """What is promised."""
+    """The isolation level that is promised."""
 
     SERIALIZABLE = "serializable"
     SNAPSHOT_ISOLATION = "snapshot isolation"
@@ -20,7 +20,7 @@ class Level(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A version of a key that was read; what was there at the start, or absence, is a version too."""
+    """A version of a key that was read; the initial version, or absence, is a version too."""
 
     key: str
     version: Hashable
@@ -28,7 +28,7 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """A version of a key that a transaction would install: no other write of the key has the same."""
+    """A version of a key that a transaction would install; no other write of the key has the same version."""
 
     key: str
     version: Hashable
@@ -36,7 +36,7 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """One try at a transaction: its reads and writes in its own order. A retry is another one."""
+    """One try of a transaction: its reads and writes, in its own order. A retry is another transaction."""
 
     operation: Operation
     actions: tuple[Read | Write, ...]
@@ -51,8 +51,8 @@ class Versions:
     """The versions of a key.
 
     Attributes:
-        order: as they were installed, the one at the start first.
-        rest: installed after these, in an order that nobody knows.
+        order: in the order of their installation, the initial one first.
+        rest: installed after these, in unknown order.
     """
 
     order: tuple[Hashable, ...]
@@ -66,7 +66,7 @@ class Anomaly:
     Attributes:
         name: of the kind: ``G-single``.
         words: the proof.
-        transactions: those that it is about.
+        transactions: the ones involved.
     """
 
     name: str
@@ -75,9 +75,9 @@ class Anomaly:
 
 
 def transactions_of(operations: Iterable[Operation]) -> list[Transaction]:
-    """Transactions whose actors wrote their reads and writes down with `note`, before they asked for the commit.
+    """Return the transactions of actors that recorded their reads and writes with `note` before the commit request.
 
-    One without notes never asked for it, and neither did anything.
+    An operation without notes never requested the commit, and did nothing.
     """
     return [
         Transaction(one, tuple(action for action in one.notes if isinstance(action, Read | Write)))

@@ -1,4 +1,4 @@
-"""Is a namespace's table a tree? Rows are (id, parent, name, kind), as a database holds them."""
+"""Check whether a namespace's table is a tree. Rows are (id, parent, name, kind), as a database holds them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Row:
     """One inode.
 
     Attributes:
-        parent: the id of the directory that it is in; None for the root.
+        parent: the id of its directory; None for the root.
     """
 
     id: Hashable
@@ -25,12 +25,12 @@ class Row:
 
 
 def what_is_no_tree(rows: Iterable[Row]) -> list[str]:
-    """What is wrong, in words with paths or ids: empty for one tree with one root. Takes linear time.
+    """Describe what is wrong, with paths or ids; empty for one tree with one root. Takes linear time.
 
-    Looks for: no root or several; ids that are there twice; orphans, whose parent is not there; children of files;
-    two children of one name; cycles, which no path from the root leads to.
+    Finds: no root or several; duplicate ids; orphans, whose parent does not exist; children of files; two children with
+    the same name; cycles, which no path from the root reaches.
 
-    A subtree that is detached until somebody collects it has to hang below a directory, or its rows be left out.
+    A subtree that is detached until it is collected must be below a directory, or its rows must be left out.
     """
     listed = list(rows)
     found: list[str] = []
@@ -51,17 +51,17 @@ def what_is_no_tree(rows: Iterable[Row]) -> list[str]:
             continue
         twin = names.setdefault((row.parent, row.name), row)
         if twin is not row:
-            found.append(f"{_path(row, by_id)} is there twice: ids {twin.id!r} and {row.id!r}")
+            found.append(f"{_path(row, by_id)} exists twice: ids {twin.id!r} and {row.id!r}")
         parent = by_id.get(row.parent)
         if parent is None:
-            found.append(f"{row.name!r} (id {row.id!r}) is an orphan: there is no directory {row.parent!r}")
+            found.append(f"{row.name!r} (id {row.id!r}) is an orphan: directory {row.parent!r} does not exist")
         elif not parent.is_directory:
             found.append(f"{_path(row, by_id)} (id {row.id!r}) is in a file")
     return found + _cycles(by_id)
 
 
 def _path(row: Row, by_id: Mapping[Hashable, Row]) -> str:
-    """The path, or as much of it as there is: `…` stands for what is above an orphan or in a cycle."""
+    """Return the path, as far as it is known: `…` stands for what is above an orphan or in a cycle."""
     names = [row.name]
     seen = {row.id}
     at = row
@@ -76,7 +76,7 @@ def _path(row: Row, by_id: Mapping[Hashable, Row]) -> str:
 
 
 def _cycles(by_id: Mapping[Hashable, Row]) -> list[str]:
-    """Each cycle once; every row is passed once."""
+    """Describe each cycle once; visits every row once."""
     passed: set[Hashable] = set()
     found: list[str] = []
     for start in by_id.values():
@@ -90,12 +90,12 @@ def _cycles(by_id: Mapping[Hashable, Row]) -> list[str]:
             rows = list(trail.values())
             ring = [*rows[rows.index(at) :], at]
             told = " in ".join(f"{row.name!r} (id {row.id!r})" for row in ring)
-            found.append(f"a cycle that the root does not lead to: {told}")
+            found.append(f"a cycle that the root does not reach: {told}")
     return found
 
 
 def tree_property(*, name: str = "N1", rows_of: Callable[[View], Iterable[Row]]) -> Property:
-    """The rows of a world are a tree at every time. Calls that change rows have to be observed."""
+    """Return the property that the rows of a world are always a tree. Calls that change rows must be observed."""
 
     def step(before: View, after: View, actor: str) -> str | None:
         return "; ".join(what_is_no_tree(rows_of(after))) or None
@@ -103,6 +103,6 @@ def tree_property(*, name: str = "N1", rows_of: Callable[[View], Iterable[Row]])
     return Property(
         name=name,
         title="a tree",
-        meaning="There is one root, and every inode is in a directory that the root leads to, under a name of its own.",
+        meaning="There is one root, and every inode is in a directory that the root reaches, under a unique name.",
         step=step,
     )

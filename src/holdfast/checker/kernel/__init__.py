@@ -1,1 +1,1 @@
-"""The machinery: worlds of any kind, their histories, and what was found in them. Knows nothing of jobs."""
+"""Explore worlds of any kind: histories, faults, properties, counterexamples. Knows nothing of jobs."""

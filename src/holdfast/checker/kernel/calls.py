@@ -1,7 +1,7 @@
-"""What actors of a simulated world do: calls on resources, each with the ways in which it may end.
+"""Define calls on resources, and the ways in which a call can end.
 
-A resource is a value's life: `Resource.alternatives` takes a state and a call and says what may come of it. States and
-replies are values; nothing is changed in place. So any state can be gone back to, and equal states are recognised.
+`Resource.alternatives` takes a state and a call and returns every possible result. States and replies are values;
+nothing is changed in place. So the exploration can return to any state, and recognizes equal ones.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ __all__ = ["Access", "Alternative", "Call", "Fault", "Footprint", "Reply", "Reso
 
 
 class Fault(str, enum.Enum):
-    """What can go wrong; each has a budget in a world."""
+    """What can go wrong; a world has a budget for each kind."""
 
     CRASH = "crash"
-    """An actor dies for ever between two calls."""
+    """An actor dies permanently between two calls."""
     PARTITION = "partition"
-    """An actor is cut off from the driver, or the driver from those who wait for it; the store still hears it."""
+    """An actor is cut off from the driver, or the driver from those that wait for it; both still reach the store."""
     LOST_REPLY = "lost reply"
-    """A call takes effect and its caller is not told."""
+    """A call takes effect, and its caller gets no reply."""
     FAILURE = "failure"
     """A call fails and has no effect."""
     STALE_LISTING = "stale listing"
-    """A listing does not show something that is there."""
+    """A listing does not show an existing object."""
     CONTENTION = "contention"
-    """A conditional write is refused because another one is said to be under way, and nothing is there afterwards."""
+    """A conditional write is refused because another write is in flight, and no object exists afterwards."""
     CLOCK = "clock"
-    """A lease or waiting time runs out although its holder lives: it is only slow."""
+    """A lease or a waiting time expires although its holder is alive: it is only slow."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call on a resource. `args` are values: the same call in the same state does the same."""
+    """A call on a resource. `args` are values: the same call in the same state has the same alternatives."""
 
     resource: str
     operation: str
@@ -54,12 +54,12 @@ class Reply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alternative:
-    """One way in which a call may end.
+    """One way in which a call can end.
 
     Attributes:
-        label: which way, in words of a story; unique among the alternatives of a call. Empty: nothing special.
-        fault: what it costs, or None.
-        state: of the resource, afterwards.
+        state: of the resource afterwards.
+        label: names the way, for stories; unique among the alternatives of a call. Empty for the ordinary one.
+        fault: the fault that it takes from the budget, or None.
     """
 
     state: object
@@ -73,8 +73,8 @@ class Access:
     """What a call may read or write: one key of a space, or every key that starts with it.
 
     Attributes:
-        removes: whether all that the call does to it is to see to it that it is not there, and its caller is not told
-            whether it was: such calls commute with each other. Implies `writes`.
+        removes: whether the call only makes sure that the key does not exist, and does not report whether it did: such
+            calls commute with each other. Implies `writes`.
     """
 
     space: str
@@ -84,7 +84,7 @@ class Access:
     removes: bool = False
 
     def overlaps(self, other: Access) -> bool:
-        """Whether both may touch the same thing."""
+        """Check whether both may touch the same key."""
         if self.space != other.space:
             return False
         if self.below and other.below:
@@ -95,11 +95,11 @@ class Access:
 
 
 Footprint = frozenset[Access]
-"""All that a call may read or write, whichever way it ends."""
+"""Everything that a call may read or write, however it ends."""
 
 
 def conflicts(one: Footprint, other: Footprint) -> bool:
-    """Whether the order of two calls may matter: they touch the same thing and one of them changes it."""
+    """Check whether the order of two calls may matter: they touch the same key, and one of them changes it."""
     return any((a.writes or b.writes) and not (a.removes and b.removes) and a.overlaps(b) for a in one for b in other)
 
 
@@ -107,30 +107,33 @@ class Resource(Protocol):
     """Something that actors share: a store, the messages of a cluster, a database."""
 
     def initial(self) -> object:
-        """The state in which every history begins."""
+        """Return the state in which every history starts."""
         ...
 
     def key(self, state: object) -> Hashable:
-        """Equal for states that no actor and no property can tell apart."""
+        """Return a key that is equal for states that no actor and no property can tell apart."""
         ...
 
     def alternatives(self, state: object, call: Call, actor: str) -> Sequence[Alternative]:
-        """What may come of a call, the way without a fault first. Empty: the call has to wait in this state."""
+        """Return the ways in which a call can end, the one without a fault first; none if the call blocks."""
         ...
 
     def footprint(self, call: Call) -> Footprint:
-        """What the call may read or write. Must name too much rather than too little."""
+        """Return what the call may read or write; too much is safe, too little is not."""
         ...
 
     def waits_for(self, state: object, call: Call) -> tuple[str, frozenset[Fault]] | None:
-        """The actor without whose death a call that has to wait will wait for ever, and the faults that end the wait
-        all the same; None if anything may end it."""
+        """Return which death, and which faults, can end the wait of a blocked call.
+
+        Returns:
+            The actor that has to die, and the faults that end the wait as well; None if anything may end it.
+        """
         ...
 
     def bury(self, state: object, actor: str) -> object:
-        """The state after an actor has died.
+        """Return the state after the death of an actor.
 
-        May only let others do more than before, unless what it changes is in the footprint of the call that the actor
-        would have made next: so a death can be moved forward like that call.
+        It may only allow others more than before, unless what it changes is in the footprint of the call that the actor
+        would have made next: so a death can be moved forward in a history like that call.
         """
         ...

@@ -1,4 +1,4 @@
-"""Values into keys: equal values have equal keys, in every run, so that states can be told apart and counted."""
+"""Turn values into keys: equal values have equal keys, in every run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FIELDS: dict[type, tuple[str, ...]] = {}
 
 
 def canonical(value: object) -> Hashable:
-    """A hashable key that is equal for equal values, also for records that hold mappings, and for errors."""
+    """Return a hashable key that is equal for equal values, including records that hold mappings, and errors."""
     kind = type(value)
     if kind in _ATOMS or isinstance(value, enum.Enum):
         return value
@@ -30,13 +30,13 @@ def canonical(value: object) -> Hashable:
         return frozenset(map(canonical, value))
     fields = _FIELDS.get(kind)
     if fields is None:
-        assert dataclasses.is_dataclass(value), f"a {kind.__name__} is no value: make it a frozen dataclass"
+        assert dataclasses.is_dataclass(value), f"a {kind.__name__} is not a value: make it a frozen dataclass"
         fields = _FIELDS[kind] = tuple(field.name for field in dataclasses.fields(value))
     return (kind.__name__, *[canonical(getattr(value, name)) for name in fields])
 
 
 class Numbered(Generic[T]):
-    """Numbers values from 0 by their keys; a value that is equal to an earlier one has its number."""
+    """Numbers values from 0 by their keys; equal values share a number."""
 
     def __init__(self) -> None:
         self.values: list[T] = []
@@ -46,7 +46,7 @@ class Numbered(Generic[T]):
         return len(self.values)
 
     def number(self, key: Hashable, value: T) -> int:
-        """The number of `value`, whose key is `key`."""
+        """Return the number of `value`, whose key is `key`."""
         number = self._numbers.setdefault(key, len(self.values))
         if number == len(self.values):
             self.values.append(value)

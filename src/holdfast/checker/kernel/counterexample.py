@@ -1,4 +1,4 @@
-"""Counterexamples as JSON that replays: what the scheduler chose, and what broke. The same one has the same bytes."""
+"""Encode counterexamples as JSON that can be replayed: the scheduler's choices, and what broke."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _FORMAT = "holdfast-counterexample/1"
 
 @dataclass(frozen=True)
 class Counterexample:
-    """A history in which a property breaks at the last step.
+    """A history whose last step breaks a property.
 
     Attributes:
-        world: its name; the history replays in the world of this name alone.
+        world: the name of the world, in which alone the history can be replayed.
         property: name of the property.
         broke: what broke, in words.
         choices: whose call came next and how it ended, from the start.
-        seed: of the random walk that found it; None if nothing was drawn.
+        seed: of the random walk that found it; None if exploration found it.
     """
 
     world: str
@@ -33,9 +33,9 @@ class Counterexample:
 
 
 def encode(counterexample: Counterexample) -> bytes:
-    """One line of JSON, fields sorted by name.
+    """Encode a counterexample as one line of JSON with sorted fields.
 
-    Guarantee: equal counterexamples have equal bytes, and `decode` gives back what was encoded.
+    Guarantee: equal counterexamples have equal bytes, and `decode` returns what was encoded.
     """
     record: dict[str, object] = {
         "broke": counterexample.broke,
@@ -49,13 +49,13 @@ def encode(counterexample: Counterexample) -> bytes:
 
 
 def decode(data: bytes, name: str = "counterexample") -> Counterexample:
-    """The counterexample in `data`, which somebody may have changed: each field is checked.
+    """Decode a counterexample, and check each field: the file may have been edited.
 
     Args:
-        name: where it comes from, for the error.
+        name: where the data come from, for the error.
 
     Raises:
-        CorruptDataError: it cannot be read.
+        CorruptDataError: the data are not a counterexample.
     """
     return guarded(name, lambda: _decode(json_object(data)))
 

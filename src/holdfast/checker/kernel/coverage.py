@@ -1,8 +1,8 @@
-"""Which statements of a package ran: what an exploration did not come to is not proved.
+"""Record which statements of a package ran: what an exploration did not execute is not checked.
 
-Functions are compiled again from their source with a mark before each statement, and run so while somebody watches. A
-mark is one store into a byte array: exploring takes a few percent longer. (A trace function would be asked at every
-call of everything, and doubles the time; `sys.monitoring` is not there before Python 3.12.)
+Functions are recompiled from their source with a mark before each statement, and run in this form while a `Coverage`
+watches. A mark is one store into a byte array, which makes exploring a few percent slower. (A trace function would be
+called for every call and doubles the time; `sys.monitoring` does not exist before Python 3.12.)
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class Covered:
     """What ran of a function.
 
     Attributes:
-        name: as the module knows it: ``Class.method``.
-        lines: of its statements, nested functions' too; its docstring is none.
+        name: qualified name in the module: ``Class.method``.
+        lines: of its statements, including those of nested functions, without its docstring.
         missed: those of them that did not run.
     """
 
@@ -42,20 +42,20 @@ class Covered:
 
 # --- functions of a package, in its source and live -------------------------------------------------------------------
 def modules_of(package: str) -> list[ModuleType]:
-    """The package and all modules below it, imported, by name."""
+    """Import a package and all modules below it; return them sorted by name."""
     top = importlib.import_module(package)
     below = pkgutil.walk_packages(getattr(top, "__path__", ()), f"{package}.")
     return [top, *(importlib.import_module(name) for name in sorted(found.name for found in below))]
 
 
 def parse_module(module: ModuleType) -> ast.Module:
-    """The syntax tree of a module's source."""
+    """Return the syntax tree of a module's source."""
     assert module.__file__ is not None, "a module without a source has no statements"
     return ast.parse(Path(module.__file__).read_text(encoding="utf-8"))
 
 
 def functions_of(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
-    """Functions of a module and methods of its classes, with their names; not those that are inside of functions."""
+    """Iterate over the functions of a module and the methods of its classes, without nested functions."""
 
     def inside(body: Sequence[ast.stmt], prefix: str) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
         for node in body:
@@ -68,8 +68,7 @@ def functions_of(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef | ast.
 
 
 def live_functions(module: ModuleType) -> dict[tuple[str, int], FunctionType]:
-    """The function objects of a module and its classes, by name and first line: properties, too, and what is
-    wrapped."""
+    """Return the function objects of a module and its classes, including properties, by name and first line."""
     found: dict[tuple[str, int], FunctionType] = {}
     to_open: list[object] = [*vars(module).values()]
     seen: set[int] = set()
@@ -89,15 +88,15 @@ def live_functions(module: ModuleType) -> dict[tuple[str, int], FunctionType]:
             to_open += [one.fget, one.fset]
         elif isinstance(one, cached_property):
             to_open.append(one.func)
-        else:  # a static or a class method, a cache around a function
+        else:  # a static method, a class method, or a cached function
             to_open += [getattr(one, "__func__", None), getattr(one, "__wrapped__", None)]
     return found
 
 
 def recompiled(module: ModuleType, tree: ast.Module) -> Iterator[tuple[FunctionType, CodeType]]:
-    """The live functions of a module, each with the code that it has in a tree made from the module's source.
+    """Iterate over the live functions of a module, each with its code compiled from a tree of the module's source.
 
-    Functions keep their first lines in the tree; those that are not in it are left out.
+    Functions are matched by name and first line; functions without a match are left out.
     """
     assert module.__file__ is not None
     whole = compile(tree, module.__file__, "exec", dont_inherit=True)
@@ -109,7 +108,7 @@ def recompiled(module: ModuleType, tree: ast.Module) -> Iterator[tuple[FunctionT
 
 
 def _codes(code: CodeType) -> dict[tuple[str, int], CodeType]:
-    """The code of functions and methods in a compiled module, by name and first line."""
+    """Return the code objects of functions and methods in a compiled module, by name and first line."""
     found: dict[tuple[str, int], CodeType] = {}
     for each in code.co_consts:
         if isinstance(each, CodeType):
@@ -125,10 +124,10 @@ class _Marked:
     """A module with marks in its functions.
 
     Attributes:
-        marks: by name of the function, those of its statements.
-        lines: by mark, the line of the statement.
-        codes: functions, each with the code that has marks.
-        ran: by mark, whether it was passed.
+        marks: the marks of each function, by its name.
+        lines: the line of each mark's statement.
+        codes: functions with their marked code.
+        ran: one byte for each mark, set when it was passed.
     """
 
     module: ModuleType
@@ -139,10 +138,10 @@ class _Marked:
 
 
 class Coverage:
-    """Watches which statements of the functions of a package run; bodies of modules and classes ran when imported.
+    """Records which statements of a package's functions run; bodies of modules and classes ran at import.
 
     Args:
-        package: all of whose modules are imported for it.
+        package: is imported with all its modules.
     """
 
     def __init__(self, package: str) -> None:
@@ -150,7 +149,7 @@ class Coverage:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Note what runs meanwhile, in this process. Not to be nested; what ran before stays noted."""
+        """Record what runs in this process within the context. Cannot be nested; earlier records are kept."""
         with ExitStack() as stack:
             for one in self._modules:
                 vars(one.module)[_MARKS] = one.ran
@@ -161,12 +160,12 @@ class Coverage:
             yield
 
     def forget(self) -> None:
-        """As if nothing had run yet."""
+        """Clear the record."""
         for one in self._modules:
             one.ran[:] = bytes(len(one.ran))
 
     def functions(self) -> list[Covered]:
-        """What ran of each function by now."""
+        """Return what ran of each function so far."""
         found: list[Covered] = []
         for one in self._modules:
             for owner, marks in one.marks.items():
@@ -187,11 +186,11 @@ def _mark(module: ModuleType) -> _Marked:
 
 
 def _mark_body(body: list[ast.stmt], owner: str, found: _Marked) -> None:
-    """Put a mark before each statement, also in those that are inside of others."""
+    """Insert a mark before each statement, including nested ones."""
     marked: list[ast.stmt] = []
     for statement in body:
         is_text = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
-        if not is_text:  # a docstring has to stay the first
+        if not is_text:  # a docstring must stay first
             mark = ast.parse(f"{_MARKS}[{len(found.lines)}] = 1").body[0]
             for node in ast.walk(mark):
                 ast.copy_location(node, statement)
@@ -205,7 +204,7 @@ def _mark_body(body: list[ast.stmt], owner: str, found: _Marked) -> None:
 
 
 def _bodies(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
-    """The lists of statements inside of one."""
+    """Iterate over the lists of statements inside a statement."""
     for part in (statement, *getattr(statement, "handlers", ()), *getattr(statement, "cases", ())):
         for name in ("body", "orelse", "finalbody"):
             inner = getattr(part, name, None)

@@ -1,16 +1,16 @@
-"""Every history of a small world, each set of equivalent ones once.
+"""Explore every history of a small world, each set of equivalent ones once.
 
-Breadth first, so that what is found is as short as it gets. Two things keep it small:
+The search is breadth-first, so that counterexamples are as short as possible. Two techniques keep it small:
 
 - *State hashing*: a state that was reached before is not explored again.
 - *Partial-order reduction* (ample sets): if the next calls of some actors commute with every call that any other actor
-  can make from here on, then those go first and the others wait. Calls that change what properties look at never
-  commute with each other. What others can do from here on is learned while exploring: the calls in their trees of
-  histories below their places.
-  What is learned later may spoil an earlier shortcut; so at the end every shortcut is looked at again, those that do
-  not hold any more are explored in full, and this is repeated until all hold. Then every full history differs from an
-  explored one by swaps of neighbours that commute. Faults share budgets, but a fault that comes later in a history is
-  never in the way of one that is moved forward, since both were within the budget.
+  can make from here on, then only those actors move, and the others wait. Calls that change what properties look at
+  never commute with each other. The calls that others can make from here on are learned while exploring: they are the
+  calls in the trees of their histories, below their present places.
+  What is learned later may invalidate an earlier reduction. So at the end every reduced state is checked again, those
+  whose reduction does not hold any more are expanded in full, and this repeats until all hold. Then every full history
+  can be turned into an explored one by swapping neighboring steps that commute. Faults share budgets, but a fault that
+  comes later in a history never prevents one that is moved forward, because both were within the budget.
 
 Source: Clarke, Grumberg, Peled, "Model Checking", chapter 10 (ample sets, conditions C0-C3; in place of C2, observed
 calls depend on each other; C3 holds because states never repeat: every step lengthens a history).
@@ -24,8 +24,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from holdfast.checker.kernel.calls import Fault
+from holdfast.checker.kernel.state_space import State, StateSpace, Step
 from holdfast.checker.kernel.traces import Graph, dying
-from holdfast.checker.kernel.world import Choice, State, StateSpace, Step, World
+from holdfast.checker.kernel.world import Choice, World
 from holdfast.runtime import Clock, SystemClock
 
 __all__ = ["Budget", "Exploration", "Finding", "explore"]
@@ -35,12 +36,12 @@ _LOOK_EVERY = 512
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """When to stop looking. None: never.
+    """When to stop. None means no limit.
 
     Attributes:
         states: of an exploration.
         histories: of random walks.
-        depth: steps after which a history is not followed any further.
+        depth: number of steps after which a history is not continued.
     """
 
     seconds: float | None = None
@@ -49,7 +50,7 @@ class Budget:
     depth: int | None = None
 
     def is_spent(self, *, seconds: float, states: int = 0, histories: int = 0) -> bool:
-        """Whether it is time to stop: after so many seconds, or with more states or as many histories as allowed."""
+        """Check whether the limit of seconds or states is exceeded, or the limit of histories reached."""
         return (
             (self.seconds is not None and seconds > self.seconds)
             or (self.states is not None and states > self.states)
@@ -59,10 +60,10 @@ class Budget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """A history in which a property breaks.
+    """A history that breaks a property.
 
     Attributes:
-        broke: in words.
+        broke: what broke, in words.
     """
 
     property: str
@@ -72,14 +73,14 @@ class Finding:
 
 @dataclass(slots=True, kw_only=True)
 class Exploration:
-    """What an exploration has seen.
+    """The result of an exploration.
 
     Attributes:
-        complete: every history was looked at (up to `Budget.depth`, if one was given).
-        histories: how many there are from start to end, those counted once that differ only in the order of calls that
-            touch nothing in common: see `traces`.
-        ends: states in which nobody acts any more unless something goes wrong.
-        reduced: states in which one actor went first.
+        complete: whether every history was explored (up to `Budget.depth`, if given).
+        ends: number of states in which no actor moves any more without a fault.
+        reduced: number of states in which only some of the actors moved.
+        histories: number of complete executions; those that differ only in the order of independent calls count once:
+            see `traces`.
         faults: how often each fault happened, over all steps.
     """
 
@@ -99,7 +100,7 @@ class Exploration:
 
 class _Search:
     def __init__(self, world: World, reduce: bool) -> None:
-        self.line = StateSpace(world)
+        self.space = StateSpace(world)
         self.reduce = reduce
         self.states: list[State] = []
         self.index: dict[State, int] = {}
@@ -123,19 +124,19 @@ class _Search:
         return number
 
     def expand(self, number: int, *, full: bool = False) -> None:
-        """Take every step from a state, or those of the actors that may go first."""
-        state, line = self.states[number], self.line
-        if self.reduce and not full and (group := line.group(state)):
+        """Take every step from a state, or only those of the actors that may move first."""
+        state, space = self.states[number], self.space
+        if self.reduce and not full and (group := space.group(state)):
             self.shortcuts[number] = group
-            actors = range(len(line.world.actors))
-            self.take(number, [step for one in actors if group >> one & 1 for step in line.steps_of(state, one)])
+            actors = range(len(space.world.actors))
+            self.take(number, [step for one in actors if group >> one & 1 for step in space.steps_of(state, one)])
             return
-        steps = list(line.steps(state))
+        steps = list(space.steps(state))
         is_end = all(step.fault is not None for step in steps)
         self.take(number, steps, is_end=is_end)
         if is_end:
             self.result.ends += 1
-            for name, broke in line.judge_end(state):
+            for name, broke in space.judge_end(state):
                 self.find(name, broke, number, None)
 
     def take(self, number: int, steps: Sequence[Step], *, is_end: bool = False) -> None:
@@ -147,7 +148,7 @@ class _Search:
                 faults[step.fault] = faults.get(step.fault, 0) + 1
             mover = dying(step.actor) if step.alternative is None else step.actor
             taken.append((mover, self.add(step.target, number, (step.actor, step.label))))
-            for name, broke in self.line.judge(state, step):
+            for name, broke in self.space.judge(state, step):
                 self.find(name, broke, number, step)
         self.graph.set_steps(number, taken, is_end)
 
@@ -155,7 +156,7 @@ class _Search:
         if name in self.result.findings:
             return
         path: list[Choice] = []
-        actors = self.line.world.actors
+        actors = self.space.world.actors
         if step is not None:
             path.append(Choice(actors[step.actor].name, step.label))
         while self.parents[number] >= 0:
@@ -165,9 +166,9 @@ class _Search:
         self.result.findings[name] = Finding(property=name, broke=broke, choices=tuple(path[::-1]))
 
     def spoiled(self) -> list[int]:
-        """States whose shortcut does not hold by what is known now."""
+        """Return the states whose reduction no longer holds."""
         return [
-            number for number, group in self.shortcuts.items() if not self.line.is_group(self.states[number], group)
+            number for number, group in self.shortcuts.items() if not self.space.is_group(self.states[number], group)
         ]
 
 
@@ -180,21 +181,21 @@ def explore(
     progress: Callable[[Exploration], None] = lambda found: None,
     clock: Clock | None = None,
 ) -> Exploration:
-    """Go through the histories of a world.
+    """Explore the histories of a world.
 
-    Guarantee: with `complete` every state that is reachable within the world's budgets of faults was judged, up to
-    equivalence; without it a part. The same world gives the same result, but for the time and, where a budget of
-    seconds ends it, the extent.
+    Guarantee: with `complete`, every state that is reachable within the world's fault budgets was judged, up to
+    equivalence; without it, a part of them. The same world gives the same result, except for the time, and for the
+    extent if a budget of seconds ends the exploration.
 
     Args:
-        reduce: False to go through all interleavings, also equivalent ones: to test the reduction.
-        until: stop when this holds.
-        progress: told every few hundred states.
+        reduce: False to explore all interleavings, including equivalent ones: to test the reduction.
+        until: stop when this returns true.
+        progress: called every few hundred states.
     """
     clock = clock or SystemClock()
     started_s = clock.elapsed_s()
     search = _Search(world, reduce)
-    search.add(search.line.initial(), -1, (-1, ""))
+    search.add(search.space.initial(), -1, (-1, ""))
     result = search.result
     looked = 0
     stopped = False
@@ -220,8 +221,8 @@ def explore(
                 del search.shortcuts[number]
                 search.expand(number, full=True)
     result.states, result.reduced = len(search.states), len(search.shortcuts)
-    result.depth, result.runs = max(search.depths), search.line.processes.runs
+    result.depth, result.runs = max(search.depths), search.space.processes.runs
     if result.complete:
-        result.histories = search.graph.count_histories(search.line, search.states)
+        result.histories = search.graph.count_histories(search.space, search.states)
     result.seconds = clock.elapsed_s() - started_s
     return result

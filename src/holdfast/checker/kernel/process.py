@@ -1,36 +1,28 @@
-"""Processes that can be stopped, copied and gone back to, although they are plain functions of real code.
+"""Run a process as a plain function of the shipped code that can be suspended before any call.
 
-A process is run from its start each time: calls that it made before get the replies that they had, and at the first
-new call it is left with `Stopped`, which is no `Exception`: no handler of the code under test can act on it, and every
-further call is refused in the same way. So a process is wholly described by the replies that it has got. All its
-histories form a tree; each place in it is computed once.
+A process is rerun from its start each time: calls that it made before get their recorded replies, and the first new
+call raises `Stopped`. That is not an `Exception`: no handler of the code under test catches it, and every further call
+raises it again. So a process is described completely by the replies that it got. `process_tree` keeps the tree of all
+its histories, and computes each place in it once.
 
-Where the world says what of its past can still matter to a process (`World.remembers`), histories that do not differ in
-that are one place from there on. That is checked, too: whichever of them is run has to make the calls that the others
-made.
-
-The code must be a function of its replies: no clock, no chance, no threads, no order of sets. That is asserted: a
-process that makes other calls for the same replies raises `NondeterminismError`.
+The code must be a function of its replies: no clock, no random numbers, no threads, no iteration order of sets. A
+process that makes other calls after the same replies raises `NondeterminismError`.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 
-from holdfast.checker.kernel.calls import Call, Footprint, Reply, Resource, conflicts
-from holdfast.checker.kernel.canonical import Numbered, canonical
+from holdfast.checker.kernel.calls import Call, Reply
 
-__all__ = ["Actor", "NondeterminismError", "Past", "Place", "Port", "Processes", "Remembers", "Stopped"]
-
-_CALLS_LIMIT = 5_000
-"""Calls of one process. No wait is without bound (facts of the design), so one that makes more is a finding."""
+__all__ = ["Actor", "NondeterminismError", "Past", "Port", "Remembers", "Stopped"]
 
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """A call that a process has made, and what it was told; `mark` is equal for equal calls with equal replies."""
+    """A call that a process made, and its reply; `mark` is equal for equal calls with equal replies."""
 
     call: Call
     reply: Reply
@@ -38,18 +30,18 @@ class Past:
 
 
 Remembers = Callable[[Call, Sequence[Past]], Hashable | None]
-"""From the call that a process is about to make and its past, all of the past that can still matter to it.
+"""Selects, from a process's next call and its past, everything in the past that can still matter.
 
-Equal keys: the same from here on. None: everything matters.
+Equal results mean that the process behaves the same from here on. None means that everything matters.
 """
 
 
 class Stopped(BaseException):
-    """The process is over for now. Not an `Exception`: nothing in it may run on."""
+    """Suspends a process. Not an `Exception`: no code of the process may continue."""
 
 
 class NondeterminismError(AssertionError):
-    """A process did something else after the same replies: look for clocks, chance, threads and the order of sets."""
+    """A process behaved differently after the same replies: look for clocks, random numbers, threads, and sets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +50,7 @@ class Actor:
 
     Attributes:
         name: short and unique: ``driver``, ``task 0 attempt 1``.
-        program: what it does, from its start to its end; reaches the world through its port alone.
+        program: what the process does, from its start to its end; it accesses the world only through its port.
         mortal: whether it may crash.
     """
 
@@ -68,11 +60,11 @@ class Actor:
 
 
 class Port:
-    """A process's only door to the world.
+    """A process's only access to the world.
 
     Args:
-        number: of the actor, from 0: makes its tokens unlike those of others.
-        answer: gives the reply to the nth call, or None to stop the process.
+        number: of the actor, from 0: makes its tokens differ from those of others.
+        answer: returns the reply to a call, given its index and the call, or None to suspend the process.
     """
 
     def __init__(self, name: str, number: int, answer: Callable[[int, Call], Reply | None]) -> None:
@@ -84,7 +76,7 @@ class Port:
         self._stopped = False
 
     def call(self, call: Call) -> object:
-        """Make a call; returns its value or raises its error."""
+        """Make a call: return its value, or raise its error."""
         if self._stopped:
             raise Stopped
         reply = self._answer(self._calls, call)
@@ -93,238 +85,14 @@ class Port:
             self._stopped = True
             raise Stopped
         if reply.error is not None:
-            raise copy.copy(reply.error)  # a fresh one: tracebacks must not pile up on a value
+            raise copy.copy(reply.error)  # a copy: tracebacks must not accumulate on a value
         return reply.value
 
     def close(self) -> None:
-        """The process is over: whatever still has the port makes no more calls."""
+        """Refuse further calls: the process is over."""
         self._stopped = True
 
     def token(self) -> str:
-        """Twelve hexadecimal digits that no other actor makes, the same in every run."""
+        """Return twelve hexadecimal digits that no other actor creates, the same in every run."""
         self._tokens += 1
         return f"{self._number + 1:04x}{self._tokens:08x}"
-
-
-@dataclass(slots=True, eq=False)
-class Place:
-    """Where a process is: after these replies, before this call.
-
-    Attributes:
-        call: what it does next; None at its end.
-        footprint: the number of the call's footprint.
-        future: bits of the footprints of all calls that are known to be possible from here on, this one among them.
-        failure: an error that is no `HoldfastError`: the code under test is broken.
-        also_from: places of other histories that lead here, since what tells them apart is forgotten.
-    """
-
-    number: int
-    parent: Place | None
-    reply: Reply | None
-    call: Call | None
-    footprint: int = -1
-    future: int = 0
-    failure: str = ""
-    next: dict[int, Place] = field(default_factory=dict)
-    also_from: list[Place] = field(default_factory=list)
-
-    _identity: Hashable = None
-
-    @property
-    def identity(self) -> Hashable:
-        """Equal for equal calls."""
-        if self._identity is None:
-            self._identity = canonical(self.call)
-        return self._identity
-
-
-class Processes:
-    """The trees of histories of all actors of a world, grown on demand.
-
-    Args:
-        observed: whether properties look at something that the call may change.
-        remembers: see `World.remembers`.
-    """
-
-    def __init__(
-        self,
-        actors: tuple[Actor, ...],
-        resources: Mapping[str, Resource],
-        observed: Callable[[Call], bool],
-        remembers: Remembers | None,
-    ) -> None:
-        self.actors = actors
-        self._resources = resources
-        self._observed = observed
-        self._remembers = remembers
-        self._remembered: dict[Hashable, Place] = {}
-        self._replies: Numbered[Reply] = Numbered()
-        self._footprints: Numbered[tuple[Footprint, bool]] = Numbered()
-        self.conflicts: list[int] = []  # by footprint: bits of those that it does not commute with
-        self.places: list[Place] = []
-        self.runs = 0
-        self._starts: dict[int, Place] = {}
-        self._ends: dict[str, Place] = {}
-        self.dead = self._place(None, None, None)
-
-    def reply_number(self, reply: Reply) -> int:
-        return self._replies.number((canonical(reply.value), canonical(reply.error)), reply)
-
-    def start(self, actor: int, states: Mapping[str, object]) -> Place:
-        """Where an actor is before its first call; every history of a world begins in the same `states`."""
-        if actor not in self._starts:
-            self._starts[actor] = self._run(actor, None, None, states)
-        return self._starts[actor]
-
-    def after(self, actor: int, place: Place, number: int, states: Mapping[str, object]) -> Place:
-        """Where an actor is after the reply of that number.
-
-        Args:
-            states: of the resources after the call. New places are found as if nobody else acted from there on: one
-                run then finds many.
-        """
-        found = place.next.get(number)
-        return self._run(actor, place, self._replies.values[number], states) if found is None else found
-
-    def _run(self, actor: int, place: Place | None, reply: Reply | None, states: Mapping[str, object]) -> Place:
-        self.runs += 1
-        known = self._path(place)
-        first: list[Place] = []
-        trouble: list[Exception] = []
-        world = dict(states)
-        at, last = place, reply
-
-        def reply_to(index: int, call: Call) -> Reply | None:
-            nonlocal at, last
-            if index < len(known):
-                there = known[index]
-                if there.call != call:
-                    raise NondeterminismError(f"{self.actors[actor].name} called {call}, before: {there.call}")
-                # `known[i]` is the place before call i, so its reply is that of the place after it.
-                return known[index + 1].reply if index + 1 < len(known) else reply
-            if index >= _CALLS_LIMIT:
-                first.append(self._end(at, last, f"more than {_CALLS_LIMIT} calls: there is a wait without bound"))
-                return None
-            at = self._append(at, last, call)
-            first.append(at)
-            last = self._solo(world, call, self.actors[actor].name)
-            return last
-
-        def answer(index: int, call: Call) -> Reply | None:
-            try:
-                return reply_to(index, call)
-            except Exception as error:  # noqa: BLE001  # ours: the code under test must not catch it
-                trouble.append(error)
-                return None
-
-        port = Port(self.actors[actor].name, actor, answer)
-        try:
-            self.actors[actor].program(port)
-        except Stopped:
-            pass
-        except Exception as error:  # noqa: BLE001  # the code under test is broken: that is a finding, not our end
-            first.append(self._end(at, last, f"{type(error).__name__}: {error}"))
-        else:
-            first.append(self._end(at, last, ""))
-        finally:
-            port.close()  # a handle in a cache, a generator that is collected later
-        if trouble:
-            raise trouble[0]
-        if not first:
-            raise NondeterminismError(f"{self.actors[actor].name} stopped before its next call")
-        return first[0]
-
-    def _solo(self, world: dict[str, object], call: Call, actor: str) -> Reply | None:
-        """The reply if nobody else acts and nothing goes wrong; None if the call would have to wait."""
-        ways = self._resources[call.resource].alternatives(world[call.resource], call, actor)
-        if not ways or ways[0].fault is not None:
-            return None
-        world[call.resource] = ways[0].state
-        return ways[0].reply
-
-    # --- the tree -----------------------------------------------------------------------------------------------------
-    def _path(self, place: Place | None) -> list[Place]:
-        path = []
-        while place is not None:
-            path.append(place)
-            place = place.parent
-        return path[::-1]
-
-    def _place(self, parent: Place | None, reply: Reply | None, call: Call | None, failure: str = "") -> Place:
-        place = Place(len(self.places), parent, reply, call, failure=failure)
-        self.places.append(place)
-        return place
-
-    def _append(self, parent: Place | None, reply: Reply | None, call: Call) -> Place:
-        number = -1
-        if parent is not None:
-            assert reply is not None
-            number = self.reply_number(reply)
-            if number in parent.next:
-                found = parent.next[number]
-                if found.call != call:
-                    raise NondeterminismError(f"a process called {call}, before: {found.call}")
-                return found
-        key = self._memory(parent, reply, call)
-        twin = None if key is None else self._remembered.get(key)
-        if twin is not None:
-            assert parent is not None
-            parent.next[number] = twin
-            twin.also_from.append(parent)
-            self._announce(parent, twin.future)
-            return twin
-        place = self._place(parent, reply, call)
-        place.footprint = self._footprint(call)
-        if parent is not None:
-            parent.next[number] = place
-        if key is not None:
-            self._remembered[key] = place
-        self._announce(place, 1 << place.footprint)
-        return place
-
-    def _announce(self, place: Place, future: int) -> None:
-        """Let every place from which one may come here know what may follow."""
-        up = [place]
-        while up:
-            one = up.pop()
-            if future & ~one.future:
-                one.future |= future
-                up.extend(one.also_from)
-                if one.parent is not None:
-                    up.append(one.parent)
-
-    def _memory(self, parent: Place | None, reply: Reply | None, call: Call) -> Hashable | None:
-        """Equal for places before the same call whose histories differ only in what does not matter any more."""
-        if parent is None or reply is None or self._remembers is None:
-            return None
-        path = self._path(parent)
-        past: list[Past] = []
-        last = reply
-        for place in reversed(path):
-            assert place.call is not None
-            past.append(Past(place.call, last, (place.identity, self.reply_number(last))))
-            if place.reply is None:
-                break
-            last = place.reply
-        remembered = self._remembers(call, past[::-1])
-        if remembered is None:
-            return None
-        return (path[0].number, canonical(call), remembered)  # of one process: others make other tokens
-
-    def _end(self, parent: Place | None, reply: Reply | None, failure: str) -> Place:
-        """The end of a process; what it was told does not matter any more, so all its ends are one place."""
-        end = self._ends.get(failure) or self._ends.setdefault(failure, self._place(None, None, None, failure))
-        if parent is not None and reply is not None:
-            parent.next[self.reply_number(reply)] = end
-        return end
-
-    def _footprint(self, call: Call) -> int:
-        footprint, seen = self._resources[call.resource].footprint(call), self._observed(call)
-        number = self._footprints.number((footprint, seen), (footprint, seen))
-        if number == len(self.conflicts):
-            self.conflicts.append(0)
-            for other, (theirs, also_seen) in enumerate(self._footprints.values):
-                if (seen and also_seen) or conflicts(footprint, theirs):
-                    self.conflicts[number] |= 1 << other
-                    self.conflicts[other] |= 1 << number
-        return number

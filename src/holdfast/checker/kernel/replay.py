@@ -1,11 +1,12 @@
-"""Histories from their choices: each state and step on the way, and what is broken at the end."""
+"""Replay a history from its choices: its states, its steps, and what is broken at its end."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from holdfast.checker.kernel.world import Choice, State, StateSpace, Step, World
+from holdfast.checker.kernel.state_space import State, StateSpace, Step
+from holdfast.checker.kernel.world import Choice, World
 from holdfast.errors import InvalidRequestError
 
 __all__ = ["Replay", "replay"]
@@ -13,44 +14,44 @@ __all__ = ["Replay", "replay"]
 
 @dataclass(frozen=True)
 class Replay:
-    """A history.
+    """A replayed history.
 
     Attributes:
-        line: knows what the numbers in states stand for.
-        states: from the first one; one more than there are steps.
-        broken: what the last step broke, and what does not hold at the end if nobody acts any more: (name of the
-            property, in words).
+        space: resolves the numbers in the states.
+        states: from the initial one; one more than there are steps.
+        broken: what the last step broke, and what does not hold at the end if no actor moves any more, as (name of the
+            property, words).
     """
 
-    line: StateSpace
+    space: StateSpace
     states: list[State]
     steps: list[Step]
     broken: tuple[tuple[str, str], ...]
 
     @property
     def choices(self) -> tuple[Choice, ...]:
-        """The choices that were taken."""
-        actors = self.line.world.actors
+        """Return the choices that were taken."""
+        actors = self.space.world.actors
         return tuple(Choice(actors[step.actor].name, step.label) for step in self.steps)
 
 
 def replay(world: World, choices: Iterable[Choice], *, lenient: bool = False) -> Replay:
-    """Walk through a world as it was chosen.
+    """Follow choices through a world.
 
-    Guarantee: the same choices give the same history; where the code under test has changed, this one or an error.
+    Guarantee: the same choices give the same history; if the code under test has changed, the same history or an error.
 
     Args:
-        lenient: pass over choices that cannot be taken.
+        lenient: skip choices that cannot be taken.
 
     Raises:
         InvalidRequestError: a choice cannot be taken: the history belongs to another world or to other code.
     """
-    line = StateSpace(world)
+    space = StateSpace(world)
     actors = {actor.name: number for number, actor in enumerate(world.actors)}
-    states, steps = [line.initial()], list[Step]()
+    states, steps = [space.initial()], list[Step]()
     for choice in choices:
         actor = actors.get(choice.actor)
-        ways = [] if actor is None else line.steps_of(states[-1], actor)
+        ways = [] if actor is None else space.steps_of(states[-1], actor)
         step = next((way for way in ways if way.label == choice.label), None)
         if step is not None:
             steps.append(step)
@@ -63,11 +64,11 @@ def replay(world: World, choices: Iterable[Choice], *, lenient: bool = False) ->
                 actor=choice.actor,
                 label=choice.label,
             )
-    return Replay(line, states, steps, _broken(line, states, steps))
+    return Replay(space, states, steps, _broken(space, states, steps))
 
 
-def _broken(line: StateSpace, states: list[State], steps: list[Step]) -> tuple[tuple[str, str], ...]:
-    broken = line.judge(states[-2], steps[-1]) if steps else ()
-    if line.is_over(states[-1]):
-        broken += line.judge_end(states[-1])
+def _broken(space: StateSpace, states: list[State], steps: list[Step]) -> tuple[tuple[str, str], ...]:
+    broken = space.judge(states[-2], steps[-1]) if steps else ()
+    if space.is_over(states[-1]):
+        broken += space.judge_end(states[-1])
     return broken

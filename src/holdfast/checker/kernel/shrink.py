@@ -1,10 +1,10 @@
-"""Counterexamples made easy to tell: the same property still breaks, with as little going on as it takes.
+"""Shrink counterexamples: the same property still breaks, in a history that is easier to tell.
 
-A history is easier than another one if it needs fewer actors; then fewer faults; then fewer runs, that is, switches
-from one actor to another; then fewer steps; then actors that come earlier in the world. Changes that make it easier are
-tried until none does: leave an actor out or let another one do its part, let something go well, let an actor stop
-earlier, let an actor go on before the others do, leave out steps. A change that still breaks the property is kept. What
-is tried is a wish: choices that cannot be taken are passed over, and what was taken is the history that counts.
+A history is easier than another one if it has fewer actors; then fewer faults; then fewer runs, that is, switches from
+one actor to another; then fewer steps; then actors that come earlier in the world. Changes are tried until none makes
+the history easier: leave an actor out, or let another one play its part; remove a fault; let an actor stop earlier; let
+an actor continue before the others; leave out steps. A change that still breaks the property is kept. A changed history
+is only a proposal: choices that cannot be taken are skipped, and the history that results is the one that counts.
 
 Source: Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", section 3 (halves, then quarters,
 down to single steps).
@@ -19,7 +19,8 @@ from itertools import groupby
 from typing import TypeAlias
 
 from holdfast.checker.kernel.counterexample import Counterexample
-from holdfast.checker.kernel.world import DIES, Choice, State, StateSpace, Step, World
+from holdfast.checker.kernel.state_space import State, StateSpace, Step
+from holdfast.checker.kernel.world import DIES, Choice, World
 from holdfast.errors import InvalidRequestError
 
 __all__ = ["shrink"]
@@ -29,7 +30,7 @@ _Choices: TypeAlias = tuple[Choice, ...]
 
 @dataclass(frozen=True)
 class _History:
-    """A history in which the property breaks. `cost` is what it takes to tell it."""
+    """A history that breaks the property. `cost` orders histories by how hard they are to tell."""
 
     choices: _Choices
     broke: str
@@ -38,85 +39,85 @@ class _History:
 
 class _Shrinker:
     def __init__(self, world: World, name: str, replays: int, until: Callable[[], bool]) -> None:
-        self._line = StateSpace(world)
+        self._space = StateSpace(world)
         self._actors = {actor.name: number for number, actor in enumerate(world.actors)}
         self._property = name
         self._tried: set[_Choices] = set()
         self._left = replays
         self._until = until
 
-    def ease(self, history: _History) -> _History:
-        """An easier history, or the same one."""
+    def shrink(self, history: _History) -> _History:
+        """Return an easier history, or the same one."""
         change_parts = partial(_change_parts, tuple(self._actors))
-        for wishes in (_leave_actors_out, change_parts, _go_well, _stop_earlier, _go_on, _leave_steps_out):
+        for proposals in (_leave_actors_out, change_parts, _go_well, _stop_earlier, _go_on, _leave_steps_out):
             easier: _History | None = history
             while easier is not None:
                 history = easier
-                tried = (self.follow(wish) for wish in wishes(history.choices) if self._is_new(wish))
+                tried = (self.follow(proposal) for proposal in proposals(history.choices) if self._is_new(proposal))
                 easier = next((one for one in tried if one is not None and one.cost < history.cost), None)
         return history
 
-    def _is_new(self, wish: _Choices) -> bool:
-        if wish in self._tried or self._left == 0 or self._until():
+    def _is_new(self, proposal: _Choices) -> bool:
+        if proposal in self._tried or self._left == 0 or self._until():
             return False
-        self._tried.add(wish)
+        self._tried.add(proposal)
         self._left -= 1
         return True
 
-    def follow(self, wish: _Choices) -> _History | None:
-        """The history that a wish leads to, up to where the property breaks; None if it holds.
+    def follow(self, proposal: _Choices) -> _History | None:
+        """Return the history that a proposal leads to, up to the step that breaks the property, or None.
 
-        Where the wish is at its end and the property is about ends, it goes on to the end: nothing more goes wrong,
-        and whoever went last goes first.
+        If the property is judged at the end, the history continues after the proposal without faults, and the actor
+        that moved last moves first.
         """
-        line, state = self._line, self._line.initial()
+        space, state = self._space, self._space.initial()
         steps: list[Step] = []
-        wished = iter(wish)
+        proposed = iter(proposal)
         while True:
-            choice = next(wished, None)
+            choice = next(proposed, None)
             step = self._any_step(state, steps) if choice is None else self._step(state, choice)
             if step is not None:
                 steps.append(step)
-                if broke := dict(line.judge(state, step)).get(self._property):
+                if broke := dict(space.judge(state, step)).get(self._property):
                     return self._history(steps, broke)
                 state = step.target
             elif choice is None:
                 break
-        broke = dict(line.judge_end(state)).get(self._property) if line.is_over(state) else None
+        broke = dict(space.judge_end(state)).get(self._property) if space.is_over(state) else None
         return self._history(steps, broke) if broke else None
 
     def _step(self, state: State, choice: Choice) -> Step | None:
         actor = self._actors.get(choice.actor)
-        ways = [] if actor is None else self._line.steps_of(state, actor)
+        ways = [] if actor is None else self._space.steps_of(state, actor)
         return next((way for way in ways if way.label == choice.label), None)
 
     def _any_step(self, state: State, steps: list[Step]) -> Step | None:
         if not self._is_about_ends:
             return None
-        ways = [step for step in self._line.steps(state) if step.fault is None]
+        ways = [step for step in self._space.steps(state) if step.fault is None]
         last = steps[-1].actor if steps else 0
         return min(ways, key=lambda step: (step.actor != last, step.actor), default=None)
 
     @property
     def _is_about_ends(self) -> bool:
-        return any(one.name == self._property and one.end is not None for one in self._line.world.properties)
+        return any(one.name == self._property and one.end is not None for one in self._space.world.properties)
 
     def _history(self, steps: list[Step], broke: str) -> _History:
-        choices = tuple(Choice(self._line.world.actors[step.actor].name, step.label) for step in steps)
+        choices = tuple(Choice(self._space.world.actors[step.actor].name, step.label) for step in steps)
         faults = sum(step.fault is not None for step in steps)
         actors = {step.actor for step in steps}
         cost = (len(actors), faults, len(_runs(choices)), len(steps), sum(actors))
         return _History(choices, broke, cost)
 
 
-# --- wishes -----------------------------------------------------------------------------------------------------------
+# --- proposals --------------------------------------------------------------------------------------------------------
 def _leave_actors_out(choices: _Choices) -> Iterator[_Choices]:
     for actor in _actors(choices):
         yield tuple(choice for choice in choices if choice.actor != actor)
 
 
 def _change_parts(everybody: tuple[str, ...], choices: _Choices) -> Iterator[_Choices]:
-    """One actor does what another one did, instead of what it did itself or besides; labels name it, too."""
+    """Let one actor do what another one did, instead of or in addition to its own part; rename it in labels as well."""
     for one in reversed(_actors(choices)):
         for other in everybody:
             if other != one:
@@ -129,7 +130,7 @@ def _change_parts(everybody: tuple[str, ...], choices: _Choices) -> Iterator[_Ch
 
 
 def _go_well(choices: _Choices) -> Iterator[_Choices]:
-    """Every way with a label might be a fault: try the one without, and to leave it out."""
+    """Replace each choice with a label, which may be a fault, by the ordinary one, or leave it out."""
     for at, choice in enumerate(choices):
         if choice.label:
             if choice.label != DIES:
@@ -138,7 +139,7 @@ def _go_well(choices: _Choices) -> Iterator[_Choices]:
 
 
 def _stop_earlier(choices: _Choices) -> Iterator[_Choices]:
-    """Without the second half of what an actor does, the last quarter, and so on."""
+    """Leave out the second half of an actor's steps, then the last quarter, and so on."""
     for actor in _actors(choices):
         own = [at for at, choice in enumerate(choices) if choice.actor == actor]
         count = len(own)
@@ -148,7 +149,7 @@ def _stop_earlier(choices: _Choices) -> Iterator[_Choices]:
 
 
 def _go_on(choices: _Choices) -> Iterator[_Choices]:
-    """Two runs of an actor as one: before, after, or somewhere within what others did between them."""
+    """Join two runs of an actor: before, after, or somewhere within what others did between them."""
     runs = _runs(choices)
     for first, run in enumerate(runs):
         second = next((at for at in range(first + 1, len(runs)) if runs[at][0].actor == run[0].actor), None)
@@ -160,7 +161,7 @@ def _go_on(choices: _Choices) -> Iterator[_Choices]:
 
 
 def _leave_steps_out(choices: _Choices) -> Iterator[_Choices]:
-    """Without whole runs, then without single steps, the last ones first."""
+    """Leave out whole runs, then single steps, the last ones first."""
     runs = _runs(choices)
     for at in reversed(range(len(runs))):
         yield _joined([*runs[:at], *runs[at + 1 :]])
@@ -187,14 +188,14 @@ def shrink(
     *,
     until: Callable[[], bool] = lambda: False,
 ) -> Counterexample:
-    """The same property broken with less going on.
+    """Return a counterexample for the same property with a smaller history.
 
-    Guarantee: its history is no harder to tell than the given one, and replays. It is the same in every run, unless
-    `until` ended it.
+    Guarantee: the history is no harder to tell than the given one, and can be replayed. It is the same in every run,
+    unless `until` ended the search.
 
     Args:
-        replays: how many changes are tried at most; each costs one walk along a history.
-        until: try nothing more when this holds; asked before each change.
+        replays: the maximum number of changes to try; each costs one replay.
+        until: try no more changes when this returns true; called before each change.
 
     Raises:
         InvalidRequestError: the counterexample does not break its property in this world.
@@ -207,6 +208,6 @@ def shrink(
             world=world.name,
             property=counterexample.property,
         )
-    while (easier := shrinker.ease(history)) is not history:
+    while (easier := shrinker.shrink(history)) is not history:
         history = easier
     return replace(counterexample, broke=history.broke, choices=history.choices)

@@ -1,12 +1,11 @@
-"""Random histories of a large world, from start to end, each drawn from a seed of its own.
+"""Walk through random histories of a large world, each drawn from its own seed.
 
 Two things are drawn for a whole history before it starts, so that histories differ more than their steps do:
 
-- *The schedule*: either anybody's turn at each step, or priorities with a few points at which the one whose turn it is
-  becomes the last. Few points are enough for most mistakes in concurrent code, and then they are found with a known
-  probability.
-- *The weather*: which faults may happen, and how often. A history in which everything goes wrong all the time gets
-  nowhere; one with crashes alone gets far.
+- *The schedule*: either any actor may move at each step, or actors have priorities, and at a few points the actor that
+  moves gets the lowest one. A few points are enough to find most concurrency bugs, with a known probability.
+- *The weather*: which faults may happen, and how often. A history with all faults all the time makes no progress; one
+  with only crashes gets far.
 
 Sources: Burckhardt et al., "A Randomized Scheduler with Probabilistic Guarantees of Finding Bugs", section 2
 (priorities and change points); Groce et al., "Swarm Testing", section 1 (features on and off).
@@ -20,13 +19,14 @@ from dataclasses import dataclass, field
 from holdfast.checker.kernel.calls import Fault
 from holdfast.checker.kernel.counterexample import Counterexample
 from holdfast.checker.kernel.explore import Budget
-from holdfast.checker.kernel.world import Choice, State, StateSpace, Step, World
+from holdfast.checker.kernel.state_space import State, StateSpace, Step
+from holdfast.checker.kernel.world import Choice, World
 from holdfast.runtime import Clock, SeededRandom, SystemClock
 
 __all__ = ["Walks", "draw_history", "walk"]
 
 _PLACES_LIMIT = 60_000
-"""Places after which all that was learned of the world is forgotten: some 150 MB, and memory does not grow further."""
+"""Number of places after which everything learned about the world is dropped: some 150 MB."""
 
 _ANYBODY = 1 / 3
 _CHANGES = (1, 2, 3, 5)
@@ -38,17 +38,17 @@ _LATE_FAULT = 1 / 2
 
 @dataclass(slots=True, kw_only=True)
 class Walks:
-    """What random walks have seen.
+    """The result of random walks.
 
     Attributes:
-        next: number of the history to go on with: ``walk(world, seed=seed, first=next)``.
-        histories: how many were gone through.
-        cut: how many of them were left at `Budget.depth`, before their end.
-        steps: of all of them.
-        ends: how many different states of the resources they ended in.
-        depth: steps of the longest one.
+        next: number of the history to continue with: ``walk(world, seed=seed, first=next)``.
+        histories: how many were walked through.
+        cut: how many of them were cut off at `Budget.depth`.
+        steps: of all histories.
+        ends: number of different final states of the resources.
+        depth: steps of the longest history.
         faults: how often each fault happened.
-        findings: the first history in which each property broke, as it was drawn.
+        findings: the first history that broke each property, as it was drawn.
     """
 
     world: str
@@ -65,7 +65,7 @@ class Walks:
 
 
 class _Schedule:
-    """Who may go on, most wanted first."""
+    """Orders the actors by priority."""
 
     def __init__(self, chance: SeededRandom, actors: int) -> None:
         self._chance = chance
@@ -83,31 +83,31 @@ class _Schedule:
         return self._order
 
     def went(self, actor: int, step: int) -> None:
-        """After an actor's step, the `step`-th of the history."""
+        """Note that an actor took step number `step` of the history."""
         if step in self._changes:
             self._order = [*(one for one in self._order if one != actor), actor]
 
 
 class _Walker:
-    """One history while it is drawn. What was learned of the world in `line` makes it faster and changes nothing."""
+    """Draws one history. What `space` has learned of the world makes it faster and does not change it."""
 
-    def __init__(self, line: StateSpace, seed: int) -> None:
-        self.line = line
+    def __init__(self, space: StateSpace, seed: int) -> None:
+        self.space = space
         self.seed = seed
         self._chance = SeededRandom(seed)
-        self._schedule = _Schedule(self._chance, len(line.world.actors))
-        self._rates = {fault: self._chance.pick(_RATES) for fault in line.faults if self._chance.happens(_FAULT_IS_ON)}
-        self.states = [line.initial()]
+        self._schedule = _Schedule(self._chance, len(space.world.actors))
+        self._rates = {fault: self._chance.pick(_RATES) for fault in space.faults if self._chance.happens(_FAULT_IS_ON)}
+        self.states = [space.initial()]
         self.steps: list[Step] = []
 
     def go_on(self) -> bool:
-        """Take one step; False if nobody acts any more."""
+        """Take one step; return False if no actor moves any more."""
         state = self.states[-1]
         now = {fault for fault, rate in self._rates.items() if self._chance.happens(rate)}
         return self._take((self._fault(state, now) if now else None) or self._ordinary(state))
 
     def go_wrong(self) -> bool:
-        """Where nobody acts any more: half of the time let something go wrong, if something can."""
+        """Half of the time, if no actor moves any more, let a fault happen if one can."""
         late = self._chance.happens(_LATE_FAULT)
         return self._take(self._fault(self.states[-1], set(Fault)) if late else None)
 
@@ -120,51 +120,51 @@ class _Walker:
         return True
 
     def _fault(self, state: State, kinds: set[Fault]) -> Step | None:
-        """Something that goes wrong, no matter whose turn it is: faults land anywhere.
+        """Draw a fault, whichever actor's turn it is: faults can strike anywhere.
 
-        Everybody is hit as often as the others, also by the side of one who can be hit in many ways.
+        Every actor is hit equally often, even if another one can be hit in more ways.
         """
         found = [
             ways
-            for actor in range(len(self.line.world.actors))
-            if (ways := [step for step in self.line.steps_of(state, actor) if step.fault in kinds])
+            for actor in range(len(self.space.world.actors))
+            if (ways := [step for step in self.space.steps_of(state, actor) if step.fault in kinds])
         ]
         return self._chance.pick(self._chance.pick(found)) if found else None
 
     def _ordinary(self, state: State) -> Step | None:
         for actor in self._schedule.order():
-            ways = [step for step in self.line.steps_of(state, actor) if step.fault is None]
+            ways = [step for step in self.space.steps_of(state, actor) if step.fault is None]
             if ways:
                 return self._chance.pick(ways)
         return None
 
     @property
     def choices(self) -> tuple[Choice, ...]:
-        actors = self.line.world.actors
+        actors = self.space.world.actors
         return tuple(Choice(actors[step.actor].name, step.label) for step in self.steps)
 
 
 class _Walk:
     def __init__(self, world: World, seed: int, first: int) -> None:
-        self.line = StateSpace(world)
+        self.space = StateSpace(world)
         self.result = Walks(world=world.name, seed=seed, next=first)
         self._ends = set[int]()
 
     def go(self, depth: int | None) -> None:
-        """Go through the next history."""
+        """Walk through the next history."""
         result = self.result
-        if len(self.line.processes.places) > _PLACES_LIMIT:
-            self.line = StateSpace(self.line.world)
-        walker = _Walker(self.line, SeededRandom.derive(result.seed, result.next))
+        if len(self.space.processes.places) > _PLACES_LIMIT:
+            self.space = StateSpace(self.space.world)
+        walker = _Walker(self.space, SeededRandom.derive(result.seed, result.next))
         ended = False
         while not ended and (depth is None or len(walker.steps) < depth):
             if not walker.go_on():
-                self._note(walker, self.line.judge_end(walker.states[-1]))
+                self._note(walker, self.space.judge_end(walker.states[-1]))
                 ended = not walker.go_wrong()
             if not ended:
                 self._judge(walker)
         if ended:
-            self._ends.add(hash(self.line.resource_keys(walker.states[-1])))
+            self._ends.add(hash(self.space.resource_keys(walker.states[-1])))
             result.ends = len(self._ends)
         result.cut += not ended
         result.next += 1
@@ -176,7 +176,7 @@ class _Walk:
         step = walker.steps[-1]
         if step.fault is not None:
             self.result.faults[step.fault] = self.result.faults.get(step.fault, 0) + 1
-        self._note(walker, self.line.judge(walker.states[-2], step))
+        self._note(walker, self.space.judge(walker.states[-2], step))
 
     def _note(self, walker: _Walker, broken: tuple[tuple[str, str], ...]) -> None:
         for name, broke in broken:
@@ -195,16 +195,16 @@ def walk(
     progress: Callable[[Walks], None] = lambda found: None,
     clock: Clock | None = None,
 ) -> Walks:
-    """Go through random histories of a world until a budget or `until` ends it.
+    """Walk through random histories of a world until a budget or `until` ends the walk.
 
-    Guarantee: history number n depends on the world, `seed` and n alone: two walks over halves of the numbers see what
-    one walk over all of them sees. Memory does not grow with time, but for 100 bytes for each different end.
+    Guarantee: history number n depends only on the world, `seed` and n: two walks over halves of the numbers see what
+    one walk over all of them sees. Memory does not grow with time, except for 100 bytes for each different end.
 
     Args:
         first: number of the first history.
-        budget: seconds and histories in all, steps of each history. One of the first two, or `until`, has to be there.
-        until: stop when this holds; asked after each history.
-        progress: told after each history.
+        budget: seconds and histories in total, steps of each history. One of the first two, or `until`, is required.
+        until: stop when this returns true; called after each history.
+        progress: called after each history.
     """
     clock = clock or SystemClock()
     started_s = clock.elapsed_s()
@@ -219,7 +219,7 @@ def walk(
 
 
 def draw_history(world: World, seed: int, *, depth: int | None = None) -> tuple[Choice, ...]:
-    """The choices of the history that is drawn from `seed` alone: the one in `Counterexample.seed`."""
+    """Return the choices of the history that is drawn from `seed` alone, the one in `Counterexample.seed`."""
     walker = _Walker(StateSpace(world), seed)
     while (depth is None or len(walker.steps) < depth) and (walker.go_on() or walker.go_wrong()):
         continue

@@ -1,7 +1,7 @@
-"""From calls to sentences: which calls are told together, and how.
+"""Turn calls into sentences: decide which calls are told together, and how.
 
-Consecutive calls of one actor are one sentence that says what matters and counts the rest. Where that is not short
-enough, the least interesting neighbours are told together, but never the end: it is what a story is about.
+Consecutive calls of one actor become one sentence, which tells what matters and counts the rest. If there are still too
+many sentences, the least interesting neighbors are joined, but never at the end, which is what a story is about.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from typing import TypeAlias
 
 from holdfast.checker.kernel.replay import Replay
 from holdfast.checker.kernel.world import DIES
-from holdfast.checker.narrative.teller import Act, Event, Teller, Weight
+from holdfast.checker.narrative.narrator import Act, Event, Narrator, Weight
 
 __all__ = ["SENTENCES", "Moment", "Passage", "actors_of", "passages", "tell_passage", "words_of"]
 
 SENTENCES = 15
-"""No story has more: what is longer is not read."""
+"""The maximum number of sentences of a story: nobody reads more."""
 
 _END = 3
-"""So many sentences at the end are told by themselves."""
+"""Number of sentences at the end that are never joined."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,17 +32,17 @@ class Moment:
 
     @property
     def weight(self) -> Weight:
-        """How much it matters; a fault always does."""
+        """Return how much the call matters; a fault always does."""
         return self.act.weight if self.event.fault is None else Weight.TURN
 
 
 Passage: TypeAlias = list[Moment]
-"""What one sentence tells."""
+"""The calls that one sentence tells."""
 
 
-def _moments(history: Replay, teller: Teller) -> list[Moment]:
-    actors = history.line.world.actors
-    views = [history.line.view(state) for state in history.states]
+def _moments(history: Replay, narrator: Narrator) -> list[Moment]:
+    actors = history.space.world.actors
+    views = [history.space.view(state) for state in history.states]
     events = (
         Event(
             number=number,
@@ -54,16 +54,18 @@ def _moments(history: Replay, teller: Teller) -> list[Moment]:
         )
         for number, step in enumerate(history.steps, start=1)
     )
-    return [Moment(event, teller.act(event)) for event in events]
+    return [Moment(event, narrator.act(event)) for event in events]
 
 
-def passages(history: Replay, teller: Teller) -> list[Passage]:
-    """What each sentence tells: one actor's calls up to another's or a fault; the last call alone if others matter.
+def passages(history: Replay, narrator: Narrator) -> list[Passage]:
+    """Divide a history into passages: each ends when the actor changes, or at a fault.
 
-    Guarantee: every call once, in order; at most `SENTENCES` passages.
+    The last call is a passage of its own if earlier ones in its passage matter as well.
+
+    Guarantee: every call is in one passage, in order; there are at most `SENTENCES` passages.
     """
     found: list[Passage] = []
-    for moment in _moments(history, teller):
+    for moment in _moments(history, narrator):
         last = found[-1][-1].event if found else None
         if last is None or last.actor != moment.event.actor or last.fault is not None:
             found.append([])
@@ -77,22 +79,22 @@ def passages(history: Replay, teller: Teller) -> list[Passage]:
 
 
 def _loss(one: Passage, other: Passage) -> tuple[int, int, int]:
-    """How much is lost if both are told in one sentence."""
+    """Return how much is lost if both passages are told in one sentence."""
     weights = (max(moment.weight for moment in passage) for passage in (one, other))
     return sum(weights), len(actors_of(one + other)), len(one + other)
 
 
 def actors_of(passage: Passage) -> tuple[str, ...]:
-    """Who acts in it, in the order of their first calls."""
+    """Return the actors in a passage, in the order of their first calls."""
     return tuple(dict.fromkeys(moment.event.actor for moment in passage))
 
 
 # --- words ------------------------------------------------------------------------------------------------------------
-def tell_passage(passage: Passage, teller: Teller) -> str:
-    """The sentence."""
+def tell_passage(passage: Passage, narrator: Narrator) -> str:
+    """Return the sentence for a passage."""
     parts: list[tuple[str, str]] = []
     for part in _parts(passage):
-        parts.append((part[0].event.actor, _predicate(part, teller)))
+        parts.append((part[0].event.actor, _predicate(part, narrator)))
     actors = [actor for actor, _ in parts]
     if len(set(actors)) == len(parts) > 1 and len({predicate for _, predicate in parts}) == 1:
         return f"{actors[0]} {parts[0][1]}; so {'does' if len(parts) == 2 else 'do'} {_list(actors[1:])}."
@@ -100,7 +102,7 @@ def tell_passage(passage: Passage, teller: Teller) -> str:
 
 
 def _parts(passage: Passage) -> list[Passage]:
-    """By actor; in their order as soon as something turns in it."""
+    """Divide a passage by actor; in the order of its calls if one of them is a turn."""
     found: list[Passage] = []
     ordered = any(moment.weight is Weight.TURN for moment in passage)
     for moment in passage:
@@ -112,8 +114,8 @@ def _parts(passage: Passage) -> list[Passage]:
     return found
 
 
-def _predicate(part: Passage, teller: Teller) -> str:
-    """What one actor does, each fault behind the call that it hits."""
+def _predicate(part: Passage, narrator: Narrator) -> str:
+    """Say what one actor does, with each fault after the call that it hits."""
     clauses: list[str] = []
     calm: Passage = []
     for moment in part:
@@ -123,22 +125,22 @@ def _predicate(part: Passage, teller: Teller) -> str:
         if calm:
             clauses.append(_calm(calm))
             calm = []
-        clauses.append(words_of(moment, teller))
+        clauses.append(words_of(moment, narrator))
     if calm:
         clauses.append(_calm(calm))
     return "; it ".join(clauses)
 
 
-def words_of(moment: Moment, teller: Teller) -> str:
-    """One call in words, with what went wrong."""
+def words_of(moment: Moment, narrator: Narrator) -> str:
+    """Return one call in words, with its fault."""
     event, words = moment.event, _act([moment.act])
     if event.alternative is None:
         return f"{DIES} before it {words}"
-    return words if event.fault is None else words + teller.fault(event)
+    return words if event.fault is None else words + narrator.fault(event)
 
 
 def _calm(part: Passage) -> str:
-    """What an actor does where nothing goes wrong: what matters, and how many calls there are besides."""
+    """Say what an actor does without faults: what matters, and the number of other calls."""
     weight = min(Weight.WORK, max(moment.weight for moment in part))
     if weight is Weight.READ:
         return f"reads ({len(part)} call{'s' if len(part) > 1 else ''})"
@@ -152,7 +154,7 @@ def _calm(part: Passage) -> str:
 
 
 def _act(acts: Sequence[Act]) -> str:
-    """Acts that differ in their things alone."""
+    """Join acts that differ only in their things."""
     first = acts[0]
     things = [thing for act in acts for thing in act.things]
     distinct = list(dict.fromkeys(things))

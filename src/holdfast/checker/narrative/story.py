@@ -1,7 +1,7 @@
-"""A counterexample as numbered sentences: who does what, what goes wrong, what there is then, and what broke.
+"""Tell a counterexample as numbered sentences: who does what, what goes wrong, the state after it, and what broke.
 
-Knows no domain; a `Teller` has its words. A history of a hundred calls becomes fifteen sentences; as a document it is
-there in full.
+Knows no domain: a `Narrator` supplies the words. A history of a hundred calls becomes fifteen sentences; the document
+contains it in full.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from holdfast.checker.kernel.counterexample import Counterexample
 from holdfast.checker.kernel.replay import replay
 from holdfast.checker.kernel.world import World
+from holdfast.checker.narrative.narrator import Narrator, Thing
 from holdfast.checker.narrative.sentences import Moment, Passage, actors_of, passages, tell_passage, words_of
-from holdfast.checker.narrative.teller import Teller, Thing
 from holdfast.errors import InvalidRequestError
 
 __all__ = ["Sentence", "Story", "ToldCall", "tell"]
 
 _TEXT = 100
-"""Characters of a file that a story shows."""
+"""Maximum number of characters of a file that a story shows."""
 
 _FORMAT = "holdfast-story/1"
 
@@ -33,9 +33,9 @@ class ToldCall:
     """One call in full.
 
     Attributes:
-        arguments, reply: as JSON has them; of bytes their number and a beginning.
+        arguments, reply: as JSON values; bytes as their number and a beginning.
         words: the call in words.
-        things: what there is after it.
+        things: everything that exists after it.
     """
 
     number: int
@@ -55,9 +55,9 @@ class Sentence:
     """One sentence.
 
     Attributes:
-        holds: what there is after it: title to text.
-        changes: the titles of what was different before.
-        faults: those that happen in it; more than one only where a story would be too long.
+        holds: the state after it, text by title.
+        changes: the titles whose text differs from before.
+        faults: the faults in it; more than one only if the story would be too long otherwise.
     """
 
     number: int
@@ -71,15 +71,15 @@ class Sentence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Story:
-    """A counterexample, told.
+    """A counterexample as a story.
 
     Attributes:
         title: what breaks where.
         summary: of the world.
-        property_name, property_title, meaning: which property, and what it asks.
-        actors: all of the world, in its order.
+        property_name, property_title, meaning: of the property that breaks.
+        actors: all actors of the world, in order.
         verdict: what broke.
-        start: what there is before the first call.
+        start: everything that exists before the first call.
     """
 
     title: str
@@ -96,15 +96,15 @@ class Story:
 
     @property
     def calls(self) -> list[ToldCall]:
-        """All calls, in order."""
+        """Return all calls, in order."""
         return [call for sentence in self.sentences for call in sentence.calls]
 
     def lines(self, *, details: bool = False, width: int = 110) -> list[str]:
-        """The story as plain text.
+        """Return the story as lines of plain text.
 
         Args:
-            details: show every call in full, too.
-            width: characters of a line.
+            details: also show every call in full.
+            width: maximum number of characters of a line.
         """
         found = _wrap(self.title, "", width)
         found += _wrap(f"World: {self.world}{f' - {self.summary}' if self.summary else ''}", "", width)
@@ -121,9 +121,9 @@ class Story:
         return found
 
     def document(self) -> dict[str, object]:
-        """The story as JSON has it, with every call in full.
+        """Return the story as a JSON value, with every call in full.
 
-        Guarantee: equal stories have equal documents, in the same order; of a file's bytes, at most 100 are shown.
+        Guarantee: equal stories have equal documents, in the same order; at most 100 bytes of a file are shown.
         """
         numbers: dict[Thing, int] = {}
 
@@ -161,23 +161,25 @@ class Story:
         }
 
 
-def tell(world: World, counterexample: Counterexample, teller: Teller) -> Story:
-    """The story of a counterexample: at most `SENTENCES` sentences, the last of which breaks the property.
+def tell(world: World, counterexample: Counterexample, narrator: Narrator) -> Story:
+    """Tell the story of a counterexample in at most `SENTENCES` sentences, the last of which breaks the property.
 
     Raises:
-        InvalidRequestError: the counterexample does not fit the world, or nothing breaks in it.
+        InvalidRequestError: the counterexample does not fit the world, or it breaks nothing.
     """
     history = replay(world, counterexample.choices)
     verdict = dict(history.broken).get(counterexample.property)
     if verdict is None:
         raise InvalidRequestError(
-            "the property holds in this history: look for a new one", property=counterexample.property, world=world.name
+            "the property holds in this history: run the check again",
+            property=counterexample.property,
+            world=world.name,
         )
-    start = history.line.view(history.states[0])
+    start = history.space.view(history.states[0])
     sentences: list[Sentence] = []
-    holds: Mapping[str, str] = teller.holds(start)
-    for number, passage in enumerate(passages(history, teller), start=1):
-        sentences.append(_sentence(number, passage, teller, holds))
+    holds: Mapping[str, str] = narrator.holds(start)
+    for number, passage in enumerate(passages(history, narrator), start=1):
+        sentences.append(_sentence(number, passage, narrator, holds))
         holds = sentences[-1].holds
     found = next((one for one in world.properties if one.name == counterexample.property), None)
     title = "" if found is None else found.title
@@ -189,7 +191,7 @@ def tell(world: World, counterexample: Counterexample, teller: Teller) -> Story:
         property_title=title,
         meaning="" if found is None else found.meaning,
         actors=tuple(actor.name for actor in world.actors),
-        start=tuple(teller.things(start)),
+        start=tuple(narrator.things(start)),
         sentences=tuple(sentences),
         verdict=verdict,
         seed=counterexample.seed,
@@ -197,13 +199,13 @@ def tell(world: World, counterexample: Counterexample, teller: Teller) -> Story:
 
 
 # --- from calls to sentences ------------------------------------------------------------------------------------------
-def _sentence(number: int, passage: Passage, teller: Teller, before: Mapping[str, str]) -> Sentence:
-    holds = dict(teller.holds(passage[-1].event.after))
+def _sentence(number: int, passage: Passage, narrator: Narrator, before: Mapping[str, str]) -> Sentence:
+    holds = dict(narrator.holds(passage[-1].event.after))
     return Sentence(
         number=number,
         actors=actors_of(passage),
-        text=tell_passage(passage, teller),
-        calls=tuple(_told_call(moment, teller) for moment in passage),
+        text=tell_passage(passage, narrator),
+        calls=tuple(_told_call(moment, narrator) for moment in passage),
         holds=holds,
         changes=tuple(title for title, text in holds.items() if before.get(title) != text),
         faults=tuple(moment.event.fault.value for moment in passage if moment.event.fault is not None),
@@ -211,7 +213,7 @@ def _sentence(number: int, passage: Passage, teller: Teller, before: Mapping[str
 
 
 # --- calls in full ----------------------------------------------------------------------------------------------------
-def _told_call(moment: Moment, teller: Teller) -> ToldCall:
+def _told_call(moment: Moment, narrator: Narrator) -> ToldCall:
     event = moment.event
     return ToldCall(
         number=event.number,
@@ -222,13 +224,13 @@ def _told_call(moment: Moment, teller: Teller) -> ToldCall:
         reply=_plain(event.reply),
         label=event.label,
         fault=None if event.fault is None else event.fault.value,
-        words=words_of(moment, teller),
-        things=tuple(teller.things(event.after)),
+        words=words_of(moment, narrator),
+        things=tuple(narrator.things(event.after)),
     )
 
 
 def _plain(value: object) -> object:
-    """A value as JSON has it."""
+    """Convert a value to a JSON value."""
     if value is None or isinstance(value, bool | int | float) or type(value) is str:
         return value
     if isinstance(value, enum.Enum):

@@ -1,7 +1,7 @@
-"""A story as one page to step through: a lane for each actor, time downwards, and what there is after each call.
+"""Show a story as a page to step through: one lane for each actor, time downwards, and the state after each call.
 
-The page is a single file that asks nobody for anything: its script, its style and its data are in it, and a policy in
-it forbids the browser to load more. It works when it is opened from a disk.
+The page is a single file that loads nothing: its script, its style and its data are in it, and its content security
+policy forbids the browser to load more. It works when it is opened from a disk.
 """
 
 from __future__ import annotations
@@ -19,10 +19,9 @@ _FIELD = re.compile(r"\{\{(\w+)\}\}")
 
 
 def page(story: Story) -> str:
-    """The page of a story.
+    """Return the page of a story.
 
-    Guarantee: equal stories have equal pages. Text of the story is never read as HTML or as a script, whatever it
-    holds.
+    Guarantee: equal stories have equal pages. Text of the story is never interpreted as HTML or as a script.
     """
     fields = {
         "title": html.escape(story.title),
@@ -39,6 +38,6 @@ def page(story: Story) -> str:
 
 
 def _embedded(story: Story) -> str:
-    """The document as JSON that no HTML parser sees an end of a script in."""
+    """Encode the document as JSON in which an HTML parser finds no end of a script."""
     text = json.dumps(story.document(), separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

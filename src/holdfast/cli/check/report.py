@@ -9,11 +9,14 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from holdfast.checker.committers.check_run import BROKEN_CODE, SceneReport, Session, Violation, WalkReport
+from holdfast.checker.committers.check_report import SceneReport, Violation, WalkReport
+from holdfast.checker.committers.check_run import CheckRun
 from holdfast.checker.committers.goals import GOALS
-from holdfast.checker.committers.names import ALL_SCENES, CHECKED, find_world
+from holdfast.checker.committers.names import ALL_SCENES, CHECKED
+from holdfast.checker.committers.saved_histories import find_world
 from holdfast.checker.committers.scenes import ANY, LARGE
 from holdfast.checker.kernel.counterexample import Counterexample, encode
+from holdfast.checker.kernel.state_space import BROKEN_CODE
 from holdfast.checker.narrative.story import Story
 from holdfast.cli.check.coverage import Ran, show_ran
 from holdfast.cli.check.files import StoryFiles
@@ -38,7 +41,7 @@ class Outcome:
         ran: the coverage of the code under test.
     """
 
-    session: Session
+    check: CheckRun
     options: CheckOptions
     ran: Ran
     scenes: list[SceneReport] = field(default_factory=list)
@@ -51,7 +54,7 @@ class Outcome:
 # --- after the search -------------------------------------------------------------------------------------------------
 def show_outcome(outcome: Outcome, files: StoryFiles, out: Output) -> None:
     """Show what was explored and which properties were violated; write the files that the user asked for."""
-    committer = outcome.session.committer
+    committer = outcome.check.committer
     saved = [files.save(found.counterexample) for found in outcome.told]
     page = files.write_page(outcome.story) if outcome.story is not None else None
     if out.json:
@@ -174,10 +177,10 @@ def _count(number: int) -> str:
 
 
 def _document(outcome: Outcome) -> dict[str, object]:
-    session, walks = outcome.session, outcome.walks
+    check, walks = outcome.check, outcome.walks
     return {
-        "committer": session.committer.name,
-        "unsafe": session.committer.unsafe or None,
+        "committer": check.committer.name,
+        "unsafe": check.committer.unsafe or None,
         "interrupted": outcome.interrupted,
         "coverage": outcome.ran.document(),
         "scenes": [
@@ -218,7 +221,7 @@ def _document(outcome: Outcome) -> dict[str, object]:
                 "scene": found.scene.name,
                 "history": found.history,
                 "counterexample": json.loads(encode(found.counterexample)),
-                "story": session.story(found).document(),
+                "story": check.story(found).document(),
             }
             for found in outcome.told
         ],

@@ -10,8 +10,10 @@ from types import FrameType
 
 import click
 
-from holdfast.checker.committers.check_run import Progress, Session, replay_again
+from holdfast.checker.committers.check_report import Progress
+from holdfast.checker.committers.check_run import CheckRun
 from holdfast.checker.committers.names import find_committer, find_property, find_scene
+from holdfast.checker.committers.saved_histories import replay_again
 from holdfast.checker.committers.scenes import ANY, COMBINED, LARGE, SCENES, SMALL
 from holdfast.checker.committers.worlds import Scene
 from holdfast.checker.kernel.counterexample import Counterexample, decode
@@ -56,22 +58,22 @@ def _search(options: CheckOptions, files: StoryFiles, out: Output) -> bool:
     properties = tuple(dict.fromkeys(map(find_property, options.properties)))
     scenes = _scenes(options, committer)
     with _first_interrupt() as interrupted, out.waiting("building a world") as say:
-        session = Session(committer, properties, until=interrupted, progress=lambda now: say(_in_words(now)))
-        outcome = Outcome(session=session, options=options, ran=nothing_ran())
+        check = CheckRun(committer, properties, until=interrupted, progress=lambda now: say(_in_words(now)))
+        outcome = Outcome(check=check, options=options, ran=nothing_ran())
         for scene in scenes:
-            if not session.is_over:
+            if not check.is_over:
                 with watching(outcome.ran, scene.name):
                     if options.walk:
                         budget = Budget(seconds=_walk_s(options), histories=options.histories)
-                        outcome.walks = session.walk(scene, options.seed or 0, first=options.first or 0, budget=budget)
+                        outcome.walks = check.walk(scene, options.seed or 0, first=options.first or 0, budget=budget)
                     else:
-                        outcome.scenes.append(session.explore(scene, _budget(options, scene)))
-        told = session.ranked()
+                        outcome.scenes.append(check.explore(scene, _budget(options, scene)))
+        told = check.ranked()
         for number, found in enumerate(told if options.save or out.json else told[:1]):
             say(f"searching for a simpler history that violates {found.name}")
-            told[number] = session.ease(found)
+            told[number] = check.shrink(found)
         outcome.told = told
-        outcome.story = session.story(told[0]) if told else None
+        outcome.story = check.story(told[0]) if told else None
         outcome.interrupted = interrupted()
     show_outcome(outcome, files, out)
     if outcome.interrupted:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
-from holdfast.checker.committers.table import Cell, Progress, Table, build_table
+from holdfast.checker.committers.table_v.table import Cell, Progress, Table, build_table
 from holdfast.checker.kernel.explore import Budget
 from holdfast.cli.output import Output
 from holdfast.cli.side_by_side import Marked, show_side_by_side

@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from holdfast.checker.committers.table import Table, build_table
+from holdfast.checker.committers.table_v.table import Table, build_table
 from holdfast.cli.check.table import show_table
 from holdfast.cli.output import Output
 from holdfast.guarantees import Answer

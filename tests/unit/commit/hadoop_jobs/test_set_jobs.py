@@ -14,12 +14,12 @@ from holdfast.commit.committer import Action
 from holdfast.commit.hadoop_jobs import QUIET_S, Foreign, Resolution, find_hadoop_jobs
 from holdfast.commit.success_file import read_success
 from holdfast.errors import ConflictError, NotFoundError, UnavailableError
+from holdfast.runtime.simulated import SimulatedClock
 from holdfast.stores.base import MultipartStore, iter_uploads
 from holdfast.stores.interceptors.faulty import Fault, FaultMode, Faulty, SimulatedCrash
 from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation, StoreCall
 from holdfast.stores.memory.store import MemoryStore
 from holdfast.testing.minio_like import MinioLike
-from tests.simulation.world import SimulatedClock
 from tests.unit.commit.hadoop_jobs.dead_jobs import RECORDED, UUID, Destination, HadoopTasks, name, only
 
 OTHER = "99999999-5a77-4c3d-9c55-0d5c8f7e1a2b"

@@ -33,12 +33,12 @@ from holdfast.errors import (
     UnsupportedError,
 )
 from holdfast.runtime import ThreadRunner
+from holdfast.runtime.simulated import CountingIds, SimulatedClock
 from holdfast.stores.base import iter_objects
 from holdfast.stores.interceptors.faulty import FOR_EVER, Fault, FaultMode
 from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
 from holdfast.stores.interceptors.recording import Recorder
 from holdfast.stores.memory.store import MemoryStore
-from tests.simulation.world import CountingIds, SimulatedClock
 from tests.unit.commit.attempts import HOME, Before, faulty_context, open_attempt, run_attempt
 from tests.unit.commit.committer_jobs import Bucket
 

@@ -18,11 +18,11 @@ from holdfast.errors import (
     PreconditionError,
     UnavailableError,
 )
+from holdfast.runtime.simulated import CountingIds
 from holdfast.stores.base import iter_objects
 from holdfast.stores.interceptors.faulty import FOR_EVER, Fault, FaultMode
 from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
 from holdfast.stores.interceptors.recording import Recorder
-from tests.simulation.world import CountingIds
 from tests.unit.commit.attempts import HOME, Before, faulty_context, open_attempt, run_attempt
 from tests.unit.commit.committer_jobs import Bucket
 

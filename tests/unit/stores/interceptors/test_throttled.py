@@ -9,31 +9,16 @@ import pytest
 
 from holdfast.errors import HoldfastError
 from holdfast.runtime.runner import ThreadRunner
+from holdfast.runtime.simulated import StillClock
 from holdfast.stores.base import ObjectInfo, Update
 from holdfast.stores.interceptors.intercepted import InterceptedStore
 from holdfast.stores.interceptors.throttled import Throttled, ThrottleOptions
 from holdfast.stores.memory.store import MemoryStore
 
 
-class _Waits:
-    """A clock that notes waits instead of waiting."""
-
-    def __init__(self) -> None:
-        self.waits: list[float] = []
-
-    def now_s(self) -> float:
-        return 0.0
-
-    def elapsed_s(self) -> float:
-        return 0.0
-
-    def sleep(self, duration_s: float) -> None:
-        self.waits.append(duration_s)
-
-
 def test_figures_of_the_paper() -> None:
     """50 ms a request and copies at 10 MB/s: paper 000's S3."""
-    clock = _Waits()
+    clock = StillClock()
     store = InterceptedStore(MemoryStore(), Throttled(clock=clock))
     store.put("a", b"x" * 1000)
     store.copy(ObjectInfo("a", 20_000_000), "b")
@@ -41,7 +26,7 @@ def test_figures_of_the_paper() -> None:
 
 
 def test_uploads_take_their_bytes() -> None:
-    clock = _Waits()
+    clock = StillClock()
     options = ThrottleOptions(request_s=0.01, copy_bytes_per_s=None, upload_bytes_per_s=1000.0)
     store = InterceptedStore(MemoryStore(rename=True), Throttled(options, clock))
     store.put("a", b"x" * 500)
@@ -54,7 +39,7 @@ def test_uploads_take_their_bytes() -> None:
 
 
 def test_discarding_is_no_request() -> None:
-    clock = _Waits()
+    clock = StillClock()
     store = InterceptedStore(MemoryStore(rename=True), Throttled(clock=clock))
     store.open_write("f").discard()
     assert clock.waits == [pytest.approx(0.05)]
@@ -62,7 +47,7 @@ def test_discarding_is_no_request() -> None:
 
 def test_every_request_costs_its_latency() -> None:
     """Whatever it does: a thousand keys, a page, a tree that is renamed, what is refused."""
-    clock = _Waits()
+    clock = StillClock()
     inner = MemoryStore(rename=True)
     store = InterceptedStore(inner, Throttled(ThrottleOptions(upload_bytes_per_s=1.0), clock))
     for key in ("t/a", "t/b/c", "u/d"):
@@ -86,7 +71,7 @@ def test_every_request_costs_its_latency() -> None:
 
 
 def test_what_is_refused_costs_a_request_and_no_bytes() -> None:
-    clock = _Waits()
+    clock = StillClock()
     store = InterceptedStore(MemoryStore(rename=True), Throttled(ThrottleOptions(upload_bytes_per_s=1.0), clock))
     refused: list[Callable[[], object]] = [
         lambda: store.head("missing"),
@@ -100,7 +85,7 @@ def test_what_is_refused_costs_a_request_and_no_bytes() -> None:
     assert clock.waits == [0.05] * len(refused)
 
 
-class _Crowd(_Waits):
+class _Crowd(StillClock):
     """Notes how many are waiting at once; each waits for company, as long as the bound lets any come."""
 
     def __init__(self) -> None:

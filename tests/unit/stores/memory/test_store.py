@@ -2,38 +2,18 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import replace
 
 import pytest
 
 from holdfast.errors import InvalidRequestError, NotFoundError
+from holdfast.runtime.simulated import CountingIds, StillClock
 from holdfast.stores.base import MultipartLimits, Part, iter_objects, iter_uploads
 from holdfast.stores.memory.store import MemoryStore
 
 
-class _Counter:
-    """Ids and time that are the same in every run."""
-
-    def __init__(self) -> None:
-        self._numbers = itertools.count(1)
-
-    def token(self) -> str:
-        return f"{next(self._numbers):012x}"
-
-    def now_s(self) -> float:
-        return 1000.0
-
-    def elapsed_s(self) -> float:
-        return 0.0
-
-    def sleep(self, duration_s: float) -> None:
-        raise AssertionError("a memory store does not wait")
-
-
 def _story() -> list[object]:
-    counter = _Counter()
-    store = MemoryStore(limits=MultipartLimits(min_part_size_bytes=1), clock=counter, ids=counter)
+    store = MemoryStore(limits=MultipartLimits(min_part_size_bytes=1), clock=StillClock(1000.0), ids=CountingIds())
     first, second = store.create_upload("t/a"), store.create_upload("t/a")
     parts = [store.upload_part("t/a", first, number, b"x" * number) for number in (1, 2)]
     return [first, second, parts, store.complete_upload("t/a", first, parts), list(iter_uploads(store, "t/"))]

@@ -14,25 +14,6 @@ Script = Callable[..., tuple[S3Store, ScriptedServer]]
 """Makes a store and its server from answers; `clock` is optional."""
 
 
-class StillClock:
-    """Does not wait; time passes only when it is told to."""
-
-    def __init__(self, passes_s: float = 0.0) -> None:
-        self.waits: list[float] = []
-        self._passes_s = passes_s
-        self._elapsed_s = 0.0
-
-    def now_s(self) -> float:
-        return 0.0
-
-    def elapsed_s(self) -> float:
-        self._elapsed_s += self._passes_s
-        return self._elapsed_s
-
-    def sleep(self, duration_s: float) -> None:
-        self.waits.append(duration_s)
-
-
 def scripted_options(endpoint_url: str, **more: object) -> S3Options:
     keys = dict(zip(("access_key", "secret_key", "session_token"), CANARIES, strict=True))
     return S3Options(endpoint_url=endpoint_url, region="us-east-1", **keys, **more)  # type: ignore[arg-type]  # a test's mixture

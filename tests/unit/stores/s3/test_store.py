@@ -28,12 +28,13 @@ from holdfast.errors import (
     UnsupportedError,
 )
 from holdfast.runtime.runner import ThreadRunner
+from holdfast.runtime.simulated import SimulatedClock, StillClock
 from holdfast.stores.base import Create, Part
 from holdfast.stores.s3 import store
 from holdfast.stores.s3.options import S3Options
 from holdfast.stores.s3.store import S3Store
 from tests.unit.stores.s3.scripted_server import LOST, Answer, error
-from tests.unit.stores.s3.scripted_store import CANARIES, PUT_DONE, Script, StillClock, scripted_options
+from tests.unit.stores.s3.scripted_store import CANARIES, PUT_DONE, Script, scripted_options
 
 COMPLETED = Answer(body="<CompleteMultipartUploadResult><ETag>&quot;e9&quot;</ETag></CompleteMultipartUploadResult>")
 PARTS_LISTED = Answer(body="<ListPartsResult><UploadId>u</UploadId></ListPartsResult>")
@@ -340,7 +341,7 @@ def test_an_endpoint_that_is_not_there() -> None:
 
 def test_an_endpoint_that_swallows_packets_shows_within_30_s() -> None:
     """No try starts more than 15 s after the first: with 5 s (10 s for two addresses) each, 25 s is the end."""
-    clock = StillClock(passes_s=10.0)
+    clock = SimulatedClock(at_s=0.0, step_s=10.0)
     with pytest.raises(UnavailableError):
         S3Store("bucket", scripted_options(_closed_port()), clock).create_upload("a")
     assert len(clock.waits) == 1

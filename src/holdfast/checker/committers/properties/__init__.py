@@ -18,12 +18,12 @@ from holdfast.checker.committers.properties.log_order import log_order
 from holdfast.checker.committers.properties.no_leftovers import no_leftovers
 from holdfast.checker.committers.properties.replaced_data import replaced_data
 from holdfast.checker.committers.properties.whole_reads import whole_reads
-from holdfast.checker.committers.sandbox import Bench
+from holdfast.checker.committers.sandbox import Sandbox
 from holdfast.checker.kernel.world import Property
 
-__all__ = ["PROPERTIES"]
+__all__ = ["PART_OF", "PROPERTIES"]
 
-PROPERTIES: Mapping[str, Callable[[Bench], Property]] = {
+PROPERTIES: Mapping[str, Callable[[Sandbox], Property]] = {
     "C1": complete,
     "C2": exclusive,
     "C3": one_attempt,
@@ -40,3 +40,6 @@ PROPERTIES: Mapping[str, Callable[[Bench], Property]] = {
     "log-order": log_order,
 }
 """By name: what makes the property for a world."""
+
+PART_OF: Mapping[str, str] = {"no-leftovers": "C9", "whole-reads": "C4"}
+"""Properties that are a part of what a row of `holdfast.guarantees` declares, by name."""

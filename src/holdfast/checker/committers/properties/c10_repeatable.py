@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast.checker.committers.ledger import ledger_in
 from holdfast.checker.committers.output import DESTINATION, HOME
 from holdfast.checker.committers.property_support import was_told
-from holdfast.checker.committers.sandbox import Bench, Copy, cluster_of
+from holdfast.checker.committers.sandbox import Copy, Sandbox, cluster_of
 from holdfast.checker.kernel.world import Property, View
 from holdfast.commit import JobOutcome, layout
 from holdfast.errors import FencedError, OutcomeUnknownError
@@ -13,18 +13,18 @@ from holdfast.errors import FencedError, OutcomeUnknownError
 __all__ = ["repeatable"]
 
 
-def repeatable(bench: Bench) -> Property:
+def repeatable(sandbox: Sandbox) -> Property:
     """Recovery that has ended finds nothing to do. A commit or an abort that is asked for again, by a process that
     comes later, has the outcome that was told before, and changes nothing that is visible; nor does an abort of a job
     that is committed. Of a job that the log has forgotten it may be said that nobody knows how it ended."""
 
     def end(view: View) -> str | None:
-        if bench.again(bench.settled(view)).recover():
+        if sandbox.again(sandbox.settled(view)).recover():
             return "recovery, run again when it had nothing to do, changes the store"
         cluster = cluster_of(view)
         if cluster.job is None:
             return None
-        forgotten = bench.keeps_log and _is_forgotten(view, bench.settled(view), cluster.job.base_seq)
+        forgotten = sandbox.keeps_log and _is_forgotten(view, sandbox.settled(view), cluster.job.base_seq)
         reports = [accepted[1] for accepted in cluster.accepted if accepted is not None]
         asked = []
         if was_told(view, "committed"):
@@ -32,7 +32,7 @@ def repeatable(bench: Bench) -> Property:
         elif was_told(view, "aborted"):
             asked = [("abort", None, False)]
         for word, given, committed in asked:
-            copy = bench.again(bench.settled(view))
+            copy = sandbox.again(sandbox.settled(view))
             before = copy.visible()
             outcome = copy.end(cluster.job, given)
             if forgotten and isinstance(outcome, FencedError | OutcomeUnknownError):

@@ -6,20 +6,20 @@ from collections.abc import Mapping
 
 from holdfast.checker.committers.output import Origin, visible
 from holdfast.checker.committers.property_support import in_words, told_finished, was_told, winners
-from holdfast.checker.committers.sandbox import Bench, cluster_of
+from holdfast.checker.committers.sandbox import Sandbox, cluster_of
 from holdfast.checker.kernel.world import Property, View
 
 __all__ = ["complete"]
 
 
-def complete(bench: Bench) -> Property:
+def complete(sandbox: Sandbox) -> Property:
     """Of each task there is one attempt all of whose files are there. Which attempt that is, is C3's business.
 
     A job that is committed with its clean-up pending has to be complete after recovery.
     """
 
     def lacking(view: View, found: Mapping[str, Origin]) -> str:
-        missing = (winner.missing for winner in winners(cluster_of(view), found, bench.setting.files))
+        missing = (winner.missing for winner in winners(cluster_of(view), found, sandbox.setting.files))
         return next((in_words(one) for one in missing if one), "")
 
     def step(before: View, after: View, actor: str) -> str | None:
@@ -29,7 +29,7 @@ def complete(bench: Bench) -> Property:
 
     def end(view: View) -> str | None:
         told = was_told(view, "committed")
-        lacks = lacking(view, bench.settled(view).visible()) if told else ""
+        lacks = lacking(view, sandbox.settled(view).visible()) if told else ""
         if not lacks:
             return None
         return f"{told[0].who} was told that the job is committed, and after recovery the destination lacks {lacks}"

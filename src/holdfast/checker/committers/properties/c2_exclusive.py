@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from holdfast.checker.committers.output import visible
 from holdfast.checker.committers.property_support import in_words, told_finished, winners
-from holdfast.checker.committers.sandbox import Bench, cluster_of
+from holdfast.checker.committers.sandbox import Sandbox, cluster_of
 from holdfast.checker.kernel.world import Property, View
 
 __all__ = ["exclusive"]
 
 
-def exclusive(bench: Bench) -> Property:
+def exclusive(sandbox: Sandbox) -> Property:
     """When a driver is told that its job is committed, no task has files of two attempts, and no file is damaged."""
 
     def step(before: View, after: View, actor: str) -> str | None:
         told = told_finished(before, after)
         if not told:
             return None
-        for winner in winners(cluster_of(after), visible(after), bench.setting.files):
+        for winner in winners(cluster_of(after), visible(after), sandbox.setting.files):
             if winner.strange:
                 return (
                     f"{told} was told that the job is committed, and beside the files of the attempt at task "

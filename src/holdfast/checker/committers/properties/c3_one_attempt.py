@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from holdfast.checker.committers.output import visible
 from holdfast.checker.committers.property_support import told_finished, winners
-from holdfast.checker.committers.sandbox import Bench, cluster_of
+from holdfast.checker.committers.sandbox import Sandbox, cluster_of
 from holdfast.checker.kernel.world import Property, View
 
 __all__ = ["one_attempt"]
 
 
-def one_attempt(bench: Bench) -> Property:
+def one_attempt(sandbox: Sandbox) -> Property:
     """When a driver is told that its job is committed, the files of each task are those of the accepted attempt."""
 
     def step(before: View, after: View, actor: str) -> str | None:
         told = told_finished(before, after)
         if not told:
             return None
-        for winner in winners(cluster_of(after), visible(after), bench.setting.files):
+        for winner in winners(cluster_of(after), visible(after), sandbox.setting.files):
             if winner.attempt not in (None, winner.accepted):
                 return (
                     f"{told} accepted attempt {winner.accepted} of task {winner.task}, and the destination holds the "

@@ -5,13 +5,13 @@ from __future__ import annotations
 from holdfast.checker.committers.cluster import Phase
 from holdfast.checker.committers.output import visible
 from holdfast.checker.committers.property_support import in_words, of_main
-from holdfast.checker.committers.sandbox import Bench, cluster_of
+from holdfast.checker.committers.sandbox import Sandbox, cluster_of
 from holdfast.checker.kernel.world import Property, View
 
 __all__ = ["hidden"]
 
 
-def hidden(bench: Bench) -> Property:
+def hidden(sandbox: Sandbox) -> Property:
     """As long as no driver has begun to commit the job, a plain listing of the destination shows none of its files."""
 
     def step(before: View, after: View, actor: str) -> str | None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from holdfast.checker.committers.output import visible
 from holdfast.checker.committers.property_support import in_words, of_main, was_told
-from holdfast.checker.committers.sandbox import Bench
+from holdfast.checker.committers.sandbox import Sandbox
 from holdfast.checker.kernel.world import Property, View
 
 __all__ = ["abortable"]
 
 
-def abortable(bench: Bench) -> Property:
+def abortable(sandbox: Sandbox) -> Property:
     """From the moment at which a driver is told that its job is aborted, none of its files is visible."""
 
     def step(before: View, after: View, actor: str) -> str | None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from holdfast.checker.committers.output import visible
 from holdfast.checker.committers.property_support import in_words, of_main, was_told
-from holdfast.checker.committers.sandbox import Bench
+from holdfast.checker.committers.sandbox import Sandbox
 from holdfast.checker.kernel.world import Property, View
 
 __all__ = ["continuity"]
 
 
-def continuity(bench: Bench) -> Property:
+def continuity(sandbox: Sandbox) -> Property:
     """Once a driver was told that the job is committed, its visible files stay as they are.
 
     With its clean-up pending, files may still appear; none may go or change.

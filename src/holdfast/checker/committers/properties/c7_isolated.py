@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.checker.committers.output import of_job
 from holdfast.checker.committers.property_support import just_told
-from holdfast.checker.committers.sandbox import Bench, Bystander, Copy, cluster_of
+from holdfast.checker.committers.sandbox import Bystander, Copy, Sandbox, cluster_of
 from holdfast.checker.kernel.world import Property, View
 from holdfast.commit import SaveMode
 from holdfast.errors import HoldfastError
@@ -12,7 +12,7 @@ from holdfast.errors import HoldfastError
 __all__ = ["isolated"]
 
 
-def isolated(bench: Bench) -> Property:
+def isolated(sandbox: Sandbox) -> Property:
     """Live jobs that were there all the time can still commit, on the same destination and on one beside it.
 
     Another job that runs from start to end at the same time, and meets no fault, ends well, too; what it committed
@@ -22,19 +22,19 @@ def isolated(bench: Bench) -> Property:
     def step(before: View, after: View, actor: str) -> str | None:
         for told in just_told(before, after):
             mine = told.who in ("driver", "second driver", "reader") or "recovery" in told.who
-            if bench.setting.calm and not mine and told.outcome != "committed":
+            if sandbox.setting.calm and not mine and told.outcome != "committed":
                 return f"another job on the destination, which met no fault, is not committed: {told.outcome}"
         return None
 
     def end(view: View) -> str | None:
-        settled = bench.settled(view)
-        kept = bench.setting.mode is SaveMode.APPEND and not bench.setting.replaces
+        settled = sandbox.settled(view)
+        kept = sandbox.setting.mode is SaveMode.APPEND and not sandbox.setting.replaces
         if kept and not of_job(settled.visible().values(), "other"):
             for told in cluster_of(view).told:
                 if told.who == "other job" and told.outcome == "committed":
                     return "another job on the destination was told that it is committed, and its file is gone"
-        copy = bench.again(settled)
-        return next((broke for one in bench.bystanders if (broke := _touched(copy, bench, one))), None)
+        copy = sandbox.again(settled)
+        return next((broke for one in sandbox.bystanders if (broke := _touched(copy, sandbox, one))), None)
 
     return Property(
         name="C7",
@@ -45,10 +45,10 @@ def isolated(bench: Bench) -> Property:
     )
 
 
-def _touched(copy: Copy, bench: Bench, bystander: Bystander) -> str | None:
+def _touched(copy: Copy, sandbox: Sandbox, bystander: Bystander) -> str | None:
     ctx = copy.context(bystander.home)
     try:
-        bench.setting.committer.commit_job(ctx, bystander.job, [bystander.commit], 1)
+        sandbox.setting.committer.commit_job(ctx, bystander.job, [bystander.commit], 1)
     except HoldfastError as error:
         return f"another live job, on {bystander.home}, cannot commit any more: {error.message}"
     if not any(origin.job == "bystander" and not origin.damaged for origin in copy.visible(bystander.home).values()):

@@ -8,19 +8,19 @@ from holdfast.checker.committers.cluster import Told
 from holdfast.checker.committers.ledger import ledger_in
 from holdfast.checker.committers.output import DESTINATION
 from holdfast.checker.committers.property_support import in_words, of_main, was_told, winners
-from holdfast.checker.committers.sandbox import Bench, cluster_of
+from holdfast.checker.committers.sandbox import Sandbox, cluster_of
 from holdfast.checker.kernel.world import Property, View
 from holdfast.commit.records import Kind
 
 __all__ = ["decided_once"]
 
 
-def decided_once(bench: Bench) -> Property:
+def decided_once(sandbox: Sandbox) -> Property:
     """No two drivers are told different outcomes, and what one was told is what recovery ends with.
 
     A committer that keeps a log has one decision about the job in it, and that is what drivers were told.
     """
-    keeps_log = bench.setting.committer.keeps_log
+    keeps_log = sandbox.setting.committer.keeps_log
 
     def step(before: View, after: View, actor: str) -> str | None:
         committed, aborted = was_told(after, "committed"), was_told(after, "aborted")
@@ -29,12 +29,12 @@ def decided_once(bench: Bench) -> Property:
         return None
 
     def end(view: View) -> str | None:
-        found = bench.settled(view).visible()
+        found = sandbox.settled(view).visible()
         committed, aborted = was_told(view, "committed"), was_told(view, "aborted")
         if aborted and of_main(found):
             there = in_words(of_main(found).values())
             return f"{aborted[0].who} was told that the job is aborted, and after recovery there is {there}"
-        lost = [one.missing for one in winners(cluster_of(view), found, bench.setting.files) if one.attempt is None]
+        lost = [one.missing for one in winners(cluster_of(view), found, sandbox.setting.files) if one.attempt is None]
         if committed and lost:
             who = committed[0].who
             return f"{who} was told that the job is committed, and after recovery there is no {in_words(lost[0])}"

@@ -5,19 +5,19 @@ from __future__ import annotations
 from holdfast.checker.committers.log_judge import Judge
 from holdfast.checker.committers.output import DESTINATION
 from holdfast.checker.committers.property_support import just_told
-from holdfast.checker.committers.sandbox import Bench, cluster_of
+from holdfast.checker.committers.sandbox import Sandbox, cluster_of
 from holdfast.checker.kernel.world import Property, View
 
 __all__ = ["log_order"]
 
 
-def log_order(bench: Bench) -> Property:
+def log_order(sandbox: Sandbox) -> Property:
     """In every state of a destination with a log: what is listed and what is read is what the sequential model allows.
 
     What jobs are told is what the log says; ``_SUCCESS`` is that of the newest published decision, and never goes back.
     In the end recovery has carried every decision out, and the destination takes the next job.
     """
-    judge = Judge(bench) if bench.keeps_log else None
+    judge = Judge(sandbox) if sandbox.keeps_log else None
 
     def step(before: View, after: View, actor: str) -> str | None:
         assert judge is not None

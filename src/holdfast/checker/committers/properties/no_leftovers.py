@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from holdfast.checker.committers.sandbox import Bench, cluster_of
+from holdfast.checker.committers.sandbox import Sandbox, cluster_of
 from holdfast.checker.kernel.world import Property, View
 
 __all__ = ["no_leftovers"]
 
 
-def no_leftovers(bench: Bench) -> Property:
+def no_leftovers(sandbox: Sandbox) -> Property:
     """When nobody acts any more and recovery has run, no store holds an upload or a hidden file with the job's id."""
 
     def end(view: View) -> str | None:
         job = cluster_of(view).job
         if job is None:
             return None
-        settled = bench.settled(view)
+        settled = sandbox.settled(view)
         left = settled.left(job.job)
         if not left:
             return None

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from holdfast.checker.committers.output import of_job, visible
 from holdfast.checker.committers.property_support import winners
-from holdfast.checker.committers.sandbox import Bench, cluster_of
+from holdfast.checker.committers.sandbox import Sandbox, cluster_of
 from holdfast.checker.kernel.world import Property, View
 
 __all__ = ["replaced_data"]
 
 
-def replaced_data(bench: Bench) -> Property:
+def replaced_data(sandbox: Sandbox) -> Property:
     """In every state of an overwrite, the old files are all there or each task's new ones are."""
 
     def step(before: View, after: View, actor: str) -> str | None:
@@ -18,7 +18,7 @@ def replaced_data(bench: Bench) -> Property:
         gone = of_job(old.values(), "old") - of_job(now.values(), "old")
         if not gone:
             return None
-        if all(winner.attempt is not None for winner in winners(cluster_of(after), now, bench.setting.files)):
+        if all(winner.attempt is not None for winner in winners(cluster_of(after), now, sandbox.setting.files)):
             return None
         return f"{actor} deletes data of an earlier job, and what replaces them is not complete"
 

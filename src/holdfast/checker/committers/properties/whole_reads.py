@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import cast
 
 from holdfast.checker.committers.property_support import just_told
-from holdfast.checker.committers.sandbox import Bench, cluster_of
+from holdfast.checker.committers.sandbox import Sandbox, cluster_of
 from holdfast.checker.kernel.world import Property, View
 
 __all__ = ["whole_reads"]
 
 
-def whole_reads(bench: Bench) -> Property:
+def whole_reads(sandbox: Sandbox) -> Property:
     """What `read_snapshot` returned holds all files of the job or none."""
-    whole = bench.setting.tasks * bench.setting.files
+    whole = sandbox.setting.tasks * sandbox.setting.files
 
     def step(before: View, after: View, actor: str) -> str | None:
         job = cluster_of(after).job

@@ -11,11 +11,11 @@ from holdfast.checker.committers.sandbox import cluster_of
 from holdfast.checker.kernel.calls import Alternative, Call, Fault, Footprint, Reply
 from holdfast.checker.kernel.world import View
 
-__all__ = ["WatchedCluster", "WatchedState", "watched"]
+__all__ = ["ObservedCluster", "ObservedState", "observed"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WatchedState(ClusterState):
+class ObservedState(ClusterState):
     """What properties want to know beyond what drivers and tasks know.
 
     Attributes:
@@ -28,14 +28,14 @@ class WatchedState(ClusterState):
     dead: tuple[str, ...] = ()
 
 
-def watched(view: View) -> WatchedState:
+def observed(view: View) -> ObservedState:
     """What drivers and tasks know, and how attempts were lost."""
     found = cluster_of(view)
-    assert isinstance(found, WatchedState)
+    assert isinstance(found, ObservedState)
     return found
 
 
-class WatchedCluster:
+class ObservedCluster:
     """A `Cluster` in which losses are noted.
 
     It knows one call more: ``restart``, the start of the next attempt at the job, as Hadoop starts one after its driver
@@ -46,22 +46,22 @@ class WatchedCluster:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
 
-    def initial(self) -> WatchedState:
+    def initial(self) -> ObservedState:
         start = self._cluster.initial()
         nobody = tuple((None,) * len(attempts) for attempts in start.attempts)
-        return WatchedState(attempts=start.attempts, accepted=start.accepted, lost=nobody)
+        return ObservedState(attempts=start.attempts, accepted=start.accepted, lost=nobody)
 
     def key(self, state: object) -> Hashable:
         return self._cluster.key(state)
 
     def alternatives(self, state: object, call: Call, actor: str) -> Sequence[Alternative]:
-        now = cast("WatchedState", state)
+        now = cast("ObservedState", state)
         if call.operation == "restart":
             return _restart(now)
         ways = self._cluster.alternatives(state, call, actor)
         if call.operation not in ("fail", "lose"):
             return ways
-        return [replace(way, state=_noted(now, cast("WatchedState", way.state))) for way in ways]
+        return [replace(way, state=_noted(now, cast("ObservedState", way.state))) for way in ways]
 
     def footprint(self, call: Call) -> Footprint:
         return self._cluster.footprint(replace(call, operation="take_over") if call.operation == "restart" else call)
@@ -69,15 +69,15 @@ class WatchedCluster:
     def waits_for(self, state: object, call: Call) -> tuple[str, frozenset[Fault]] | None:
         if call.operation != "restart":
             return self._cluster.waits_for(state, call)
-        return ("driver", frozenset()) if cast("WatchedState", state).driver == "alive" else None
+        return ("driver", frozenset()) if cast("ObservedState", state).driver == "alive" else None
 
     def bury(self, state: object, actor: str) -> object:
-        now = cast("WatchedState", state)
-        after = _noted(now, cast("WatchedState", self._cluster.bury(state, actor)))
+        now = cast("ObservedState", state)
+        after = _noted(now, cast("ObservedState", self._cluster.bury(state, actor)))
         return replace(after, dead=tuple(sorted((*after.dead, actor))))
 
 
-def _restart(state: WatchedState) -> Sequence[Alternative]:
+def _restart(state: ObservedState) -> Sequence[Alternative]:
     committed = tuple(task for task, accepted in enumerate(state.accepted) if accepted is not None)
     busy = any(Attempt.COMMITTING in attempts for attempts in state.attempts)
     if state.driver != "dead" or state.job is None or state.phase is not Phase.RUNNING or busy or not committed:
@@ -85,7 +85,7 @@ def _restart(state: WatchedState) -> Sequence[Alternative]:
     return [Alternative(state=replace(state, second="alive"), reply=Reply((state.job, committed)))]
 
 
-def _noted(before: WatchedState, after: WatchedState) -> WatchedState:
+def _noted(before: ObservedState, after: ObservedState) -> ObservedState:
     """With what the attempts that are gone now were doing before."""
     lost = tuple(
         tuple(

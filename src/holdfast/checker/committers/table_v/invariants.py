@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from holdfast.checker.committers.attributes import Explored
-from holdfast.checker.committers.check_run import BROKEN_CODE, PART_OF
+from holdfast.checker.committers.properties import PART_OF
 from holdfast.checker.committers.scenes import SCENES
+from holdfast.checker.committers.table_v.attributes import Explored
 from holdfast.checker.committers.worlds import build_world
 from holdfast.checker.kernel.counterexample import Counterexample
 from holdfast.checker.kernel.explore import Budget, Exploration, explore
+from holdfast.checker.kernel.state_space import BROKEN_CODE
 from holdfast.commit import Committer
 from holdfast.guarantees import (
     ANOTHER_ENDS,

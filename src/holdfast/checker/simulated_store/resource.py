@@ -1,57 +1,44 @@
-"""A store of a simulated world: the reference store's own code over states that can be gone back to.
-
-`StoreResource` is the world's side, `SimulatedStore` the handle that a process holds: a process that is dead makes no
-calls, so its handle is dead, too.
-"""
+"""Hold the state of a store that all actors of a world share."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, cast
 
 from holdfast.checker.kernel.calls import Access, Alternative, Call, Fault, Footprint, Reply
-from holdfast.checker.kernel.process import Port
 from holdfast.errors import HoldfastError, OutcomeUnknownError, PreconditionError, UnavailableError
 from holdfast.runtime import Clock, Ids
+from holdfast.runtime.simulated import StillClock
 from holdfast.stores.base import (
     Capabilities,
     ObjectInfo,
     ObjectPage,
     Overwrite,
-    Part,
-    PutMode,
     UploadPage,
 )
-from holdfast.stores.memory.store import MemoryFile, MemoryImage, MemoryStore
+from holdfast.stores.memory.store import MemoryImage, MemoryStore
 
-__all__ = ["NotedImage", "Notes", "SimulatedStore", "StoreResource", "Stroke"]
+__all__ = ["NotedImage", "Notes", "StoreResource", "Stroke"]
 
 _READS = frozenset({"get", "head", "list_page", "list_rest", "list_uploads_page", "begin_write", "check_targets"})
+
 _LISTINGS = frozenset({"list_page", "list_uploads_page"})
+
 _FAULTLESS = frozenset({"begin_write", "check_targets", "list_rest", "notes", "stroke"})
+
 _TORN_LIMIT = 3
-"""Changes during one listing of which every choice may be seen."""
+"""Number of changes during one listing up to which every subset of them may be seen."""
 
 _REMOVALS = frozenset({"delete", "delete_many", "abort_upload"})
 
 
 @dataclass(slots=True)
-class _Seams:
-    """Time and ids of the store: those of the caller of the moment, so that they depend on nothing else."""
+class _CallersIds:
+    """The ids of the store: the one that the current caller supplies, so that they depend on nothing else."""
 
-    at_s: float = 0.0
     next_token: str = ""
-
-    def now_s(self) -> float:
-        return self.at_s
-
-    def elapsed_s(self) -> float:
-        return self.at_s
-
-    def sleep(self, duration_s: float) -> None:
-        """Time stands still."""
 
     def token(self) -> str:
         return self.next_token
@@ -59,34 +46,37 @@ class _Seams:
 
 @dataclass(frozen=True, slots=True)
 class NotedImage(MemoryImage):
-    """What a store holds, and what a world has noted of it: what was there once, and what properties ask about it."""
+    """The contents of a store, and the notes that a world keeps about it for its properties."""
 
     notes: Hashable = None
 
 
 class Notes(Protocol):
-    """What a world notes of a store that the store itself forgets. No process sees it but by the call ``notes``."""
+    """Notes about a store, of what the store itself forgets. Processes see them only through the call ``notes``."""
 
     def first(self, image: MemoryImage) -> Hashable:
-        """The notes when a history begins."""
+        """Return the notes at the start of a history."""
         ...
 
     def after(self, notes: Hashable, call: Call, image: MemoryImage) -> Hashable:
-        """The notes after a call that has changed the store to `image`."""
+        """Return the notes after a call that has changed the store to `image`."""
         ...
 
     def told(self, notes: Hashable, what: Hashable) -> Hashable:
-        """The notes after a `Stroke` has made the call ``note``."""
+        """Return the notes after a `Stroke` has made the call ``note``."""
         ...
 
     def shown(self, notes: Hashable) -> Hashable:
-        """What the call ``notes`` returns of them: to an actor that has to say since when it looks."""
+        """Return what the call ``notes`` answers, to an actor that has to report since when it reads."""
         ...
 
 
 Stroke = Callable[[Callable[[Call], object], str], object]
-"""A whole process as one call: gets what makes calls on the store, and a token to count its own from; returns what its
-caller is told. Whatever it does happens before anybody else goes on."""
+"""A whole process as one call.
+
+Takes a function that makes calls on the store, and a token to derive its own tokens from; returns what its caller is
+told. All of it happens before any other actor moves.
+"""
 
 
 class StoreResource:
@@ -94,8 +84,9 @@ class StoreResource:
 
     Args:
         name: of the resource.
-        time_of: when an actor acts, seconds since the epoch: dates what it writes. Time stands still in a history.
-        notes: what is noted beside the store; None for nothing.
+        time_of: returns the time at which an actor acts, seconds since the epoch: it dates what the actor writes. Time
+            stands still within a history.
+        notes: what is noted about the store; None for nothing.
         options: of `MemoryStore`.
     """
 
@@ -110,9 +101,9 @@ class StoreResource:
         self.name = name
         self._notes = notes
         self._strokes: dict[str, Stroke] = {}
-        self._seams = _Seams()
+        self._clock, self._ids = StillClock(), _CallersIds()
         self._time_of = time_of
-        self._memory = MemoryStore(**options, clock=self._seams, ids=self._seams)
+        self._memory = MemoryStore(**options, clock=self._clock, ids=self._ids)
         self.capabilities: Capabilities = self._memory.capabilities
         self.fill(self._memory.image())
 
@@ -120,11 +111,11 @@ class StoreResource:
         return self._initial
 
     def fill(self, image: MemoryImage) -> None:
-        """Let histories begin with what `image` shows."""
+        """Let histories start with the contents of `image`."""
         self._initial = image if self._notes is None else _noted(image, self._notes.first(image))
 
     def teach(self, name: str, stroke: Stroke) -> None:
-        """Let the call ``stroke`` of that name do this."""
+        """Define what the call ``stroke`` with that name does."""
         self._strokes[name] = stroke
 
     def key(self, state: object) -> Hashable:
@@ -132,13 +123,13 @@ class StoreResource:
         return (image.key, image.notes) if isinstance(image, NotedImage) else image.key
 
     def waits_for(self, state: object, call: Call) -> None:
-        """No call on a store has to wait."""
+        """Return None: no call on a store blocks."""
 
     def bury(self, state: object, actor: str) -> object:
-        return state  # what the dead have written stays
+        return state  # what a dead actor wrote stays
 
     def store(self, state: object, clock: Clock, ids: Ids) -> MemoryStore:
-        """A store of its own that holds what `state` shows: to run on with."""
+        """Return a separate store with the contents of `state`, to continue on."""
         found = MemoryStore(**self._options(), clock=clock, ids=ids)
         found.restore(cast("MemoryImage", state))
         return found
@@ -161,17 +152,17 @@ class StoreResource:
             return self._torn(state, call, reply)
         if call.operation in _FAULTLESS:
             return ways
-        silence = Reply(error=OutcomeUnknownError("the store did not answer: read before repeating", key=_key(call)))
-        # Removals commute (`Access.removes`), so the second of two has to be able to end as the first one can.
+        silence = Reply(error=OutcomeUnknownError("the store did not answer: read before retrying", key=_key(call)))
+        # Removals commute (`Access.removes`), so the second of two must be able to end like the first one.
         if after is not state or call.operation in _REMOVALS:
             ways.append(Alternative(state=after, reply=silence, label="reply lost", fault=Fault.LOST_REPLY))
-        if call.operation not in _READS:  # the caller cannot tell it from a lost reply
+        if call.operation not in _READS:  # the caller cannot distinguish it from a lost reply
             ways.append(Alternative(state=state, reply=silence, label="request lost", fault=Fault.FAILURE))
         if call.operation == "put" and not isinstance(call.args[2], Overwrite) and reply.error is None:
-            busy = PreconditionError("another write of the object is under way: try again", key=_key(call))
-            label = "another write is under way"  # S3 answers 409
+            busy = PreconditionError("another write of the object is in flight: retry", key=_key(call))
+            label = "another write is in flight"  # S3 answers 409
             ways.append(Alternative(state=state, reply=Reply(error=busy), label=label, fault=Fault.CONTENTION))
-        failed = Reply(error=UnavailableError("the store is not available: repeat later", key=_key(call)))
+        failed = Reply(error=UnavailableError("the store is not available: retry later", key=_key(call)))
         ways.append(Alternative(state=state, reply=failed, label="fails", fault=Fault.FAILURE))
         if call.operation in _LISTINGS and reply.error is None:
             ways.extend(self._stale(state, reply))
@@ -179,19 +170,19 @@ class StoreResource:
 
     def _do(self, state: MemoryImage, call: Call, actor: str) -> tuple[Reply, MemoryImage]:
         if call.operation == "notes":
-            assert self._notes is not None and isinstance(state, NotedImage), "nothing is noted here"
+            assert self._notes is not None and isinstance(state, NotedImage), "the store has no notes"
             return Reply(self._notes.shown(state.notes)), state
         if call.operation == "note":
-            assert self._notes is not None and isinstance(state, NotedImage), "nothing is noted here"
+            assert self._notes is not None and isinstance(state, NotedImage), "the store has no notes"
             return Reply(), replace(state, notes=self._notes.told(state.notes, call.args[0]))
         if call.operation == "stroke":
             return self._strike(state, call, actor)
-        self._seams.at_s = self._time_of(actor)
+        self._clock.at_s = self._time_of(actor)
         memory = self._memory
         memory.restore(state)
         operation, args = call.operation, call.args
         if operation == "create_upload":
-            self._seams.next_token, args = str(args[-1]), args[:-1]
+            self._ids.next_token, args = str(args[-1]), args[:-1]
         if operation == "list_rest":
             operation, args = "list_page", args[:-1]
         try:
@@ -208,7 +199,7 @@ class StoreResource:
         return Reply(value), after
 
     def _torn(self, state: object, call: Call, reply: Reply) -> list[Alternative]:
-        """The ways in which a listing may end that began with another page: of what has changed it saw each or not."""
+        """Return the results of a listing that began with another page: it saw each change since then, or did not."""
         begun, now = cast("ObjectPage", call.args[-1]), cast("ObjectPage", reply.value)
         old, new = ({one.key: one for one in page.objects} for page in (begun, now))
         changed = [key for key in sorted(old.keys() | new.keys()) if old.get(key) != new.get(key)]
@@ -303,7 +294,10 @@ class StoreResource:
         return frozenset({Access(objects, key, writes=writes), *self._clash(key)})
 
     def _clash(self, key: str) -> Footprint:
-        """With rename, a file is refused below a file, and where a directory is, be it one of pending uploads."""
+        """Return the accesses by which a store with rename refuses a file below a file, or in the place of a directory.
+
+        A directory may consist of pending uploads only.
+        """
         if not self.capabilities.rename:
             return frozenset()
         parts = key.split("/")
@@ -313,7 +307,7 @@ class StoreResource:
 
 
 def _choices(changed: list[str]) -> list[list[str]]:
-    """What of it a listing has seen as it was: every choice of few keys; of many none, all, or any single one."""
+    """Return the subsets of changes that a listing may have missed: all subsets of few; of many none, all, each."""
     if len(changed) > _TORN_LIMIT:
         return [[], changed, *([key] for key in changed)]
     return [[key for at, key in enumerate(changed) if some >> at & 1] for some in range(1 << len(changed))]
@@ -334,114 +328,3 @@ def _key(call: Call) -> str:
     if isinstance(first, str):
         return first
     return first.key if isinstance(first, ObjectInfo) else str(cast("tuple[str, ...]", first)[0])
-
-
-def _as_it_is(key: str, data: bytes) -> bytes:
-    return data
-
-
-class SimulatedStore:
-    """A process's handle on a `StoreResource`: every call is a point at which the world may go on without it.
-
-    Args:
-        blur: from key and bytes of a put, the bytes that are kept: to leave out what depends on a process's history
-            and is read by nobody, so that fewer states differ.
-        piecemeal: whether a listing takes two steps, as on a file system: what comes or goes in between it may show or
-            not, one without the other. Pages that do not hold all are taken at once.
-    """
-
-    def __init__(
-        self,
-        port: Port,
-        name: str,
-        capabilities: Capabilities,
-        blur: Callable[[str, bytes], bytes] = _as_it_is,
-        piecemeal: bool = False,
-    ) -> None:
-        self._port = port
-        self._piecemeal = piecemeal
-        self._blur = blur
-        self._name = name
-        self._capabilities = capabilities
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return self._capabilities
-
-    @property
-    def retries(self) -> int:
-        return 0
-
-    def _call(self, operation: str, *args: object) -> Any:
-        return self._port.call(Call(self._name, operation, args))
-
-    def put(
-        self, key: str, data: bytes, mode: PutMode = Overwrite(), metadata: Mapping[str, str] | None = None
-    ) -> ObjectInfo:
-        return cast("ObjectInfo", self._call("put", key, self._blur(key, bytes(data)), mode, _frozen(metadata)))
-
-    def get(self, key: str, start: int = 0, length: int | None = None, etag: str = "") -> bytes:
-        return cast("bytes", self._call("get", key, start, length, *((etag,) if etag else ())))
-
-    def head(self, key: str) -> ObjectInfo:
-        return cast("ObjectInfo", self._call("head", key))
-
-    def list_page(
-        self, prefix: str, start_after: str = "", max_keys: int = 1000, token: str | None = None
-    ) -> ObjectPage:
-        page = cast("ObjectPage", self._call("list_page", prefix, start_after, max_keys, token))
-        if self._piecemeal:
-            page = cast("ObjectPage", self._call("list_rest", prefix, start_after, max_keys, token, page))
-        return page
-
-    def delete(self, key: str) -> None:
-        self._call("delete", key)
-
-    def delete_many(self, keys: Sequence[str]) -> None:
-        if keys:
-            self._call("delete_many", tuple(keys))
-
-    def close(self) -> None:
-        """Nothing to release."""
-
-    def create_upload(self, key: str, metadata: Mapping[str, str] | None = None) -> str:
-        return cast("str", self._call("create_upload", key, _frozen(metadata), self._port.token()))
-
-    def upload_part(self, key: str, upload_id: str, number: int, data: bytes) -> Part:
-        return cast("Part", self._call("upload_part", key, upload_id, number, bytes(data)))
-
-    def complete_upload(self, key: str, upload_id: str, parts: Sequence[Part]) -> ObjectInfo:
-        return cast("ObjectInfo", self._call("complete_upload", key, upload_id, tuple(parts)))
-
-    def abort_upload(self, key: str, upload_id: str) -> None:
-        self._call("abort_upload", key, upload_id)
-
-    def list_uploads_page(self, prefix: str, marker: tuple[str, str] | None = None) -> UploadPage:
-        return cast("UploadPage", self._call("list_uploads_page", prefix, marker))
-
-    def open_write(self, key: str) -> MemoryFile:
-        opened_after = cast("int", self._call("begin_write", key))
-        return MemoryFile(key, lambda data: cast("ObjectInfo", self._call("finish_write", key, data, opened_after)))
-
-    def rename(self, source: str, target: str) -> None:
-        self._call("rename", source, target)
-
-    def check_targets(self, targets: Sequence[str]) -> None:
-        self._call("check_targets", tuple(targets))
-
-    def rename_dir(self, source: str, target: str) -> None:
-        self._call("rename_dir", source, target)
-
-    def copy(self, source: ObjectInfo, target: str) -> None:
-        self._call("copy", source, target)
-
-
-class _Metadata(dict[str, str]):
-    """Metadata as part of a call: never changed, so it can be hashed."""
-
-    def __hash__(self) -> int:  # type: ignore[override]  # dicts are not hashable; this one is a value
-        return hash(tuple(sorted(self.items())))
-
-
-def _frozen(metadata: Mapping[str, str] | None) -> _Metadata | None:
-    return None if metadata is None else _Metadata(metadata)

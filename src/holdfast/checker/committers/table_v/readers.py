@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import cast
 
-from holdfast.checker.committers.observed_cluster import watched
 from holdfast.checker.committers.output import DESTINATION, HOME, Origin, files_of, visible
-from holdfast.checker.committers.sandbox import Bench
+from holdfast.checker.committers.sandbox import Sandbox
+from holdfast.checker.committers.table_v.observed_cluster import observed
 from holdfast.checker.kernel.world import View
 from holdfast.commit.layout import SUCCESS
 from holdfast.commit.two_phase.snapshot import read_snapshot
@@ -31,13 +31,13 @@ class Reading:
     over: bool
 
 
-def accepted(bench: Bench, view: View) -> frozenset[Origin]:
+def accepted(sandbox: Sandbox, view: View) -> frozenset[Origin]:
     """Files of the attempts that the driver accepted."""
     return frozenset(
         origin
-        for task, one in enumerate(watched(view).accepted)
+        for task, one in enumerate(observed(view).accepted)
         if one is not None
-        for origin in files_of("main", task, one[0], bench.setting.files)
+        for origin in files_of("main", task, one[0], sandbox.setting.files)
     )
 
 
@@ -52,28 +52,28 @@ def _success_names(view: View, job: str) -> frozenset[str] | None:
     return frozenset(name.removeprefix(f"/{HOME}") for name in document["filenames"])
 
 
-def listed(bench: Bench, view: View) -> Reading:
+def listed(sandbox: Sandbox, view: View) -> Reading:
     """Somebody lists the destination, and looks whether there is a _SUCCESS of the job."""
-    job = watched(view).job
+    job = observed(view).job
     over = job is not None and _success_names(view, job.job) is not None
-    return Reading(frozenset(visible(view).values()) & accepted(bench, view), over)
+    return Reading(frozenset(visible(view).values()) & accepted(sandbox, view), over)
 
 
-def _named(bench: Bench, view: View) -> Reading:
+def _named(sandbox: Sandbox, view: View) -> Reading:
     """Somebody takes the names from _SUCCESS."""
-    job = watched(view).job
+    job = observed(view).job
     names = _success_names(view, job.job) if job is not None else None
     found = frozenset(origin for path, origin in visible(view).items() if path in (names or ()))
-    return Reading(found & accepted(bench, view), names is not None)
+    return Reading(found & accepted(sandbox, view), names is not None)
 
 
-def _whole(bench: Bench, view: View) -> Reading:
+def _whole(sandbox: Sandbox, view: View) -> Reading:
     """Somebody reads through Holdfast."""
     there = visible(view)
-    snapshot = read_snapshot(bench.copy(view).context())
-    found = frozenset(there[file.path] for file in snapshot.files if file.path in there) & accepted(bench, view)
+    snapshot = read_snapshot(sandbox.copy(view).context())
+    found = frozenset(there[file.path] for file in snapshot.files if file.path in there) & accepted(sandbox, view)
     return Reading(found, bool(found))
 
 
-READERS: Mapping[str, Callable[[Bench, View], Reading]] = {"two_phase": _whole, "stocator": _named}
+READERS: Mapping[str, Callable[[Sandbox, View], Reading]] = {"two_phase": _whole, "stocator": _named}
 """By committer; who is not here is read by listing."""

@@ -1,4 +1,4 @@
-"""What a domain supplies so that its histories can be told: the words for its calls, and for what there is."""
+"""Define what a domain supplies to tell its histories: words for its calls, and for its state."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from dataclasses import dataclass
 from holdfast.checker.kernel.calls import Alternative, Call, Fault
 from holdfast.checker.kernel.world import DIES, View
 
-__all__ = ["Act", "Event", "Teller", "Thing", "Weight"]
+__all__ = ["Act", "Event", "Narrator", "Thing", "Weight"]
 
 
 class Weight(enum.IntEnum):
-    """How much a call matters."""
+    """How much a call matters in a story."""
 
     READ = 0
-    """Changes nothing: counted."""
+    """Changes nothing: only counted."""
     SMALL = 1
-    """Bookkeeping: told where a run of calls has nothing better."""
+    """Bookkeeping: told if a run of calls has nothing more important."""
     WORK = 2
-    """Told."""
+    """Always told."""
     TURN = 3
-    """Changes what others see: told in its place."""
+    """Changes what others see: told at its position."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,17 +43,17 @@ class Event:
 
     @property
     def fault(self) -> Fault | None:
-        """What went wrong."""
+        """Return the fault; None if the call has none."""
         return Fault.CRASH if self.alternative is None else self.alternative.fault
 
     @property
     def label(self) -> str:
-        """Which way it went."""
+        """Return the label of the way in which the call ended."""
         return DIES if self.alternative is None else self.alternative.label
 
     @property
     def reply(self) -> object:
-        """The value or the error that the actor got."""
+        """Return the value or the error that the actor got."""
         if self.alternative is None:
             return None
         return self.alternative.reply.error or self.alternative.reply.value
@@ -61,13 +61,13 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Act:
-    """A call in words without its subject: ``renames`` + ``a`` + `` into place``.
+    """A call in words, without its subject: ``renames`` + ``a`` + `` into place``.
 
     Attributes:
         verb: present tense, third person.
-        things: what it is done to; those of equal acts of a run are told together.
-        plural: what several things are called, so that more than two are counted.
-        tail: the rest, with the space or the comma in front.
+        things: what it is done to; things of equal acts in a run are listed together.
+        plural: what several things are called, so that more than two can be counted.
+        tail: the rest, including the leading space or comma.
     """
 
     verb: str
@@ -79,12 +79,12 @@ class Act:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Thing:
-    """Something that there is after a call.
+    """Something that exists after a call.
 
     Attributes:
         group: of things that are shown together: ``visible files``.
         name: unique in its group.
-        text: what it is or holds.
+        text: what it is, or what it contains.
     """
 
     group: str
@@ -93,14 +93,15 @@ class Thing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Teller:
+class Narrator:
     """The words of a domain.
 
     Attributes:
-        act: a call in words; of a death, the call that is not made.
-        fault: what went wrong, as it follows on the words of the act: ``, but the reply is lost``. Never for a death.
-        holds: what there is, in a few short lines: title to text. The titles are always the same.
-        things: what there is, one by one.
+        act: puts a call into words; for a death, the call that is not made.
+        fault: says what went wrong, to follow the words of the act: ``, but the reply is lost``. Never called for a
+            death.
+        holds: describes the state in a few short lines, by title. The titles are always the same.
+        things: lists everything that exists.
     """
 
     act: Callable[[Event], Act]

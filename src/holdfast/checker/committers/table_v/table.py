@@ -15,10 +15,10 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from holdfast.checker.committers.attributes import ATTRIBUTES, Explored, explore_attributes
-from holdfast.checker.committers.invariants import explore_invariants, invariant_worlds
 from holdfast.checker.committers.names import find_committer
-from holdfast.checker.committers.reasons import REASONS, paper_answer
+from holdfast.checker.committers.table_v.attributes import ATTRIBUTES, Explored, explore_attributes
+from holdfast.checker.committers.table_v.invariants import explore_invariants, invariant_worlds
+from holdfast.checker.committers.table_v.reasons import REASONS, paper_answer
 from holdfast.checker.kernel.counterexample import Counterexample, encode
 from holdfast.checker.kernel.explore import Budget, Exploration
 from holdfast.commit import COMMITTERS

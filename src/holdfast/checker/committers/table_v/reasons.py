@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from holdfast.checker.committers.attributes import ATTRIBUTES
+from holdfast.checker.committers.table_v.attributes import ATTRIBUTES
 
 __all__ = ["REASONS", "paper_answer"]
 

@@ -28,10 +28,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from holdfast.checker.committers.check_run import BROKEN_CODE
-from holdfast.checker.committers.experiments import EXPERIMENTS, build_experiment
+from holdfast.checker.committers.table_v.experiments import EXPERIMENTS, build_experiment
 from holdfast.checker.kernel.counterexample import Counterexample
 from holdfast.checker.kernel.explore import Budget, Exploration, explore
+from holdfast.checker.kernel.state_space import BROKEN_CODE
 from holdfast.commit import Committer
 from holdfast.guarantees import (
     BOTH_COMMIT,

@@ -12,15 +12,16 @@ from typing import cast
 
 from holdfast.checker.committers.actors import Setting, run_attempt, write_files
 from holdfast.checker.committers.cluster import CLUSTER, Cluster, Order, attempt_actor
-from holdfast.checker.committers.observed_cluster import WatchedCluster
 from holdfast.checker.committers.output import is_observed
-from holdfast.checker.committers.questions import ASKED, FIRST_ATTEMPT
-from holdfast.checker.committers.sandbox import Bench
+from holdfast.checker.committers.sandbox import Sandbox
+from holdfast.checker.committers.table_v.observed_cluster import ObservedCluster
+from holdfast.checker.committers.table_v.questions import ASKED
+from holdfast.checker.committers.table_v.task_questions import FIRST_ATTEMPT
 from holdfast.checker.committers.worlds import Scene, build_world, setting_of
 from holdfast.checker.kernel.calls import Call, Fault
 from holdfast.checker.kernel.process import Actor, Port
 from holdfast.checker.kernel.world import World
-from holdfast.checker.simulated_store import StoreResource
+from holdfast.checker.simulated_store.resource import StoreResource
 from holdfast.commit import CommitContext, Committer, JobRecord, TaskCommit
 from holdfast.commit.file_output.v1 import FILE_V1, recover_v1_task
 from holdfast.commit.ids import AttemptId, FileOwner
@@ -55,13 +56,13 @@ def build_experiment(committer: Committer, experiment: Experiment) -> World:
     stores = {name: one for name, one in world.resources.items() if isinstance(one, StoreResource)}
     setting = setting_of(committer, scene, stores)
     cluster = cast("Cluster", world.resources[CLUSTER])
-    bench = Bench(setting, stores)
+    sandbox = Sandbox(setting, stores)
     return World(  # in worlds as small as these, everybody may remember everything
         name=world.name,
         summary=world.summary,
         actors=experiment.actors(setting, world.actors),
-        resources={CLUSTER: WatchedCluster(cluster), **stores},
-        properties=tuple(ASKED[name](bench) for name in experiment.asked),
+        resources={CLUSTER: ObservedCluster(cluster), **stores},
+        properties=tuple(ASKED[name](sandbox) for name in experiment.asked),
         budgets=world.budgets,
         observed=_is_observed,
     )

@@ -1,0 +1,144 @@
+"""Report what a check of a committer has found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from holdfast.checker.committers.properties import PART_OF, PROPERTIES
+from holdfast.checker.committers.worlds import Scene
+from holdfast.checker.kernel.counterexample import Counterexample
+from holdfast.checker.kernel.state_space import BROKEN_CODE
+from holdfast.guarantees import GUARANTEES, Answer
+
+__all__ = ["Progress", "SceneReport", "Violation", "WalkReport", "declared", "in_order", "ranked"]
+
+_HARM = (
+    (BROKEN_CODE,),
+    ("C1", "C2", "C3", "C6", "replaced-data", "log-order"),  # rows are wrong, and the job is reported as committed
+    ("C5", "C7", "C8", "C9"),  # rows are wrong after a failure
+    ("C4", "whole-reads"),  # rows are visible too early
+    ("C10", "no-leftovers"),  # a user has to clean up
+)
+"""Names of properties by the harm that a violation does, the worst first."""
+
+_RANKS = {name: (group, at) for group, names in enumerate(_HARM) for at, name in enumerate(names)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """The progress of a check.
+
+    Attributes:
+        states: explored so far in this scene.
+        histories: random histories of this scene so far; 0 for an exploration.
+        broken: properties that broke so far, in any scene.
+    """
+
+    scene: str
+    states: int = 0
+    histories: int = 0
+    broken: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Violation:
+    """A property that broke, and the first history in which it did.
+
+    Attributes:
+        answer: what is declared for the committer; None if nothing is.
+        actors, faults, steps: how many the history has.
+        history: number of the random history; None if exploration found it.
+        is_shrunk: whether the history was shrunk.
+    """
+
+    scene: Scene
+    counterexample: Counterexample
+    title: str
+    meaning: str
+    answer: Answer | None
+    actors: int
+    faults: int
+    steps: int
+    history: int | None = None
+    is_shrunk: bool = False
+
+    @property
+    def name(self) -> str:
+        """Return the name of the property."""
+        return self.counterexample.property
+
+    @property
+    def is_declared(self) -> bool:
+        """Check whether the committer is declared not to hold the property, at least in some circumstance."""
+        return self.answer is not None and (not self.answer.holds or bool(self.answer.unless))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SceneReport:
+    """The result of exploring a scene.
+
+    Attributes:
+        complete: whether every history was explored, equivalent ones once.
+        histories: how many there are; 0 if the exploration is not complete.
+        broken: names of properties.
+        goals: names of the goals that some history of the scene has to reach.
+        reached: goals that some history reached.
+        missing: goals that no history reached and faults that never happened in a complete exploration: the check then
+            covers less than it should. Empty for an incomplete exploration, or if only some properties are judged.
+    """
+
+    scene: Scene
+    complete: bool
+    histories: int
+    states: int
+    seconds: float
+    broken: tuple[str, ...]
+    goals: tuple[str, ...] = ()
+    reached: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WalkReport:
+    """The result of random histories.
+
+    Attributes:
+        next: number of the history to continue with.
+        steps: of all histories.
+        ends: number of different final states.
+        depth: steps of the longest history.
+        scenes: number of scenes, more than one if features are drawn.
+        reached: goals that some history reached.
+    """
+
+    scene: Scene
+    seed: int
+    first: int
+    next: int
+    histories: int = 0
+    steps: int = 0
+    ends: int = 0
+    depth: int = 0
+    seconds: float = 0.0
+    broken: tuple[str, ...] = ()
+    scenes: int = 0
+    reached: tuple[str, ...] = ()
+
+
+def declared(committer: str, name: str) -> Answer | None:
+    """Return what `holdfast committers` declares about a property; None if it declares nothing."""
+    wanted = PART_OF.get(name, name)
+    row = next((row for row in GUARANTEES if row.name == wanted), None)
+    return None if row is None else row.answers.get(committer)
+
+
+def ranked(violations: Iterable[Violation]) -> list[Violation]:
+    """Sort violations: the most harmful first, and among equally harmful ones those with the fewest faults."""
+    return sorted(violations, key=lambda one: (_RANKS[one.name][0], one.faults, _RANKS[one.name]))
+
+
+def in_order(names: Iterable[str]) -> tuple[str, ...]:
+    """Sort names of properties in the order of `PROPERTIES`."""
+    order = [BROKEN_CODE, *PROPERTIES]
+    return tuple(sorted(names, key=order.index))

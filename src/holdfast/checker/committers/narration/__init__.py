@@ -1,0 +1,1 @@
+"""Put the calls and the state of a job into words."""

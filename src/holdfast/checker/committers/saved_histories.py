@@ -1,0 +1,58 @@
+"""Find the world of a saved counterexample, and replay it with the present code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from holdfast.checker.committers.names import find_committer, find_property, find_scene
+from holdfast.checker.committers.narration.job_narrator import job_narrator
+from holdfast.checker.committers.table_v.experiments import EXPERIMENTS, build_experiment
+from holdfast.checker.committers.table_v.questions import ASKED
+from holdfast.checker.committers.worlds import build_world
+from holdfast.checker.kernel.counterexample import Counterexample
+from holdfast.checker.kernel.replay import replay
+from holdfast.checker.kernel.shrink import shrink
+from holdfast.checker.kernel.state_space import BROKEN_CODE
+from holdfast.checker.kernel.world import World
+from holdfast.checker.narrative.story import Story, tell
+from holdfast.errors import InvalidRequestError
+
+__all__ = ["find_world", "replay_again"]
+
+
+def find_world(name: str, properties: Sequence[str] = ()) -> World:
+    """Return the world of that name, ``committer/scene``, in which its counterexamples replay.
+
+    Args:
+        properties: the ones to judge; empty for all of the scene. Experiments have their own.
+
+    Raises:
+        InvalidRequestError: there is no world of that name.
+    """
+    committer, _, scene = name.partition("/")
+    if scene in EXPERIMENTS:  # they have few properties, all for one row of the table
+        return build_experiment(find_committer(committer), EXPERIMENTS[scene])
+    found = find_scene(scene)
+    return build_world(find_committer(committer), replace(found, properties=tuple(properties) or found.properties))
+
+
+def replay_again(counterexample: Counterexample) -> Story | None:
+    """Replay a saved history with the present code.
+
+    Returns:
+        Its story up to the step that breaks the property, or None if the property holds now. If the saved history ends
+        before the present code does, and the property is judged at the end, the replay continues without faults.
+
+    Raises:
+        InvalidRequestError: the world or property does not exist, or the history no longer fits the code.
+    """
+    name = counterexample.property
+    known = name == BROKEN_CODE or name in ASKED
+    world = find_world(counterexample.world, () if known else (find_property(name),))
+    replay(world, counterexample.choices)
+    try:
+        again = shrink(world, counterexample, replays=0)
+    except InvalidRequestError:
+        return None
+    return tell(world, again, job_narrator(world))

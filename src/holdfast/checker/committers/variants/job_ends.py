@@ -1,0 +1,83 @@
+"""Change how jobs commit and abort (``+remembers``, ``+replaces-last``, ``+takes-back``).
+
+Closes the holes "commit forgets", "overwrite empties first", "unsaid success" and "abort leaves a half".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+from holdfast.checker.committers.variants.variant import Variant
+from holdfast.commit import layout
+from holdfast.commit.attempt_names import file_job
+from holdfast.commit.context import CommitContext
+from holdfast.commit.job_ends import delete_visible, succeeded
+from holdfast.commit.records import JobOutcome, JobRecord, SaveMode, TaskCommit
+
+__all__ = ["Remembers", "ReplacesLast", "TakesBack"]
+
+_OVERWRITING = frozenset({SaveMode.OVERWRITE, SaveMode.OVERWRITE_PARTITIONS})
+
+
+class Remembers(Variant):
+    """``+remembers``: the job commit can be repeated."""
+
+    def commit_job(
+        self,
+        ctx: CommitContext,
+        job: JobRecord,
+        commits: Sequence[TaskCommit | None],
+        tasks: int | Collection[int],
+    ) -> JobOutcome:
+        """Commit, unless the job's ``_SUCCESS`` exists: then only clean up, as an abort does."""
+        if succeeded(ctx, job.job):
+            return self.base.abort_job(ctx, job)
+        return self.base.commit_job(ctx, job, commits, tasks)
+
+
+class ReplacesLast(Variant):
+    """``+replaces-last``: replaced data are deleted after the job's own files are complete."""
+
+    def setup_job(
+        self, ctx: CommitContext, mode: SaveMode, details: Mapping[str, object] | None = None
+    ) -> JobRecord | None:
+        self.check_fit(ctx, mode)
+        job = self.base.setup_job(ctx, SaveMode.APPEND if mode in _OVERWRITING else mode, details)
+        return None if job is None else replace(job, mode=mode)
+
+    def commit_job(
+        self,
+        ctx: CommitContext,
+        job: JobRecord,
+        commits: Sequence[TaskCommit | None],
+        tasks: int | Collection[int],
+    ) -> JobOutcome:
+        """Commit as if the job appended, then delete the files that were visible before and are not the job's.
+
+        Crash: old and new data may both be visible, and nothing deletes the old ones.
+        """
+        if job.mode not in _OVERWRITING:
+            return self.base.commit_job(ctx, job, commits, tasks)
+        before = {path for path, _info in layout.iter_visible(ctx.store, ctx.prefix)}
+        outcome = self.base.commit_job(ctx, replace(job, mode=SaveMode.APPEND), commits, tasks)
+        now = [path for path, _info in layout.iter_visible(ctx.store, ctx.prefix)]
+        partitions = {path.rpartition("/")[0] for path in now if file_job(path) == job.job}
+        whole = job.mode is SaveMode.OVERWRITE
+        delete_visible(
+            ctx,
+            lambda path: (
+                path in before and file_job(path) != job.job and (whole or path.rpartition("/")[0] in partitions)
+            ),
+        )
+        return outcome
+
+
+class TakesBack(Variant):
+    """``+takes-back``: the abort deletes the job's visible files."""
+
+    def abort_job(self, ctx: CommitContext, job: JobRecord) -> JobOutcome:
+        """Delete the visible files whose names carry the job's id, unless its ``_SUCCESS`` exists; then abort."""
+        if not succeeded(ctx, job.job):
+            delete_visible(ctx, lambda path: file_job(path) == job.job)
+        return self.base.abort_job(ctx, job)

@@ -1,0 +1,76 @@
+"""Declare what each committer guarantees.
+
+People choose a committer by this table; the checker explores the committers and compares. The rows are those of paper
+000, Table V, C1 to C10, and what a crash does to old data. The columns Direct, Stocator, S3A (`magic`, `staging-*`) and
+EMR of Table V are the paper's own answers; where C1 to C10 ask more precisely than the paper does, the answers are
+stricter.
+
+A committer's answers are in a module of their own: a new committer adds its module, and one line to `_ANSWERS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from holdfast.guarantees import direct, emr, file_v1, file_v2, magic, manifest, staging, stocator, two_phase
+from holdfast.guarantees.answers import OR, Answer, Guarantee
+from holdfast.guarantees.circumstances import (
+    ANOTHER_ENDS,
+    BOTH_COMMIT,
+    COMMIT_BEGUN,
+    DIES_UPLOADING,
+    DISPLACED,
+    IN_TASK_COMMIT,
+    OTHER_READERS,
+    PARTITIONED,
+    STAGED,
+    STILL_WRITING,
+    TWO_DRIVERS,
+    UNDONE_BY_HAND,
+)
+from holdfast.guarantees.rows import ROWS
+
+__all__ = [
+    "ANOTHER_ENDS",
+    "BOTH_COMMIT",
+    "COMMIT_BEGUN",
+    "DIES_UPLOADING",
+    "DISPLACED",
+    "GUARANTEES",
+    "IN_TASK_COMMIT",
+    "OR",
+    "OTHER_READERS",
+    "PARTITIONED",
+    "STAGED",
+    "STILL_WRITING",
+    "TWO_DRIVERS",
+    "UNDONE_BY_HAND",
+    "Answer",
+    "Guarantee",
+]
+
+_ANSWERS: Mapping[str, Mapping[str, Answer]] = {
+    "two_phase": two_phase.ANSWERS,
+    "magic": magic.ANSWERS,
+    "staging-directory": staging.ANSWERS,
+    "staging-partitioned": staging.ANSWERS,
+    "manifest": manifest.ANSWERS,
+    "file-v1": file_v1.ANSWERS,
+    "file-v2": file_v2.ANSWERS,
+    "direct": direct.ANSWERS,
+    "stocator": stocator.ANSWERS,
+    "emr": emr.ANSWERS,
+}
+"""By committer, then by row."""
+
+GUARANTEES: tuple[Guarantee, ...] = tuple(
+    Guarantee(
+        name=row.name,
+        title=row.title,
+        meaning=row.meaning,
+        wanted=row.wanted,
+        answers={committer: answers[row.name] for committer, answers in _ANSWERS.items()},
+    )
+    for row in ROWS
+)
+"""All rows, those of Table V first."""

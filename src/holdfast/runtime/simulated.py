@@ -1,0 +1,73 @@
+"""Simulate time and ids: they are the same in every run.
+
+For tests and simulated worlds. Nothing here waits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+__all__ = ["CountingIds", "SimulatedClock", "StillClock"]
+
+
+@dataclass
+class SimulatedClock:
+    """A clock that waiting and looking move.
+
+    Attributes:
+        at_s: the current time, seconds since the epoch.
+        step_s: how far each look at the clock moves it.
+        waits: the durations of all waits, seconds.
+    """
+
+    at_s: float = 1_800_000_000.0
+    step_s: float = 0.001
+    waits: list[float] = field(default_factory=list)
+
+    def now_s(self) -> float:
+        self.at_s += self.step_s
+        return self.at_s
+
+    def elapsed_s(self) -> float:
+        return self.now_s()
+
+    def sleep(self, duration_s: float) -> None:
+        self.waits.append(duration_s)
+        self.at_s += duration_s
+
+
+@dataclass
+class StillClock:
+    """A clock that stands still until somebody sets it.
+
+    Attributes:
+        at_s: the current time, seconds since the epoch.
+        waits: the durations of all waits, seconds.
+    """
+
+    at_s: float = 0.0
+    waits: list[float] = field(default_factory=list)
+
+    def now_s(self) -> float:
+        return self.at_s
+
+    def elapsed_s(self) -> float:
+        return self.at_s
+
+    def sleep(self, duration_s: float) -> None:
+        self.waits.append(duration_s)
+
+
+@dataclass
+class CountingIds:
+    """Ids that count: 000000000001, 000000000002, …
+
+    Attributes:
+        last: the number of the last token.
+    """
+
+    last: int = 0
+
+    def token(self) -> str:
+        self.last += 1
+        return f"{self.last:012x}"

@@ -1,0 +1,413 @@
+"""Mistakes in `two_phase`: functions that run in place of shipped ones.
+
+Each takes the shipped function first (see `planting`). What a developer might have been thinking is in `mutants`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from holdfast.commit import layout
+from holdfast.commit.codec import digest
+from holdfast.commit.context import CommitContext
+from holdfast.commit.ids import AttemptId, FileOwner, JobId
+from holdfast.commit.intents import QUIET_S
+from holdfast.commit.measure import Measure
+from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, JobReport, Kind, ManifestRef, TaskCommit, Totals
+from holdfast.commit.recovery_report import RecoveryReport
+from holdfast.commit.task import TaskScope
+from holdfast.commit.task_commits import totals_of
+from holdfast.commit.two_phase import roll_forward, snapshot
+from holdfast.commit.two_phase.codec import decode_entry, decode_manifest, encode_entry
+from holdfast.commit.two_phase.committer import TwoPhaseCommitter
+from holdfast.commit.two_phase.decision_log import append_entry, find_decision, write_mark
+from holdfast.commit.two_phase.helping import Stuck
+from holdfast.commit.two_phase.job import abort_job, commit_job
+from holdfast.commit.two_phase.live_jobs import OverJobs
+from holdfast.commit.two_phase.manifests import ManifestCache, Prepared
+from holdfast.commit.two_phase.publication import Leftovers, Publication, publication_of
+from holdfast.commit.two_phase.records import LogEntry
+from holdfast.commit.two_phase.replacement import delete_replaced
+from holdfast.errors import FencedError, OutcomeUnknownError, UnavailableError
+from holdfast.stores.base import UploadInfo, iter_objects
+from holdfast.stores.probe import UploadListing
+from holdfast.versioned_log import LogView, RecordStore
+from tests.checker.committers.planting import planted, swap
+
+__all__ = [
+    "abort_every_upload_of_the_job",
+    "abort_without_entry",
+    "abort_without_looking",
+    "announce_nothing",
+    "be_always_over",
+    "commit_open_job",
+    "commit_without_looking",
+    "complete_without_looking",
+    "create_unconditionally",
+    "delete_replaced_first",
+    "delete_then_rename",
+    "finish_nothing_earlier",
+    "hide_nothing",
+    "ignore_trouble",
+    "list_below_bare_prefix",
+    "list_manifests",
+    "look_in_own_destination",
+    "mark_done_first",
+    "mark_visible_first",
+    "name_by_task",
+    "name_without_attempt",
+    "publish_first",
+    "publish_in_task",
+    "see_no_change",
+    "sweep_with_limit_only",
+    "take_any_entry",
+    "take_every_entry_for_anothers",
+    "take_silence_for_completion",
+    "take_silence_for_success",
+    "try_next_number",
+]
+
+_Decided = tuple[LogEntry | None, LogView | None]
+
+
+# --- the decision -----------------------------------------------------------------------------------------------------
+def publish_first(shipped: Callable[..., LogEntry], ctx: CommitContext, entry: LogEntry) -> LogEntry:
+    """In place of `append_entry`: publish the files of the job, then write its decision."""
+    if entry.kind is Kind.COMMIT:
+        roll_forward._publish_all(ctx, entry, None, False)
+    return shipped(ctx, entry)
+
+
+def abort_without_entry(shipped: Callable[..., LogEntry], ctx: CommitContext, entry: LogEntry) -> LogEntry:
+    """In place of `append_entry`: write no abort, so that the job's files are dropped without one."""
+    if entry.kind is Kind.ABORT:
+        raise FencedError("the abort is not in the log", job=entry.job)
+    return shipped(ctx, entry)
+
+
+def _is_blind_once() -> Callable[..., LogEntry | None]:
+    """In place of `find_decision`: find nothing at the first look."""
+    looks = 0
+
+    def find(
+        shipped: Callable[..., LogEntry | None], ctx: CommitContext, view: LogView, job: JobId, after: int
+    ) -> LogEntry | None:
+        nonlocal looks
+        looks += 1
+        return None if looks == 1 else shipped(ctx, view, job, after)
+
+    return find
+
+
+def commit_without_looking(
+    shipped: Callable[..., tuple[LogEntry | None, LogView | None, ManifestCache | None]],
+    measure: Measure,
+    job: JobRecord,
+    commits: Sequence[TaskCommit | None],
+    tasks: int | Collection[int],
+) -> tuple[LogEntry | None, LogView | None, ManifestCache | None]:
+    """In place of the commit's `_decide`: do not check whether the log has an entry about the job already."""
+    with planted(swap(find_decision, _is_blind_once())):
+        return shipped(measure, job, commits, tasks)
+
+
+def abort_without_looking(shipped: Callable[..., JobOutcome], measure: Measure, job: JobRecord) -> JobOutcome:
+    """In place of `abort_job`: do not check whether the log has an entry about the job already."""
+    with planted(swap(find_decision, _is_blind_once())):
+        return shipped(measure, job)
+
+
+def _anothers(entry: LogEntry) -> LogEntry:
+    """Return the entry as if it were about another job."""
+    return replace(entry, record=replace(entry.record, job=JobId("another")))
+
+
+def try_next_number(
+    shipped: Callable[..., _Decided], ctx: CommitContext, job: JobRecord, prepared: Prepared, view: LogView
+) -> _Decided:
+    """In place of the decision's `_decide`: after a conflict, do not check whether the winner decided this very job."""
+
+    def append(shipped: Callable[..., LogEntry], ctx: CommitContext, entry: LogEntry) -> LogEntry:
+        found = shipped(ctx, entry)
+        return found if found.token == entry.token else _anothers(found)
+
+    def find(shipped: Callable[..., object], ctx: CommitContext, view: LogView, job: JobId, after: int) -> None:
+        return None
+
+    with planted(swap(append_entry, append), swap(find_decision, find)):
+        return shipped(ctx, job, prepared, view)
+
+
+class _StandsError(Exception):
+    """Carries the entry that stands at a number."""
+
+    def __init__(self, entry: LogEntry) -> None:
+        super().__init__(entry)
+        self.entry = entry
+
+
+def take_any_entry(
+    shipped: Callable[..., _Decided], ctx: CommitContext, job: JobRecord, prepared: Prepared, view: LogView
+) -> _Decided:
+    """In place of the decision's `_decide`: take the entry at the number for the job's own, whichever job it is of."""
+
+    def append(shipped: Callable[..., LogEntry], ctx: CommitContext, entry: LogEntry) -> LogEntry:
+        raise _StandsError(shipped(ctx, entry))
+
+    with planted(swap(append_entry, append)):
+        try:
+            return shipped(ctx, job, prepared, view)
+        except _StandsError as stands:
+            return stands.entry, None
+
+
+def take_every_entry_for_anothers(
+    shipped: Callable[..., _Decided], ctx: CommitContext, job: JobRecord, prepared: Prepared, view: LogView
+) -> _Decided:
+    """In place of the decision's `_decide`: take every entry for another job's, as if each put met a conflict."""
+
+    def append(shipped: Callable[..., LogEntry], ctx: CommitContext, entry: LogEntry) -> LogEntry:
+        path = layout.log_entry(entry.seq)
+        return _anothers(decode_entry(path, entry.seq, ctx.records.create(path, encode_entry(entry))))
+
+    with planted(swap(append_entry, append)):
+        return shipped(ctx, job, prepared, view)
+
+
+def create_unconditionally(shipped: Callable[..., bytes], self: RecordStore, path: str, data: bytes) -> bytes:
+    """In place of `RecordStore._put_new`: write without the condition that nobody else has created the record."""
+    self.store.put(self.key(path), data)
+    return data
+
+
+def take_silence_for_success(shipped: Callable[..., bytes], self: RecordStore, path: str, data: bytes) -> bytes:
+    """In place of `RecordStore._put_new`: take a record whose put was not answered as written."""
+    try:
+        return shipped(self, path, data)
+    except OutcomeUnknownError:
+        return data
+
+
+# --- after the decision -----------------------------------------------------------------------------------------------
+def delete_replaced_first(
+    shipped: Callable[..., roll_forward._Seen | None],
+    ctx: CommitContext,
+    entry: LogEntry,
+    cache: ManifestCache | None,
+    accept_damage: bool,
+) -> roll_forward._Seen | None:
+    """In place of `_publish_all`: delete what the job replaces, then publish its files."""
+    delete_replaced(ctx, entry)
+    return shipped(ctx, entry, cache, accept_damage)
+
+
+def mark_visible_first(
+    shipped: Callable[..., roll_forward._Seen | None],
+    ctx: CommitContext,
+    entry: LogEntry,
+    cache: ManifestCache | None,
+    accept_damage: bool,
+) -> roll_forward._Seen | None:
+    """In place of `_publish_all`: mark the decision visible, then publish its files."""
+    write_mark(ctx, entry.seq, "visible")
+    return shipped(ctx, entry, cache, accept_damage)
+
+
+def mark_done_first(shipped: Callable[..., None], ctx: CommitContext, entry: LogEntry) -> None:
+    """In place of `clean_up_decided`: mark the decision done, then clean up."""
+    write_mark(ctx, entry.seq, "done")
+    shipped(ctx, entry)
+
+
+def ignore_trouble(
+    shipped: Callable[..., JobOutcome],
+    measure: Measure,
+    entry: LogEntry,
+    *,
+    view: LogView | None = None,
+    cache: ManifestCache | None = None,
+) -> JobOutcome:
+    """In place of the driver's `_finish`: swallow the failure of a store call."""
+
+    def finish(
+        shipped: Callable[..., JobReport | None],
+        measure: Measure,
+        entry: LogEntry,
+        *,
+        visible: bool = False,
+        cache: ManifestCache | None = None,
+        accept_damage: bool = False,
+    ) -> JobReport | None:
+        with suppress(UnavailableError, OutcomeUnknownError):
+            return shipped(measure, entry, visible=visible, cache=cache, accept_damage=accept_damage)
+        return None
+
+    with planted(swap(roll_forward.finish_decision, finish)):
+        return shipped(measure, entry, view=view, cache=cache)
+
+
+def take_silence_for_completion(
+    shipped: Callable[..., bool],
+    ctx: CommitContext,
+    file: FileEntry,
+    publish: Callable[[], object],
+    is_there: Callable[[], bool],
+) -> bool:
+    """In place of `settle`: take a file whose publication was not answered as published."""
+
+    def publish_once() -> None:
+        with suppress(OutcomeUnknownError):
+            publish()
+
+    return shipped(ctx, file, publish_once, is_there)
+
+
+def complete_without_looking(
+    shipped: Callable[..., bool],
+    ctx: CommitContext,
+    file: FileEntry,
+    written_by: AttemptId | None = None,
+    checksums: Sequence[tuple[str, str]] = (),
+    is_there: Callable[[], bool] | None = None,
+) -> bool:
+    """In place of `complete_upload`: take a file whose upload is gone as published, without a look at the object."""
+    return shipped(ctx, file, written_by, checksums, lambda: True)
+
+
+def delete_then_rename(
+    shipped: Callable[..., bool], ctx: CommitContext, file: FileEntry, written_by: AttemptId
+) -> bool:
+    """In place of `_rename_file`: delete the target first."""
+    ctx.store.delete(ctx.key(file.path))
+    return shipped(ctx, file, written_by)
+
+
+def finish_nothing_earlier(shipped: Callable[..., list[Stuck]], ctx: CommitContext, view: LogView) -> list[Stuck]:
+    """In place of `finish_earlier`: leave earlier decisions to their drivers."""
+    return []
+
+
+# --- tasks ------------------------------------------------------------------------------------------------------------
+def publish_in_task(
+    shipped: Callable[..., TaskCommit], self: TwoPhaseCommitter, scope: TaskScope, files: tuple[FileEntry, ...]
+) -> TaskCommit:
+    """In place of the task commit: publish the files, then write the manifest."""
+    for file in files:
+        publication_of(scope.job).publish_file(scope.ctx, file, scope.owner.attempt)
+    return shipped(self, scope, files)
+
+
+def name_by_task(shipped: Callable[..., str], job: JobId, task: int, attempt: AttemptId) -> str:
+    """In place of `layout.manifest`: name manifests by task alone."""
+    return shipped(job, task, attempt).replace(f"-{attempt}", "")
+
+
+def name_without_attempt(shipped: Callable[..., str], owner: FileOwner, number: int, extension: str) -> str:
+    """In place of `file_name`: leave the attempt out, as Spark does."""
+    return shipped(owner, number, extension).replace(f"-{owner.attempt}", "")
+
+
+def list_manifests(
+    shipped: Callable[..., tuple[LogEntry | None, LogView | None, ManifestCache | None]],
+    measure: Measure,
+    job: JobRecord,
+    commits: Sequence[TaskCommit | None],
+    tasks: int | Collection[int],
+) -> tuple[LogEntry | None, LogView | None, ManifestCache | None]:
+    """In place of the commit's `_decide`: take the manifests in the job's folder, not those that the messages name."""
+    return shipped(measure, job, _listed_commits(measure.ctx, job), tasks)
+
+
+def abort_every_upload_of_the_job(
+    shipped: Callable[..., None], self: TwoPhaseCommitter, ctx: CommitContext, job: JobRecord, owner: FileOwner
+) -> None:
+    """In place of the task abort: abort every pending upload of the job."""
+    left = Leftovers(listing=UploadListing.BY_DIRECTORY)
+    publication_of(job).sweep(ctx, lambda found, key: found == job.job, left)
+    shipped(self, ctx, job, owner)
+
+
+def _listed_commits(ctx: CommitContext, record: JobRecord) -> list[TaskCommit]:
+    """Rebuild the reports of a job's tasks from a listing of its folder: the last manifest of each task."""
+    found: dict[int, TaskCommit] = {}
+    for info in iter_objects(ctx.store, ctx.key(f"{layout.job_dir(record.job)}attempts/")):
+        if info.key.endswith(".jsonl"):
+            data = ctx.store.get(info.key)
+            header = json.loads(data.splitlines()[0])
+            key = info.key.removeprefix(ctx.prefix)
+            ref = ManifestRef(key=key, sha256=digest(data), task=header["task"], totals=Totals(files=header["files"]))
+            totals = totals_of(decode_manifest(ref, data).files)
+            ref = replace(ref, totals=totals)
+            attempt = AttemptId(header["attempt"])
+            found[ref.task] = TaskCommit(job=record.job, task=ref.task, attempt=attempt, totals=totals, ref=ref)
+    return [found[task] for task in sorted(found)]
+
+
+# --- clean-up, recovery -----------------------------------------------------------------------------------------------
+def be_always_over(shipped: Callable[..., bool], self: OverJobs, job: JobId, key: str) -> bool:
+    """In place of `OverJobs.is_over`: take every job for one that can no longer commit."""
+    return True
+
+
+def look_in_own_destination(shipped: Callable[..., bool], self: OverJobs, job: JobId, key: str) -> bool:
+    """In place of `OverJobs.is_over`: look for the job's record in one's own destination alone."""
+    return job in self._known or not self._is_protected(self._ctx.prefix, job)
+
+
+def list_below_bare_prefix(
+    shipped: Callable[..., list[UploadInfo] | None], ctx: CommitContext, prefix: str, left: Leftovers
+) -> list[UploadInfo] | None:
+    """In place of `_list_below`: list pending uploads under the prefix without its slash."""
+    bare = prefix.rstrip("/")
+    above = shipped(ctx, bare[: bare.rfind("/") + 1], left)
+    return None if above is None else [upload for upload in above if upload.key.startswith(bare)]
+
+
+def announce_nothing(shipped: Callable[..., None], ctx: CommitContext, record: JobRecord) -> None:
+    """In place of `announce_job`: write no record of the job."""
+
+
+def sweep_with_limit_only(
+    shipped: Callable[..., tuple[int, int]],
+    ctx: CommitContext,
+    over: OverJobs,
+    publication: Publication,
+    listing: UploadListing,
+    *,
+    quiet_s: float = QUIET_S,
+    limit: int | None = None,
+    decided: LogEntry | None = None,
+) -> tuple[int, int]:
+    """In place of `clean_up`: leave out the sweep without a limit, which is that of recovery."""
+    if limit is None:
+        return 0, 0
+    return shipped(ctx, over, publication, listing, quiet_s=quiet_s, limit=limit, decided=decided)
+
+
+def commit_open_job(
+    shipped: Callable[..., None], ctx: CommitContext, record: JobRecord, report: RecoveryReport
+) -> None:
+    """In place of recovery's `_end_open_job`: commit an undecided job with the manifests in its folder."""
+
+    def commit(shipped: Callable[..., JobOutcome], measure: Measure, job: JobRecord) -> JobOutcome:
+        found = _listed_commits(measure.ctx, job)
+        return commit_job(measure, job, found, [one.task for one in found])
+
+    with planted(swap(abort_job, commit)):
+        shipped(ctx, record, report)
+
+
+# --- readers ----------------------------------------------------------------------------------------------------------
+def hide_nothing(
+    shipped: Callable[..., snapshot._Rule], ctx: CommitContext, view: LogView, unfinished: list[LogEntry]
+) -> snapshot._Rule:
+    """In place of the snapshot's `_visibility`: do not hide the files of decisions that are not marked visible."""
+    return shipped(ctx, view, [entry for entry in unfinished if entry.seq in view.visible])
+
+
+def see_no_change(shipped: Callable[..., tuple[int, frozenset[int]]], view: LogView) -> tuple[int, frozenset[int]]:
+    """In place of the snapshot's `_instant`: take the log for unchanged."""
+    return 0, frozenset()

@@ -1,0 +1,227 @@
+"""A log of plain values: one winner a number, gaps that are real, late writers ignored, trimming that loses nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from dataclasses import dataclass, replace
+
+import pytest
+
+from holdfast.errors import CorruptDataError, LogRemovedError, LogTrimmedError, OutcomeUnknownError, UnavailableError
+from holdfast.runtime import SerialRunner
+from holdfast.stores.base import ObjectPage, iter_objects
+from holdfast.stores.interceptors.faulty import FOR_EVER, Fault, FaultMode, Faulty, SimulatedCrash, crash_at
+from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
+from holdfast.stores.memory.store import MemoryStore
+from holdfast.versioned_log import LogView, RecordStore, VersionedLog, record_name
+from tests.simulation.world import SimulatedClock
+
+
+@dataclass(frozen=True)
+class Note:
+    """An entry that has nothing to do with jobs."""
+
+    seq: int
+    token: str
+    after: str = ""
+    text: str = ""
+
+
+def _encode(note: Note) -> bytes:
+    return json.dumps([note.token, note.after, note.text]).encode()
+
+
+def _decode(path: str, seq: int, data: bytes) -> Note:
+    try:
+        return Note(seq, *json.loads(data))
+    except ValueError as error:
+        raise CorruptDataError("no note", path=path) from error
+
+
+def log_in(store: object, *, conditional: bool = True) -> VersionedLog[Note]:
+    records = RecordStore(
+        store=store,  # type: ignore[arg-type]  # stores of these tests
+        prefix="home/",
+        url="memory://home",
+        clock=SimulatedClock(),
+        conditional=conditional,
+    )
+    return VersionedLog(records=records, runner=SerialRunner(), folder="log/", encode=_encode, decode=_decode)
+
+
+def fill(log: VersionedLog[Note], count: int, *, done: bool = True) -> list[Note]:
+    notes: list[Note] = []
+    for seq in range(log.read().head + 1, log.read().head + count + 1):
+        before = log.entry(seq - 1).token if seq > 1 and log.exists(seq - 1) else ""
+        notes.append(log.append(Note(seq, f"t{seq}", before), lambda other: False))
+        if done:
+            log.mark(seq, "visible")
+            log.mark(seq, "done")
+    return notes
+
+
+def test_an_empty_log() -> None:
+    log = log_in(MemoryStore())
+    assert log.read() == LogView(oldest=1, head=0, visible=frozenset(), done=frozenset())
+    assert log.find(log.read(), lambda note: True, 0) is None
+
+
+@pytest.mark.parametrize("conditional", [True, False])
+def test_entries_come_back_with_their_marks(conditional: bool) -> None:
+    log = log_in(MemoryStore(), conditional=conditional)
+    notes = fill(log, 3, done=False)
+    log.mark(1, "visible")
+    log.mark(1, "done")
+    log.mark(1, "done")
+    view = log.read()
+    assert (view.oldest, view.head, view.unfinished) == (1, 3, [2, 3])
+    assert view.visible == view.done == {1} and view.stale == ()
+    assert list(log.entries([3, 1])) == [notes[2], notes[0]]
+    assert log.records.read(log.path(2)) == _encode(notes[1])
+    assert log.path(2) == "log/" + record_name(2, "json") == "log/00000000000000000002.json"
+    assert log.exists(2) and not log.exists(2, "done") and not log.exists(4)
+
+
+def test_of_two_writers_one_wins_and_both_learn_which() -> None:
+    log = log_in(MemoryStore())
+    first = log.append(Note(1, "mine"), lambda other: False)
+    assert log.append(Note(1, "yours"), lambda other: False) == first
+    assert log.append(first, lambda other: False) == first, "writing one's own entry again finds it"
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_lost_reply_is_settled_by_content(times: int) -> None:
+    fault = Faulty(Fault(FaultMode.LOST_REPLY, Operation.PUT, times=times))
+    log = log_in(InterceptedStore(MemoryStore(), fault))
+    assert log.append(Note(1, "mine"), lambda other: False) == Note(1, "mine")
+
+
+@pytest.mark.parametrize(
+    ("mode", "error"), [(FaultMode.LOST_REPLY, OutcomeUnknownError), (FaultMode.FAIL, UnavailableError)]
+)
+def test_a_store_that_never_answers(mode: FaultMode, error: type[Exception]) -> None:
+    store = MemoryStore()
+    faults = (Fault(mode, Operation.PUT, times=FOR_EVER), Fault(FaultMode.FAIL, Operation.GET, times=FOR_EVER))
+    log = log_in(InterceptedStore(store, Faulty(*faults)))
+    with pytest.raises(error, match="run the same command again"):
+        log.records.create("x", b"mine")
+
+
+def test_a_file_of_somebody_else_is_reported_and_hidden_ones_are_not() -> None:
+    store = MemoryStore()
+    log = log_in(store)
+    fill(log, 1)
+    store.put("home/log/.nfs0001", b"")
+    assert log.read().head == 1
+    store.put("home/log/notes.txt", b"")
+    with pytest.raises(CorruptDataError, match="not a record"):
+        log.read()
+
+
+class Lagging(MemoryStore):
+    """Lists without the entries in `unseen`."""
+
+    unseen: tuple[str, ...] = ()
+
+    def list_page(
+        self, prefix: str, start_after: str = "", max_keys: int = 1000, token: str | None = None
+    ) -> ObjectPage:
+        page = super().list_page(prefix, start_after, max_keys, token)
+        return replace(page, objects=tuple(info for info in page.objects if info.key not in self.unseen))
+
+
+def test_a_gap_in_a_listing_is_checked_before_it_is_believed() -> None:
+    store = Lagging()
+    log = log_in(store)
+    fill(log, 4)
+    store.unseen = ("home/" + log.path(2),)
+    assert (log.read().oldest, log.read().head) == (1, 4)
+    store.delete("home/" + log.path(2))
+    assert (log.read().oldest, log.read().head) == (3, 4)
+
+
+def test_find_searches_what_is_retained_before_it_denies_anything() -> None:
+    log = log_in(MemoryStore())
+    fill(log, 6)
+    assert log.find(log.read(), lambda note: note.token == "t2", 1) == Note(2, "t2", "t1")
+    assert log.find(log.read(), lambda note: note.token == "t2", 2) is None
+    log.trim(log.read(), keep=3)
+    view = log.read()
+    assert (view.oldest, view.head) == (4, 6)
+    assert log.find(view, lambda note: note.token == "t5", 1) == Note(5, "t5", "t4"), "retained, so it is found"
+    assert log.find(view, lambda note: note.token == "t9", 3) is None
+    with pytest.raises(LogTrimmedError):
+        log.find(view, lambda note: note.token == "t2", 1)
+    with pytest.raises(LogRemovedError):
+        log.find(view, lambda note: True, 7)
+
+
+def test_find_starts_over_when_entries_are_trimmed_under_it() -> None:
+    log = log_in(MemoryStore())
+    fill(log, 6)
+    old = log.read()
+    log.trim(old, keep=2)
+    assert log.find(old, lambda note: note.token == "t6", 0) == Note(6, "t6", "t5")
+    with pytest.raises(LogTrimmedError):
+        log.find(old, lambda note: note.token == "t1", 0)
+
+
+def test_a_writer_from_the_trimmed_past_is_ignored() -> None:
+    """It finds its number free again: what it creates there counts for nobody, and the next trim deletes it."""
+    log = log_in(MemoryStore())
+    fill(log, 2)
+    late = Note(3, "late", "t2")
+    fill(log, 6)
+    log.trim(log.read(), keep=2)
+    with pytest.raises(LogTrimmedError):
+        log.append(late, lambda other: other.token == "late")
+    assert log.exists(3)
+    view = log.read()
+    assert (view.oldest, view.head) == (7, 8) and [seq for seq, _key in view.stale] == [3]
+    log.trim(log.read(), keep=2)
+    assert not log.exists(3) and log.read().stale == ()
+
+
+def test_an_entry_that_others_have_put_more_behind_is_in_order() -> None:
+    log = log_in(MemoryStore())
+    fill(log, 2)
+    found = log.append(Note(3, "t3", "t2"), lambda other: False)
+    fill(log, 2)
+    assert log.find(log.read(), lambda note: note == found, 2) == found
+
+
+def test_trim_keeps_what_is_unfinished_and_the_entry_before_it() -> None:
+    log = log_in(MemoryStore())
+    fill(log, 4)
+    fill(log, 1, done=False)
+    fill(log, 4)
+    log.trim(log.read(), keep=1)
+    view = log.read()
+    assert (view.oldest, view.head, view.unfinished) == (4, 9, [5])
+    log.mark(5, "done")
+    log.trim(log.read(), keep=1)
+    assert (log.read().oldest, log.read().head) == (9, 9), "the newest entry is never deleted"
+
+
+def test_a_trim_that_dies_at_any_call_is_finished_by_the_next() -> None:
+    nth = 0
+    while True:
+        nth += 1
+        store = MemoryStore()
+        log = log_in(store)
+        fill(log, 5)
+        faulty = Faulty(crash_at(nth, after=True))
+        dying = log_in(InterceptedStore(store, faulty))
+        with contextlib.suppress(SimulatedCrash):
+            dying.trim(dying.read(), keep=2)
+        assert log.read().head == 5 and log.read().oldest <= 4
+        assert log.find(log.read(), lambda note: note.token == "t5", 3) == Note(5, "t5", "t4")
+        log.trim(log.read(), keep=2)
+        assert (log.read().oldest, log.read().stale) == (4, ())
+        assert [info.key.rpartition("/")[2] for info in iter_objects(store, "home/log/")] == [
+            record_name(seq, kind) for seq in (4, 5) for kind in ("done", "json", "visible")
+        ]
+        if not faulty.fired:
+            break
+    assert nth > 4
