@@ -103,7 +103,7 @@ def test_races_have_handles_of_their_own() -> None:
     recorded = [Recorder() for _ in range(3)]
     handles = [InterceptedStore(inner, one) for one in recorded]
     seen: list[str] = []
-    report = run_conformance(inner, racers=handles, rounds=4, told=lambda check, done, total: seen.append(check.name))
+    report = run_conformance(inner, racers=handles, rounds=4, progress=lambda check, *_: seen.append(check.name))
     assert report.passed, str(report)
     assert seen == list(report.results)
     creates = [sum(isinstance(call.mode, Create) for call in one.calls) for one in recorded]

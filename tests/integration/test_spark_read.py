@@ -210,7 +210,7 @@ def test_pushdown_spares_files(spark: SparkSession, table: str) -> None:
 
 @pytest.mark.usefixtures("pushdown")
 def test_the_flaw_that_keeps_pushdown_off(spark: SparkSession, table: str) -> None:
-    """If this fails, Spark plans each query again: make pushFilters the default for that version (decision 20)."""
+    """If this fails, Spark plans each query again: make pushFilters the default for that version (decision 18)."""
     found = read(spark, table, push_filters=True)
     assert [found.count(), found.filter("k = 2").count(), found.count()] == [1000, 200, 200]
 

@@ -2,7 +2,7 @@
 
 Only for a DataFrame that is used once, in one query: Spark keeps the narrowed scan for the DataFrame (seen with PySpark
 4.1.1 and 4.3.0, for any Python source), so a later query over it would get the narrowed rows. That is why a read has to
-ask for it with ``pushFilters=true``; see docs/decisions/0020.
+ask for it with ``pushFilters=true``; see docs/decisions/0018.
 
 A condition may let too many rows pass (Spark then checks them again), never too few. Where Arrow and Spark compare
 differently (floating point: NaN is the greatest value in Spark and equal to itself) Spark keeps the last word.

@@ -2,7 +2,8 @@
 
 A `StoreProvider` is all that the rest of Holdfast knows about a kind of store. The built-in ones are listed in
 `holdfast.stores.registry`; other packages register theirs as an entry point. This module imports no store, so that a
-program can parse URLs and options before it loads one.
+program can parse URLs and options before it imports one. Every command of Holdfast imports it to learn its flags, so
+small values are named tuples: defining one takes 40 µs, a dataclass 1 ms.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from holdfast.errors import InvalidRequestError
 
@@ -34,8 +35,7 @@ def fold_name(name: str) -> str:
     return name.replace("_", "").lower()
 
 
-@dataclass(frozen=True, kw_only=True)
-class OptionSpec:
+class OptionSpec(NamedTuple):
     """One option as a string, and the field of the options class that it sets.
 
     Attributes:
@@ -57,8 +57,7 @@ class OptionSpec:
         return re.sub(r"[A-Z]", lambda letter: f"_{letter[0].lower()}", self.name)
 
 
-@dataclass(frozen=True, kw_only=True)
-class CommandFlag:
+class CommandFlag(NamedTuple):
     """A flag of Holdfast's commands that sets an option of a store, or an environment variable.
 
     Attributes:
@@ -78,8 +77,7 @@ class CommandFlag:
     prepare: Callable[[str], str] = str
 
 
-@dataclass(frozen=True, kw_only=True)
-class HadoopFileSystem:
+class HadoopFileSystem(NamedTuple):
     """Hadoop's own file system for the same data, through which Spark can read it.
 
     Attributes:
@@ -96,8 +94,7 @@ class HadoopFileSystem:
     fail_fast: Callable[[str], Mapping[str, str]] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Location:
+class Location(NamedTuple):
     """A directory in a store, parsed from a URL.
 
     Attributes:
@@ -114,7 +111,7 @@ def _split_at_slash(rest: str) -> Location:
     return Location(root, prefix.strip("/"))
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class StoreProvider:
     """One kind of store.
 
@@ -126,7 +123,6 @@ class StoreProvider:
         options: its options class; `StoreOptions` itself if the store has no options.
         specs: the options that users may give as strings.
         flags: the options that Holdfast's commands take as flags; only built-in providers have any.
-        in_process: whether the store lives in the memory of one process, so that Spark's tasks cannot reach it.
         hadoop: Hadoop's file system for the same data; None if Hadoop has none.
     """
 
@@ -136,7 +132,6 @@ class StoreProvider:
     options: type[StoreOptions] = StoreOptions
     specs: tuple[OptionSpec, ...] = ()
     flags: tuple[CommandFlag, ...] = ()
-    in_process: bool = False
     hadoop: HadoopFileSystem | None = None
 
     def __post_init__(self) -> None:

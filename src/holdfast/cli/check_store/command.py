@@ -73,7 +73,7 @@ def _test(url: str, drivers: int, rounds: int, reach: Reach, out: Output) -> Sto
                 prefix=f"{directory}suite",
                 racers=handles[1:],
                 rounds=rounds,
-                told=lambda _check, done, total: progress("checks", done, total),
+                progress=lambda _check, done, total: progress("checks", done, total),
             )
             return StoreReport(
                 url=ctx.url,

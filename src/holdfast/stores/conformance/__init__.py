@@ -100,7 +100,7 @@ def run_conformance(
     deviations: Mapping[str, str] | None = None,
     racers: Sequence[ObjectStore] = (),
     rounds: int = 20,
-    told: Callable[[Check, int, int], None] = lambda _check, _done, _total: None,
+    progress: Callable[[Check, int, int], None] = lambda _check, _done, _total: None,
 ) -> Report:
     """Run every check that the store's capabilities require.
 
@@ -111,7 +111,7 @@ def run_conformance(
         deviations: known deviations: maps the name of a check to the reason.
         racers: handles for races, each with its own connections; if empty, eight threads share the two handles.
         rounds: how often each race is repeated.
-        told: called before each check with the number of checks done and in total.
+        progress: called before each check with the number of checks done and in total.
 
     Raises:
         UnavailableError: the store stopped responding; the run is incomplete and proves nothing.
@@ -119,7 +119,7 @@ def run_conformance(
     results: dict[str, Exception | None] = {}
     checks = checks_for(store.capabilities)
     for number, check in enumerate(checks):
-        told(check, number, len(checks))
+        progress(check, number, len(checks))
         if results.get(check.needs) is not None:
             results[check.name] = ConformanceError(f"skipped: {check.needs} failed")
             continue

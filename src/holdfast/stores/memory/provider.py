@@ -28,5 +28,5 @@ def _open(location: Location, _options: StoreOptions) -> MemoryStore:
     return memory_store(location.root)
 
 
-MEMORY = StoreProvider(schemes=("memory",), open=_open, in_process=True)
+MEMORY = StoreProvider(schemes=("memory",), open=_open)
 """``memory://name/key``."""

@@ -4,7 +4,7 @@ botocore looks up models, rules and hooks for each request. This takes a millise
 and limits a process to about 700 requests per second, regardless of the number of threads. This module builds and signs
 requests that differ only in their key and body, in a fifth of that time. Credentials, TLS, timeouts and connection
 pools are the client's. Through a proxy, without credentials, and if botocore's internals change one day, botocore's own
-signer and session send the same request. docs/decisions/0038.
+signer and session send the same request. docs/decisions/0035.
 """
 
 from __future__ import annotations
