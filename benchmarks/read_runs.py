@@ -21,7 +21,7 @@ from benchmarks.measure import Result, Say, run_in_turn
 from benchmarks.read_tables import READS, Read, TableSizes
 from benchmarks.spark_session import MASTER, content, open_session
 from holdfast.errors import InvalidRequestError
-from holdfast.options.parsing import parse_read_options
+from holdfast.options.read import parse_read_options
 
 __all__ = ["ReadRun", "measure_reads"]
 

@@ -1,6 +1,6 @@
-"""Makes ``format("holdfast")`` known to PySpark without registration.
+"""Make ``format("holdfast")`` available in PySpark without registration.
 
-PySpark looks into the top-level packages whose name starts with ``pyspark_`` and registers each `DefaultSource`.
+PySpark searches top-level packages whose names start with ``pyspark_``, and registers their `DefaultSource`.
 """
 
 from holdfast.spark.source import HoldfastDataSource as DefaultSource

@@ -14,7 +14,7 @@ import pytest
 
 from holdfast.commit import TWO_PHASE, SaveMode, open_context, read_history, read_snapshot, recover
 from holdfast.errors import CorruptDataError, InvalidRequestError
-from holdfast.options.parsing import parse_write_options
+from holdfast.options.write import parse_write_options
 from holdfast.stores import registry
 from holdfast.stores.base import iter_uploads, multipart
 from holdfast.stores.conformance import run_conformance

@@ -7,7 +7,7 @@ from typing import Any
 
 from holdfast.commit import TWO_PHASE, SaveMode
 from holdfast.commit.two_phase.decision_log import read_log
-from holdfast.options.parsing import parse_write_options
+from holdfast.options.write import parse_write_options
 from holdfast.spark.table_job import TableJob
 from holdfast.stores.interceptors.faulty import Faulty, SimulatedCrash, crash_at
 from holdfast.stores.interceptors.intercepted import InterceptedStore

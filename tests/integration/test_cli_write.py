@@ -98,7 +98,10 @@ def test_workers_with_another_python_are_told_of_in_one_sentence(tmp_path: Path,
     base = Path(sys.base_prefix) / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}"
     bare.write_text(f'#!/bin/sh\nunset PYTHONPATH\nexec {base} -I "$@"\n')
     bare.chmod(0o755)
-    found = {"none": (str(tmp_path / "no-python3"), "find no Python"), "bare": (str(bare), "run a Python without")}
+    found = {
+        "none": (str(tmp_path / "no-python3"), "do not find the configured Python"),
+        "bare": (str(bare), "run a Python without"),
+    }
     python, sentence = found[chosen]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYSPARK_PYTHON", python)

@@ -16,6 +16,7 @@ from holdfast.testing.weed import SeaweedServer
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from holdfast.spark.result import JobResult
     from holdfast.spark.task_files import Task
 
 pytestmark = [pytest.mark.spark, pytest.mark.s3]
@@ -40,7 +41,7 @@ def write_frame(task: Task, rows: Iterator[Any], options: dict[str, Any]) -> Non
         raise RuntimeError("the first attempt fails")
 
 
-def run(spark: SparkSession, url: str, options: dict[str, Any]) -> holdfast.JobResult:
+def run(spark: SparkSession, url: str, options: dict[str, Any]) -> JobResult:
     store = {name: value for name, value in options.items() if value is not None}
     with holdfast.job(spark, url, committer="magic", **store) as job:
 

@@ -196,8 +196,8 @@ def test_a_job_is_seen_whole_or_not_at_all_at_every_call_of_its_commit(spark: An
 @pytest.mark.parametrize(
     ("bucket", "reason"),
     [
-        ("s3a-nokeys", "its keys are missing or are not let in"),
-        ("s3a-wrongkeys", "its keys are missing or are not let in"),
+        ("s3a-nokeys", "its keys are missing or rejected"),
+        ("s3a-wrongkeys", "its keys are missing or rejected"),
         ("s3a-settings", "its settings are wrong"),
         ("s3a-refused", "its endpoint does not answer"),
         ("s3a-silent", "its endpoint does not answer"),
@@ -213,7 +213,7 @@ def test_where_spark_cannot_open_it_python_does_at_once(
     assert (is_native(found), found.count()) == (False, 3)
     if bucket in deaf:
         assert 1 <= len(deaf[bucket].connections) <= 4, "S3A by itself repeats for two minutes"
-    with pytest.raises(UnsupportedError, match=f"Spark's own reader cannot do this: .*{reason}"):
+    with pytest.raises(UnsupportedError, match=f"Spark's own reader cannot read this: .*{reason}"):
         holdfast.read(spark, url, reader="native")
 
 

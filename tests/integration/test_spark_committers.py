@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 import holdfast
 from holdfast.commit import COMMITTERS, CommitContext, CommitSettings, SaveMode, open_context, recover
 from holdfast.errors import DestinationExistsError, HoldfastError, InvalidRequestError, UnsupportedError
-from holdfast.spark.write import WriteResult
+from holdfast.spark.result import JobResult
 from holdfast.stores.base import iter_uploads, multipart
 from holdfast.stores.s3.options import S3Options
 from holdfast.testing.weed import SeaweedServer
@@ -44,7 +44,7 @@ class Table:
     options: dict[str, Any] = field(default_factory=dict)
     s3: S3Options | None = None
 
-    def write(self, rows: DataFrame, **given: Any) -> WriteResult:
+    def write(self, rows: DataFrame, **given: Any) -> JobResult:
         return holdfast.write(rows, self.url, committer=self.committer, allow_unsafe=True, **self.options, **given)
 
     def ids(self) -> list[int]:

@@ -65,8 +65,8 @@ def test_errors_are_our_own(found: dict[str, Any], base: Path) -> None:
         "exists": ("DestinationExistsError", "choose mode append or overwrite"),
         "column": ("InvalidRequestError", "no such column to partition by"),
         "nothing": ("NotFoundError", "there is nothing to read"),
-        "relative": ("InvalidRequestError", "give an absolute path or a url"),
-        "relative read": ("InvalidRequestError", "give an absolute path or a url"),
+        "relative": ("InvalidRequestError", "pass an absolute path or a URL"),
+        "relative read": ("InvalidRequestError", "pass an absolute path or a URL"),
         "job": ("UnsupportedError", "Spark Connect has no accumulators"),
         "ignore": ("no error", "job=None"),
     }

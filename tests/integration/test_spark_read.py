@@ -220,8 +220,8 @@ def test_the_flaw_that_keeps_pushdown_off(spark: SparkSession, table: str) -> No
     [
         ({"heder": True}, "unknown option"),
         ({"filters": [("id", "~", 1)]}, "no such operator"),
-        ({"filters": [("id", "=", "x")]}, "not of its column's type"),
-        ({"filters": [("nope", "=", 1)]}, "conditions speak of columns that are read"),
+        ({"filters": [("id", "=", "x")]}, "not have its column's type"),
+        ({"filters": [("nope", "=", 1)]}, "a condition's column is not read"),
         ({"split_size": "big"}, "not a size"),
     ],
 )

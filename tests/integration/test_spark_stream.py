@@ -190,9 +190,9 @@ def test_a_reader_sees_whole_batches_while_the_query_runs(stream: Stream) -> Non
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"committer": "file-v1"}, "only two_phase remembers which batches are committed"),
-        ({"ifExists": "fail"}, "a stream adds its batches, or replaces everything in output mode complete"),
-        ({"partitionOverwriteMode": "dynamic"}, "a stream adds its batches, or replaces everything"),
+        ({"committer": "file-v1"}, "only two_phase records which batches are committed"),
+        ({"ifExists": "fail"}, "a stream appends its batches, or replaces everything in output mode complete"),
+        ({"partitionOverwriteMode": "dynamic"}, "a stream appends its batches, or replaces everything"),
         ({"streemId": "flights"}, "unknown option: did you mean streamId"),
         ({"streamId": " "}, "not a name: write 1 to 200 printable characters"),
     ],
@@ -224,7 +224,7 @@ def test_a_known_stream_with_a_new_checkpoint(stream: Stream) -> None:
 def test_another_layout_is_refused(stream: Stream) -> None:
     stream.feed()
     holdfast.write(stream.spark.range(3).selectExpr("id", "cast(0 as int) k"), stream.url, partition_by="k")
-    assert "the table is partitioned otherwise" in failure(stream.start())
+    assert "the table has other partition columns" in failure(stream.start())
 
 
 # --- failures ---------------------------------------------------------------------------------------------------------

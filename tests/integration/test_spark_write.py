@@ -95,8 +95,8 @@ def test_another_layout_is_not_mixed_in(spark: SparkSession, rows: DataFrame, tm
     holdfast.write(rows, target, partition_by="K")  # names are matched as Spark matches them
     holdfast.write(rows, target, partition_by="k")
     refused = [
-        ({}, "partitioned otherwise"),
-        ({"partition_by": "v"}, "partitioned otherwise"),
+        ({}, "other partition columns"),
+        ({"partition_by": "v"}, "other partition columns"),
         ({"partition_by": "k", "file_format": "orc"}, "another file format"),
     ]
     for options, sentence in refused:
@@ -207,7 +207,7 @@ WRONG: list[tuple[str, dict[str, str], str]] = [
     ("append", {"committer": "three_phase"}, "did you mean 'two_phase'"),
     ("overwrite", {"ifExists": "fail"}, "ifExists contradicts mode overwrite"),
     ("overwrite", {"partitionOverwriteMode": "dynamic"}, "name their columns in partitionBy"),
-    ("append", {"path": "memory://x"}, "memory:// lives in one process"),
+    ("append", {"path": "memory://x"}, "memory:// exists in one process only"),
     ("append", {"path": "s4://bucket/key"}, "no store has this url scheme: use s3"),
     ("append", {"accessKey": CANARY}, "an access key and a secret key go together"),
     ("append", {"fileFormat": "text"}, ""),
@@ -234,7 +234,7 @@ def test_holdfast_write_raises_our_own_errors(rows: DataFrame, tmp_path: Path) -
         holdfast.write(rows, str(tmp_path / "t"), partition_by="kk")
     with pytest.raises(InvalidRequestError, match="no such mode"):
         holdfast.write(rows, str(tmp_path / "t"), mode="upsert")
-    with pytest.raises(InvalidRequestError, match="give partition_by"):
+    with pytest.raises(InvalidRequestError, match="pass partition_by"):
         holdfast.write(rows, str(tmp_path / "t"), repartition=True)
 
 

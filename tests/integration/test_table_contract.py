@@ -56,7 +56,7 @@ def test_merge_schema_widens_and_adds(spark: Any, tmp_path: Path) -> None:
     url = str(tmp_path / "t")
     holdfast.write(spark.sql("select 1 as id, named_struct('a', 1) as s, cast(0.1 as float) as f"), url)
     wider = spark.sql("select 3000000000L as id, named_struct('a', 2L, 'b', 'x') as s, 0.1D as f, array(1) as more")
-    with pytest.raises(InvalidRequestError, match=r"another type in the table.*mergeSchema=true.*there='int'"):
+    with pytest.raises(InvalidRequestError, match=r"another type in the table.*mergeSchema=true.*table='int'"):
         holdfast.write(wider, url)
     holdfast.write(wider, url, merge_schema=True)
     for reader in READERS:
@@ -71,8 +71,8 @@ def test_merge_schema_widens_and_adds(spark: Any, tmp_path: Path) -> None:
 
 REFUSED = [
     ({"file_format": "csv"}, {"file_format": "json"}, "another file format"),
-    ({}, {"partition_by": "k"}, "partitioned otherwise"),
-    ({"partition_by": "k"}, {}, "partitioned otherwise"),
+    ({}, {"partition_by": "k"}, "other partition columns"),
+    ({"partition_by": "k"}, {}, "other partition columns"),
     ({"file_format": "csv"}, {"file_format": "csv", "header": True}, "another header"),
     ({"file_format": "csv", "header": True}, {"file_format": "csv", "header": True, "sep": ";"}, "another sep"),
 ]
@@ -113,8 +113,8 @@ def test_csv_columns_are_written_in_the_tables_order(spark: Any, tmp_path: Path)
     ("write", "options", "sentence"),
     [
         (lambda frame, url: frame.write.csv(url, header=True), {}, "another file format"),
-        (lambda frame, url: frame.write.partitionBy("k").parquet(url), {}, "partitioned otherwise"),
-        (lambda frame, url: frame.write.parquet(url), {"partition_by": "k"}, "partitioned otherwise"),
+        (lambda frame, url: frame.write.partitionBy("k").parquet(url), {}, "other partition columns"),
+        (lambda frame, url: frame.write.parquet(url), {"partition_by": "k"}, "other partition columns"),
         (lambda frame, url: frame.write.csv(url, header=True), {"file_format": "csv"}, "write with header=true"),
         (lambda frame, url: frame.write.csv(url), {"file_format": "csv", "header": True}, "another header"),
         (lambda frame, url: frame.write.csv(url), {"file_format": "csv", "sep": ";"}, "separator"),
@@ -175,7 +175,7 @@ def test_a_column_that_others_never_left_empty_may_be_null(spark: Any, tmp_path:
 def test_files_of_a_job_are_no_table(spark: Any, tmp_path: Path) -> None:
     (tmp_path / "t").mkdir()
     (tmp_path / "t" / "model.bin").write_bytes(b"weights")
-    with pytest.raises(InvalidRequestError, match="files that are no table"):
+    with pytest.raises(InvalidRequestError, match="files that are not a table"):
         holdfast.write(spark.range(1), str(tmp_path / "t"))
 
 
@@ -183,7 +183,7 @@ def test_two_first_jobs_with_two_layouts(spark: Any, tmp_path: Path) -> None:
     """The second job starts before the first is decided: its decision checks the layout again."""
     url = str(tmp_path / "t")
     frame = spark.range(4).selectExpr("id", "id % 2 as k")
-    from holdfast.options.parsing import parse_write_options
+    from holdfast.options.write import parse_write_options
     from holdfast.spark.table_job import TableJob
 
     late = TableJob.of(parse_write_options({"path": url, "partitionBy": "k"}, overwrite=False), frame.schema)
@@ -198,7 +198,7 @@ def test_two_first_jobs_with_two_layouts(spark: Any, tmp_path: Path) -> None:
             commit = attempt.commit()
     holdfast.write(frame, url)
     with late.opened() as ctx:
-        with pytest.raises(ConflictError, match="another job changed the table meanwhile"):
+        with pytest.raises(ConflictError, match="another job changed the table in the meantime"):
             TWO_PHASE.commit_job(ctx, job, [commit], 1)
         TWO_PHASE.abort_job(ctx, job)
     assert rows(holdfast.read(spark, url)) == rows(frame)
@@ -230,9 +230,9 @@ def test_a_write_id_is_an_idempotency_key(spark: Any, tmp_path: Path) -> None:
 
 
 TEXTS_OF_OTHERS: list[tuple[str, str, str, dict[str, Any], str]] = [
-    ("json", '{"a":"x"}\n', "select 3L as a", {}, "not of the rows' types"),
+    ("json", '{"a":"x"}\n', "select 3L as a", {}, "not fit the rows' types"),
     ("json", '{"s":{"x":[{"y":"z"}]}}\n', "select named_struct('x', array(named_struct('y', 1L))) as s", {}, "types"),
-    ("csv", "a\nx\n", "select 3L as a", {"header": True}, "not of the rows' types"),
+    ("csv", "a\nx\n", "select 3L as a", {"header": True}, "not fit the rows' types"),
 ]
 
 
@@ -274,7 +274,7 @@ def test_a_frame_that_was_made_before_an_overwrite(spark: Any, tmp_path: Path, n
         holdfast.write(spark.sql("select 1 as a, 2 as b"), url, file_format=name, mode="overwrite")
         found = holdfast.read(spark, url, reader="python")
         holdfast.write(spark.sql(query), url, file_format=name, mode="overwrite")
-        with pytest.raises(Exception, match="make the DataFrame anew"):
+        with pytest.raises(Exception, match="build the DataFrame again"):
             found.collect()
 
 
@@ -319,7 +319,7 @@ def test_an_empty_string_of_json_does_not_become_null(spark: Any, tmp_path: Path
     """Spark's reader returns null for a number: appended numbers would change existing strings."""
     (tmp_path / "x.json").write_text('{"a":1,"b":""}\n')
     for kind in ("int", "date", "struct<x:int>", "array<int>", "double"):
-        with pytest.raises(InvalidRequestError, match="values that are not of the rows' types"):
+        with pytest.raises(InvalidRequestError, match="values that do not fit the rows' types"):
             holdfast.write(spark.sql(f"select 2L as a, cast(null as {kind}) as b"), str(tmp_path), file_format="json")
     holdfast.write(spark.sql("select 2L as a, 'x' as b"), str(tmp_path), file_format="json")
     for reader in NOT_NATIVE:
@@ -338,7 +338,7 @@ def test_columns_of_any_file_are_the_tables(spark: Any, tmp_path: Path) -> None:
     one, two = pa.table({"a": pa.array([1], pa.int32())}), pa.table({"A": [2], "b": ["x"]})
     url = put_parquet(tmp_path, n=nothing, o=one, t=two)
     (tmp_path / "z.parquet").touch()
-    with pytest.raises(InvalidRequestError, match=r"another type in the table.*column='b' there='string'"):
+    with pytest.raises(InvalidRequestError, match=r"another type in the table.*column='b' table='string'"):
         holdfast.write(spark.sql("select 3L a, 5L b"), url, merge_schema=True)
     holdfast.write(spark.sql("select 3 a, 'y' b"), url)
     for reader in READERS:

@@ -122,7 +122,7 @@ _WRITTEN = (
     Deviation(
         ("holdfast>*>-",),
         _CHAR,
-        Fails("cannot leave Spark"),
+        Fails("cannot pass a column"),
         "with `spark.sql.preserveCharVarcharTypeInfo`; without it they are padded strings: cast them to string",
     ),
     Deviation(_by("holdfast", "csv", "-"), ("*",), Fails("does not support"), "CSV has no nested values", _DEEP),
@@ -147,7 +147,7 @@ _FOUR_DIGITS = "pyarrow's reader supports only years of four digits"
 
 
 def _no_char(dialect: str) -> Deviation:
-    return Deviation(_by("spark", dialect, "holdfast"), _CHAR, Fails("cannot leave Spark"), "read it as a string")
+    return Deviation(_by("spark", dialect, "holdfast"), _CHAR, Fails("cannot pass a column"), "read it as a string")
 
 
 def _no_months(dialect: str) -> Deviation:
@@ -440,7 +440,7 @@ _PARTITIONS = (
     Deviation(
         _by("holdfast", "partitions", "-"),
         ("string_empty",),
-        Fails("cannot tell an empty string from null"),
+        Fails("cannot distinguish an empty string"),
         "Spark's directory names do not distinguish it from null",
     ),
     Deviation(

@@ -244,14 +244,14 @@ def test_columns_that_differ_by_case_are_refused() -> None:
 @pytest.mark.parametrize("value", ["", NULL_PARTITION])
 def test_values_that_would_be_read_as_null_are_refused(value: str) -> None:
     batch = pa.record_batch({"id": pa.array([1]), "k": pa.array([value])})
-    with pytest.raises(InvalidRequestError, match="null: write null or another text"):
+    with pytest.raises(InvalidRequestError, match="null: write null or another value"):
         list(PartitionSplitter(batch.schema, ["k"]).split(batch))
 
 
 def test_text_that_is_not_unicode_is_refused() -> None:
     broken = pa.Array.from_buffers(pa.string(), 1, pa.array([b"\xff"], pa.binary()).buffers())
     batch = pa.record_batch({"id": pa.array([1]), "k": broken})
-    with pytest.raises(InvalidRequestError, match="not valid unicode"):
+    with pytest.raises(InvalidRequestError, match="not valid Unicode"):
         list(PartitionSplitter(batch.schema, ["k"]).split(batch))
 
 

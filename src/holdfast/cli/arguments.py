@@ -21,7 +21,7 @@ from holdfast.wording import nearest
 
 if TYPE_CHECKING:
     from holdfast.commit import CommitContext, CommitSettings, Progress
-    from holdfast.options.values import Saying
+    from holdfast.options.given import GivenOption
 
 __all__ = ["Reach", "Word", "age", "on_store", "option_pairs", "reports", "save_modes"]
 
@@ -69,7 +69,7 @@ def save_modes() -> Sequence[str]:
 
 def option_pairs(
     texts: Iterable[str], flag: str = "--option", *, reserved: Mapping[str, str] | None = None
-) -> list[Saying]:
+) -> list[GivenOption]:
     """Parse ``KEY=VALUE`` texts into options.
 
     Args:
@@ -79,7 +79,7 @@ def option_pairs(
     Raises:
         InvalidRequestError: a text has another form, its key is reserved, or it holds a credential (never shown).
     """
-    from holdfast.options.values import Saying
+    from holdfast.options.given import GivenOption
 
     parameters = {key.lower(): parameter for key, parameter in (reserved or {}).items()}
     pairs = []
@@ -88,7 +88,7 @@ def option_pairs(
         name = key.strip()
         if not equals or not name:
             raise InvalidRequestError("an option is written as key=value", option=text)
-        pair = Saying.of(name, value, f"{flag} {name}")
+        pair = GivenOption.of(name, value, f"{flag} {name}")
         if pair.name in secret_names():
             raise InvalidRequestError(
                 "credentials do not belong on a command line, which every user of the machine can read: put them in "

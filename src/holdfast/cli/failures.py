@@ -67,9 +67,9 @@ def _of_spark(error: Exception) -> HoldfastError:
     if condition == "PATH_NOT_FOUND":
         parameters: dict[str, str] = error.getMessageParameters() or {}  # type: ignore[attr-defined]  # has a condition
         return NotFoundError("the input does not exist: check its path", input=parameters.get("path"))
-    from holdfast.spark.failures import of_workers
+    from holdfast.spark.failures import find_worker_problem
 
-    return of_workers(str(error)) or ConflictError(f"Spark failed, nothing was written: {_key_line(error)}")
+    return find_worker_problem(str(error)) or ConflictError(f"Spark failed, nothing was written: {_key_line(error)}")
 
 
 _RAISED = re.compile(r"^[\w.]+(?:Error|Exception|Exit)\b.*", re.MULTILINE)

@@ -10,9 +10,10 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.types import StructType
 
-from holdfast.options.parsing import WriteOptions, parse_write_options
+from holdfast.options.write import WriteOptions, parse_write_options
 from holdfast.spark.source import HoldfastDataSource
-from holdfast.spark.writer import HoldfastWriter, TaskReport
+from holdfast.spark.task_report import TaskReport
+from holdfast.spark.writer import HoldfastWriter
 
 __all__ = ["FAILED", "KILLED", "FaultyDataSource", "InjectedError"]
 

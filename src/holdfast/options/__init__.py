@@ -1,1 +1,1 @@
-"""Options as people and Spark write them, parsed once into frozen values. Imports no PySpark."""
+"""Parse the options of reads, writes, streams and jobs into frozen values. Imports no PySpark."""

@@ -1,14 +1,15 @@
-"""The options of a commit, those of Hadoop's committers among them, under Hadoop's words where it has them."""
+"""Parse the options of a commit, those of Hadoop's committers included, under Hadoop's names where it has one."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import replace
 
-from holdfast.commit import CommitSettings, HadoopSettings
-from holdfast.options.values import MIB, Given, as_boolean, as_directory, as_number, as_place, as_size
+from holdfast.commit import CommitSettings, HadoopSettings, get_committer
+from holdfast.options.given import GivenOptions
+from holdfast.options.values import MIB, as_boolean, as_directory, as_number, as_place, as_size
 
-__all__ = ["COMMIT_KEYS", "parse_commit_settings"]
+__all__ = ["COMMIT_KEYS", "as_committer", "parse_commit_settings"]
 
 _HADOOP_FLAGS = (
     "markSuccessfulJobs",
@@ -36,11 +37,16 @@ COMMIT_KEYS = (
 """Names of the options that `parse_commit_settings` takes."""
 
 
-def parse_commit_settings(given: Given) -> CommitSettings:
-    """The settings of a commit; what was not given is as in `CommitSettings`.
+def as_committer(text: str) -> str:
+    """Parse the name of a committer."""
+    return get_committer(text).name
+
+
+def parse_commit_settings(given: GivenOptions) -> CommitSettings:
+    """Parse the settings of a commit. Options that were not given keep the defaults of `CommitSettings`.
 
     Raises:
-        InvalidRequestError: names the option and what it takes.
+        InvalidRequestError: names the option and the values that it takes.
     """
     defaults, hadoop = CommitSettings(), HadoopSettings()
     part_size = given.take("partSize", lambda text: as_size(text, least=5 * MIB))
@@ -60,5 +66,5 @@ def parse_commit_settings(given: Given) -> CommitSettings:
 
 
 def _field(name: str) -> str:
-    """``cleanupSkipped`` is `HadoopSettings.cleanup_skipped`."""
+    """Return the field of `HadoopSettings` that an option sets: ``cleanup_skipped`` for ``cleanupSkipped``."""
     return re.sub(r"[A-Z]", lambda letter: f"_{letter[0].lower()}", name)

@@ -1,4 +1,4 @@
-"""Conditions of a read as the caller writes them: values and text. `holdfast.spark.filters` applies them."""
+"""Parse the row conditions of a read, from Python values or from text. `holdfast.spark.filters` applies them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OPERATORS = ("=", "!=", "<", "<=", ">", ">=", "in")
 
 @dataclass(frozen=True)
 class Condition:
-    """``column operator value``; a row with null in the column does not meet it, nor does NaN except for ``!=``."""
+    """``column operator value``. A null in the column does not meet it, and NaN meets only ``!=``."""
 
     column: str
     operator: str
@@ -25,10 +25,10 @@ class Condition:
 
 
 def parse_conditions(text: str) -> tuple[Condition, ...]:
-    """Conditions from the option ``filters``: JSON such as ``[["month", "=", 1], ["day", "in", [1, 2]]]``.
+    """Parse the option ``filters``: JSON such as ``[["month", "=", 1], ["day", "in", [1, 2]]]``.
 
     Raises:
-        InvalidRequestError: it is not that; says what to write.
+        InvalidRequestError: the text is not a list of conditions; shows an example.
     """
     try:
         triples = json.loads(text)
@@ -45,15 +45,15 @@ def _condition(column: object, operator: object, value: object) -> Condition:
     if operator not in OPERATORS:
         raise InvalidRequestError(f"no such operator: use one of {' '.join(OPERATORS)}")
     if isinstance(value, list) != (operator == "in"):
-        raise InvalidRequestError("a list of values goes with the operator in, a single value with the others")
+        raise InvalidRequestError("the operator in takes a list of values, the other operators take a single value")
     return Condition(str(column), str(operator), tuple(value) if isinstance(value, list) else value)
 
 
 def conditions_text(conditions: Sequence[object]) -> str:
-    """Conditions in Python values as the option ``filters``; dates, timestamps and decimals become text.
+    """Encode conditions in Python values as the option ``filters``; dates, timestamps and decimals become text.
 
     Raises:
-        InvalidRequestError: a condition or value is none.
+        InvalidRequestError: a condition is malformed, or its value has an unsupported type.
     """
     triples = [list(one) if isinstance(one, tuple | list) else [] for one in conditions]
     if not all(triples):
@@ -62,14 +62,14 @@ def conditions_text(conditions: Sequence[object]) -> str:
 
 
 def _plain(value: object) -> object:
-    """A value that JSON has no word for; the text of anything else would be compared as if it were one."""
+    """Convert a value that JSON cannot express. Refuse other types, whose text would be compared as a string."""
     if isinstance(value, set | frozenset):
         return list(value)
     if isinstance(value, datetime.date | datetime.time | Decimal):
         return str(value)
-    if callable(item := getattr(value, "item", None)):  # a number of numpy's
+    if callable(item := getattr(value, "item", None)):  # a NumPy number
         return item()
     raise InvalidRequestError(
-        "conditions compare with strings, numbers, booleans, dates, times and decimals: write one of those",
+        "conditions compare with strings, numbers, booleans, dates, times and decimals: use one of those",
         type=type(value).__name__,
     )

@@ -1,6 +1,6 @@
-"""Holdfast in Spark: the data source ``holdfast``, `register`, and what is behind `holdfast.write` and `holdfast.read`.
+"""Integrate Holdfast with Spark: the data source ``holdfast``, `register`, and the functions of the package `holdfast`.
 
-Spark's worker processes import this package, too: what only the user's process needs is loaded when it is asked for.
+Spark's worker processes import this package, too. What only the user's process needs is imported on first use.
 """
 
 from __future__ import annotations

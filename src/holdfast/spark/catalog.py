@@ -1,9 +1,9 @@
-"""Tables of Spark's catalog, which a Python source cannot have.
+"""Refuse tables of Spark's catalog, which a Python data source does not support.
 
-Spark keeps a table's place and options in its catalog, and hands them to a Python source when the table is made, but
-not when it is read or written: the reader of ``SELECT * FROM t`` and the writer of ``INSERT INTO t`` get no options at
-all (seen with PySpark 4.3). So a table could be made and never be used; it is refused where Spark lets us see that one
-is being made. ``CREATE TABLE t (columns) USING holdfast`` does not call us.
+Spark stores a table's location and options in its catalog and passes them to a Python source when the table is created,
+but not when it is read or written: the reader of ``SELECT * FROM t`` and the writer of ``INSERT INTO t`` get no options
+at all (observed with PySpark 4.3). Such a table could be created but never used. So its creation is refused where it
+can be detected. ``CREATE TABLE t (columns) USING holdfast`` does not call the data source.
 """
 
 from __future__ import annotations
@@ -16,31 +16,31 @@ from holdfast.errors import InvalidRequestError, UnsupportedError
 
 __all__ = ["refuse_table", "refuse_table_properties", "require_path"]
 
-_WHY = "Spark does not tell a Python source where a table of its catalog is"
+_WHY = "Spark does not tell a Python source where a table of its catalog is stored"
 _INSTEAD = "write with save(path) or holdfast.write, and CREATE TEMPORARY VIEW for a name in SQL"
 
-_TABLE_PROPERTIES = {"provider", "owner"}  # reserved ones, which every table of a catalog has
-# Of an execution, and of the outermost one around it: statements that make a table and fill it are two.
+_TABLE_PROPERTIES = {"provider", "owner"}  # reserved properties, which every table of a catalog has
+# The current execution, and the outermost one: a statement that creates and fills a table is two executions.
 _EXECUTION = "spark.sql.execution.id"
 _ROOT = "spark.sql.execution.root.id"
-_STREAM = "sql.streaming.queryId"  # in foreachBatch the stream is around the batch's own writes
+_STREAM = "sql.streaming.queryId"  # in foreachBatch, the batch's own writes run inside the stream
 
 
 def refuse_table_properties(options: Iterable[str]) -> None:
-    """When Spark asks for a schema, its options tell whether it is for the catalog.
+    """Refuse a table when Spark asks for a schema: then the options show whether it is for the catalog.
 
     Raises:
-        UnsupportedError: a table is being made.
+        UnsupportedError: a table is being created.
     """
     if {name.lower() for name in options} >= _TABLE_PROPERTIES:
         raise UnsupportedError(f"{_WHY}, so it could not be read: {_INSTEAD}")
 
 
 def refuse_table(context: TaskContext) -> None:
-    """The writer gets the options of ``saveAsTable`` as if it were ``save``; only its tasks can tell them apart.
+    """Refuse ``saveAsTable``, whose writer gets the same options as ``save``: only its tasks can tell them apart.
 
     Raises:
-        UnsupportedError: a table is being made.
+        UnsupportedError: a table is being created.
     """
     own, root = context.getLocalProperty(_EXECUTION), context.getLocalProperty(_ROOT)
     if None not in (own, root) and own != root and context.getLocalProperty(_STREAM) is None:
@@ -48,10 +48,10 @@ def refuse_table(context: TaskContext) -> None:
 
 
 def require_path(options: Mapping[str, str]) -> None:
-    """A table of the catalog has no options when it is read or written.
+    """Check that there is a path: reads and writes of a catalog table have no options.
 
     Raises:
-        InvalidRequestError: there is no path.
+        InvalidRequestError: there is none.
     """
     if not any(name.lower() in ("path", "paths") for name in options):
         raise InvalidRequestError(

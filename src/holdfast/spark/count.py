@@ -1,4 +1,4 @@
-"""How many rows there are: from the files' footers, without a row on its way to Spark."""
+"""Implement `holdfast.count`: count rows from file footers, without passing rows to Spark."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
-from holdfast.options.parsing import ReadOptions, parse_read_options
-from holdfast.options.said import rooted, say, say_conditions, say_options, say_url
+from holdfast.options.keywords import from_conditions, from_options, from_url
+from holdfast.options.read import ReadOptions
 from holdfast.runtime import ThreadRunner
 from holdfast.spark.native import native_frame
+from holdfast.spark.read import parse_for_session
 from holdfast.spark.reader import HoldfastReader, infer_schema
-from holdfast.spark.session import is_classic, require_reachable, require_session
+from holdfast.spark.session import require_session
 
 __all__ = ["count"]
 
@@ -26,30 +27,25 @@ def count(
     filters: Sequence[tuple[str, str, object]] | None = None,
     **options: object,
 ) -> int:
-    """How many rows `holdfast.read` with the same arguments has; whole jobs only, as of one instant.
+    """Return how many rows `holdfast.read` with the same arguments has: whole jobs only, as of one instant.
 
-    Spark does not tell a Python source that only rows are counted, and has every column of every row handed over. This
-    asks the footers of Parquet files instead, and reads nothing but the columns of `filters` otherwise. Where Spark's
-    own reader can open the destination, that one counts.
+    Spark does not tell a Python source that a query only counts rows, and requests every column of every row. This
+    reads the footers of Parquet files instead, and otherwise only the columns of `filters`. Where Spark's own reader
+    can open the destination, that reader counts.
 
     Args:
-        spark: the session: its time zone, and its own reader.
+        spark: the session; its time zone and its own reader are used.
         url: ``s3://bucket/key`` or a directory.
-        filters: as of `holdfast.read`.
+        filters: see `holdfast.read`.
         options: those of docs/reference/options.md, except ``columns``.
 
     Raises:
-        NotFoundError: nothing is there.
+        NotFoundError: the destination holds no data.
         InvalidRequestError: fix the call.
     """
     require_session(spark)
-    said = [*say_url(url), *say_conditions("filters", filters, "filters"), *say_options(options)]
-    if not any(one.name == "timezone" for one in said):
-        said += say("timeZone", spark.conf.get("spark.sql.session.timeZone"), "timeZone")
-    if is_classic(spark):
-        said = rooted(said)
-    parsed = parse_read_options(said)
-    require_reachable(spark, parsed.store.url)
+    given = [*from_url(url), *from_conditions("filters", filters, "filters"), *from_options(options)]
+    parsed, _ = parse_for_session(spark, given)
     if parsed.reader != "python":
         frame = native_frame(spark, parsed)
         if frame is not None:
@@ -58,7 +54,7 @@ def count(
 
 
 def _count_here(options: ReadOptions) -> int:
-    """In this process, with as many threads as the read may have; a thread holds a batch of the filters' columns."""
+    """Count in this process, with the threads that the read may use; each holds a batch of the filters' columns."""
     whole = infer_schema(replace(options, columns=None))
     names = {condition.column for condition in options.conditions}
     wanted = StructType([field for field in whole.fields if field.name in names])

@@ -1,4 +1,4 @@
-"""Headers of CSV files, which Spark's reader passes over: it tells a table's columns by position."""
+"""Check the headers of CSV files, which Spark's reader skips: it identifies a table's columns by position."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from holdfast.errors import UnsupportedError
 from holdfast.formats.csv.format import CsvOptions, header_names
 from holdfast.spark.file_format import FormatChoice
 from holdfast.table.contract import TableRecord
-from holdfast.table.inferred import File, look_at_files
+from holdfast.table.inferred import File, map_files
 
 __all__ = ["require_headers_in_order"]
 
@@ -23,15 +23,15 @@ def require_headers_in_order(
     choice: FormatChoice,
     table: TableRecord,
 ) -> None:
-    """See that every file's columns are the table's in its order; the last ones may be missing.
+    """Check that every file has the table's columns in the table's order; the last ones may be missing.
 
     Args:
-        files: those of the table.
+        files: the table's files.
         choice: the format, CSV.
-        table: what the log tells of the table.
+        table: the table as the log records it.
 
     Raises:
-        UnsupportedError: a file's are not; the Python reader, which goes by the names, can read it.
+        UnsupportedError: a file has another order; the Python reader, which uses the names, can read it.
     """
     plain = choice.parsed("")
     if not (isinstance(plain, CsvOptions) and plain.header):
@@ -45,12 +45,12 @@ def require_headers_in_order(
         header = header_names(source, options)
         if [name.lower() for name in header] != folded[: len(header)]:
             raise UnsupportedError(
-                "a file's header has not the table's columns in their order, and Spark's own reader tells them by "
-                "position: leave reader=native out",
+                "a file's header does not list the table's columns in order, and Spark's own reader identifies them by "
+                "position: leave out reader=native",
                 file=file.path,
                 header=header[:20],
                 columns=names[:20],
             )
 
     files = (file for file in files if file.size_bytes)
-    deque(look_at_files(files, open_file, look, ctx.runner.map, footers=True), maxlen=0)
+    deque(map_files(files, open_file, look, ctx.runner.map, footers=True), maxlen=0)

@@ -1,4 +1,4 @@
-"""How an error of ours reaches the person in front of Spark: one sentence instead of pages of stack traces."""
+"""Report Holdfast's errors to Spark's user in one sentence, instead of pages of stack traces."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import holdfast.errors as errors
 from holdfast.errors import HoldfastError, UnsupportedError
 
-__all__ = ["first_line", "of_workers", "one_sentence", "typed_again"]
+__all__ = ["find_holdfast_error", "find_worker_problem", "first_line", "one_sentence"]
 
 _log = logging.getLogger(__name__)
 
@@ -21,10 +21,10 @@ _SHOWN = re.compile(r"holdfast\.errors\.(\w+Error): (.+)")
 
 @contextlib.contextmanager
 def one_sentence() -> Iterator[None]:
-    """Around everything that Spark calls in a worker process: our errors leave without causes and stack.
+    """Raise Holdfast's errors without causes and stack trace. Wraps everything that Spark calls in a worker process.
 
-    PySpark sends the whole traceback to the driver, where it is printed together with the JVM's. It leaves it out if
-    the variable below is set in the worker, which is over after the error.
+    PySpark sends the whole traceback to the driver, which prints it together with the JVM's. It omits the traceback if
+    the variable below is set in the worker process, which ends after the error anyway.
     """
     try:
         yield
@@ -34,20 +34,20 @@ def one_sentence() -> Iterator[None]:
         raise error from None
 
 
-def typed_again(error: BaseException) -> HoldfastError | None:
-    """The error of ours that Spark's error tells of, or of workers that cannot run us; else None."""
+def find_holdfast_error(error: BaseException) -> HoldfastError | None:
+    """Return the Holdfast error inside Spark's error, or one that explains why workers cannot run; None if neither."""
     found = None
     for match in _SHOWN.finditer(str(error)):
-        found = match  # the last one is the one that ended the job
+        found = match  # the last one ended the job
     if found is None:
-        return of_workers(str(error))
+        return find_worker_problem(str(error))
     kind = getattr(errors, found[1], None)
     if not (isinstance(kind, type) and issubclass(kind, HoldfastError)):
         return None
     return kind(found[2].strip())
 
 
-# What Holdfast itself needs; a module that somebody's own function lacks is named well enough by Python.
+# Modules that Holdfast needs. If a user's own function lacks a module, Python's message is clear enough.
 _MISSING = re.compile(
     r"ModuleNotFoundError: No module named '((?:pyspark_)?holdfast|pyarrow|pyspark|fsspec|botocore|boto3)\b"
 )
@@ -56,14 +56,14 @@ _PROGRAM = re.compile(r'Cannot run program "([^"]*python[^"]*)"')
 
 
 def first_line(error: Exception) -> str:
-    """What Spark says before it lists where in its own code it was."""
+    """Return the first line of Spark's message, which precedes its stack trace."""
     java = getattr(error, "java_exception", None)
     text = str(error) if java is None else str(java.toString())
     return text.strip().partition("\n")[0]
 
 
-def of_workers(text: str) -> HoldfastError | None:
-    """What is wrong with the Python that Spark's workers run, if what Spark says tells of that."""
+def find_worker_problem(text: str) -> HoldfastError | None:
+    """Explain what is wrong with the Python of Spark's workers, if Spark's message shows that."""
     here = f"before Spark starts, such as {sys.executable}"
     if found := _MISSING.search(text):
         return UnsupportedError(
@@ -72,7 +72,7 @@ def of_workers(text: str) -> HoldfastError | None:
         )
     if found := _VERSIONS.search(text):
         return UnsupportedError(
-            f"Spark's workers run another version of Python than the driver: set PYSPARK_PYTHON to one of the same, "
+            f"Spark's workers run another Python version than the driver: set PYSPARK_PYTHON to one of the same, "
             f"{here}",
             python=os.environ.get("PYSPARK_PYTHON", "python3"),
             workers=found[1],
@@ -80,8 +80,8 @@ def of_workers(text: str) -> HoldfastError | None:
         )
     if found := _PROGRAM.search(text):
         return UnsupportedError(
-            "Spark's workers find no Python where they look for it: set PYSPARK_PYTHON to one that all of their "
-            "machines have, with holdfast",
+            "Spark's workers do not find the configured Python: set PYSPARK_PYTHON to one that exists on all of their "
+            "machines, with holdfast installed",
             python=found[1],
         )
     return None

@@ -1,8 +1,9 @@
-"""Conditions of a read, applied before rows reach Spark.
+"""Apply the conditions of a read before rows reach Spark.
 
-Spark can hand a query's conditions to a Python source by itself, but must not be let: it keeps the narrowed scan for
-the DataFrame, and the next query over the same DataFrame, with other conditions or none, gets the narrowed rows (seen
-with PySpark 4.1.1 and 4.3.0, for any Python source). So `pushFilters` is not there, and conditions are said once.
+Spark can push a query's conditions down to a Python source, but that is unsafe: it reuses the narrowed scan for the
+DataFrame, so the next query over the same DataFrame, with other conditions or none, gets the narrowed rows (observed
+with PySpark 4.1.1 and 4.3.0, for any Python source). So `HoldfastReader` does not implement `pushFilters`, and the
+caller states the conditions of a read.
 """
 
 from __future__ import annotations
@@ -38,33 +39,33 @@ _OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = {
 
 
 def require_comparable(conditions: Sequence[Condition], schema: StructType) -> None:
-    """Refuse to compare texts byte by byte that Spark compares otherwise.
+    """Refuse conditions on strings that Spark does not compare byte by byte.
 
     Raises:
         InvalidRequestError: a condition's column has a collation.
     """
-    from pyspark.sql.types import StringType  # the command line reads conditions without PySpark
+    from pyspark.sql.types import StringType  # deferred: the command line uses this module without PySpark
 
     collated = {f.name for f in schema if isinstance(f.dataType, StringType) and f.dataType != StringType()}
     for one in conditions:
         if one.column in collated:
             raise InvalidRequestError(
-                "the column has a collation, which conditions of a read do not heed: filter the DataFrame instead",
+                "the column has a collation, which conditions of a read do not support: filter the DataFrame instead",
                 column=one.column,
             )
 
 
 def row_filters(conditions: Sequence[Condition], schema: pa.Schema) -> list[RowFilter]:
-    """The conditions over the columns that are read.
+    """Return the conditions as Arrow filters over the columns that are read.
 
     Raises:
-        InvalidRequestError: a column is not among them, or a value is not of its type.
+        InvalidRequestError: a column is not read, or a value does not have the column's type.
     """
     found = []
     for one in conditions:
         if one.column not in schema.names:
             raise InvalidRequestError(
-                f"conditions speak of columns that are read: {nearest(one.column, schema.names)}", column=one.column
+                f"a condition's column is not read: {nearest(one.column, schema.names)}", column=one.column
             )
         kind = schema.field(one.column).type
         values = one.value if isinstance(one.value, tuple) else (one.value,)
@@ -75,10 +76,10 @@ def row_filters(conditions: Sequence[Condition], schema: pa.Schema) -> list[RowF
 
 
 def typed_values(values: Sequence[object], kind: pa.DataType, condition: Condition) -> Any:
-    """The values as an array of the column's type; text stands for dates, timestamps and decimals.
+    """Return the values as an array of the column's type; dates, timestamps and decimals are given as text.
 
     Raises:
-        InvalidRequestError: a value is not of the type.
+        InvalidRequestError: a value does not have the type.
     """
     texts = [value if isinstance(value, str) else json.dumps(value) for value in values]
     quoted = [isinstance(value, str) for value in values]
@@ -92,13 +93,13 @@ def typed_values(values: Sequence[object], kind: pa.DataType, condition: Conditi
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         if pat.is_timestamp(kind) and kind.tz is not None and not wrong and _are_local(texts):
             raise InvalidRequestError(
-                "a condition on a timestamp needs the time zone of its value: write an offset such as "
-                "'2026-01-01 08:00:00Z', or give the datetime a tzinfo",
+                "a timestamp in a condition needs a time zone: write an offset such as '2026-01-01 08:00:00Z', or give "
+                "the datetime a tzinfo",
                 column=condition.column,
                 value=condition.value,
             ) from error
         raise InvalidRequestError(
-            "a condition's value is not of its column's type: write a value of that type",
+            "a condition's value does not have its column's type: write a value of that type",
             column=condition.column,
             type=str(kind),
             value=condition.value,
@@ -106,7 +107,7 @@ def typed_values(values: Sequence[object], kind: pa.DataType, condition: Conditi
 
 
 def is_in(field: Any, values: pa.Array) -> Any:
-    """Whether a field is one of the values. Arrow looks them up by their bits, in statistics too: a zero has two."""
+    """Match a field against values. Arrow compares bits, also in statistics, and zero has two representations."""
     found = field.isin(values)
     if pat.is_floating(values.type) and 0 in values.to_pylist():
         return found | (field == pa.scalar(0, values.type))
@@ -114,7 +115,7 @@ def is_in(field: Any, values: pa.Array) -> Any:
 
 
 def _are_local(texts: Sequence[str]) -> bool:
-    """Whether some of them are timestamps without a zone."""
+    """Check whether some of the texts are timestamps without a zone."""
     for text in texts:
         try:
             if datetime.datetime.fromisoformat(text).tzinfo is None:

@@ -1,4 +1,4 @@
-"""Whether Spark's own file systems see a destination, and by which path."""
+"""Find the path by which Spark's own file systems see a destination."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from holdfast.commit import CommitContext, Snapshot
 from holdfast.commit.layout import log_entry
 from holdfast.errors import NotFoundError
-from holdfast.options.parsing import LocationOptions
+from holdfast.options.location import LocationOptions
 from holdfast.stores.provider import HadoopFileSystem
 from holdfast.stores.registry import options_of
 from holdfast.stores.url import locate
@@ -30,35 +30,36 @@ _FILTER = "mapreduce.input.pathFilter.class"
 def hadoop_path(
     spark: SparkSession, ctx: CommitContext, store: LocationOptions, snapshot: Snapshot
 ) -> tuple[str | None, str]:
-    """The destination's path in Spark's own words; or None, and why Spark cannot open it.
+    """Return the destination's path for Spark; or None, and the reason why Spark cannot open it.
 
-    Guarantee: it is the same place: the newest decision has the same bytes there, or where there is none the first
-    file has the same length. Spark's name for a bucket may lead to another server, which may have a table there, too.
+    Guarantee: the path leads to the same data: the newest log entry has the same bytes there, or without a log the
+    first file has the same length. Spark may map a bucket's name to another server, which may hold a table of the same
+    name.
 
     Args:
-        snapshot: with a file at least if there is no decision.
+        snapshot: has at least one file if there is no log entry.
     """
     jvm = getattr(spark, "_jvm", None)
     if jvm is None:
-        return None, "over Spark Connect nobody can look whether the server sees the same files"
+        return None, "over Spark Connect it cannot be checked whether the server sees the same files"
     provider, location = locate(ctx.url)
     hadoop = provider.hadoop
     if hadoop is None:
         return None, f"Spark has no file system for {provider.schemes[0]}://"
     if options_of(provider, store.store_options) != provider.options():
-        # Hadoop keeps one file system a bucket, whatever options a read has: it would be asked with other keys.
+        # Hadoop caches one file system per bucket, so a read's own options would not apply.
         return None, f"endpoint and keys are given to this read only; set them as spark.hadoop.{hadoop.settings}"
     path = f"{hadoop.scheme}://{ctx.url.partition('://')[2].rstrip('/')}"
     settings = _settings(spark)
     if settings.get(_FILTER):
-        return None, f"Hadoop's setting {_FILTER} keeps files from Spark"
+        return None, f"Hadoop's setting {_FILTER} hides files from Spark"
     try:
         if hadoop.fail_fast is not None:
             with _impatient(spark, jvm, path, hadoop.fail_fast(location.root)) as file_system:
                 found = _is_same(jvm, file_system, path, ctx, snapshot)
             if not found:
                 return None, "Spark's file system does not see the destination"
-        # And as Spark will: it keeps the file system that it made first, maybe with other keys.
+        # Check again as Spark will read: it reuses the file system that it created first, maybe with other keys.
         file_system = jvm.org.apache.hadoop.fs.Path(path).getFileSystem(settings)
         if not _is_same(jvm, file_system, path, ctx, snapshot):
             return None, "Spark's file system does not see the destination"
@@ -66,7 +67,7 @@ def hadoop_path(
         _log.debug("Spark cannot open %s", path, exc_info=error)
         return None, f"Spark cannot open {hadoop.scheme}:// paths here, {_reason(error, hadoop)}"
     except NotFoundError:
-        return None, "others are writing faster than the log can be compared"
+        return None, "the log changes faster than it can be compared"
     return path, ""
 
 
@@ -76,7 +77,7 @@ def _settings(spark: SparkSession) -> Any:
 
 @contextlib.contextmanager
 def _impatient(spark: SparkSession, jvm: Any, path: str, fail_fast: Mapping[str, str]) -> Iterator[Any]:
-    """A file system of its own that soon gives up: whether anybody is there that takes Spark's keys."""
+    """Create a separate file system that fails fast, to check whether the server accepts Spark's keys."""
     settings = _settings(spark)
     for name, value in fail_fast.items():
         settings.set(name, value)
@@ -114,5 +115,5 @@ def _reason(error: BaseException, hadoop: HadoopFileSystem) -> str:
     if any(name in text for name in _NO_CLASSES):
         return f"its classes are missing: put {hadoop.package} on Spark's class path"
     if "AccessDenied" in text:
-        return f"its keys are missing or are not let in: set them as spark.hadoop.{hadoop.settings}"
-    return f"its endpoint does not answer or its settings are wrong: look at spark.hadoop.{hadoop.settings}"
+        return f"its keys are missing or rejected: set them as spark.hadoop.{hadoop.settings}"
+    return f"its endpoint does not answer or its settings are wrong: check spark.hadoop.{hadoop.settings}"

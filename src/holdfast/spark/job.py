@@ -1,12 +1,10 @@
-"""`holdfast.job`: task code of any kind publishes files of any kind."""
+"""Implement `holdfast.job`: publish files of any kind that task code writes."""
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import logging
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -15,16 +13,17 @@ from holdfast.commit import CommitContext, Committer, JobOutcome, JobRecord, Sav
 from holdfast.commit.context import table_in_the_way
 from holdfast.commit.two_phase.decision_log import read_log, read_newest
 from holdfast.errors import HoldfastError, InvalidRequestError, UnsupportedError
-from holdfast.options.parsing import JobOptions, parse_job_options
-from holdfast.options.said import flag, rooted, say, say_options, say_url
+from holdfast.options.job import JobOptions, parse_job_options
+from holdfast.options.keywords import as_flag, from_options, from_text, from_url, with_absolute_paths
+from holdfast.spark.accepted_runs import accepted_commits, forget_runs, marked_runs
+from holdfast.spark.result import JobResult
 from holdfast.spark.session import is_classic, require_session
 from holdfast.spark.stages import stage_tasks
 from holdfast.spark.task_function import Reports, TaskFunction
-from holdfast.spark.task_reports import accepted_commits, forget_runs, marked_runs
 from holdfast.table.foreign import refuse_foreign_write
 from holdfast.wording import nearest
 
-__all__ = ["Job", "JobResult", "job"]
+__all__ = ["Job", "job"]
 
 _log = logging.getLogger(__name__)
 
@@ -38,24 +37,6 @@ _MODES = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class JobResult:
-    """What a job did.
-
-    Attributes:
-        url: the destination.
-        job: the job's id.
-        files, bytes: what it committed.
-        finished: False if work after the commit is pending (the files are safe; ``holdfast recover`` finishes it).
-    """
-
-    url: str
-    job: str
-    files: int
-    bytes: int
-    finished: bool
-
-
 def job(
     spark: SparkSession,
     url: str,
@@ -65,19 +46,20 @@ def job(
     allow_empty: bool = False,
     **options: object,
 ) -> Job:
-    """A job for ``with``: files that its tasks write appear all at once when the block is left, or not at all.
+    """Return a job for a ``with`` block: when the block ends, all files that its tasks wrote appear at once, or none.
 
-    Guarantee: only files of attempts whose results Spark accepted appear, each partition's once; an error in the block
-    (also Ctrl-C) aborts the job and goes on its way. After `OutcomeUnknownError` ``holdfast recover`` tells what became
-    of the job, and ends it. Other committers than the default guarantee less: docs/reference/committers.md.
+    Guarantee: only files of task attempts whose results Spark accepted appear, those of each partition once. An
+    exception in the block (also Ctrl-C) aborts the job and propagates. After `OutcomeUnknownError`, ``holdfast
+    recover`` reports the job's outcome and completes or aborts it. Committers other than the default guarantee less:
+    docs/reference/committers.md.
 
     Args:
         spark: the session, of a classic Spark application.
         url: ``s3://bucket/key`` or a directory.
-        mode: ``append``; ``overwrite`` (everything that is there goes, files of the same name are replaced);
-            ``overwrite-partitions`` (only in directories that are written to); ``fail`` (alias ``error``,
-            ``errorifexists``) if anything is there.
-        committer: how the files are held and shown; ``two_phase`` if nothing is said.
+        mode: ``append``; ``overwrite`` (replace everything, files of the same name included);
+            ``overwrite-partitions`` (replace only the directories that are written to); ``fail`` (alias ``error``,
+            ``errorifexists``) if the destination holds data.
+        committer: the commit protocol; ``two_phase`` by default.
         allow_empty: commit also if no task has reported.
         options: store and commit options of docs/reference/options.md in snake case: ``endpoint="http://…"``,
             ``part_size="16m"``.
@@ -86,7 +68,7 @@ def job(
         InvalidRequestError: fix the call; nothing happened.
         UnsupportedError: the session is Spark Connect's.
 
-    Crash: the driver dying leaves a job that nobody has decided, invisible: ``holdfast recover`` ends it.
+    Crash: if the driver dies, the job stays undecided and invisible: ``holdfast recover`` aborts it.
     """
     word = str(mode).strip().lower().replace("_", "-")
     if word not in _MODES:
@@ -94,12 +76,14 @@ def job(
     require_session(spark)
     if not is_classic(spark):
         raise UnsupportedError("a job needs classic Spark, Spark Connect has no accumulators: use holdfast.write there")
-    said = rooted([*say_url(url), *say("committer", committer, "committer"), *say_options(options)])
-    return Job(spark, parse_job_options(said), _MODES[word], flag(allow_empty, "allow_empty"))
+    given = with_absolute_paths(
+        [*from_url(url), *from_text("committer", committer, "committer"), *from_options(options)]
+    )
+    return Job(spark, parse_job_options(given), _MODES[word], as_flag(allow_empty, "allow_empty"))
 
 
 class Job:
-    """See `job`. Enter it once.
+    """A job of `job`. Enter it once.
 
     Attributes:
         result: after the block, what was committed.
@@ -117,16 +101,16 @@ class Job:
 
     def __enter__(self) -> Job:
         if self._record is not None:
-            raise InvalidRequestError("a job is entered once: call holdfast.job again")
+            raise InvalidRequestError("a job can be entered only once: call holdfast.job again")
         with self._opened() as ctx:
             refuse_foreign_write(ctx)
-            self._require_no_table(ctx)
+            self._refuse_table(ctx)
             require_fit(self._committer, ctx, self._mode)
             self._record = self._committer.setup_job(ctx, self._mode)
         return self
 
-    def _require_no_table(self, ctx: CommitContext) -> None:
-        """Files are not added to a table; and only the log can say that a table is one no longer.
+    def _refuse_table(self, ctx: CommitContext) -> None:
+        """Refuse to add files to a table. Only a committer with a log may replace one: the log must record it.
 
         Raises:
             InvalidRequestError: the destination holds a table.
@@ -140,13 +124,13 @@ class Job:
     def attempt(self, function: Callable[..., Any]) -> Callable[[Iterable[Any]], Iterator[Any]]:
         """Wrap ``function(task, rows)`` so that each run of it by Spark is an attempt at a task of this job.
 
-        The wrapped function takes what Spark hands in and is for ``foreachPartition``, ``mapPartitions``,
-        ``mapInArrow`` and ``mapInPandas``. The function may return an iterable of results or be a generator of them.
+        The wrapped function takes the rows that Spark passes to ``foreachPartition``, ``mapPartitions``,
+        ``mapInArrow`` or ``mapInPandas``. The function may return an iterable of results or be a generator of them.
         Each DataFrame or RDD that is made with it is a data set of its own, and all of them count.
 
         Args:
-            function: gets a `holdfast.spark.task_files.Task` and the rows. It runs in Spark's processes, may run more
-                than once for a partition, and should write the same names each time.
+            function: takes a `holdfast.spark.task_files.Task` and the rows. It runs in Spark's worker processes, may
+                run more than once for a partition, and should write the same names each time.
 
         Raises:
             InvalidRequestError: the job is not running.
@@ -175,7 +159,7 @@ class Job:
                 else:
                     self._abort(ctx, self._record)
             except BaseException:
-                if kind is None:  # also Ctrl-C in the commit; a job that is decided is rolled forward, not undone
+                if kind is None:  # also Ctrl-C during the commit; a decided job is rolled forward, not aborted
                     self._abort(ctx, self._record)
                 raise
 
@@ -184,33 +168,27 @@ class Job:
             self._reports.value,
             marked_runs(ctx, record.job),
             stage_tasks(self._context),
-            held_apart=self._committer.name == "two_phase",  # the others go by a task's number
+            pins_attempts=self._committer.pins_attempts,
         )
         if not commits and not self._allow_empty:
             raise InvalidRequestError(
-                "no task has reported, nothing is committed: let the function run by an action that takes all rows, or "
-                "give allow_empty=True if there may be none",
+                "no task has reported, nothing is committed: run the function by an action that takes all rows, or "
+                "pass allow_empty=True if there may be none",
                 url=ctx.url,
             )
         outcome = self._committer.commit_job(ctx, record, commits, {commit.task for commit in commits})
         self._after(ctx, outcome)
-        self._result = JobResult(
-            url=self._options.store.url,
-            job=outcome.job,
-            files=outcome.totals.files,
-            bytes=outcome.totals.size_bytes,
-            finished=outcome.finished,
-        )
+        self._result = JobResult.of(self._options.store.url, outcome)
 
     def _abort(self, ctx: CommitContext, record: JobRecord) -> None:
-        """Give the job up; the error that led here is the one to raise, so trouble is logged."""
+        """Abort the job. Failures are only logged: the error that led here is the one to raise."""
         try:
             outcome = self._committer.abort_job(ctx, record)
         except HoldfastError as error:
-            _log.warning("the job could not be ended: run holdfast recover %s (%s)", ctx.url, error)
+            _log.warning("the job could not be aborted: run holdfast recover %s (%s)", ctx.url, error)
             return
         if outcome.committed:
-            _log.warning("the job was committed before the error; its files are there: job=%s", record.job)
+            _log.warning("the job was committed before the error; its files are visible: job=%s", record.job)
         self._after(ctx, outcome)
 
     def _after(self, ctx: CommitContext, outcome: JobOutcome) -> None:
@@ -225,10 +203,5 @@ class Job:
     def _committer(self) -> Committer:
         return get_committer(self._options.committer)
 
-    @contextlib.contextmanager
-    def _opened(self) -> Iterator[CommitContext]:
-        ctx = self._options.open()
-        try:
-            yield ctx
-        finally:
-            ctx.close()
+    def _opened(self) -> CommitContext:
+        return self._options.store.open(self._options.settings, committer=self._options.committer)

@@ -1,8 +1,8 @@
-"""A snapshot through Spark's own reader: its speed, its dialects and its types, and whole jobs only, as ever.
+"""Read a snapshot through Spark's own reader: with its speed, dialects and types, and still whole jobs only.
 
-Spark lists the destination when the DataFrame is made and keeps that listing for it. Two looks at the decision log
-around that moment tell whether the listing is a snapshot: no decision waited to become visible, and none was made in
-between. If one waits, Spark gets the files of a snapshot by name instead of the directory.
+Spark lists the destination when the DataFrame is created, and reuses that listing. The decision log is read before and
+after: the listing is a snapshot if no decision was pending and none was made in between. If a decision is pending,
+Spark gets the names of a snapshot's files instead of the directory.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from holdfast.commit import CommitContext, Instant, Snapshot, read_instant, read_snapshot
 from holdfast.commit.nesting import refuse_part
 from holdfast.errors import NotFoundError, UnavailableError, UnsupportedError
-from holdfast.options.parsing import ReadOptions
+from holdfast.options.read import ReadOptions
 from holdfast.spark.failures import first_line
 from holdfast.spark.hadoop_path import hadoop_path
 from holdfast.spark.native_limits import limit_of_columns
@@ -29,24 +29,21 @@ _ATTEMPTS = 20
 
 
 def native_frame(spark: SparkSession, options: ReadOptions) -> DataFrame | None:
-    """A DataFrame of Spark's own reader over the snapshot, or None where the Python reader has to do it.
+    """Return a DataFrame of Spark's own reader over the snapshot, or None if the Python reader must read it.
 
     Guarantee: the same rows and schema as through the Python reader.
 
     Raises:
-        NotFoundError: nothing is there.
-        UnsupportedError: ``reader=native`` was asked for, and cannot be; says why.
+        NotFoundError: the destination holds no data.
+        UnsupportedError: ``reader=native`` was requested but is not possible; says why.
     """
-    ctx = options.store.open()
-    try:
+    with options.store.open() as ctx:
         refuse_foreign_read(ctx, by_spark=True)
         found = _frame_or_reason(spark, ctx, options)
-    finally:
-        ctx.close()
     if not isinstance(found, str):
         return found
     if options.reader == "native":
-        raise UnsupportedError(f"Spark's own reader cannot do this: {found}", url=options.store.url)
+        raise UnsupportedError(f"Spark's own reader cannot read this: {found}", url=options.store.url)
     return None
 
 
@@ -54,7 +51,7 @@ def _frame_or_reason(spark: SparkSession, ctx: CommitContext, options: ReadOptio
     problem: Exception | None = None
     for _ in range(_ATTEMPTS):
         instant = read_instant(ctx)
-        snapshot = _nearly(ctx, instant) if instant.is_settled else read_snapshot(ctx)
+        snapshot = _snapshot_of(ctx, instant) if instant.is_settled else read_snapshot(ctx)
         if not snapshot.files and snapshot.table is None:
             raise nothing_to_read(ctx)
         if not snapshot.head:
@@ -75,21 +72,21 @@ def _frame_or_reason(spark: SparkSession, ctx: CommitContext, options: ReadOptio
             problem = error
             if instant.is_settled and read_instant(ctx) == instant:
                 break
-            continue  # most likely files went that a job replaced meanwhile
+            continue  # most likely a job replaced files in the meantime
         if not instant.is_settled or read_instant(ctx) == instant:
             refusal = scan.unlike(frame, promised)
             return refusal or narrowed(frame, options, scan.names(frame, promised))
     if problem is None:
-        raise UnavailableError("jobs are decided faster than the destination is listed: read again", url=ctx.url)
+        raise UnavailableError("jobs commit faster than the destination can be listed: read again", url=ctx.url)
     if isinstance(problem, NotFoundError) and options.reader == "native":
         raise problem
-    return first_line(problem)  # the Python reader reads it, or says in a sentence why nobody can
+    return first_line(problem)  # the Python reader reads it, or reports the problem in one sentence
 
 
-def _nearly(ctx: CommitContext, instant: Instant) -> Snapshot:
-    """The snapshot without files where the log tells of a table: the listing is Spark's work.
+def _snapshot_of(ctx: CommitContext, instant: Instant) -> Snapshot:
+    """Return the snapshot, without files if the log records a table: then Spark lists them.
 
-    Where it does not, with all files: there may be several formats among them, and places that Spark skips.
+    Without a table it has all files: they may have different formats, or lie where Spark does not look.
     """
     files = tuple(listed(ctx)) if instant.table is None else ()
     return Snapshot(head=instant.head, files=files, table=instant.table)

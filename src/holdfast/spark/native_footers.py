@@ -1,7 +1,7 @@
-"""What the footers of files tell that Holdfast did not write, held against the columns that Spark is to read.
+"""Compare the footers of files that Holdfast did not write with the columns that Spark is to read.
 
-Where a file's type is another one, Spark's readers take its bits for the wanted type, cut them or give null, and say
-nothing. So all footers are asked, as Spark does it for ``mergeSchema``: by its tasks, over the files it has listed.
+If a file's column has another type, Spark's readers silently reinterpret its bits, truncate values or return null. So
+all footers are read, as Spark does for ``mergeSchema``: by its tasks, over the files that it has listed.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 from holdfast.commit.ids import file_owner
 from holdfast.spark.failures import first_line
 
-__all__ = ["holds_others", "unlike_footers"]
+__all__ = ["has_foreign_files", "unlike_footers"]
 
 
-def holds_others(frame: DataFrame) -> bool:
-    """Whether Spark has listed files that Holdfast did not name."""
+def has_foreign_files(frame: DataFrame) -> bool:
+    """Check whether Spark has listed files that Holdfast did not write."""
     files = frame._jdf.queryExecution().analyzed().relation().location().inputFiles()
     jvm = frame.sparkSession._jvm
     assert jvm is not None, "a native read is classic Spark's"
-    # One text: an answer for each of 100,000 files would take longer than to read them.
+    # Fetch one string: one call per file would take longer than reading 100,000 files.
     return any(
         file_owner(path) is None
         for path in jvm.org.apache.hadoop.util.StringUtils.join("\n", files).split("\n")
@@ -33,29 +33,29 @@ def holds_others(frame: DataFrame) -> bool:
 
 
 def unlike_footers(spark: SparkSession, frame: DataFrame) -> str:
-    """Why the files' own types are not all those that Spark is to read; empty if they are.
+    """Return how the files' types differ from the types that Spark is to read; empty if they do not.
 
-    What files hold besides does not count.
+    Further columns in the files do not matter.
 
     Args:
-        frame: as Spark's reader loaded it, over a format whose files tell their columns.
+        frame: as loaded by Spark's reader, in a format whose files describe their columns.
     """
     relation = frame._jdf.queryExecution().analyzed().relation()
     files = relation.location().allFiles()
-    # A file that is empty, or damaged, is a matter of the read.
+    # The read itself reports files that are empty or damaged.
     options = relation.options().updated("mergeSchema", "true").updated("ignoreCorruptFiles", "true")
     try:
         found = relation.fileFormat().inferSchema(spark._jsparkSession, options, files)
     except (PySparkException, Py4JError) as error:
-        return f"the files' own columns do not go together: {first_line(error)}"
+        return f"the files' columns contradict each other: {first_line(error)}"
     if not found.isDefined():
-        return "no file tells its columns"
+        return "no file describes its columns"
     path = _first_unlike("", StructType.fromJson(json.loads(found.get().json())), frame.schema)
-    return path and f"a file's column is not of the type that is read, and Spark would change its values: {path}"
+    return path and f"a file's column has another type than the one read, and Spark would change its values: {path}"
 
 
 def _first_unlike(path: str, theirs: DataType, mine: DataType) -> str:
-    """The first column of another type, at any depth; empty if there is none."""
+    """Return the path of the first column of another type, at any depth; empty if there is none."""
     if isinstance(theirs, StructType) and isinstance(mine, StructType):
         known = {field.name.lower(): field.dataType for field in mine.fields}
         for field in theirs.fields:

@@ -1,4 +1,4 @@
-"""What Spark's own reader reads otherwise than the Python reader, and cannot be told: left to the Python reader."""
+"""List the cases in which Spark's own reader would read differently than the Python reader, and cannot be told to."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from collections.abc import Iterator, Mapping
 from pyspark.sql import SparkSession
 from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructType
 
-from holdfast.options.parsing import ReadOptions
+from holdfast.options.read import ReadOptions
 from holdfast.spark.file_format import FormatChoice
 
 __all__ = ["limit_of_columns", "limit_of_read", "limit_of_zones"]
 
-_FORMATS = ("parquet", "orc", "csv", "json", "text")  # what stock Spark reads without another package
+_FORMATS = ("parquet", "orc", "csv", "json", "text")  # formats that stock Spark reads without another package
 _TIME_PARSER = "spark.sql.legacy.timeParserPolicy"
 _TIME = re.compile(r"\btime\(\d\)")
 _TIME_TYPE = "spark.sql.timeType.enabled"
 _FIELD_IDS = "spark.sql.parquet.fieldId.read.enabled"
-# Settings of the session that no option of a read overrules, with the value under which both readers read the same;
-# under a name that a release of Spark does not have nothing is set.
+# Session settings that no option of a read overrides, with the value under which both readers read the same. A setting
+# that a Spark release does not have counts as unset.
 _SETTINGS: Mapping[str, str] = {
     "spark.sql.caseSensitive": "false",
     "spark.sql.files.archive.reader.enabled": "false",
@@ -43,13 +43,13 @@ _SETTINGS_OF: Mapping[str, Mapping[str, str]] = {
 
 
 def limit_of_read(spark: SparkSession, options: ReadOptions, choice: FormatChoice) -> str:
-    """Why a read of a format is not for Spark's own reader; empty if it is."""
+    """Return why Spark's own reader cannot do a read of a format; empty if it can."""
     if choice.name not in _FORMATS:
-        return f"stock Spark has no {choice.name}"
+        return f"stock Spark does not read {choice.name}"
     if choice.name == "csv" and options.reader == "auto":
-        return "Spark reads what does not parse in CSV as null without a word"
+        return "Spark silently reads CSV values that do not parse as null"
     if choice.name in ("csv", "json") and str(spark.conf.get(_TIME_PARSER)).upper() == "LEGACY":
-        return f"with {_TIME_PARSER}=LEGACY Spark takes microseconds in text for milliseconds"
+        return f"with {_TIME_PARSER}=LEGACY Spark reads microseconds in text as milliseconds"
     if options.push_filters or options.split_size_bytes != ReadOptions(store=options.store).split_size_bytes:
         return "pushFilters and splitSize are options of the Python reader"
     for name, wanted in {**_SETTINGS, **_SETTINGS_OF.get(choice.name, {})}.items():
@@ -60,38 +60,38 @@ def limit_of_read(spark: SparkSession, options: ReadOptions, choice: FormatChoic
 
 
 def limit_of_zones(choice: FormatChoice, table_zone: str, time_zone: str | None) -> str:
-    """Why text is not for Spark's own reader: the directories' zone is the table's, that of text the session's."""
+    """Return why Spark's own reader cannot read text with two time zones: the directories' and the session's."""
     if choice.name in ("csv", "json") and table_zone and time_zone and time_zone != table_zone:
-        return f"directories name timestamps in {table_zone}, text without a zone in {time_zone}: Spark takes one zone"
+        return f"directories use time zone {table_zone}, text without a zone uses {time_zone}: Spark takes one zone"
     return ""
 
 
 def limit_of_columns(spark: SparkSession, choice: FormatChoice, schema: StructType) -> str:
-    """Why columns are not for Spark's own reader; empty if they are."""
+    """Return why Spark's own reader cannot read these columns; empty if it can."""
     kinds = list(_types(schema))
     fields = [field for kind in kinds if isinstance(kind, StructType) for field in kind.fields]
     if choice.name == "orc":
         for field in fields:
             if not field.name or "`" in field.name:
-                return f"Spark finds no column of ORC whose name is empty or has a backtick: {field.name!r}"
+                return f"Spark does not find ORC columns whose name is empty or contains a backtick: {field.name!r}"
         for name in schema.names:
             if name.startswith("_col"):
-                return f"Spark takes columns of ORC by position where all names in a file start with _col: {name!r}"
+                return f"Spark matches ORC columns by position if all names in a file start with _col: {name!r}"
     if _TIME.search(schema.simpleString()) and str(spark.conf.get(_TIME_TYPE, "true")).lower() != "true":
-        return f"without {_TIME_TYPE}=true Spark reads no column of the type TIME"
+        return f"without {_TIME_TYPE}=true Spark cannot read columns of type TIME"
     if choice.name == "json" and any(
         isinstance(one, MapType) and not isinstance(one.keyType, StringType) for one in kinds
     ):
-        return "Spark takes a map in JSON for an object with string keys"
+        return "Spark reads a map in JSON as an object with string keys"
     if choice.name == "parquet" and str(spark.conf.get(_FIELD_IDS, "false")).lower() == "true":
         for field in fields:
             if "parquet.field.id" in field.metadata:
-                return f"with {_FIELD_IDS}=true Spark looks for columns by ids that files need not have"
+                return f"with {_FIELD_IDS}=true Spark matches columns by ids, which files may lack"
     return ""
 
 
 def _types(kind: DataType) -> Iterator[DataType]:
-    """The type, and all in it at any depth."""
+    """Yield a type, and all types nested in it."""
     yield kind
     if isinstance(kind, StructType):
         for field in kind.fields:

@@ -1,7 +1,7 @@
-"""What Spark's own listing of a destination has to agree with, or rows would be missing without an error.
+"""Check Spark's own listing of a destination: if it misses files, rows are missing without an error.
 
-One directory ``p=1`` makes Spark take everything for partitioned by ``p``; then it reads no file outside of such
-directories, and in a directory without partitions none from the directories below.
+One directory ``p=1`` makes Spark treat everything as partitioned by ``p``: then it reads no file outside of such
+directories. In a directory without partitions it reads no file in subdirectories.
 """
 
 from __future__ import annotations
@@ -11,49 +11,49 @@ from collections.abc import Callable, Iterable, Sequence
 from pyspark.sql import DataFrame
 
 from holdfast.commit import VisibleFile
-from holdfast.table import first_with_rows
+from holdfast.table import first_with_bytes
 from holdfast.table.partition import parse_partition_path
 
 __all__ = ["directory_columns", "misplaced", "unlike"]
 
-_OTHERWISE = "a file lies in directories that are not the partitions of the others, and Spark would leave files out"
+_OTHERWISE = "a file lies in directories that differ from the other files' partitions, and Spark would skip files"
 
 
 def directory_columns(files: Sequence[VisibleFile]) -> tuple[str, ...]:
-    """The partition columns of a directory without a log: those of the first file that has bytes."""
-    first = first_with_rows(files)
+    """Return the partition columns of a directory without a log: those of the first file that is not empty."""
+    first = first_with_bytes(files)
     return () if first is None else tuple(parse_partition_path(first.path))
 
 
 def misplaced(files: Iterable[VisibleFile], partition_by: Sequence[str]) -> str:
-    """Why Spark would leave out one of these files; empty if it reads all that have bytes."""
+    """Return why Spark would skip one of these files; empty if it reads all that are not empty."""
     wanted = _folded(partition_by)
     for file in files:
         if not file.size_bytes:
             continue  # Spark never opens it
         if not wanted and "/" in file.path:
-            return f"it leaves out files in directories that are no partitions, such as {file.path}"
+            return f"it skips files in directories that are not partitions, such as {file.path}"
         if _folded(parse_partition_path(file.path)) != wanted:
             return f"{_OTHERWISE}, such as {file.path}"
     return ""
 
 
 def unlike(frame: DataFrame, partition_by: Sequence[str], files: Callable[[], Iterable[VisibleFile]]) -> str:
-    """Why Spark's scan does not read all files that Spark listed; empty if it does.
+    """Return why Spark's scan does not read all files that Spark listed; empty if it does.
 
-    Costs a few questions to the JVM however many files there are, which stay there.
+    Costs a few calls to the JVM, however many files there are: the file names stay there.
 
     Args:
-        frame: as Spark's reader loaded it.
+        frame: as loaded by Spark's reader.
         partition_by: the columns that directories hold.
-        files: the destination's, listed anew; only asked where the numbers differ, maybe by empty files.
+        files: lists the destination; only called if the counts differ, which empty files may explain.
     """
     plan = frame._jdf.queryExecution().analyzed()
     if plan.getClass().getSimpleName() != "LogicalRelation":
-        return "the session gives files to another source of Spark's (spark.sql.sources.useV1SourceList)"
+        return "the session reads files through another Spark source (spark.sql.sources.useV1SourceList)"
     index = plan.relation().location()
     if index.getClass().getSimpleName() != "InMemoryFileIndex":
-        return ""  # the log of Spark's own stream says which files count
+        return ""  # the log of Spark's own stream determines the files
     listed = index.leafFiles().size()
     if not listed:
         return ""
@@ -61,7 +61,7 @@ def unlike(frame: DataFrame, partition_by: Sequence[str], files: Callable[[], It
     if _folded(partitions.partitionColumns().fieldNames()) != _folded(partition_by):
         return _OTHERWISE
     if partition_by:
-        # Every directory with files is a partition, and a partition is one directory.
+        # Every directory with files is a partition, and each partition is one directory.
         whole = partitions.partitions().size() == index.leafDirToChildrenFiles().size()
     else:
         whole = index.allFiles().size() == listed

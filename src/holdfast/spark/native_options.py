@@ -1,33 +1,33 @@
-"""What Spark's own reader is told, so that it reads what the Python reader reads, whatever the session says."""
+"""Build the options with which Spark's own reader reads the same as the Python reader, in any session."""
 
 from __future__ import annotations
 
 from holdfast.formats import get_format
-from holdfast.options.parsing import ReadOptions
+from holdfast.options.read import ReadOptions
 from holdfast.spark.file_format import FormatChoice
 from holdfast.table.contract import TableRecord
 
 __all__ = ["spark_options"]
 
-_NO_COLUMN = "\0corrupt"  # no column is called that
+_NO_COLUMN = "\0corrupt"  # no column has this name
 
 
 def spark_options(table: TableRecord | None, choice: FormatChoice, options: ReadOptions) -> dict[str, str]:
-    """Options for Spark's reader.
+    """Return options for Spark's reader.
 
     Args:
-        table: what the log tells; None: of a directory in which Holdfast never wrote.
+        table: the table as the log records it; None for a directory in which Holdfast never wrote.
         choice: the format.
         options: of the read.
     """
     given = dict(choice.option_strings)
-    given["__globPaths__"] = "false"  # a path is a path, whatever characters it holds
-    # Rows that are not there any more, or cannot be read, are an error.
+    given["__globPaths__"] = "false"  # take paths literally, whatever characters they contain
+    # Files that were deleted or cannot be read are errors.
     given |= {"ignoreMissingFiles": "false", "ignoreCorruptFiles": "false"}
     if choice.name in ("json", "csv"):
-        given["columnNameOfCorruptRecord"] = _NO_COLUMN  # else Spark puts nothing, or the whole line, into one of ours
+        given["columnNameOfCorruptRecord"] = _NO_COLUMN  # else Spark may write into one of the table's columns
     if choice.name == "json" or (choice.name == "csv" and table is None):
-        given["mode"] = "FAILFAST"  # else what does not parse is null without a word; but CSV may grow by columns
+        given["mode"] = "FAILFAST"  # else values that do not parse are silently null; but a CSV table may gain columns
     zone = (table.time_zone if table is not None else "") or options.time_zone
     if zone:
         given["timeZone"] = zone
@@ -36,10 +36,10 @@ def spark_options(table: TableRecord | None, choice: FormatChoice, options: Read
         given |= {name.lower(): value for name, value in needed.items()}
         given["multiLine"] = "true"
         if table is None:
-            given["enforceSchema"] = "false"  # a header in another order is refused; a table's were looked at
+            given["enforceSchema"] = "false"  # refuse a header in another order; a table's headers were checked before
     if choice.name == "parquet":
-        # Files without a note on their calendar are taken as they are; ours have none, for nothing in them is rebased.
+        # Read files without a calendar note as they are: Holdfast's have none, since it never rebases dates.
         given |= {"datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED"}
-    if choice.name == "orc":  # these go to Hadoop's settings
+    if choice.name == "orc":  # these become Hadoop settings
         given |= {"orc.force.positional.evolution": "false", "orc.skip.corrupt.data": "false"}
     return given

@@ -1,4 +1,4 @@
-"""The columns and rows that were asked for, in Spark's own expressions, which mean what the Python reader's do."""
+"""Select the requested columns and rows in Spark's own expressions, with the Python reader's meaning."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyspark.sql.types import DataType, DateType, DoubleType, FloatType, Timesta
 
 from holdfast.errors import InvalidRequestError
 from holdfast.options.conditions import Condition
-from holdfast.options.parsing import ReadOptions
+from holdfast.options.read import ReadOptions
 from holdfast.spark.filters import require_comparable, row_filters, typed_values
 from holdfast.spark.types import arrow_schema
 from holdfast.wording import nearest
@@ -21,15 +21,15 @@ __all__ = ["narrowed"]
 
 
 def narrowed(frame: DataFrame, options: ReadOptions, names: Sequence[str]) -> DataFrame:
-    """The columns and rows that were asked for.
+    """Select the requested columns and rows.
 
     Args:
-        frame: over all of them.
-        options: what was asked for.
-        names: of all columns, in the table's order.
+        frame: with all columns and rows.
+        options: of the read.
+        names: all columns, in the table's order.
 
     Raises:
-        InvalidRequestError: a column is not there, or a condition does not fit its column.
+        InvalidRequestError: a column does not exist, or a condition does not fit its column.
     """
     if options.columns is not None:
         folded = {name.lower(): name for name in names}
@@ -42,7 +42,7 @@ def narrowed(frame: DataFrame, options: ReadOptions, names: Sequence[str]) -> Da
         return chosen
     arrow = arrow_schema(chosen.schema)
     require_comparable(options.conditions, chosen.schema)
-    row_filters(options.conditions, arrow)  # says what is wrong with a condition
+    row_filters(options.conditions, arrow)  # refuses invalid conditions
     types = {field.name: field.dataType for field in chosen.schema.fields}
     met = [_condition(one, types[one.column], arrow.field(one.column).type) for one in options.conditions]
     return chosen.filter(reduce(Column.__and__, met))
@@ -53,15 +53,15 @@ def _column(name: str) -> Column:
 
 
 def _condition(condition: Condition, kind: DataType, arrow: object) -> Column:
-    """The condition as the Python reader takes it: neither null nor NaN meets it, but NaN meets ``!=``."""
+    """Translate a condition with the Python reader's meaning: null never meets it, and NaN meets only ``!=``."""
     values = condition.value if isinstance(condition.value, tuple) else (condition.value,)
     typed = typed_values(values, arrow, condition).to_pylist()
     literals = [_literal(value, kind) for value in typed]
     column = _column(condition.column)
     if 0 in values and isinstance(kind, FloatType | DoubleType):
-        column = column + lit(0.0).cast(kind)  # Spark misses the negative zero in Parquet's statistics
+        column = column + lit(0.0).cast(kind)  # Spark overlooks negative zeros in Parquet's statistics
     if isinstance(kind, DateType | TimestampType | TimestampNTZType) and any(map(_in_the_gap, typed)):
-        column = coalesce(column, column)  # not pushed down: on the way to a file's statistics it is another day
+        column = coalesce(column, column)  # prevent pushdown: Spark converts to another day for a file's statistics
     if condition.operator == "in":
         met = column.isin(*literals)
     else:
@@ -79,12 +79,12 @@ def _condition(condition: Condition, kind: DataType, arrow: object) -> Column:
 
 
 def _in_the_gap(value: date) -> bool:
-    """Whether the calendar of `java.sql.Date` has no such day; with a day more on both sides, for time zones."""
+    """Check whether `java.sql.Date` lacks this day; includes a day on either side, for time zones."""
     return (1582, 10, 4) <= (value.year, value.month, value.day) <= (1582, 10, 15)
 
 
 def _literal(value: object, kind: DataType) -> Column:
-    """A value as Spark's; times and decimals as text with their zone, for the session's zone shall not count."""
+    """Return a value as a Spark literal; times as text with their zone, so that the session's zone does not matter."""
     plain = value if isinstance(value, bool | int | float | str | bytes) else _iso(value)
     return lit(plain).cast(kind)
 

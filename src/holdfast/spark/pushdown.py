@@ -1,11 +1,11 @@
-"""Opt-in: conditions that Spark itself finds in a query, applied before rows reach it.
+"""Apply conditions that Spark finds in a query before rows reach it. Opt-in.
 
-Only for a DataFrame that is used once, in one query: Spark keeps the narrowed scan for the DataFrame (seen with PySpark
-4.1.1 and 4.3.0, for any Python source), so a later query over it would get the narrowed rows. That is why a read has to
-ask for it with ``pushFilters=true``; see docs/decisions/0018.
+This is only safe for a DataFrame that is used once, in one query: Spark reuses the narrowed scan for the DataFrame
+(observed with PySpark 4.1.1 and 4.3.0, for any Python source), so a later query over it would get the narrowed rows.
+That is why a read must request it with ``pushFilters=true``; see docs/decisions/0018.
 
 A condition may let too many rows pass (Spark then checks them again), never too few. Where Arrow and Spark compare
-differently (floating point: NaN is the greatest value in Spark and equal to itself) Spark keeps the last word.
+differently, Spark decides (floating point: in Spark, NaN is the greatest value and equal to itself).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StringType, StructType
 
 from holdfast.formats import RowFilter
-from holdfast.options.parsing import ReadOptions
+from holdfast.options.read import ReadOptions
 from holdfast.spark.filters import is_in
 from holdfast.spark.reader import HoldfastReader
 from holdfast.spark.types import arrow_schema
@@ -49,7 +49,7 @@ class PushingReader(HoldfastReader):
 
     Args:
         options: of the read.
-        schema: the columns that Spark wants, in its order.
+        schema: the columns that Spark requests, in its order.
     """
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
@@ -57,7 +57,7 @@ class PushingReader(HoldfastReader):
         self._spark_schema = schema
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # PySpark's name
-        """Take what Arrow can apply; returns what Spark still has to."""
+        """Accept the filters that Arrow can apply; return those that Spark must still apply."""
         taken, left = translate_filters(filters, self._spark_schema)
         self.narrow(taken)
         return left
@@ -65,15 +65,15 @@ class PushingReader(HoldfastReader):
 
 # --- translation ------------------------------------------------------------------------------------------------------
 class _Unsupported(Exception):
-    """Arrow cannot say this the way Spark means it."""
+    """Arrow cannot express this with Spark's meaning."""
 
 
 def translate_filters(filters: Sequence[Filter], schema: StructType) -> tuple[list[RowFilter], list[Filter]]:
-    """The filters that Arrow can apply, and those that Spark still has to.
+    """Split filters into those that Arrow can apply, and those that Spark must still apply.
 
     Args:
-        filters: to be met together.
-        schema: of the columns that they speak of.
+        filters: rows must meet all of them.
+        schema: of the columns that they use.
     """
     columns = {field.name: field for field in schema.fields}
     ours: list[RowFilter] = []
@@ -83,7 +83,7 @@ def translate_filters(filters: Sequence[Filter], schema: StructType) -> tuple[li
             name = _column(one)
             field = columns[name]
             if isinstance(field.dataType, StringType) and field.dataType != StringType():
-                raise _Unsupported  # another collation compares differently
+                raise _Unsupported  # other collations compare differently
             kind = arrow_schema(StructType([field])).field(0).type
             if pat.is_nested(kind):
                 raise _Unsupported
@@ -108,9 +108,9 @@ def _expression(one: Filter, field: Any, kind: pa.DataType) -> Any:
         return _positive(one, field, kind)
     inner = one.child
     if pat.is_floating(kind) and not isinstance(inner, IsNull | IsNotNull):
-        raise _Unsupported  # the opposite of a condition that passes too much passes too little
+        raise _Unsupported  # the negation of a condition that passes too many rows passes too few
     if isinstance(inner, In):
-        return ~_positive(inner, field, kind) & field.is_valid()  # is_in says false for null, SQL says null
+        return ~_positive(inner, field, kind) & field.is_valid()  # is_in returns false for null, SQL returns null
     return ~_positive(inner, field, kind)
 
 
@@ -155,7 +155,7 @@ def _comparison(one: Any, field: Any, kind: pa.DataType) -> Any:
 
 
 def _literal(value: Any, kind: pa.DataType) -> Any:
-    """The value as a scalar of the column's type."""
+    """Return the value as a scalar of the column's type."""
     if value is None or value != value:  # null or NaN
         raise _Unsupported
     if isinstance(value, bool) != pat.is_boolean(kind):

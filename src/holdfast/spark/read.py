@@ -1,4 +1,4 @@
-"""The pleasant way out: `read`."""
+"""Implement `holdfast.read`: return a DataFrame over one snapshot of a destination."""
 
 from __future__ import annotations
 
@@ -7,13 +7,22 @@ from collections.abc import Sequence
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from holdfast.options.parsing import parse_read_options
-from holdfast.options.said import rooted, say, say_columns, say_conditions, say_options, say_url, settled
-from holdfast.spark.failures import typed_again
+from holdfast.options.given import GivenOption
+from holdfast.options.keywords import (
+    from_columns,
+    from_conditions,
+    from_options,
+    from_text,
+    from_url,
+    to_strings,
+    with_absolute_paths,
+)
+from holdfast.options.read import ReadOptions, parse_read_options
+from holdfast.spark.failures import find_holdfast_error
 from holdfast.spark.native import native_frame
 from holdfast.spark.session import is_classic, registered, require_reachable, require_session
 
-__all__ = ["read"]
+__all__ = ["parse_for_session", "read"]
 
 
 def read(
@@ -24,47 +33,59 @@ def read(
     filters: Sequence[tuple[str, str, object]] = (),
     **options: object,
 ) -> DataFrame:
-    """A DataFrame over what the destination holds: whole jobs only, as of one instant.
+    """Return a DataFrame over the destination: whole jobs only, as of one instant.
 
-    Guarantee: a job is seen wholly or not at all, also while it commits. Files that Holdfast did not write are read
-    too, like Spark's own sources read them.
+    Guarantee: the rows of a job are read all or none, also while it commits. Files that Holdfast did not write are
+    included, and read as Spark's own sources read them.
 
     Args:
         spark: the session.
         url: ``s3://bucket/key`` or a directory.
-        columns: read only these, or this one; Spark does not tell Python sources which columns a query needs.
-        filters: only rows that meet all of these, e.g. ``[("month", "=", 1), ("day", "in", [1, 2])]``; partitions and
-            row groups that cannot hold any are not read. Operators: ``= != < <= > >= in``.
+        columns: read only these columns, or this one; Spark does not tell Python sources which columns a query needs.
+        filters: only rows that meet all of these, e.g. ``[("month", "=", 1), ("day", "in", [1, 2])]``. Partitions and
+            row groups that cannot contain such rows are skipped. Operators: ``= != < <= > >= in``.
         options: those of docs/reference/options.md, also in snake case: ``file_format="csv"``, ``header=True``.
 
     Raises:
-        NotFoundError: nothing is there.
+        NotFoundError: the destination holds no data.
         InvalidRequestError: fix the call.
     """
     require_session(spark)
-    said = [
-        *say_url(url),
-        *say_columns("columns", columns, "columns"),
-        *say_conditions("filters", filters, "filters"),
-        *say_options(options),
+    given = [
+        *from_url(url),
+        *from_columns("columns", columns, "columns"),
+        *from_conditions("filters", filters, "filters"),
+        *from_options(options),
     ]
-    if not any(one.name == "timezone" for one in said):
-        said += say("timeZone", spark.conf.get("spark.sql.session.timeZone"), "timeZone")
-    if is_classic(spark):
-        said = rooted(said)
-    options_given = parse_read_options(said)
-    require_reachable(spark, options_given.store.url)
-    if options_given.reader != "python":
-        frame = native_frame(spark, options_given)
+    parsed, strings = parse_for_session(spark, given)
+    if parsed.reader != "python":
+        frame = native_frame(spark, parsed)
         if frame is not None:
             return frame
     try:
         with registered(spark):
-            found = spark.read.format("holdfast").options(**settled(said)).load()
-            _ = found.schema  # a client of Spark Connect would else ask for it later, and get Spark's error
+            found = spark.read.format("holdfast").options(**strings).load()
+            _ = found.schema  # a Spark Connect client would otherwise ask for it later, and show Spark's error
             return found
     except PySparkException as error:
-        ours = typed_again(error)
-        if ours is None:
+        cause = find_holdfast_error(error)
+        if cause is None:
             raise
-        raise ours from None  # Spark's pages around our sentence say nothing more
+        raise cause from None  # Spark's pages of stack traces add nothing
+
+
+def parse_for_session(spark: SparkSession, given: list[GivenOption]) -> tuple[ReadOptions, dict[str, str]]:
+    """Parse the options of a read by a session, and return them with the strings that Spark passes on.
+
+    The session's time zone is the default. In classic Spark, relative paths become absolute.
+
+    Raises:
+        InvalidRequestError: an option is invalid, or the path is relative and the session is Spark Connect's.
+    """
+    if not any(one.name == "timezone" for one in given):
+        given = given + from_text("timeZone", spark.conf.get("spark.sql.session.timeZone"), "timeZone")
+    if is_classic(spark):
+        given = with_absolute_paths(given)
+    parsed = parse_read_options(given)
+    require_reachable(spark, parsed.store.url)
+    return parsed, to_strings(given)

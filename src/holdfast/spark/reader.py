@@ -1,4 +1,4 @@
-"""The read side of the data source: what the newest decision shows (C4), in pieces that tasks read."""
+"""Read one snapshot through the data source (C4), in pieces that tasks read."""
 
 from __future__ import annotations
 
@@ -12,20 +12,19 @@ import pyarrow.types as pat
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from holdfast.commit import CommitContext, Snapshot, read_snapshot
+from holdfast.commit import CommitContext, Snapshot, VisibleFile, read_snapshot
 from holdfast.commit.nesting import refuse_part
 from holdfast.errors import HoldfastError, InvalidRequestError, NotFoundError
 from holdfast.formats import RowFilter, get_format
-from holdfast.options.parsing import ReadOptions
+from holdfast.options.read import ReadOptions
 from holdfast.spark.failures import one_sentence
 from holdfast.spark.file_format import FormatChoice
 from holdfast.spark.filters import require_comparable, row_filters
 from holdfast.spark.types import arrow_schema, spark_schema, table_schema
 from holdfast.table import (
-    DataFile,
     ReadSplit,
     TableSchema,
-    first_with_rows,
+    first_with_bytes,
     plan_splits,
     read_schema,
     read_splits,
@@ -40,21 +39,21 @@ from holdfast.wording import nearest
 __all__ = ["HoldfastReader", "SplitGroup", "infer_schema", "nothing_to_read"]
 
 _MIB = 1024 * 1024
-_OPEN_COST_BYTES = 4 * _MIB  # a file costs about as much as reading this; Spark's spark.sql.files.openCostInBytes
-_WANTED_TASKS = 32  # how many cores there are is not told; a small table is divided too, as far as its files allow
+_OPEN_COST_BYTES = 4 * _MIB  # opening a file costs about as much as reading this; spark.sql.files.openCostInBytes
+_WANTED_TASKS = 32  # the number of cores is unknown; small tables are divided too, as far as their files allow
 _LEAST_TASK_BYTES = 32 * _MIB  # less is not worth a task
 _PLAN_CHUNK = 64
 
 
 @dataclass(frozen=True)
 class SplitGroup(InputPartition):
-    """What one task reads. It has to bring everything that planning found out: Spark copies the reader before.
+    """What one task reads. It carries all results of planning, since Spark copies the reader before.
 
     Attributes:
         splits: pieces of files.
         choice: the files' format.
-        directories: the partition columns that their paths hold.
-        whole: the table's schema where the wanted columns are not enough: files without names tell columns by position.
+        directories: the partition columns in their paths.
+        whole: the table's schema, where files without column names identify columns by position; else None.
     """
 
     splits: tuple[ReadSplit, ...]
@@ -65,22 +64,19 @@ class SplitGroup(InputPartition):
 
 # --- schema -----------------------------------------------------------------------------------------------------------
 def infer_schema(options: ReadOptions) -> StructType:
-    """The schema that the newest decision kept; where Holdfast never wrote, that of the first file, or of all values.
+    """Return the schema in the newest log entry; without one, that of the first file or of all values.
 
     Raises:
-        NotFoundError: there is nothing to read.
-        InvalidRequestError: a wanted column is not there; offers the nearest.
+        NotFoundError: the destination holds no data.
+        InvalidRequestError: a requested column does not exist; suggests the nearest.
     """
-    ctx = options.store.open()
-    try:
+    with options.store.open() as ctx:
         snapshot = _snapshot(ctx)
         found = _whole_schema(ctx, options, snapshot)
-    finally:
-        ctx.close()
     if options.columns is not None:
         found = _chosen(found, options.columns)
     require_comparable(options.conditions, found)
-    row_filters(options.conditions, arrow_schema(found))  # a wrong condition shows when the DataFrame is made
+    row_filters(options.conditions, arrow_schema(found))  # refuse an invalid condition when the DataFrame is created
     return found
 
 
@@ -103,7 +99,7 @@ def _snapshot(ctx: CommitContext) -> Snapshot:
 
 
 def nothing_to_read(ctx: CommitContext) -> InvalidRequestError:
-    """Why a url has nothing to read: what is there may be a file, which only the command line reads."""
+    """Explain why there is nothing to read at a URL. It may be a single file, which only the command line reads."""
     place = ctx.prefix.rstrip("/")
     if place:
         try:
@@ -114,17 +110,17 @@ def nothing_to_read(ctx: CommitContext) -> InvalidRequestError:
             return InvalidRequestError("this is a file: name the directory that holds it", url=ctx.url)
     if any(sign in place for sign in "*?[{"):
         return NotFoundError(
-            "there is nothing of this name, and patterns are not followed: name a directory", url=ctx.url
+            "there is nothing of this name, and patterns are not supported: name a directory", url=ctx.url
         )
-    return NotFoundError("there is nothing to read: check the url", url=ctx.url)
+    return NotFoundError("there is nothing to read: check the URL", url=ctx.url)
 
 
 def _whole_schema(ctx: CommitContext, options: ReadOptions, snapshot: Snapshot) -> StructType:
-    choice = FormatChoice.of(options, snapshot)  # a wrong option shows before the schema is used
+    choice = FormatChoice.of(options, snapshot)  # refuses invalid options, also if the schema is in the log
     if snapshot.table is not None:
         return table_schema(decode_table(snapshot.table))
-    files = _data_files(snapshot)
-    first = first_with_rows(files)
+    files = snapshot.files
+    first = first_with_bytes(files)
     path = "" if first is None else first.path
     table = read_schema(
         files,
@@ -137,25 +133,21 @@ def _whole_schema(ctx: CommitContext, options: ReadOptions, snapshot: Snapshot) 
 
 
 def _wanted(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
-    """Without the columns that nobody asked for: Spark may have no type for them."""
+    """Drop columns that were not requested: Spark may have no type for them."""
     names = {name.lower() for name in columns or ()}
     wanted = [field for field in schema if field.name.lower() in names]
     return pa.schema(wanted) if columns is not None and len(wanted) == len(names) else schema
-
-
-def _data_files(snapshot: Snapshot) -> list[DataFile]:
-    return [DataFile(file.path, file.size_bytes, file.etag) for file in snapshot.files]
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
 class HoldfastReader(DataSourceReader):
     """One scan.
 
-    Guarantee: reads whole jobs only, those that were visible at one instant while the scan was planned.
+    Guarantee: reads whole jobs only: those that were visible at one instant while the scan was planned.
 
     Args:
         options: of the read.
-        schema: the columns that Spark wants, in its order.
+        schema: the columns that Spark requests, in its order.
     """
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
@@ -166,16 +158,15 @@ class HoldfastReader(DataSourceReader):
         self._filters = row_filters(options.conditions, self._schema)
 
     def narrow(self, filters: Sequence[RowFilter]) -> None:
-        """Read only rows that meet these, too. Before `partitions`."""
+        """Read only rows that meet these filters as well. Call before `partitions`."""
         self._filters = [*self._filters, *filters]
 
     def partitions(self) -> Sequence[InputPartition]:
         """Plan the tasks."""
         with one_sentence():
-            ctx = self._options.store.open()
-            try:
+            with self._options.store.open() as ctx:
                 snapshot = _snapshot(ctx)
-                files = [file for file in _data_files(snapshot) if file.size_bytes]
+                files = [file for file in snapshot.files if file.size_bytes]
                 choice = FormatChoice.of(self._options, snapshot)
                 table = None if snapshot.table is None else decode_table(snapshot.table)
                 if table is not None:
@@ -189,14 +180,12 @@ class HoldfastReader(DataSourceReader):
                     self._require_zone(directories)
                 splits = self._plan(ctx, files, choice, directories, goal)
                 whole = self._whole(ctx, choice, snapshot) if files else None
-            finally:
-                ctx.close()
             return [SplitGroup(group, choice, directories, whole) for group in _packed(splits, goal)]
 
     def _whole(self, ctx: CommitContext, choice: FormatChoice, snapshot: Snapshot) -> pa.Schema | None:
-        """All of the table's columns in its order, the wanted ones in their types, where files may go by position.
+        """Return all columns of the table in its order if files may identify columns by position, else None.
 
-        None where they are told by name; and where no log tells of a table, so that the wanted ones are all there are.
+        Requested columns have their requested types. Without a log, the requested columns are all there are.
         """
         by_position = get_format(choice.name).maybe_by_position
         if not by_position or (snapshot.table is None and self._options.columns is None):
@@ -206,28 +195,28 @@ class HoldfastReader(DataSourceReader):
         return pa.schema([wanted.get(field.name.lower(), field) for field in found])
 
     def _require_zone(self, directories: Sequence[str]) -> None:
-        """A directory names a local time: read in another zone it would silently be another instant."""
+        """Require a time zone for local times in directory names: another zone would silently shift the instants."""
         names = {name.lower() for name in directories}
         for field in self._schema if self._options.time_zone is None else ():
             if field.name.lower() in names and pat.is_timestamp(field.type) and field.type.tz is not None:
                 raise InvalidRequestError(
-                    "directories name a timestamp in local time: give the option timeZone, or use holdfast.read",
+                    "partition directories hold local timestamps: give the option timeZone, or use holdfast.read",
                     column=field.name,
                 )
 
     def _plan(
         self,
         ctx: CommitContext,
-        files: Sequence[DataFile],
+        files: Sequence[VisibleFile],
         choice: FormatChoice,
         directories: tuple[str, ...],
         split_bytes: int,
     ) -> list[tuple[ReadSplit, int]]:
-        """The splits with their sizes; large files are opened for that, many at a time."""
+        """Return the splits with their sizes. Large files are opened for that, concurrently."""
         table = _with_directories(self._schema, directories)
         chunks = [files[start : start + _PLAN_CHUNK] for start in range(0, len(files), _PLAN_CHUNK)]
 
-        def plan(chunk: Sequence[DataFile]) -> list[tuple[ReadSplit, int]]:
+        def plan(chunk: Sequence[VisibleFile]) -> list[tuple[ReadSplit, int]]:
             settings = choice.settings(chunk[0].path, split_bytes)
             splits = plan_splits(chunk, opener(ctx), table, settings, self._filters)
             pieces = collections.Counter(split.file.path for split in splits)
@@ -236,24 +225,21 @@ class HoldfastReader(DataSourceReader):
         return [split for planned in ctx.runner.map(plan, chunks) for split in planned]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of one partition, in batches of exactly the schema that Spark checks for."""
+        """Yield the rows of one partition, in batches of exactly the schema that Spark checks for."""
         if not isinstance(partition, SplitGroup):
-            return  # PySpark's stand-in when there is nothing to read
+            return  # PySpark's placeholder if there is nothing to read
         table = _with_directories(partition.whole or self._schema, partition.directories)
         with one_sentence():
-            ctx = self._options.store.open()
-            try:
+            with self._options.store.open() as ctx:
                 settings_of = partition.choice.settings_of(self._options.split_size_bytes)
                 for batch in read_splits(
                     partition.splits, opener(ctx), table, settings_of, self._schema.names, self._filters
                 ):
                     yield _labelled(batch, self._schema)
-            finally:
-                ctx.close()
 
 
 def _with_directories(schema: pa.Schema, directories: Sequence[str]) -> TableSchema:
-    """The wanted columns, and those in the files' paths also where they are not wanted."""
+    """Return the requested columns, and the partition columns in the files' paths even if they were not requested."""
     folded = {name.lower(): name for name in schema.names}
     fields = list(schema)
     partition_by: list[str] = []
@@ -265,7 +251,7 @@ def _with_directories(schema: pa.Schema, directories: Sequence[str]) -> TableSch
 
 
 def _packed(splits: Sequence[tuple[ReadSplit, int]], goal_bytes: int) -> Iterator[tuple[ReadSplit, ...]]:
-    """Splits in groups of about the goal: many small files do not make many tasks."""
+    """Group splits into tasks of about the given size, so that many small files do not make many tasks."""
     group: list[ReadSplit] = []
     size = 0
     for split, size_bytes in splits:
@@ -279,7 +265,7 @@ def _packed(splits: Sequence[tuple[ReadSplit, int]], goal_bytes: int) -> Iterato
 
 
 def _labelled(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The same columns under Spark's own schema: its nullability and metadata are part of what it compares."""
+    """Return the batch with Spark's own schema: Spark also compares nullability and metadata."""
     if not len(schema) or batch.schema.equals(schema, check_metadata=True):
         return batch
     columns = [

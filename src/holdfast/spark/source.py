@@ -1,4 +1,4 @@
-"""What PySpark looks for: the data source ``holdfast``."""
+"""Define the data source ``holdfast`` that PySpark looks up."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
 from holdfast.errors import InvalidRequestError
-from holdfast.options.parsing import parse_read_options, parse_stream_options, parse_write_options
-from holdfast.options.said import rooted
-from holdfast.options.values import Saying
+from holdfast.options.given import GivenOption
+from holdfast.options.keywords import with_absolute_paths
 from holdfast.spark.catalog import refuse_table_properties, require_path
 from holdfast.spark.failures import one_sentence
 
-# Each of the many short-lived processes of a job makes one of these, and loads no other.
+# Each of a job's many short-lived processes builds one of these, and imports none of the others.
 if TYPE_CHECKING:
     from holdfast.spark.reader import HoldfastReader
     from holdfast.spark.stream_reader import NoStreamReader
@@ -28,7 +27,8 @@ __all__ = ["HoldfastDataSource"]
 class HoldfastDataSource(DataSource):
     """``df.write.format("holdfast")``, ``df.writeStream.format("holdfast")`` and ``spark.read.format("holdfast")``.
 
-    Options are in docs/reference/options.md; they are parsed and checked before any task runs.
+    Spark builds it in processes of its own and passes the options as strings. Each of these processes parses them
+    once, before any task runs. Options are listed in docs/reference/options.md.
     """
 
     @classmethod
@@ -36,60 +36,64 @@ class HoldfastDataSource(DataSource):
         return "holdfast"
 
     def schema(self) -> StructType:
-        """Asked for only if the user gave no schema."""
+        """Infer the schema. Spark calls this only if the user gave none."""
+        from holdfast.options.read import parse_read_options
         from holdfast.spark.reader import infer_schema
 
         with one_sentence():
             refuse_table_properties(self.options)
-            return infer_schema(parse_read_options(self._said()))
+            return infer_schema(parse_read_options(self._given()))
 
     def reader(self, schema: StructType) -> HoldfastReader:
-        """A scan of the columns in `schema`."""
+        """Build a scan of the columns in `schema`."""
+        from holdfast.options.read import parse_read_options
         from holdfast.spark.pushdown import PushingReader
         from holdfast.spark.reader import HoldfastReader
 
         with one_sentence():
             require_path(self.options)
-            options = parse_read_options(self._said())
+            options = parse_read_options(self._given())
             _require_same_columns(options.columns, schema)
             return PushingReader(options, schema) if options.push_filters else HoldfastReader(options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> HoldfastWriter:
-        """A job that is checked and announced."""
+        """Check a write and announce its job."""
+        from holdfast.options.write import parse_write_options
         from holdfast.spark.writer import HoldfastWriter
 
         with one_sentence():
             require_path(self.options)
-            return HoldfastWriter(parse_write_options(self._said(), overwrite), schema)
+            return HoldfastWriter(parse_write_options(self._given(), overwrite), schema)
 
     def streamReader(self, schema: StructType) -> NoStreamReader:
-        """Not there; says so when a query starts."""
+        """Return a reader that refuses when the query starts."""
         from holdfast.spark.stream_reader import NoStreamReader
 
         return NoStreamReader()
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> HoldfastStreamWriter:
-        """A batch that is checked; its tasks announce it."""
+        """Check a batch of a stream; its tasks announce the job."""
+        from holdfast.options.stream import parse_stream_options
         from holdfast.spark.stream_writer import HoldfastStreamWriter
 
         with one_sentence():
             require_path(self.options)
-            return HoldfastStreamWriter(parse_stream_options(self._said(), overwrite), schema)
+            return HoldfastStreamWriter(parse_stream_options(self._given(), overwrite), schema)
 
-    def _said(self) -> list[Saying]:
-        """The options; paths mean what they mean here, on the driver's machine, also in the tasks."""
-        return rooted(Saying.of(name, text, name) for name, text in self.options.items())
+    def _given(self) -> list[GivenOption]:
+        """Return the options. Relative paths are resolved here, on the driver, so that tasks see the same paths."""
+        return with_absolute_paths(GivenOption.of(name, text, name) for name, text in self.options.items())
 
 
 def _require_same_columns(columns: Sequence[str] | None, schema: StructType) -> None:
-    """A schema that the user gives chooses columns, too, and Spark then does not ask us for one.
+    """Check that a schema given by the user and the option ``columns`` select the same columns.
 
     Raises:
-        InvalidRequestError: the two differ.
+        InvalidRequestError: they differ.
     """
     if columns is not None and [name.lower() for name in columns] != [name.lower() for name in schema.names]:
         raise InvalidRequestError(
-            "the schema and the option columns choose different columns: leave one of them out",
+            "the schema and the option columns select different columns: leave one of them out",
             schema=", ".join(schema.names),
             columns=", ".join(columns),
         )

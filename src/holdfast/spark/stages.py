@@ -1,4 +1,4 @@
-"""What Spark's driver remembers of a stage."""
+"""Ask Spark's driver about its stages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
 
-from holdfast.spark.task_reports import StageTasks
+from holdfast.spark.accepted_runs import StageTasks
 
 __all__ = ["stage_tasks"]
 
@@ -17,14 +17,14 @@ _BUS_MS = 30_000
 
 
 def stage_tasks(context: SparkContext) -> Callable[[int], StageTasks | None]:
-    """A function that tells of a stage how many tasks it has, None if Spark has forgotten it.
+    """Return a function that looks up a stage's tasks by its id; it returns None if Spark has forgotten the stage.
 
-    Spark keeps the last ``spark.ui.retainedStages`` stages, a thousand by default, also without a UI. PySpark's own
-    status tracker knows a stage's last attempt only, which has fewer tasks where output was lost.
+    Spark keeps the last ``spark.ui.retainedStages`` stages, by default a thousand, also without a UI. PySpark's own
+    status tracker only knows a stage's last attempt, which has fewer tasks if output was lost.
     """
     jvm_context: Any = context._jsc.sc()
-    # What has ended is told to the store by way of a queue.
-    with contextlib.suppress(Py4JError):  # a driver so busy has not forgotten: what is not told yet is refused
+    # Completed tasks reach the status store through a queue: wait for it.
+    with contextlib.suppress(Py4JError):  # a timeout: runs that are not in the store yet are refused later
         jvm_context.listenerBus().waitUntilEmpty(_BUS_MS)
     store = jvm_context.statusStore()
 

@@ -1,4 +1,4 @@
-"""Reading a destination as a stream: not there, and said in one sentence."""
+"""Refuse to read a destination as a stream, in one sentence."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ __all__ = ["NoStreamReader"]
 
 
 class NoStreamReader(DataSourceStreamReader):
-    """Refuses at the first question of a query, new or restarted.
+    """Refuses when a query, new or restarted, calls it first.
 
-    Making it does not: PySpark's worker stops a reader that it could not make, and tells of that trouble instead.
+    The constructor does not refuse: if it fails, PySpark's worker stops the missing reader and reports that instead.
     """
 
     def initialOffset(self) -> NoReturn:
-        """Asked by a new query."""
+        """Refuse. Called by a new query."""
         _refuse()
 
     def latestOffset(self, *limits: Any) -> NoReturn:
-        """Asked by every query."""
+        """Refuse. Called by every query."""
         _refuse()
 
     def read(self, partition: Any) -> NoReturn:
-        """Never asked: there are no partitions without offsets."""
+        """Refuse. Never called, since there are no offsets."""
         _refuse()
 
 
 def _refuse() -> NoReturn:
     with one_sentence():
         raise UnsupportedError(
-            "a destination cannot be read as a stream: call holdfast.read, which gives what is there at the time"
+            "a destination cannot be read as a stream: call holdfast.read, which returns the data of that moment"
         )

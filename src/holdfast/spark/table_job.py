@@ -1,7 +1,7 @@
-"""What a batch write and a stream's batch have in common: a table, written by the tasks of a job.
+"""Write a table through the tasks of a job: what a batch write and a stream's batch share.
 
-Spark starts a new process for the commit of each job, and the user waits for its imports: a job that is only committed
-or aborted loads neither Arrow nor a file format (`tests/tidy/test_light_import.py`).
+Spark starts a new process for each job commit, and the user waits for its imports. So a process that only commits or
+aborts a job loads neither Arrow nor a file format (`tests/tidy/test_light_import.py`).
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.types import StructType
 
-from holdfast.commit import TWO_PHASE, CommitContext, JobRecord, SaveMode, TaskAttempt, get_committer
+from holdfast.commit import CommitContext, JobRecord, SaveMode, TaskAttempt, get_committer
 from holdfast.commit.destination import has_output
 from holdfast.commit.two_phase.decision_log import read_newest
 from holdfast.commit.two_phase.write_ids import WRITE_ID
 from holdfast.commit.write_lookup import TOKEN
 from holdfast.errors import ConflictError, InvalidRequestError
 from holdfast.formats import get_format
-from holdfast.options.parsing import WriteOptions
+from holdfast.options.write import WriteOptions
 from holdfast.table.contract import TableRecord, agree, decode_table
 from holdfast.table.foreign import refuse_foreign_write
 from holdfast.versioned_log import LogView
@@ -35,18 +35,18 @@ if TYPE_CHECKING:
 __all__ = ["TableJob"]
 
 _ADDING = (SaveMode.APPEND, SaveMode.OVERWRITE_PARTITIONS)
-_LOOKED_AT = 1000  # files, before each job of a committer without a log: one page of a listing
+_INSPECTED_FILES = 1000  # before each job of a committer without a log: one page of a listing
 
 
 @dataclass(frozen=True)
 class TableJob:
-    """A checked request: plain values, for they travel to the tasks.
+    """A checked request. It travels to tasks, so it holds plain values.
 
     Attributes:
         options: of the write, partition columns spelled as in `written`.
-        written: what the files of the job look like: the rows as the destination's table wants them.
-        rows: Spark's own schema of the rows, in JSON, as long as they are written as they come; else empty.
-        details: what is kept with the decision.
+        written: what the job's files look like: the rows in the form that the destination's table requires.
+        rows: Spark's schema of the rows as JSON, if they are written unchanged; else empty.
+        details: what the log stores with the decision.
     """
 
     options: WriteOptions
@@ -56,7 +56,7 @@ class TableJob:
 
     @functools.cached_property
     def columns(self) -> pa.Schema:
-        """What the files look like, as an Arrow schema; tasks bring every batch into it."""
+        """The Arrow schema of the files; tasks convert every batch to it."""
         from holdfast.spark.types import described_schema, parsed_schema, table_schema
 
         return described_schema(parsed_schema(self.rows) if self.rows else table_schema(self.written))
@@ -66,23 +66,20 @@ class TableJob:
 
     @classmethod
     def of(cls, options: WriteOptions, schema: StructType) -> TableJob:
-        """Check what can be checked without the destination.
+        """Check what can be checked without access to the destination.
 
         Raises:
-            InvalidRequestError: the format cannot hold the rows, or a partition column is not there.
+            InvalidRequestError: the format cannot hold the rows, or a partition column is missing.
         """
         from holdfast.spark.types import described_schema, nullable, without_foreign_metadata
-        from holdfast.table.partition import resolve_partition_columns
 
         schema = without_foreign_metadata(schema)
         arrow = described_schema(schema)
-        options = replace(options, partition_by=resolve_partition_columns(arrow, options.partition_by))
-        _settings(options, "UTC").check_schema(arrow)
-        file_format = get_format(options.file_format)
+        options = replace(options, partition_by=_settings(options, "UTC").check_schema(arrow))
         written = TableRecord(
             fields=json.loads(nullable(schema).json())["fields"],
-            file_format=file_format.name,
-            reader_options=file_format.reader_options(options.format_options),
+            file_format=options.format.name,
+            reader_options=options.format.file_format.reader_options(options.format.options),
             partition_by=options.partition_by,
             time_zone=options.time_zone if _names_instants(arrow, options.partition_by) else "",
         )
@@ -91,10 +88,10 @@ class TableJob:
 
     # --- the contract -------------------------------------------------------------------------------------------------
     def fitted(self, ctx: CommitContext, view: LogView) -> TableJob:
-        """The request as the destination's table wants it: its spelling, order and types.
+        """Fit the request to the destination's table: its spelling, order and types.
 
         Raises:
-            InvalidRequestError: the rows do not fit the table, or it is one of another table format; says so.
+            InvalidRequestError: the rows do not fit the table, or the table has another table format (Delta, say).
         """
         refuse_foreign_write(ctx)
         job = self
@@ -109,17 +106,21 @@ class TableJob:
         zone_is_known = job.written.time_zone or not _names_instants(job.columns, job.written.partition_by)
         if not zone_is_known:
             raise InvalidRequestError(
-                "directories name a timestamp in local time: give the option timeZone, or use holdfast.write",
+                "partition directories hold local timestamps: give the option timeZone, or use holdfast.write",
                 partition_by=list(job.written.partition_by),
             )
         return job
 
     @property
     def _keeps_a_log(self) -> bool:
-        return get_committer(self.options.committer) is TWO_PHASE
+        return get_committer(self.options.committer).keeps_log
 
     def _require_unchanged(self, ctx: CommitContext, table: Mapping[str, object] | None) -> None:
-        """A committer without a log cannot tell readers of a change to a table that a log describes."""
+        """Refuse to change a table that a log describes with a committer that cannot record the change.
+
+        Raises:
+            InvalidRequestError: the job would change the table.
+        """
         if table is None:
             return
         known = decode_table(table)
@@ -129,7 +130,7 @@ class TableJob:
             same = False
         if not same:
             raise InvalidRequestError(
-                "the destination's log describes another table, and this committer keeps no log: use two_phase",
+                "the destination's log describes a different table, and this committer writes no log: use two_phase",
                 url=ctx.url,
                 committer=self.options.committer,
             )
@@ -141,8 +142,8 @@ class TableJob:
             return None
         from holdfast.table.existing import find_existing
 
-        most = None if self._keeps_a_log else _LOOKED_AT
-        return find_existing(ctx, self.written, self.columns, self.options.format_options, most=most)
+        limit = None if self._keeps_a_log else _INSPECTED_FILES
+        return find_existing(ctx, self.written, self.columns, self.options.format.options, limit=limit)
 
     def _as_in(self, known: TableRecord) -> TableJob:
         zone = known.time_zone or self.written.time_zone
@@ -161,14 +162,14 @@ class TableJob:
         return job
 
     def with_files(self, written: TableRecord) -> TableJob:
-        """The request for files that look like `written`, whatever the destination's table is by now."""
+        """Return the request for files that look like `written`, even if the destination's table has changed since."""
         options = replace(self.options, partition_by=written.partition_by)
         return replace(self, options=options, written=written, rows="")
 
     def contract(
         self, ctx: CommitContext, job: JobRecord, table: Mapping[str, object] | None
     ) -> Mapping[str, object] | None:
-        """The table once this job is committed; see `holdfast.commit.context.Contract`.
+        """Return the table as it is after this job's commit; see `holdfast.commit.context.Contract`.
 
         Raises:
             ConflictError: another job has changed the table since this one started.
@@ -179,7 +180,7 @@ class TableJob:
             known = self._known(ctx, table)
         except InvalidRequestError as error:
             raise ConflictError(
-                "somebody has put other files into the destination meanwhile, nothing is committed: look at them",
+                "other files were added to the destination during the job, nothing is committed: inspect them",
                 url=ctx.url,
             ) from error
         if known is None:
@@ -188,28 +189,20 @@ class TableJob:
 
     # --- tasks --------------------------------------------------------------------------------------------------------
     def write_rows(self, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt) -> None:
-        """Write one partition's rows into hidden files of `attempt`."""
-        from holdfast.formats.columns.conversion import conform
+        """Write one partition's rows to hidden files of `attempt`."""
+
         from holdfast.table import TableWriter
 
-        # Without any row, one file keeps the schema for plain readers; task 0 is there in every job.
+        # If there are no rows, one empty file records the schema for plain readers; every job has a task 0.
         settings = _settings(self.options, self.written.time_zone or "UTC", write_empty_file=attempt.owner.task == 0)
         table = TableWriter(self.columns, settings, attempt)
         try:
             for batch in batches:
-                table.write(conform(self._announced(batch), self.columns))
+                table.write(batch)
             table.close()
         except BaseException:
             table.abort()
             raise
-
-    def _announced(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The batch, if Spark spoke of all of its columns: the values of any other would be dropped."""
-        known = {name.lower() for name in self.columns.names}
-        for name in batch.schema.names:
-            if name.lower() not in known:
-                raise InvalidRequestError("Spark hands over a column that it did not announce: rename it", column=name)
-        return batch
 
     def _partition(self, directory: str) -> str:
         from holdfast.table.partition import canonical_directory
@@ -218,12 +211,10 @@ class TableJob:
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[CommitContext]:
-        """The destination, for this process and this moment."""
-        ctx = self.options.open()
-        try:
+        """Open the destination in this process, with this table's contract."""
+        options = self.options
+        with options.store.open(options.settings, committer=options.committer) as ctx:
             yield replace(ctx, contract=self.contract, partition=functools.cache(self._partition))
-        finally:
-            ctx.close()
 
 
 def _names_instants(schema: pa.Schema, partition_by: tuple[str, ...]) -> bool:
@@ -237,8 +228,8 @@ def _settings(options: WriteOptions, time_zone: str, *, write_empty_file: bool =
     from holdfast.table import WriteSettings
 
     return WriteSettings(
-        file_format=get_format(options.file_format),
-        format_options=options.format_options,
+        file_format=options.format.file_format,
+        format_options=options.format.options,
         partition_by=options.partition_by,
         max_records_per_file=options.max_records_per_file,
         target_file_size_bytes=options.target_file_size_bytes,

@@ -1,4 +1,4 @@
-"""What a task of `holdfast.job` writes with: files that are held until the job commits."""
+"""Provide the files that a task of `holdfast.job` writes: they stay hidden until the job commits."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ __all__ = ["Task", "TaskFile"]
 
 
 class TaskFile(io.BufferedIOBase):
-    """A binary file of a task attempt, written from start to end: for whatever takes a file object that cannot seek.
+    """A binary file of a task attempt, written from start to end, for code that takes a file object without seeking.
 
-    Guarantee: nobody sees it before the job commits. Leaving its ``with`` with an error drops it.
+    Guarantee: invisible before the job commits. An exception in its ``with`` block discards it.
 
-    Memory: about a part (`part_size`) a file; larger ones go up while they are written.
+    Memory: about one part (`part_size`) per file; larger files are uploaded while they are written.
     """
 
     def __init__(self, attempt: TaskAttempt, path: str) -> None:
@@ -31,7 +31,7 @@ class TaskFile(io.BufferedIOBase):
         return True
 
     def write(self, data: Any, /) -> int:
-        """Append bytes, all of them."""
+        """Append all of the bytes."""
         if self.closed:
             raise ValueError("write to a closed file")
         if isinstance(data, str):
@@ -44,13 +44,13 @@ class TaskFile(io.BufferedIOBase):
         return self._size_bytes
 
     def close(self) -> None:
-        """The file is complete and belongs to the attempt. Again does nothing."""
+        """Complete the file, which then belongs to the attempt. Idempotent."""
         if not self.closed:
             super().close()
             self._sink.close()
 
     def discard(self) -> None:
-        """Drop the file; its name is free again. Nothing after `close`."""
+        """Discard the file and free its name. No-op after `close`."""
         if not self.closed:
             super().close()
             self._attempt.drop(self.name)
@@ -66,10 +66,10 @@ class Task:
     """A running attempt at one partition.
 
     Attributes:
-        partition: number of the partition, from 0: good in names, since a repeated attempt has the same.
-        attempt: random digits that no other attempt has.
-        work_path: url of the directory through which a program that opens its files by itself writes, with
-            `holdfast.fs.MagicFileSystem`; only with ``committer="magic"``, else empty.
+        partition: the partition's number, from 0. Good for file names, since a repeated attempt has the same number.
+        attempt: random digits, unique to this attempt.
+        work_path: URL of a directory for programs that open files themselves, through `holdfast.fs.MagicFileSystem`;
+            only with ``committer="magic"``, else empty.
     """
 
     def __init__(self, attempt: TaskAttempt, partition: int, work_path: str = "") -> None:
@@ -79,26 +79,26 @@ class Task:
         self.work_path = work_path
 
     def open(self, path: str | os.PathLike[str], mode: str = "wb") -> TaskFile:
-        """A new file at `path` of the destination, visible when the job commits.
+        """Open a new file at `path` of the destination; it becomes visible when the job commits.
 
         Args:
-            path: relative to the destination; spaces and all of unicode are fine. No part of it starts with ``_`` or
+            path: relative to the destination; may contain spaces and any Unicode. No segment may start with ``_`` or
                 ``.``, because readers of Hadoop and Spark skip such files.
-            mode: ``wb`` or ``xb``, which are the same here. For text, wrap the file in `io.TextIOWrapper`.
+            mode: ``wb`` or ``xb``, which are equivalent here. For text, wrap the file in `io.TextIOWrapper`.
 
         Raises:
-            InvalidRequestError: the path leaves the destination or is taken by this task, the mode is another, or the
-                attempt is over.
+            InvalidRequestError: the path leaves the destination or is already used by this task, the mode is not
+                supported, or the attempt has ended.
         """
         if mode not in ("wb", "xb"):
             raise InvalidRequestError(
-                "a job's files are written once and in binary: open with mode wb, for text wrap it in io.TextIOWrapper",
+                "a job's files are written once, as binary: open with mode wb, and wrap it in TextIOWrapper for text",
                 mode=mode,
             )
         if self._attempt is None:
-            raise InvalidRequestError("the task is over: open files while its function runs", path=os.fspath(path))
+            raise InvalidRequestError("the task has ended: open files while its function runs", path=os.fspath(path))
         return TaskFile(self._attempt, os.fspath(path))
 
     def end(self) -> None:
-        """No file may be opened from now on."""
+        """Refuse to open files from now on."""
         self._attempt = None

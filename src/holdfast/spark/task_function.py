@@ -1,33 +1,32 @@
-"""A function as Spark's tasks run it for `holdfast.job`: each run is a task attempt, and reports to the driver."""
+"""Run a function of `holdfast.job` in Spark's tasks: each run is a task attempt, which reports to the driver."""
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from pyspark import Accumulator, AccumulatorParam, TaskContext
 
 from holdfast.commit import JobRecord, get_committer
-from holdfast.commit.magic.layout import magic_work_path
 from holdfast.errors import InvalidRequestError
-from holdfast.options.parsing import JobOptions
+from holdfast.options.job import JobOptions
+from holdfast.spark.accepted_runs import mark_run
 from holdfast.spark.failures import one_sentence
 from holdfast.spark.task_files import Task
-from holdfast.spark.task_reports import PARTITIONS, Run, RunReport, mark_run
+from holdfast.spark.task_report import PARTITIONS, Run, TaskReport
 
 __all__ = ["Reports", "TaskFunction"]
 
-_USES = 1000  # a task number has nine digits at most
+_USES = 1000  # a task number has at most nine digits
 
 
-class Reports(AccumulatorParam[list[RunReport]]):
-    """Gathers the reports of accepted tasks in the driver."""
+class Reports(AccumulatorParam[list[TaskReport]]):
+    """An accumulator that collects the reports of accepted tasks on the driver."""
 
-    def zero(self, value: list[RunReport]) -> list[RunReport]:
+    def zero(self, value: list[TaskReport]) -> list[TaskReport]:
         return []
 
-    def addInPlace(self, value1: list[RunReport], value2: list[RunReport]) -> list[RunReport]:
+    def addInPlace(self, value1: list[TaskReport], value2: list[TaskReport]) -> list[TaskReport]:
         value1.extend(value2)
         return value1
 
@@ -35,10 +34,10 @@ class Reports(AccumulatorParam[list[RunReport]]):
 class TaskFunction:
     """``function(task, rows)`` as a function of the rows alone.
 
-    Spark pickles it once for every DataFrame or RDD that is made with it: each of these uses has tasks of its own.
+    Spark pickles it once for every DataFrame or RDD that is made with it. Each of these uses gets its own tasks.
 
     Args:
-        uses: the job's count of uses, in the driver.
+        uses: counts the uses in the job, on the driver.
     """
 
     def __init__(
@@ -46,7 +45,7 @@ class TaskFunction:
         function: Callable[..., Any],
         options: JobOptions,
         record: JobRecord,
-        reports: Accumulator[list[RunReport]],
+        reports: Accumulator[list[TaskReport]],
         uses: Iterator[int],
     ) -> None:
         self._function = function
@@ -70,34 +69,30 @@ class TaskFunction:
     def _run(self, rows: Iterable[Any]) -> Iterator[Any]:
         context = TaskContext.get()
         if context is None:
-            raise InvalidRequestError("a job's functions run in Spark's tasks: give them to mapPartitions or the like")
+            raise InvalidRequestError("a job's functions run in Spark tasks: pass them to mapPartitions or the like")
         partition, use = context.partitionId(), next(self._uses)
         if partition >= PARTITIONS:
             raise InvalidRequestError(f"a job has at most {PARTITIONS} partitions: coalesce them", partition=partition)
         committer = get_committer(self._options.committer)
         number = use * PARTITIONS + partition
+        store, settings = self._options.store, self._options.settings
         with (
-            contextlib.closing(self._options.open()) as ctx,
+            store.open(settings, committer=committer.name) as ctx,
             committer.setup_task(ctx, self._record, number) as attempt,
         ):
-            run = Run(
-                task=number,
-                stage=context.stageId(),
-                spark_task=context.taskAttemptId(),
-                attempt=attempt.owner.attempt,
-            )
+            run = Run.of(context, number, attempt.owner.attempt)
             mark_run(ctx, self._record.job, run)
-            work_path = f"{ctx.url.rstrip('/')}/{magic_work_path(attempt.owner)}" if committer.name == "magic" else ""
-            task = Task(attempt, partition, work_path)
+            work_path = committer.work_path(attempt.owner)
+            task = Task(attempt, partition, f"{ctx.url.rstrip('/')}/{work_path}" if work_path else "")
             results = self._function(task, rows)
             if results is not None:
                 yield from results
             task.end()
-            self._reports.add([RunReport(run=run, commit=attempt.commit())])
+            self._reports.add([TaskReport(run, attempt.commit())])
 
 
 class _Fixed:
-    """The use that a function was sent to Spark for: the same number for ever."""
+    """The use that a function was pickled for: the same number on every call."""
 
     def __init__(self, use: int) -> None:
         self._use = use

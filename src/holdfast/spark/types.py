@@ -1,4 +1,4 @@
-"""Between Spark's schemas and Arrow's."""
+"""Convert between Spark's schemas and Arrow's."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ __all__ = [
     "without_foreign_metadata",
 ]
 
-# What tables of Spark's catalog note at their columns for Spark itself: it would fill nulls with a default of theirs,
-# and pad or cut texts when it reads files that carry such notes.
+# Column metadata that tables of Spark's catalog keep for Spark itself: Spark would fill nulls with the table's default
+# values, and pad or cut strings, when it reads files with such metadata.
 _FOREIGN = re.compile(r"CURRENT_DEFAULT|EXISTS_DEFAULT|__(?!COLLATIONS$).*")
 
-# PySpark 4.3 asks for the zone, 4.1 for a flag whose default means the same.
+# PySpark 4.3 takes the zone, 4.1 a flag whose default means the same.
 _UTC: dict[str, Any] = {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_schema).parameters else {}
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
-    """The Arrow schema in which Spark hands rows of `schema` to Python and takes them back, timestamps in UTC.
+    """Return the Arrow schema in which Spark exchanges rows of `schema` with Python, with timestamps in UTC.
 
     Raises:
         InvalidRequestError: a type has no counterpart in Arrow.
@@ -45,7 +45,7 @@ def arrow_schema(schema: StructType) -> pa.Schema:
             fields.append(to_arrow_schema(StructType([field]), **_UTC).field(0))
         except Exception as error:
             raise InvalidRequestError(
-                f"a column's type cannot leave Spark: {_reason(field.dataType)}",
+                f"Spark cannot pass a column of this type to Python: {_reason(field.dataType)}",
                 column=field.name,
                 type=field.dataType.simpleString(),
             ) from error
@@ -62,7 +62,7 @@ def _reason(kind: DataType) -> str:
 
 
 def described_schema(schema: StructType) -> pa.Schema:
-    """The same with what Arrow cannot say of the columns, for writers: `holdfast.formats.columns.spark_fields`.
+    """Return the Arrow schema with metadata for what Arrow types lack; see `holdfast.formats.columns.spark_fields`.
 
     Raises:
         InvalidRequestError: a type has no counterpart in Arrow.
@@ -72,7 +72,7 @@ def described_schema(schema: StructType) -> pa.Schema:
 
 
 def spark_schema(schema: pa.Schema) -> StructType:
-    """The Spark schema of columns in a file; everything may be null, as in Spark's own file sources.
+    """Return the Spark schema of a file's columns, all nullable as in Spark's own file sources.
 
     Raises:
         InvalidRequestError: Spark has no such type.
@@ -84,7 +84,7 @@ def spark_schema(schema: pa.Schema) -> StructType:
             fields.append(known or from_arrow_schema(pa.schema([field.remove_metadata()])).fields[0])
         except Exception as error:
             raise InvalidRequestError(
-                "Spark has no type for a column of the files: leave it out with the option columns",
+                "Spark has no type for a column of the files: leave the column out with the option columns",
                 column=field.name,
                 type=str(field.type),
             ) from error
@@ -94,37 +94,37 @@ def spark_schema(schema: pa.Schema) -> StructType:
 
 
 def _known_field(field: pa.Field) -> StructField | None:
-    """The field as Spark noted it in the file, if that is the type that the file has, user-defined types left out.
+    """Return the field as Spark recorded it in the file, if the file has that type; never a user-defined type.
 
-    A user-defined type names Python code to import: no file of unknown origin chooses that.
+    A user-defined type names Python code to import, and a file of unknown origin must not choose that.
     """
     spark = spark_field(field)
     if spark is None or "user-defined" in beyond_arrow(field):
         return None
     found = StructField.fromJson(dict(spark))
-    there = from_arrow_schema(pa.schema([field.remove_metadata()]))
+    stored = from_arrow_schema(pa.schema([field.remove_metadata()]))
     expected = from_arrow_schema(arrow_schema(StructType([found])))
-    if nullable(there.fields[0].dataType) != nullable(expected.fields[0].dataType):
-        raise ValueError("the file holds another type than Spark noted")
+    if nullable(stored.fields[0].dataType) != nullable(expected.fields[0].dataType):
+        raise ValueError("the file has another type than Spark recorded")
     return found
 
 
 def table_schema(record: TableRecord) -> StructType:
-    """The schema of a table as the log keeps it."""
+    """Return the schema of a table as the log records it."""
     return without_foreign_metadata(parsed_schema(record.schema_json))
 
 
 def parsed_schema(text: str) -> StructType:
-    """A schema from Spark's JSON."""
+    """Parse a schema from Spark's JSON."""
     schema = _parse_datatype_json_string(text)
     assert isinstance(schema, StructType), "a schema is a struct"
     return schema
 
 
 def without_foreign_metadata(schema: StructType) -> StructType:
-    """The schema without what other tables noted at its columns, nested ones included."""
+    """Return the schema without the metadata that other tables added to its columns, at any depth."""
     found = _without_foreign(schema)
-    assert isinstance(found, StructType), "a struct stays one"
+    assert isinstance(found, StructType), "the type of a struct is a struct"
     return found
 
 
@@ -149,7 +149,7 @@ def _without_foreign(kind: DataType) -> DataType:
 
 
 def nullable(kind: DataType) -> DataType:
-    """The type with null allowed everywhere."""
+    """Return the type with all its nested fields nullable."""
     if isinstance(kind, StructType):
         return StructType([StructField(f.name, nullable(f.dataType), True, f.metadata) for f in kind.fields])
     if isinstance(kind, ArrayType):

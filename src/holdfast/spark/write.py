@@ -1,53 +1,40 @@
-"""The pleasant way in: `write`."""
+"""Implement `holdfast.write`: write a DataFrame in one call, and return what was committed."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
-from holdfast.commit import SaveMode
-from holdfast.commit.records import JobOutcome
+from holdfast.commit import CommitContext, SaveMode
 from holdfast.commit.two_phase.decision_log import read_log
 from holdfast.commit.two_phase.write_ids import find_write
 from holdfast.commit.write_lookup import find_files, find_written
 from holdfast.errors import HoldfastError, InvalidRequestError, OutcomeUnknownError
-from holdfast.options.parsing import WriteOptions, parse_write_options
-from holdfast.options.said import flag, rooted, say, say_columns, say_mode, say_options, say_url, settled
-from holdfast.options.values import Saying
+from holdfast.options.keywords import (
+    as_flag,
+    from_columns,
+    from_mode,
+    from_options,
+    from_text,
+    from_url,
+    with_absolute_paths,
+)
+from holdfast.options.write import WriteOptions, WriteRequest, parse_write_request
 from holdfast.runtime import SystemIds
-from holdfast.spark.failures import typed_again
-from holdfast.spark.session import is_classic, registered, require_reachable, require_rows
+from holdfast.spark.failures import find_holdfast_error
+from holdfast.spark.result import JobResult
+from holdfast.spark.session import is_classic, registered, require_dataframe, require_reachable
 
-__all__ = ["WriteResult", "write"]
+__all__ = ["run_write", "write"]
 
 _log = logging.getLogger(__name__)
 
-_SCOPE = "spark.sql.sources.partitionOverwriteMode"
-
-
-@dataclass(frozen=True, kw_only=True)
-class WriteResult:
-    """What a write did.
-
-    Attributes:
-        url: the destination.
-        job: the job's id, None if mode ``ignore`` found data and nothing was written.
-        files, bytes, rows: what the job committed. A job of a committer without a log whose ``_SUCCESS`` is not there
-            (any more) has files, if any, but no rows.
-        finished: False if work after the commit is pending (the data is safe; ``holdfast recover`` finishes it).
-    """
-
-    url: str
-    job: str | None
-    files: int = 0
-    bytes: int = 0
-    rows: int = 0
-    finished: bool = True
+_OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
+_TIME_ZONE = "spark.sql.session.timeZone"
 
 
 def write(
@@ -61,124 +48,130 @@ def write(
     repartition: bool = False,
     sort_within_partitions: bool = False,
     **options: object,
-) -> WriteResult:
+) -> JobResult:
     """Write a DataFrame so that all of it becomes visible at once, exactly once, or nothing of it.
 
-    Guarantee: when this returns, the destination holds every row once, whatever died on the way; when it raises, the
-    destination is as it was, except after `OutcomeUnknownError`, where ``holdfast recover`` tells and ends it. Other
-    committers than the default guarantee less: docs/reference/committers.md.
+    Guarantee: when this returns, the destination holds every row exactly once, whatever failed in between. When it
+    raises, the destination is unchanged, except after `OutcomeUnknownError`: then ``holdfast recover`` reports the
+    outcome and completes or aborts the job. Committers other than the default guarantee less:
+    docs/reference/committers.md.
 
     Args:
         df: the rows.
         url: ``s3://bucket/key`` or a directory.
-        mode: ``append`` (if nothing is said), ``overwrite``, ``overwrite-partitions`` (only the partitions that are
+        mode: ``append`` (the default), ``overwrite``, ``overwrite-partitions`` (replace only the partitions that are
             written), ``fail`` (alias ``error``, ``errorifexists``) or ``ignore``.
         partition_by: columns that become directories, outermost first.
-        file_format: ``parquet`` (if nothing is said), ``csv``, ``json``, ``orc``, ``avro``, ``text`` or ``arrow``.
-        committer: how the output is held and shown; ``two_phase`` if nothing is said.
-        repartition: bring the rows of a partition to one task first: few files, one shuffle.
-        sort_within_partitions: sort each task's rows by `partition_by` first: a task then has one file open at a time.
+        file_format: ``parquet`` (the default), ``csv``, ``json``, ``orc``, ``avro``, ``text`` or ``arrow``.
+        committer: the commit protocol; ``two_phase`` by default.
+        repartition: shuffle the rows of each partition to one task first: few files, one shuffle.
+        sort_within_partitions: sort each task's rows by `partition_by` first, so that a task has one file open at a
+            time.
         options: those of docs/reference/options.md, also in snake case: ``compression="zstd"``,
             ``max_records_per_file=10_000``.
 
     Raises:
         InvalidRequestError: fix the call; nothing happened.
-        DestinationExistsError: mode ``fail`` and the destination holds data.
+        DestinationExistsError: the mode is ``fail`` and the destination holds data.
         HoldfastError: see `holdfast.errors` for what to do next.
         Exception: Spark's own, if the query or Spark failed; nothing was written.
 
-    Crash: undecided jobs are ended by ``holdfast recover``, decided ones also by the next job on the destination.
+    Crash: ``holdfast recover`` aborts a job without a decision. It rolls a decided job forward, as does the next job on
+    the destination.
     """
-    require_rows(df)
-    overwrite, said = say_mode(mode)
-    said += [
-        *say_url(url),
-        *say_columns("partitionBy", partition_by, "partition_by"),
-        *say("fileFormat", file_format, "file_format"),
-        *say("committer", committer, "committer"),
-        *say_options(options),
+    require_dataframe(df)
+    overwrite, given = from_mode(mode)
+    given += [
+        *from_url(url),
+        *from_columns("partitionBy", partition_by, "partition_by"),
+        *from_text("fileFormat", file_format, "file_format"),
+        *from_text("committer", committer, "committer"),
+        *from_options(options),
     ]
-    if not any(one.name == "writetoken" for one in said):
-        said += say("writeToken", SystemIds().token(), "writeToken")
-    if not any(one.name == "timezone" for one in said):
-        said += say("timeZone", df.sparkSession.conf.get("spark.sql.session.timeZone"), "timeZone")
+    if not any(one.name == "writetoken" for one in given):
+        given += from_text("writeToken", SystemIds().token(), "writeToken")
     if is_classic(df.sparkSession):
-        said = rooted(said)
-    parsed = parse_write_options(said, overwrite)
-    require_reachable(df.sparkSession, parsed.store.url)
-    _require_same_scope(df, parsed, said)
-    sort = flag(sort_within_partitions, "sort_within_partitions")
-    rows = _arrange(df, parsed.partition_by, flag(repartition, "repartition"), sort)
-    earlier = _find_earlier(parsed)
+        given = with_absolute_paths(given)
+    request = parse_write_request(given, overwrite)
+    return run_write(
+        df,
+        request,
+        repartition=as_flag(repartition, "repartition"),
+        sort=as_flag(sort_within_partitions, "sort_within_partitions"),
+    )
+
+
+def run_write(df: DataFrame, request: WriteRequest, *, repartition: bool = False, sort: bool = False) -> JobResult:
+    """Run a write whose options are parsed; see `write`.
+
+    Raises:
+        HoldfastError: see `write`.
+    """
+    request = request.in_time_zone(str(df.sparkSession.conf.get(_TIME_ZONE)))
+    options = request.options
+    require_reachable(df.sparkSession, options.store.url)
+    _refuse_dynamic_session(df, request)
+    rows = _arrange(df, options.partition_by, repartition, sort)
+    earlier = _find_earlier(options)
     if earlier is not None:
         return earlier
     try:
         with registered(df.sparkSession):
-            writer = rows.write.format("holdfast").mode("overwrite" if overwrite else "append")
-            writer.options(**settled(said)).save()
-    except (PySparkException, Py4JError) as error:  # the second where a Python process of Spark's died
-        return _after_failure(error, parsed)
-    return _find_result(parsed, ended_well=True)
+            writer = rows.write.format("holdfast").mode("overwrite" if request.overwrite else "append")
+            writer.options(**request.strings).save()
+    except (PySparkException, Py4JError) as error:  # Py4JError: a Python process of Spark's died
+        return _after_failure(error, options)
+    return _find_result(options, succeeded=True)
 
 
-def _find_earlier(options: WriteOptions) -> WriteResult | None:
-    """What an earlier write with the same write id did; None without a write id, or if it is free."""
+def _open(options: WriteOptions) -> CommitContext:
+    return options.store.open(options.settings, committer=options.committer)
+
+
+def _find_earlier(options: WriteOptions) -> JobResult | None:
+    """Return the result of an earlier write with the same write id; None if there is none, or no write id."""
     if not options.write_id:
         return None
-    ctx = options.open()
-    try:
+    with _open(options) as ctx:
         found = find_write(ctx, read_log(ctx), options.write_id)
-    finally:
-        ctx.close()
-    return None if found is None else _result(options.store.url, found)
+    return None if found is None else JobResult.of(options.store.url, found)
 
 
-def _result(url: str, found: JobOutcome) -> WriteResult:
-    totals = found.totals
-    return WriteResult(
-        url=url,
-        job=found.job,
-        files=totals.files,
-        bytes=totals.size_bytes,
-        rows=totals.rows,
-        finished=found.finished,
-    )
-
-
-def _after_failure(error: Exception, options: WriteOptions) -> WriteResult:
-    """Spark reports a failure also where only the process that committed died; the log knows better.
+def _after_failure(error: Exception, options: WriteOptions) -> JobResult:
+    """Return the committed job if there is one: Spark also reports a failure if the process that committed died.
 
     Raises:
-        HoldfastError: what ended the job, if it was an error of ours; else Spark's own error again.
+        HoldfastError: the Holdfast error that ended the job, if it was one; otherwise Spark's own error.
     """
-    ours = typed_again(error)
+    cause = find_holdfast_error(error)
     try:
-        result = _find_result(options, ended_well=False)
+        result = _find_result(options, succeeded=False)
     except HoldfastError:
-        result = WriteResult(url=options.store.url, job=None)  # the log cannot be asked: the first error stands
+        result = JobResult(url=options.store.url, job=None)  # the log cannot be read: report the first error
     if result.job is not None:
-        _log.warning("Spark reports a failure, but the job is committed and its data is there: job=%s", result.job)
+        _log.warning("Spark reports a failure, but the job is committed and its data is visible: job=%s", result.job)
         return result
-    if ours is None:
+    if cause is None:
         raise error
-    raise ours from None  # Spark's pages around our sentence say nothing more
+    raise cause from None  # Spark's pages of stack traces add nothing
 
 
-def _require_same_scope(df: DataFrame, options: WriteOptions, said: Sequence[Saying]) -> None:
-    """Spark's own writers go by the session's setting, and keep partitions that this overwrite would remove.
+def _refuse_dynamic_session(df: DataFrame, request: WriteRequest) -> None:
+    """Refuse a full overwrite if Spark's own writers, with this session's setting, would keep other partitions.
 
     Raises:
-        InvalidRequestError: the session says one thing and the call another.
+        InvalidRequestError: the session's setting and the call contradict each other.
     """
+    options = request.options
     if options.mode is not SaveMode.OVERWRITE or not options.partition_by:
         return
-    if any(one.name == "partitionoverwritemode" for one in said):
+    if "partitionoverwritemode" in request.strings:
         return
-    if str(df.sparkSession.conf.get(_SCOPE)).lower() == "dynamic":
+    if str(df.sparkSession.conf.get(_OVERWRITE_MODE)).lower() == "dynamic":
         raise InvalidRequestError(
-            "the session says dynamic and mode overwrite replaces everything: choose mode overwrite-partitions, or "
-            "give partition_overwrite_mode='static'",
-            setting=_SCOPE,
+            "the session's overwrite mode is dynamic, but mode overwrite replaces everything: choose mode "
+            "overwrite-partitions, or pass partition_overwrite_mode='static'",
+            setting=_OVERWRITE_MODE,
         )
 
 
@@ -186,38 +179,33 @@ def _arrange(df: DataFrame, columns: tuple[str, ...], repartition: bool, sort: b
     if not (repartition or sort):
         return df
     if not columns:
-        raise InvalidRequestError(
-            "repartition and sort_within_partitions go by the partition columns: give partition_by"
-        )
-    keys = [f"`{name.replace('`', '``')}`" for name in columns]  # text, for Spark Connect has columns of its own
+        raise InvalidRequestError("repartition and sort_within_partitions use the partition columns: pass partition_by")
+    keys = [f"`{name.replace('`', '``')}`" for name in columns]  # as text: Spark Connect has its own Column class
     if repartition:
         df = df.repartition(*keys)
     return df.sortWithinPartitions(*keys) if sort else df
 
 
-def _find_result(options: WriteOptions, *, ended_well: bool) -> WriteResult:
-    """What the destination says about the write that carried `options.token`.
+def _find_result(options: WriteOptions, *, succeeded: bool) -> JobResult:
+    """Look up the outcome of the write with `options.token` at the destination.
 
     Args:
-        ended_well: whether Spark says that the job is committed.
+        succeeded: whether Spark reports that the job is committed.
     """
     url, token = options.store.url, options.token
-    ctx = options.open()
-    try:
+    with _open(options) as ctx:
         found = find_written(ctx, token)
-        if found is None and ended_well and options.write_id:
-            # Another write with the same id was decided while this one ran.
+        if found is None and succeeded and options.write_id:
+            # Another write with the same id was committed while this one ran.
             found = find_write(ctx, read_log(ctx), options.write_id)
-        if found is None and ended_well and options.mode is not SaveMode.IGNORE:
-            # No _SUCCESS was wanted, or another job has put its own there.
+        if found is None and succeeded and options.mode is not SaveMode.IGNORE:
+            # _SUCCESS is switched off, or another job has replaced it.
             found = find_files(ctx, token)
-            _log.warning("nobody can say how many rows were written: there is no _SUCCESS of this job any more")
-    finally:
-        ctx.close()
-    if found is None and ended_well and options.mode is not SaveMode.IGNORE:
+            _log.warning("the number of rows is unknown: there is no _SUCCESS file of this job any more")
+    if found is None and succeeded and options.mode is not SaveMode.IGNORE:
         raise OutcomeUnknownError(
-            "Spark says that the rows are committed, but they cannot be seen from here: look at the destination from a "
-            "machine of Spark's before writing them again",
+            "Spark reports that the rows are committed, but this machine does not see them: check the destination from "
+            "one of Spark's machines before writing them again",
             url=ctx.url,
         )
-    return WriteResult(url=url, job=None) if found is None else _result(url, found)
+    return JobResult(url=url, job=None) if found is None else JobResult.of(url, found)

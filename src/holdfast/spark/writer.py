@@ -1,61 +1,54 @@
-"""The write side of the data source.
+"""Write one batch of rows as a job: the write side of the data source.
 
-Spark runs `__init__` (on the driver's side), `write` (in tasks), `commit` and `abort` in different processes and hands
-each a copy of what `__init__` left: so the writer is plain values, and every phase opens the destination for itself.
+Spark runs `__init__` (on the driver), `write` (in tasks), `commit` and `abort` in different processes and gives each a
+copy of what `__init__` left. So the writer holds plain values, and every phase opens the destination itself.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from holdfast.commit import JobRecord, TaskCommit, get_committer, require_fit
+from holdfast.commit import JobRecord, get_committer, require_fit
 from holdfast.commit.two_phase.decision_log import read_log
 from holdfast.commit.two_phase.write_ids import find_write
 from holdfast.commit.write_lookup import JobIds, refuse_running
-from holdfast.options.parsing import WriteOptions
+from holdfast.options.write import WriteOptions
 from holdfast.spark.catalog import refuse_table
 from holdfast.spark.failures import one_sentence
 from holdfast.spark.table_job import TableJob
+from holdfast.spark.task_report import Run, TaskReport
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["HoldfastWriter", "TaskReport"]
+__all__ = ["HoldfastWriter"]
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class TaskReport(WriterCommitMessage):
-    """A task's message to the driver; `commit` is None if the job has nothing to write."""
-
-    commit: TaskCommit | None
 
 
 class HoldfastWriter(DataSourceArrowWriter):
     """One batch write.
 
-    Guarantee: whatever is wrong with the request is raised here, before any task runs. Making the writer announces the
-    job; nothing becomes visible before `commit`.
+    Guarantee: an invalid request is refused here, before any task runs. The constructor announces the job; nothing
+    becomes visible before `commit`.
 
     Args:
         options: of the write.
         schema: of the rows.
 
     Raises:
-        InvalidRequestError: the request cannot be right, or does not fit the table that is there.
+        InvalidRequestError: the request is invalid, or does not fit the existing table.
         ConflictError: a write with the same write id is running.
         DestinationExistsError: ``ifExists=fail`` and the destination holds data.
-        UnsupportedError: the store cannot keep the promise.
+        UnsupportedError: the store lacks a capability that the committer needs.
 
-    Crash: an announced job without files; the next ``holdfast recover`` removes it.
+    Crash: leaves an announced job without files; the next ``holdfast recover`` removes it.
     """
 
     def __init__(self, options: WriteOptions, schema: StructType) -> None:
@@ -77,25 +70,25 @@ class HoldfastWriter(DataSourceArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskReport:
         """Write one partition to hidden files.
 
-        Guarantee: what a second attempt at the same partition writes can never be mixed up with this one (C3); nothing
-        of it is visible.
-        Crash: hidden files, found by the job's name in theirs.
+        Guarantee: the output of two attempts at the same partition is never mixed (C3); nothing of it is visible.
+        Crash: leaves hidden files, which carry the job's id in their names.
         """
         with one_sentence():
-            if self._job is None:
-                for _ in iterator:  # Spark wants its rows taken
-                    pass
-                return TaskReport(None)
             context = TaskContext.get()
-            assert context is not None, "write runs in tasks only"
+            assert context is not None, "Spark calls write in tasks only"
+            task = context.partitionId()
+            if self._job is None:
+                for _ in iterator:  # Spark requires the rows to be consumed
+                    pass
+                return TaskReport(Run.of(context, task), None)
             refuse_table(context)
             committer = get_committer(self._table.options.committer)
-            with self._table.opened() as ctx, committer.setup_task(ctx, self._job, context.partitionId()) as attempt:
+            with self._table.opened() as ctx, committer.setup_task(ctx, self._job, task) as attempt:
                 self._table.write_rows(iterator, attempt)
-                return TaskReport(attempt.commit())
+                return TaskReport(Run.of(context, task, attempt.owner.attempt), attempt.commit())
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Decide the job and make it visible; see `holdfast.commit.two_phase.job.commit_job`."""
+        """Commit the job and make it visible; see `holdfast.commit.two_phase.job.commit_job`."""
         with one_sentence():
             if self._job is None:
                 return
@@ -107,13 +100,15 @@ class HoldfastWriter(DataSourceArrowWriter):
                 _log.warning(outcome.pending_reason)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Give the job up, unless it turns out to be decided: Spark also calls this after a commit that died."""
+        """Abort the job, unless it is committed: Spark also calls this if the process that committed died."""
         with one_sentence():
             if self._job is None:
                 return
             with self._table.opened() as ctx:
                 outcome = get_committer(self._table.options.committer).abort_job(ctx, self._job)
             if outcome.committed:
-                _log.warning("the job was committed before its driver failed; its data is there: job=%s", self._job.job)
+                _log.warning(
+                    "the job was committed before its driver failed; its data is visible: job=%s", self._job.job
+                )
             if not outcome.finished:
                 _log.warning(outcome.pending_reason)

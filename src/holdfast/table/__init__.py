@@ -1,6 +1,6 @@
-"""Record batches into partitioned files through a task attempt, and back. Its names are loaded on demand.
+"""Write record batches as partitioned files through a task attempt, and read them back.
 
-What a table is (`holdfast.table.contract`) is asked by processes that never see a row and have no need of pyarrow.
+Names are loaded on demand: processes that use only `holdfast.table.contract` never see a row and do not need pyarrow.
 """
 
 from __future__ import annotations
@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from holdfast.table.attempt import AttemptFiles, AttemptSink
     from holdfast.table.reader import (
-        DataFile,
         OpenFile,
         ReadSettings,
         ReadSplit,
         TableSchema,
-        first_with_rows,
+        first_with_bytes,
         given_schema,
         plan_splits,
         read_schema,
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 __all__ = [
     "AttemptFiles",
     "AttemptSink",
-    "DataFile",
     "OpenFile",
     "ReadSettings",
     "ReadSplit",
@@ -38,7 +36,7 @@ __all__ = [
     "TableWriter",
     "WriteCounts",
     "WriteSettings",
-    "first_with_rows",
+    "first_with_bytes",
     "given_schema",
     "plan_splits",
     "read_schema",

@@ -1,7 +1,7 @@
-"""The columns of files of others, once rows are to be added to them: those of all files, as one table has them.
+"""Determine the columns of existing files, before rows are added to them: those of all files together, as one table.
 
-Files that tell their columns are asked, each of them. Types in text files are a guess: there those of the rows hold, if
-the files' values are of them.
+Files that describe their columns are all inspected. Types inferred from text files are a guess: for these the rows'
+types apply, provided that the files' values fit them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from holdfast.commit import CommitContext
 from holdfast.formats import FileFormat, FormatOptions
 from holdfast.formats.columns.types import children
 from holdfast.table.contract import TableRecord
-from holdfast.table.file_fields import Fields, with_theirs
+from holdfast.table.file_fields import Fields, merge_json_fields
 from holdfast.table.inferred import File
 from holdfast.table.text_files import TextFiles
 from holdfast.table.typed_files import TypedFiles
@@ -28,11 +28,11 @@ _SELF_DESCRIBING = frozenset({"parquet", "orc", "avro", "arrow"})
 
 @dataclass(frozen=True, slots=True)
 class Adopted:
-    """What was seen.
+    """The columns of the existing files.
 
     Attributes:
         fields: the columns.
-        plain: whether all files hold their values as Holdfast's do, so that readers of any kind read them alike.
+        plain: whether all files store their values as Holdfast's do, so that every reader reads them alike.
     """
 
     fields: Fields
@@ -46,18 +46,18 @@ def adopted_columns(
     options: FormatOptions,
     given: TableRecord,
     *,
-    most: int | None,
+    limit: int | None,
 ) -> Adopted:
-    """The columns: those of the files, then the partition columns: names of the directories, types of the rows.
+    """Return the columns of the files, then the partition columns: named as the directories, typed as the rows.
 
     Args:
-        files: none of which is empty.
-        options: with which the rows are written.
-        given: what the rows look like, partitioned as the directories are.
-        most: None to read all text files, else only the first one's first rows count.
+        files: none of them empty.
+        options: the format options of the rows to write.
+        given: the table that the rows would form, partitioned as the directories are.
+        limit: None to read all text files completely; otherwise only the first rows of the first one are read.
 
     Raises:
-        InvalidRequestError: the files do not agree with each other, or not with the rows; says which.
+        InvalidRequestError: the files contradict each other or the rows; says which.
     """
     partition_by = {name.lower() for name in given.partition_by}
     mine = [one for one in given.fields if str(one["name"]).lower() not in partition_by]
@@ -67,14 +67,14 @@ def adopted_columns(
         typed = TypedFiles(ctx, file_format, options)
         return Adopted([*typed.columns(files, partition_by), *directories], plain=not typed.odd)
     if file_format.name in ("csv", "json"):
-        looked_at = list(files if most is None else itertools.islice(files, 1))
-        texts = TextFiles(ctx, file_format, options, looked_at, whole=most is None)
+        looked_at = list(files if limit is None else itertools.islice(files, 1))
+        texts = TextFiles(ctx, file_format, options, looked_at, whole=limit is None)
         if file_format.name == "csv":
             names = texts.require_columns([str(one["name"]) for one in mine])
             mine = [{**one, "name": name} for one, name in zip(mine, names, strict=True)]
         else:
-            mine = with_theirs(
+            mine = merge_json_fields(
                 mine, [one for one in children(texts.rows_type()) if one.name.lower() not in partition_by]
             )
         texts.require_values(replace(given, fields=mine))
-    return Adopted([*mine, *directories], plain=False)  # Spark's reader has its own ideas of texts that others wrote
+    return Adopted([*mine, *directories], plain=False)  # Spark's reader may read others' text files differently

@@ -1,4 +1,4 @@
-"""What the table layer asks of a task attempt: new files with names that are never used twice."""
+"""Define what the table layer needs of a task attempt: new files with names that are never reused."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class AttemptSink(ByteSink, Protocol):
         ...
 
     def discard(self) -> None:
-        """Drop the file. Safe after `close` failed and when called twice."""
+        """Discard the file. Safe after `close` failed, and when called twice."""
         ...
 
 
@@ -25,7 +25,7 @@ class AttemptFiles(Protocol):
     """The files of one task attempt."""
 
     def file_name(self, extension: str) -> str:
-        """A fresh base name on each call, e.g. ``part-00003-<job>-<attempt>-00000.snappy.parquet``.
+        """Return a base name that is new on each call, e.g. ``part-00003-<job>-<attempt>-00000.snappy.parquet``.
 
         Args:
             extension: with its leading dot, e.g. ``.snappy.parquet``.
@@ -41,5 +41,5 @@ class AttemptFiles(Protocol):
         ...
 
     def record_rows(self, path: str, rows: int) -> None:
-        """Note how many rows a file holds; called once per file, after its sink was closed."""
+        """Record how many rows a file holds. Called once per file, after its sink was closed."""
         ...

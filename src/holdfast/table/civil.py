@@ -1,4 +1,4 @@
-"""Dates and local times as Spark prints and reads them, also outside of the years 1 to 9999 that Python knows.
+"""Convert dates and local times to text and back as Spark does, also outside Python's years 1 to 9999.
 
 A date is a count of days and a local time a count of microseconds, both since 1970-01-01 in the Gregorian calendar,
 which Spark extends to all years.
@@ -17,12 +17,12 @@ _EPOCH_DAYS = 719_468  # from 0000-03-01 to 1970-01-01
 
 
 def _days(year: int, month: int, day: int) -> int | None:
-    """The date as a count of days; None if the month has no such day."""
+    """Return a date as a count of days, or None if the month has no such day."""
     leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
     lengths = (31, 29 if leap else 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
     if not (1 <= month <= 12 and 1 <= day <= lengths[month - 1]):
         return None
-    from_march = year - (month <= 2)  # a year that begins in March has its leap day at its end
+    from_march = year - (month <= 2)  # in a year that starts in March, the leap day is the last day
     cycle, year_of_cycle = divmod(from_march, 400)
     day_of_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
     return (
@@ -36,7 +36,7 @@ def _days(year: int, month: int, day: int) -> int | None:
 
 
 def _civil(days: int) -> tuple[int, int, int]:
-    """The inverse of `_days`."""
+    """Return year, month and day of a count of days: the inverse of `_days`."""
     cycle, day_of_cycle = divmod(days + _EPOCH_DAYS, _CYCLE_DAYS)
     year = (day_of_cycle - day_of_cycle // 1460 + day_of_cycle // 36524 - day_of_cycle // 146_096) // 365
     day_of_year = day_of_cycle - (365 * year + year // 4 - year // 100)
@@ -47,14 +47,14 @@ def _civil(days: int) -> tuple[int, int, int]:
 
 # --- to text ----------------------------------------------------------------------------------------------------------
 def date_text(days: int) -> str:
-    """``2026-01-02``; years past 9999 have a sign, as in Java."""
+    """Format a date: ``2026-01-02``. Years past 9999 have a sign, as in Java."""
     year, month, day = _civil(days)
     sign = "-" if year < 0 else "+" if year > 9999 else ""
     return f"{sign}{abs(year):04d}-{month:02d}-{day:02d}"
 
 
 def time_text(micros: int) -> str:
-    """``2026-01-02 03:04:05.12``: as many digits of a second as there are."""
+    """Format a local time: ``2026-01-02 03:04:05.12``, without trailing zeros of the fraction."""
     days, rest = divmod(micros, DAY_MICROS)
     seconds, fraction = divmod(rest, 1_000_000)
     text = f"{date_text(days)} {seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
@@ -64,7 +64,7 @@ def time_text(micros: int) -> str:
 # --- from text --------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class LocalTime:
-    """What a text says: a local time, and in which zone; an empty zone stands for the reader's."""
+    """A parsed local time. `zone` is the time zone in the text; empty: the reader's."""
 
     micros: int
     zone: str
@@ -78,16 +78,16 @@ _TIME = re.compile(
 
 
 def parse_date(text: str) -> int | None:
-    """Days of a text that Spark casts to a date, such as ``2026-1-2`` and ``2026``; None if it is none.
+    """Return the days of a text that Spark casts to a date, such as ``2026-1-2`` or ``2026``; otherwise None.
 
-    A time of the day behind it is no part of a date: where Spark drops it, this gives None.
+    Unlike Spark, this returns None for a date that is followed by a time of day.
     """
     found = _DATE_ONLY.fullmatch(text.strip())
     return None if found is None else _days(int(found[1]), int(found[2] or 1), int(found[3] or 1))
 
 
 def parse_time(text: str) -> LocalTime | None:
-    """The local time of a text that Spark casts to a timestamp; digits beyond the microsecond are cut off as there."""
+    """Parse a text that Spark casts to a timestamp. Digits beyond the microsecond are cut off, as in Spark."""
     found = _TIME.fullmatch(text.strip())
     if found is None or len(found[1].lstrip("+-")) > 6 or (found[4] is not None and found[3] is None):
         return None
@@ -99,14 +99,14 @@ def parse_time(text: str) -> LocalTime | None:
     return LocalTime(days * DAY_MICROS + (hour * 3600 + minute * 60 + second) * 1_000_000 + fraction, found[8] or "")
 
 
-# The patterns by which Spark tells the type of a directory's value: uuuu-MM-dd and uuuu-MM-dd HH:mm:ss[.S].
+# The patterns by which Spark infers the type of a directory's value: uuuu-MM-dd and uuuu-MM-dd HH:mm:ss[.S].
 _YEAR = r"(?:-?[0-9]{4}|[+-][0-9]{5,7})"
 _INFERRED_DATE = re.compile(_YEAR + r"-[0-9]{2}-[0-9]{2}")
 _INFERRED_TIME = re.compile(_YEAR + r"-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9])?")
 
 
 def is_date(text: str) -> bool:
-    """Whether Spark takes a directory's value for a date."""
+    """Check whether Spark infers a date from a directory's value."""
     if not _INFERRED_DATE.fullmatch(text):
         return False
     days = parse_date(text)
@@ -114,7 +114,7 @@ def is_date(text: str) -> bool:
 
 
 def is_timestamp(text: str) -> bool:
-    """Whether Spark takes a directory's value for a timestamp: a tenth of a second is the finest that it expects."""
+    """Check whether Spark infers a timestamp from a directory's value: it expects at most tenths of a second."""
     if not _INFERRED_TIME.fullmatch(text):
         return False
     found = parse_time(text)

@@ -1,11 +1,11 @@
-"""What a table is, and what a job may do to it: one rule, asked before a job starts and again in its decision (C12).
+"""Define a table's schema and layout, and what a job may change: one rule, checked before a job and in its decision.
 
-An append must fit what is there: the same format, the same reader options of the format, the same partition columns.
-Columns are matched by name, regardless of case. A column that the job lacks reads as null. Rows are cast to the table's
-types where no value can change; a wider type or a new column needs ``mergeSchema``. An overwrite may change everything;
-overwriting partitions is an append in this respect.
+An append must fit the existing table: the same format, the same reader options of the format, the same partition
+columns (C12). Columns match by name in any case. A column that the job lacks reads as null. Rows are cast to the
+table's types where no value can change; a wider type or a new column needs ``mergeSchema``. An overwrite may change
+everything; overwriting partitions counts as an append.
 
-The record travels with the log: every entry carries it on (`holdfast.commit.two_phase.records.LogState`).
+The table's record is part of the log: every entry carries it forward (`holdfast.commit.two_phase.records.LogState`).
 """
 
 from __future__ import annotations
@@ -25,16 +25,17 @@ __all__ = ["TableRecord", "agree", "decode_table"]
 
 @dataclass(frozen=True, kw_only=True)
 class TableRecord:
-    """What readers have to know of a table, and writers have to keep to.
+    """What readers must know about a table, and writers must preserve.
 
     Attributes:
-        fields: the columns in order, as in the JSON of a Spark schema; everything may be null.
+        fields: the columns in order, as in the JSON of a Spark schema; all of them nullable.
         file_format: name of the files' format.
-        reader_options: options without which the files read wrongly, under Spark's names (CSV's ``header``, ``sep``).
+        reader_options: options that readers of the files need, under Spark's names (CSV's ``header``, ``sep``).
         partition_by: columns that directories hold, outermost first, spelled as in `fields`.
-        time_zone: in which directories name timestamps; empty if they name none.
-        adopted: what tells the files of others that were looked at before the first append (`holdfast.table.others`):
-            all readers read them as the table's columns. Empty if none were, or not all readers do.
+        time_zone: the zone of timestamps in directory names; empty if there are none.
+        adopted: fingerprint of the files of other writers that were inspected before the first append
+            (`holdfast.table.fingerprint`): all readers read them as the table's columns. Empty if there were none, or
+            if not all readers read them alike.
     """
 
     fields: Sequence[Mapping[str, Any]]
@@ -46,16 +47,16 @@ class TableRecord:
 
     @property
     def schema_json(self) -> str:
-        """The schema as Spark's `StructType` prints it."""
+        """The schema as JSON, as Spark's `StructType` prints it."""
         return json.dumps({"type": "struct", "fields": list(self.fields)}, ensure_ascii=False, separators=(",", ":"))
 
     @property
     def data_names(self) -> list[str]:
-        """The columns that files hold, in order."""
+        """Names of the columns that files hold, in order."""
         return [str(one["name"]) for one in self.fields if one["name"] not in self.partition_by]
 
     def encode(self) -> dict[str, object]:
-        """The record as the log keeps it."""
+        """Return the record as the log stores it."""
         return {
             "schema": self.schema_json,
             "format": self.file_format,
@@ -67,24 +68,24 @@ class TableRecord:
 
 
 def decode_table(table: Mapping[str, object]) -> TableRecord:
-    """The record that the log keeps.
+    """Decode the record that the log stores.
 
     Raises:
-        CorruptDataError: it cannot be read; its bytes are kept.
+        CorruptDataError: the record is invalid; the error keeps its bytes.
     """
 
     def decode() -> TableRecord:
         schema, options, partition_by = table["schema"], table["format_options"], table["partition_by"]
-        require(isinstance(schema, str), "the schema is not a text")
+        require(isinstance(schema, str), "the schema is not a string")
         value = json.loads(str(schema))
         require(isinstance(value, dict) and "fields" in value, "the schema is not a struct")
         _require_fields(value["fields"])
         require(isinstance(options, dict), "format_options is not an object")
         require(isinstance(partition_by, list), "partition_by is not a list")
-        require(isinstance(table["format"], str), "format is not a text")
+        require(isinstance(table["format"], str), "format is not a string")
         assert isinstance(options, dict) and isinstance(partition_by, list)
         names = {one["name"] for one in value["fields"]}
-        require(all(name in names for name in partition_by), "partition_by names a column that is not there")
+        require(all(name in names for name in partition_by), "partition_by names a column that does not exist")
         return TableRecord(
             fields=value["fields"],
             file_format=str(table["format"]),
@@ -100,16 +101,16 @@ def decode_table(table: Mapping[str, object]) -> TableRecord:
 def _require_fields(fields: Any) -> None:
     require(isinstance(fields, list), "a struct has no fields")
     for one in fields:
-        require(isinstance(one, dict) and isinstance(one.get("name"), str) and "type" in one, "a field is wrong")
-        require(isinstance(one.get("metadata") or {}, dict), "a field's metadata are no object")
+        require(isinstance(one, dict) and isinstance(one.get("name"), str) and "type" in one, "a field is invalid")
+        require(isinstance(one.get("metadata") or {}, dict), "a field's metadata is not an object")
         _require_type(one["type"])
 
 
 def _require_type(kind: Any) -> None:
-    """What `holdfast.table.widening` goes by; the words for types are Spark's to know."""
+    """Check the structure that `holdfast.table.widening` relies on; names of types are for Spark to check."""
     if isinstance(kind, str):
         return
-    require(isinstance(kind, dict), "a type is neither a word nor an object")
+    require(isinstance(kind, dict), "a type is neither a string nor an object")
     inner: dict[Any, tuple[str, ...]] = {"array": ("elementType",), "map": ("keyType", "valueType"), "udt": ()}
     if kind.get("type") == "struct":
         _require_fields(kind.get("fields"))
@@ -120,20 +121,20 @@ def _require_type(kind: Any) -> None:
 
 
 def agree(known: TableRecord, given: TableRecord, *, merge: bool, written: bool = False) -> TableRecord:
-    """The table once rows that look like `given` are added to a table that looks like `known`.
+    """Return the table after rows that look like `given` are added to a table that looks like `known`.
 
     Args:
         merge: whether the table may change (``mergeSchema``).
-        written: whether the rows stand in files already: so it is in the decision, when the table may have changed
-            since the job started.
+        written: whether the rows are already in files. That is the case in the decision, when the table may have
+            changed since the job started.
 
     Raises:
-        InvalidRequestError: they do not fit; says what is there.
-        ConflictError: the same, with `written`: another job changed the table meanwhile.
+        InvalidRequestError: the rows do not fit; says what the table has.
+        ConflictError: the same, with `written`: another job changed the table in the meantime.
     """
     alike = replace(given, time_zone=known.time_zone, adopted=known.adopted) == known
     if alike and given.time_zone in ("", known.time_zone):
-        return known  # the usual append; what follows loads the format
+        return known  # the usual append; the code below would load the format
     try:
         _require_layout(known, given)
         rules = Rules(file_format=known.file_format, merge=merge, written=written)
@@ -144,52 +145,54 @@ def agree(known: TableRecord, given: TableRecord, *, merge: bool, written: bool 
             _require_positions(after, given)
         return after
     except _Misfit as misfit:
-        sentence, there = misfit.sentence, misfit.there
+        sentence, variables = misfit.sentence, misfit.variables
     except MismatchError as error:
-        sentence, there = _sentence_of(error)
+        sentence, variables = _sentence_of(error)
     if written:
-        raise ConflictError("another job changed the table meanwhile, nothing is committed: run the job again", **there)
-    raise InvalidRequestError(sentence, **there)
+        raise ConflictError(
+            "another job changed the table in the meantime, nothing is committed: run the job again", **variables
+        )
+    raise InvalidRequestError(sentence, **variables)
 
 
-class _Misfit(Exception):  # an answer between two functions here, not an error that anybody sees
-    def __init__(self, sentence: str, **there: object) -> None:
+class _Misfit(Exception):  # passed between functions of this module only
+    def __init__(self, sentence: str, **variables: object) -> None:
         super().__init__(sentence)
         self.sentence = sentence
-        self.there = there
+        self.variables = variables
 
 
 def _require_layout(known: TableRecord, given: TableRecord) -> None:
     if known.file_format != given.file_format:
         raise _Misfit(
-            "the table has another file format: write that one, or use mode overwrite",
-            there=known.file_format,
+            "the table has another file format: write in that format, or use mode overwrite",
+            table=known.file_format,
             given=given.file_format,
         )
     if [name.lower() for name in known.partition_by] != [name.lower() for name in given.partition_by]:
         raise _Misfit(
-            "the table is partitioned otherwise: partition by the same columns, or use mode overwrite",
-            there=list(known.partition_by),
+            "the table has other partition columns: partition by the same ones, or use mode overwrite",
+            table=list(known.partition_by),
             given=list(given.partition_by),
         )
     for name in sorted(known.reader_options.keys() | given.reader_options.keys()):
-        there, here = known.reader_options.get(name), given.reader_options.get(name)
-        if there != here:
+        before, now = known.reader_options.get(name), given.reader_options.get(name)
+        if before != now:
             raise _Misfit(
-                f"the table's files were written with another {name}: write the same, or use mode overwrite",
-                there=there,
-                given=here,
+                f"the table's files were written with another {name}: use the same, or use mode overwrite",
+                table=before,
+                given=now,
             )
     if known.time_zone and given.time_zone and known.time_zone != given.time_zone:
         raise _Misfit(
-            "the table's directories name timestamps in another time zone: write in that one, or use mode overwrite",
-            there=known.time_zone,
+            "the table's directories hold timestamps in another time zone: write in that zone, or use mode overwrite",
+            table=known.time_zone,
             given=given.time_zone,
         )
 
 
 def _require_partition_types(known: TableRecord, after: TableRecord, given: TableRecord) -> None:
-    """Directories keep the names that they have: a wider type would name the same value otherwise."""
+    """Check that partition columns keep their types: a wider type would name the directory of a value differently."""
     before, now, new = fold(known.fields), fold(after.fields), fold(given.fields)
     for name in known.partition_by:
         column = name.lower()
@@ -197,9 +200,9 @@ def _require_partition_types(known: TableRecord, after: TableRecord, given: Tabl
             raise _Misfit("the table is partitioned by a column that the rows lack: add it", column=name)
         if before[column]["type"] != now[column]["type"]:
             raise _Misfit(
-                "a partition column keeps its type: cast it, or use mode overwrite",
+                "the type of a partition column cannot change: cast the column, or use mode overwrite",
                 column=name,
-                there=type_text(before[column]["type"]),
+                table=type_text(before[column]["type"]),
                 given=type_text(new[column]["type"]),
             )
 
@@ -208,17 +211,17 @@ def _require_positions(after: TableRecord, given: TableRecord) -> None:
     names = [name.lower() for name in after.data_names]
     written = [name.lower() for name in given.data_names]
     if names[: len(written)] != written:
-        raise _Misfit("the files have their columns in another order", there=after.data_names, given=given.data_names)
+        raise _Misfit("the files have their columns in another order", table=after.data_names, given=given.data_names)
 
 
 def _sentence_of(error: MismatchError) -> tuple[str, dict[str, object]]:
     if not error.known:
         return (
-            "the table has no such column: leave it out, or give mergeSchema=true to add it",
+            "the table has no such column: leave it out, or set mergeSchema=true to add it",
             {"column": error.path, "given": error.given},
         )
-    act = "cast it, or give mergeSchema=true to widen the column" if error.needs_merge else "cast it"
+    act = "cast it, or set mergeSchema=true to widen the column" if error.needs_merge else "cast it"
     return (
         f"a column has another type in the table: {act}, or use mode overwrite",
-        {"column": error.path, "there": error.known, "given": error.given},
+        {"column": error.path, "table": error.known, "given": error.given},
     )

@@ -1,7 +1,7 @@
-"""What a directory holds in which no log tells of a table: looked at before the first rows are added to it.
+"""Inspect a directory without a log before the first rows are added to it.
 
-Only what would make the table unreadable or hide a column counts: another format, another partitioning, columns that
-do not fit (`holdfast.table.adopted`).
+The write is refused only for what would make the table unreadable or hide a column: another format, another
+partitioning, or columns that do not fit (`holdfast.table.adopted`).
 """
 
 from __future__ import annotations
@@ -16,16 +16,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pat
 
-from holdfast.commit import CommitContext
+from holdfast.commit import CommitContext, VisibleFile
 from holdfast.commit.layout import iter_visible
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import FORMATS, FileFormat, FormatOptions, format_of_name
 from holdfast.formats.lines.rounding import is_rounded
 from holdfast.table.adopted import adopted_columns
 from holdfast.table.contract import TableRecord
-from holdfast.table.others import Fingerprint
+from holdfast.table.fingerprint import Fingerprint
 from holdfast.table.partition import parse_partition_path, segment
-from holdfast.table.reader import DataFile
 from holdfast.table.values import parse_float, parse_values
 
 __all__ = ["find_existing"]
@@ -35,42 +34,43 @@ _LONGEST_MAGIC = max(map(len, _MAGIC))
 
 
 def find_existing(
-    ctx: CommitContext, given: TableRecord, schema: pa.Schema, options: FormatOptions, *, most: int | None = None
+    ctx: CommitContext, given: TableRecord, schema: pa.Schema, options: FormatOptions, *, limit: int | None = None
 ) -> TableRecord | None:
-    """The table that a plain reader finds at the destination, None if there is no data.
+    """Return the table that a plain reader finds at the destination, or None if there is no data.
 
     Args:
-        given: what the rows to add look like.
-        schema: the same as an Arrow schema.
-        options: with which they are written: CSV does not tell its own.
-        most: look at so many files, and into the first one only where files do not tell their columns; None for all.
+        given: the table that the rows to add would form.
+        schema: the Arrow schema of the rows.
+        options: the format options of the rows: CSV files do not describe theirs.
+        limit: inspect at most this many files, and only the first one where files do not describe their columns; None
+            for all.
 
     Raises:
-        InvalidRequestError: what is there is no table, or none that the rows could be added to; says what is there.
+        InvalidRequestError: the files are not a table, or not one that the rows could be added to; says why.
     """
     others = Fingerprint()
     listed = others.passing(iter_visible(ctx.store, ctx.prefix))
-    files = (DataFile(path, info.size_bytes, info.etag) for path, info in listed if info.size_bytes)
+    files = (VisibleFile(path, info.size_bytes, info.etag) for path, info in listed if info.size_bytes)
     first = next(files, None)
     if first is None:
         return None
-    file_format = format_of_name(first.path) or _sniffed(ctx, first)
+    file_format = format_of_name(first.path) or _sniff_format(ctx, first)
     if file_format is None:
         raise InvalidRequestError(
-            "the destination holds files that are no table: use another destination, or mode overwrite",
+            "the destination holds files that are not a table: use another destination, or mode overwrite",
             file=first.path,
         )
     directories = tuple(parse_partition_path(first.path))
     values: list[set[str | None]] = [set() for _ in directories]
-    alike = _alike(itertools.islice(itertools.chain((first,), files), most), first, file_format, values)
+    alike = _alike(itertools.islice(itertools.chain((first,), files), limit), first, file_format, values)
     record = replace(given, file_format=file_format.name, partition_by=directories)
     if file_format.name != given.file_format or _folded(directories) != _folded(given.partition_by):
         deque(alike, maxlen=0)
-        return record  # the contract says what is there
-    found = adopted_columns(ctx, alike, file_format, options, replace(given, partition_by=directories), most=most)
+        return record  # the contract refuses it, and says what the destination holds
+    found = adopted_columns(ctx, alike, file_format, options, replace(given, partition_by=directories), limit=limit)
     deque(alike, maxlen=0)
     _require_values(values, directories, given, schema)
-    return replace(record, fields=found.fields, adopted=others.text() if found.plain and most is None else "")
+    return replace(record, fields=found.fields, adopted=others.text() if found.plain and limit is None else "")
 
 
 def _folded(names: Sequence[str]) -> list[str]:
@@ -78,15 +78,16 @@ def _folded(names: Sequence[str]) -> list[str]:
 
 
 def _alike(
-    files: Iterable[DataFile], first: DataFile, file_format: FileFormat[Any], values: Sequence[set[str | None]]
-) -> Iterator[DataFile]:
-    """The files, each seen to be of the first one's kind; `values` collects what their directories name."""
+    files: Iterable[VisibleFile], first: VisibleFile, file_format: FileFormat[Any], values: Sequence[set[str | None]]
+) -> Iterator[VisibleFile]:
+    """Yield the files, and check that each is of the first one's kind. `values` collects the directories' values."""
     directories = tuple(parse_partition_path(first.path))
     for file in files:
         found = parse_partition_path(file.path)
         if tuple(found) != directories:
             raise InvalidRequestError(
-                "the destination's directories are not partitioned alike: use another destination, or mode overwrite",
+                "the destination's directories have different partition columns: use another destination, or mode "
+                "overwrite",
                 first=first.path,
                 other=file.path,
             )
@@ -95,15 +96,15 @@ def _alike(
         known = format_of_name(file.path)
         if known is not None and known.name != file_format.name:
             raise InvalidRequestError(
-                "the destination holds files of two formats: use another destination, or mode overwrite",
+                "the destination holds files of different formats: use another destination, or mode overwrite",
                 first=first.path,
                 other=file.path,
             )
         yield file
 
 
-def _sniffed(ctx: CommitContext, file: DataFile) -> FileFormat[Any] | None:
-    """The format by the first bytes: Hive gives its files no ending."""
+def _sniff_format(ctx: CommitContext, file: VisibleFile) -> FileFormat[Any] | None:
+    """Detect the format by the first bytes: Hive's files have no extension."""
     start = ctx.store.get(ctx.key(file.path), 0, min(_LONGEST_MAGIC, file.size_bytes), file.etag)
     return next((FORMATS[name] for magic, name in _MAGIC.items() if start.startswith(magic)), None)
 
@@ -111,7 +112,7 @@ def _sniffed(ctx: CommitContext, file: DataFile) -> FileFormat[Any] | None:
 def _require_values(
     values: Sequence[set[str | None]], directories: Sequence[str], given: TableRecord, schema: pa.Schema
 ) -> None:
-    """Every directory has to name a value of its column's type, or nobody could read the table; and no other one."""
+    """Check that each directory names a value of its column's type exactly; otherwise readers would fail."""
     folded = {name.lower(): name for name in schema.names}
     for name, seen in zip(directories, values, strict=True):
         column = folded.get(name.lower())
@@ -123,11 +124,11 @@ def _require_values(
         for text in texts:
             if _is_cut(text, kind):
                 raise InvalidRequestError(
-                    "the files that are there hold values that are not of the rows' types: cast the rows, use another "
+                    "the existing files hold values that do not fit the rows' types: cast the rows, use another "
                     "destination, or mode overwrite",
                     directory=segment(name, text),
                     type=str(kind),
-                    reason="the type rounds the value",
+                    reason="the type would round the value",
                 )
 
 
@@ -135,9 +136,9 @@ _BEYOND_MICROSECONDS = re.compile(r"\.[0-9]{6}[0-9]*[1-9]")
 
 
 def _is_cut(text: str, kind: pa.DataType) -> bool:
-    """Whether a directory's value would be another one: all types but these keep it, or do not take it."""
+    """Check whether the type would change a directory's value. All other types keep it, or refuse it."""
     if pat.is_floating(kind):
         number = parse_float(text)
-        assert number is not None, "it was parsed before"
+        assert number is not None, "the value was parsed before"
         return is_rounded(text, number, single=bool(pat.is_float32(kind)))
     return bool(pat.is_timestamp(kind) and _BEYOND_MICROSECONDS.search(text))

@@ -1,4 +1,4 @@
-"""The fields of files of others, as a table keeps them: Spark's words for their types, null allowed everywhere."""
+"""Describe the columns of existing files as a table records them: in Spark's types, all of them nullable."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from holdfast.formats.spark.arrow_schema import arrow_schema_of
 from holdfast.formats.spark.schema_json import spark_schema_json
 from holdfast.table.widening import nullable_fields
 
-__all__ = ["Fields", "fields_of", "is_plain", "require_folded", "with_theirs"]
+__all__ = ["Fields", "fields_of", "is_plain", "merge_json_fields", "require_folded"]
 
 Fields = list[Mapping[str, Any]]
 
 
 def fields_of(schema: Iterable[pa.Field]) -> Fields:
-    """The fields of columns.
+    """Convert columns to the fields of a table.
 
     Raises:
-        InvalidRequestError: Spark has no type for one.
+        InvalidRequestError: Spark has no type for a column.
     """
     return list(nullable_fields([_field_of(column) for column in schema]))
 
@@ -37,7 +37,7 @@ def _field_of(column: pa.Field) -> Mapping[str, Any]:
         found: Mapping[str, Any] = json.loads(spark_schema_json(pa.schema([column])))["fields"][0]
     except InvalidRequestError as error:
         raise InvalidRequestError(
-            "Spark has no type for a column of the files that are there: use another destination, or mode overwrite",
+            "Spark has no type for a column of the existing files: use another destination, or mode overwrite",
             column=column.name,
             type=str(column.type),
         ) from error
@@ -45,13 +45,13 @@ def _field_of(column: pa.Field) -> Mapping[str, Any]:
 
 
 def is_plain(schema: pa.Schema, fields: Fields) -> bool:
-    """Whether a file holds columns of these fields as Holdfast would write them."""
+    """Check whether a file stores its columns as Holdfast would."""
     ours = arrow_schema_of(json.dumps({"type": "struct", "fields": fields}))
     return all(_stored(one).type == _stored(other).type for one, other in zip(schema, ours, strict=True))
 
 
 def _stored(field: pa.Field) -> pa.Field:
-    """The field in the type that its values have in a file, in whichever form Arrow has them in memory."""
+    """Return the field with the type that its values have in a file, whatever form Arrow uses in memory."""
     kind = field.type.value_type if pat.is_dictionary(field.type) else field.type
     if is_string(kind):
         kind = pa.string()
@@ -66,7 +66,11 @@ def _stored(field: pa.Field) -> pa.Field:
 
 # --- names that differ in case only -----------------------------------------------------------------------------------
 def require_folded(fields: Iterable[pa.Field]) -> None:
-    """Spark tells names by more than their case, those of structs' fields at any depth too."""
+    """Check that no two names differ in case only, at any depth: Spark does not distinguish them.
+
+    Raises:
+        InvalidRequestError: two names do.
+    """
     columns = list(fields)
     _require_names([column.name for column in columns])
     for column in columns:
@@ -86,18 +90,18 @@ def _require_folded_below(kind: pa.DataType) -> None:
 def _require_names(names: Sequence[str]) -> None:
     if len({name.lower() for name in names}) < len(names):
         raise InvalidRequestError(
-            "the files that are there have columns whose names differ in case only: use another destination, or mode "
+            "the existing files have columns whose names differ only in case: use another destination, or mode "
             "overwrite",
             columns=list(names[:20]),
         )
 
 
 # --- JSON -------------------------------------------------------------------------------------------------------------
-def with_theirs(mine: Sequence[Mapping[str, Any]], theirs: Iterable[pa.Field]) -> Fields:
-    """The rows' fields as the files of JSON spell them, then those of the files that the rows lack.
+def merge_json_fields(mine: Sequence[Mapping[str, Any]], theirs: Iterable[pa.Field]) -> Fields:
+    """Return the rows' fields as the JSON files spell them, then the fields that only the files have.
 
     Args:
-        theirs: as values tell them: nulls have no type, and what has no value at all is no column yet.
+        theirs: as inferred from values: a null has no type, and a field without any value is not a column yet.
     """
     columns = {column.name: column for column in theirs}
     names = schema_of(pa.struct(list(columns.values()))).names
@@ -117,9 +121,9 @@ def with_theirs(mine: Sequence[Mapping[str, Any]], theirs: Iterable[pa.Field]) -
 def _type_with_theirs(mine: Any, theirs: pa.DataType) -> Any:
     kind = mine.get("type") if isinstance(mine, dict) else ""
     if kind == "struct" and pat.is_struct(theirs):
-        return {**mine, "fields": with_theirs(mine["fields"], children(theirs))}
+        return {**mine, "fields": merge_json_fields(mine["fields"], children(theirs))}
     if kind == "map" and pat.is_struct(theirs) and theirs.num_fields:
-        # Which objects are maps only the rows tell: in the files their keys look like fields, and may differ in case.
+        # Only the rows tell which objects are maps: in the files, their keys look like fields, and may differ in case.
         value = functools.reduce(merge_types, [field.type for field in children(theirs)])
         return {**mine, "valueType": _type_with_theirs(mine["valueType"], value)}
     if kind == "array" and pat.is_list(theirs):

@@ -1,4 +1,4 @@
-"""Tables of other table formats, whose own records say which of the files below them count: nobody else may tell."""
+"""Refuse tables of other formats: only their own metadata says which of their files count."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class _Kind:
     is_record: Callable[[str], bool] = lambda name: True
 
 
-_STREAM = _Kind("the output of a file stream of Spark's", "Spark", "_spark_metadata/")
+_STREAM = _Kind("the output of a Spark file stream", "Spark", "_spark_metadata/")
 _KINDS = (
     _Kind("a Delta table", "Delta", "_delta_log/"),
     _Kind("a Hudi table", "Hudi", ".hoodie/"),
-    _Kind("an Iceberg table", "Iceberg", "metadata/", _is_iceberg),  # others may call a folder so, too
+    _Kind("an Iceberg table", "Iceberg", "metadata/", _is_iceberg),  # other software uses this folder name, too
     _STREAM,
 )
 
@@ -37,17 +37,17 @@ _KINDS = (
 def refuse_foreign_write(ctx: CommitContext) -> None:
     """Refuse to write into a table of another format, or into a directory of one.
 
-    It would not know of files that are added, and lose those that are replaced. Costs a listing of four folders, and of
-    four more for each folder above.
+    The other format would not know of added files, and would miss replaced ones. Costs a listing of four folders, and
+    of four more for each folder above.
 
     Raises:
-        InvalidRequestError: there is such a table; says which. What is above may be out of bounds: then nobody can
-            tell, and the job goes on.
+        InvalidRequestError: there is such a table; says which kind. Folders above that may not be listed are not
+            checked.
     """
 
     def look(folder: str) -> tuple[_Kind, str] | None:
         if folder != ctx.prefix and is_hidden(ctx.prefix[len(folder) :].rstrip("/")):
-            return None  # its tools do not look there
+            return None  # the other format's tools do not look there
         try:
             kind = _kind(ctx, folder)
         except AccessDeniedError:
@@ -60,26 +60,26 @@ def refuse_foreign_write(ctx: CommitContext) -> None:
         if found is not None:
             kind, folder = found
             raise InvalidRequestError(
-                f"the destination is or lies in {kind.what}, which would not know of files that are added and miss "
-                f"those that are replaced: write to another place, or with {kind.whose}'s own writer",
+                f"the destination is or lies in {kind.what}, which would not know of added files and would miss "
+                f"replaced ones: write to another place, or with {kind.whose}'s own writer",
                 url=ctx.url,
                 records=folder + kind.home,
             )
 
 
 def refuse_foreign_read(ctx: CommitContext, *, by_spark: bool = False) -> None:
-    """Refuse to read a table of another format: its directory also holds rows that were deleted or changed.
+    """Refuse to read a table of another format: its directory also holds deleted and changed rows.
 
     Args:
-        by_spark: Spark's own reader does it, which knows the records of Spark's own streams.
+        by_spark: whether Spark's own reader reads it, which understands the metadata of Spark's own streams.
 
     Raises:
-        InvalidRequestError: it is one; says which.
+        InvalidRequestError: it is such a table; says which kind.
     """
     kind = _kind(ctx, ctx.prefix)
     if kind is not None and not (by_spark and kind is _STREAM):
         raise InvalidRequestError(
-            f"this is {kind.what}, whose directory may also hold files that do not count: read it with {kind.whose}'s "
+            f"this is {kind.what}, whose directory may also hold obsolete files: read it with {kind.whose}'s "
             "own reader",
             url=ctx.url,
             records=ctx.prefix + kind.home,

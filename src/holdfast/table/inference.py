@@ -1,7 +1,7 @@
-"""The type of a partition column from its directories, by Spark's rules.
+"""Infer the type of a partition column from its directories, by Spark's rules.
 
-Source: ``PartitioningUtils.inferPartitionColumnValue`` and ``findWiderTypeForPartitionColumn`` of Spark 4.3; what they
-give was seen by running them.
+Source: ``PartitioningUtils.inferPartitionColumnValue`` and ``findWiderTypeForPartitionColumn`` of Spark 4.3; their
+results were observed by running them.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ __all__ = ["infer_type"]
 _MOST_DIGITS = 38
 _INTEGER = re.compile(r"[+-]?\d+")
 _DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,10})?")
-# As many digits as an integer type has, when it is widened to a decimal.
+# The digits of an integer type that is widened to a decimal.
 _DIGITS = {pa.int32(): 10, pa.int64(): 20}
 _INSTANT = pa.timestamp("us", "UTC")
 
 
 def infer_type(texts: Sequence[str | None], *, enabled: bool = True, timestamp: pa.DataType = _INSTANT) -> pa.DataType:
-    """The type that Spark infers for a partition column: the narrowest that fits all values, else string.
+    """Return the type that Spark infers for a partition column: the narrowest that fits all values, else string.
 
     Args:
-        texts: the values as directories have them, escaped; None for null.
-        enabled: Spark's ``spark.sql.sources.partitionColumnTypeInference.enabled``; without it all is a string.
+        texts: the values as in directory names, escaped; None for null.
+        enabled: Spark's ``spark.sql.sources.partitionColumnTypeInference.enabled``; if False, every type is string.
         timestamp: the type of timestamps, Spark's ``spark.sql.timestampType``.
 
     Returns:
-        The type; that of nulls if there is nothing else.
+        The type; the null type if there are only nulls.
     """
     kinds = {_infer_one(text, timestamp) if enabled else pa.string() for text in texts if text is not None}
     return functools.reduce(_wider, sorted(kinds, key=str)) if kinds else pa.null()
@@ -61,12 +61,12 @@ def _infer_one(text: str, timestamp: pa.DataType) -> pa.DataType:
 
 
 def _plain(text: str) -> str:
-    """Colons, the only characters of a timestamp that are escaped in a directory."""
+    """Unescape colons, the only characters of a timestamp that directory names escape."""
     return text.replace("%3A", ":").replace("%3a", ":")
 
 
 def _whole_digits(text: str) -> int | None:
-    """Digits of a number without digits behind its point, as Java's BigDecimal counts them; None for any other text."""
+    """Count the digits of a number without a fraction, as Java's BigDecimal does; None for any other text."""
     if not _DECIMAL.fullmatch(text):
         return None
     _, digits, exponent = decimal.Decimal(text).as_tuple()
@@ -87,5 +87,5 @@ def _wider(one: pa.DataType, other: pa.DataType) -> pa.DataType:
         return pa.decimal128(max(_DIGITS.get(kind) or kind.precision for kind in pair), 0)
     if all(pat.is_date32(kind) or pat.is_timestamp(kind) for kind in pair):
         return one if pat.is_timestamp(one) else other
-    assert not is_string(one) or not is_string(other), "equal types are dealt with above"
+    assert not is_string(one) or not is_string(other), "equal types are handled above"
     return pa.string()

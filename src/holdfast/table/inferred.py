@@ -1,4 +1,4 @@
-"""The schema of files that do not tell theirs: inferred from every value of every file, as stock Spark does it."""
+"""Infer the schema of files that do not describe it from every value of every file, as stock Spark does."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from holdfast.errors import CorruptDataError, InvalidRequestError, UnsupportedEr
 from holdfast.formats import FileFormat, FormatOptions
 from holdfast.table.store_file import StoreFile
 
-__all__ = ["File", "ForEach", "infer_files", "look_at_files", "naming", "opener", "what_files_tell"]
+__all__ = ["File", "ForEach", "infer_files", "infer_types", "map_files", "naming_file", "opener"]
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 _LARGE_BYTES = 1024 * 1024
-_LARGE_AT_ONCE = 4  # of each of these some dozen megabytes are in memory, of smaller ones less than that
+_LARGE_AT_ONCE = 4  # each of these takes some dozen megabytes of memory; smaller files take less
 
 
 class ForEach(Protocol):
-    """`map`, or that of a `holdfast.runtime.runner.Runner`."""
+    """`map`, or the `map` of a `holdfast.runtime.runner.Runner`."""
 
     def __call__(self, function: Callable[[T], R], items: Iterable[T], /) -> Iterator[R]: ...
 
 
 class File(Protocol):
-    """A file as a listing shows it."""
+    """A file as a listing returns it."""
 
     @property
     def path(self) -> str: ...
@@ -41,7 +41,7 @@ class File(Protocol):
 
 
 def opener(ctx: CommitContext) -> Callable[[File], BinaryIO]:
-    """A function that opens a file of the destination: the one that was listed, and no other of its name."""
+    """Return a function that opens a file of the destination: exactly the object that was listed."""
 
     def open_file(file: File) -> BinaryIO:
         return cast(BinaryIO, StoreFile(ctx.store, ctx.key(file.path), file.size_bytes, file.etag))
@@ -56,40 +56,38 @@ def infer_files(
     options_of: Callable[[str], FormatOptions],
     each: ForEach,
 ) -> pa.Schema:
-    """The schema that holds the values of all files.
+    """Infer the schema that holds the values of all files.
 
     Args:
-        files: none of which is empty.
-        options_of: the format's options for the file at a path.
-        each: runs a function over the files, many at a time if it may.
+        files: none of them empty.
+        options_of: returns the format's options for the file at a path.
+        each: applies a function to the files, concurrently if it can.
 
     Raises:
         CorruptDataError: a file is not of the format.
     """
-    assert file_format.inference is not None, "the caller asks formats without types only"
-    return file_format.inference.schema(what_files_tell(files, open_file, file_format, options_of, each))
+    assert file_format.inference is not None, "only called for formats without types"
+    return file_format.inference.schema(infer_types(files, open_file, file_format, options_of, each))
 
 
-def what_files_tell(
+def infer_types(
     files: Iterable[File],
     open_file: Callable[[File], BinaryIO],
     file_format: FileFormat[Any],
     options_of: Callable[[str], FormatOptions],
     each: ForEach,
 ) -> Any:
-    """Likewise, before the format's inference makes a schema of it: nulls have no type yet."""
+    """Infer the types of all files, before the format's inference makes a schema of them: nulls have no type yet."""
     inference = file_format.inference
-    assert inference is not None, "the caller asks formats without types only"
+    assert inference is not None, "only called for formats without types"
     found: Any = None
-    looked = look_at_files(
-        files, open_file, lambda file, source: inference.inspect(source, options_of(file.path)), each
-    )
+    looked = map_files(files, open_file, lambda file, source: inference.inspect(source, options_of(file.path)), each)
     for number, seen in enumerate(looked):
         found = inference.merge(found, seen) if number else seen
     return found
 
 
-def look_at_files(
+def map_files(
     files: Iterable[File],
     open_file: Callable[[File], BinaryIO],
     look: Callable[[File, BinaryIO], R],
@@ -97,24 +95,25 @@ def look_at_files(
     *,
     footers: bool = False,
 ) -> Iterator[R]:
-    """What a function sees in each file, in the files' order.
+    """Apply a function to each opened file, and yield the results in the files' order.
 
     Args:
-        footers: whether little is read of a large file, too; else few large ones are open at once.
+        footers: whether the function reads little even of a large file; otherwise few large files are open at once.
     """
     large = threading.Semaphore(_LARGE_AT_ONCE)
 
     def opened(file: File) -> R:
         turn = large if file.size_bytes > _LARGE_BYTES and not footers else contextlib.nullcontext()
-        with turn, naming(file.path), open_file(file) as source:
+        with turn, naming_file(file.path), open_file(file) as source:
             return look(file, source)
 
     return each(opened, files)
 
 
 @contextlib.contextmanager
-def naming(path: str) -> Iterator[None]:
-    """An error in what a file holds says in which file that is."""
+def naming_file(path: str) -> Iterator[None]:
+    """Add the file's path to errors about a file's content."""
+
     try:
         yield
     except (CorruptDataError, InvalidRequestError, UnsupportedError) as error:

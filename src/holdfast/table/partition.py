@@ -1,7 +1,7 @@
-"""Hive-style partition directories, written and named as Spark writes and names them.
+"""Write and parse Hive-style partition directories, with Spark's names and escapes.
 
-``month=1/city=S%C3%A3o`` is not what Spark writes: only the characters that a file system or a URL could take amiss
-are escaped (seen by running Spark over every ASCII character); others, like ``ã`` and a space, stay.
+Spark does not write ``month=1/city=S%C3%A3o``: it escapes only the characters that a file system or a URL could
+misinterpret (observed by running Spark over every ASCII character). Others, such as ``ã`` and a space, stay.
 """
 
 from __future__ import annotations
@@ -35,37 +35,38 @@ __all__ = [
 
 NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
-# Spark leaves NUL alone, but no store takes a key with it.
+# Spark does not escape NUL, but no store accepts a key with it.
 _TO_ESCAPE = re.compile(r"""[\x00-\x1f"#%'*/:=?\\\x7f{\[\]^]""")
 _ESCAPED = re.compile(r"%([0-9A-Fa-f]{2})")
-# Longest name of a directory on common file systems.
+# The longest directory name on common file systems.
 _MOST_NAME_BYTES = 255
 
 
 def escape_name(name: str) -> str:
-    """A partition column's name or value as part of a path: one segment, whatever it holds."""
+    """Escape a partition column's name or value so that it is a single path segment."""
     return _TO_ESCAPE.sub(lambda match: f"%{ord(match.group()):02X}", name)
 
 
 def unescape_name(escaped: str) -> str:
-    """The inverse of `escape_name`; a ``%`` that starts no escape stands for itself, as in Spark."""
+    """Reverse `escape_name`. A ``%`` that starts no escape stands for itself, as in Spark."""
     return _ESCAPED.sub(lambda match: chr(int(match.group(1), 16)), escaped)
 
 
 def segment(column: str, value: str | None) -> str:
-    """One directory name, ``column=value``.
+    """Return one directory name, ``column=value``.
 
     Raises:
-        InvalidRequestError: the name is longer than file systems allow, or it is that of null: Spark's writer turns the
-            empty string into null without a word.
+        InvalidRequestError: the name is longer than file systems allow, or it would mean null: Spark's writer silently
+            turns the empty string into null.
     """
     if value == "":
         raise InvalidRequestError(
-            "a partition directory cannot tell an empty string from null: write null or another text", column=column
+            "a partition directory cannot distinguish an empty string from null: write null or another value",
+            column=column,
         )
     if value == NULL_PARTITION:
         raise InvalidRequestError(
-            "a partition directory of this name stands for null: write null or another text",
+            "a partition directory of this name means null: write null or another value",
             column=column,
             value=value,
         )
@@ -73,10 +74,10 @@ def segment(column: str, value: str | None) -> str:
     try:
         size = len(name.encode())
     except UnicodeEncodeError:
-        raise InvalidRequestError("a partition value is not valid unicode: clean it", column=column) from None
+        raise InvalidRequestError("a partition value is not valid Unicode: clean it", column=column) from None
     if size > _MOST_NAME_BYTES:
         raise InvalidRequestError(
-            f"a partition directory's name is longer than {_MOST_NAME_BYTES} bytes: partition by something shorter",
+            f"a partition directory's name is longer than {_MOST_NAME_BYTES} bytes: partition by a shorter value",
             column=column,
             size_bytes=size,
         )
@@ -84,10 +85,10 @@ def segment(column: str, value: str | None) -> str:
 
 
 def canonical_directory(directory: str, schema: pa.Schema, time_zone: str) -> str:
-    """The directory in which a writer of `schema` puts the rows of one that others have named.
+    """Return the directory into which a writer of `schema` puts the rows of a directory that another writer named.
 
-    Others write ``month=01``, escape more characters, or have another Java that shows a double with more digits: one
-    partition, whatever its directory is called. A directory that names no value of the schema is its own.
+    Other writers use ``month=01``, escape more characters, or print a double with more digits (older Java). These name
+    the same partition. A directory that names no value of the schema is returned unchanged.
     """
     folded = {name.lower(): name for name in schema.names}
     segments = []
@@ -104,9 +105,9 @@ def canonical_directory(directory: str, schema: pa.Schema, time_zone: str) -> st
 
 
 def parse_partition_path(path: str) -> dict[str, str | None]:
-    """The columns and values in a file's path, outermost first; None where the value is null.
+    """Return the partition columns and values in a file's path, outermost first; None for a null value.
 
-    Segments without ``=`` and the file's own name do not count.
+    Segments without ``=`` and the file's own name are ignored.
     """
     found = _raw_path(path).items()
     return {column: None if value is None else unescape_name(value) for column, value in found}
@@ -122,11 +123,11 @@ def _raw_path(path: str) -> dict[str, str | None]:
 
 
 def resolve_partition_columns(schema: pa.Schema, partition_by: Sequence[str]) -> tuple[str, ...]:
-    """The partition columns as the schema spells them, checked before anything is written.
+    """Return the partition columns as the schema spells them, after checking them.
 
     Raises:
-        InvalidRequestError: a column is missing (the nearest are offered), named twice, of a type that no directory
-            name can hold, or hidden by its name; or nothing but partition columns would be left.
+        InvalidRequestError: a column is missing (the error suggests the nearest names), named twice, hidden by its
+            name, or of a type that no directory name can hold; or only partition columns would remain.
     """
     if partition_by:
         check_names(schema)
@@ -138,7 +139,7 @@ def resolve_partition_columns(schema: pa.Schema, partition_by: Sequence[str]) ->
         if column is None:
             raise InvalidRequestError(f"no such column to partition by: {nearest(name, schema.names)}", column=name)
         if column in resolved:
-            raise InvalidRequestError("a column is named twice to partition by: name it once", column=column)
+            raise InvalidRequestError("a partition column is named twice: name it once", column=column)
         _check_partition_field(schema.field(column))
         resolved.append(column)
     if resolved and len(resolved) == len(schema.names):
@@ -148,7 +149,7 @@ def resolve_partition_columns(schema: pa.Schema, partition_by: Sequence[str]) ->
     return tuple(resolved)
 
 
-# Kinds that no directory names, and why; shown in the error and in the docs' table.
+# Kinds of types that directory names cannot hold, and why; shown in the error and in the table of the docs.
 PARTITION_REASONS: Mapping[str, str] = {
     "binary": "Spark reads other bytes back than it names: partition by hex(column) or base64(column)",
     "time": "Spark cannot read a time back from a directory: cast the column to a string",
@@ -183,7 +184,7 @@ def _check_partition_field(field: pa.Field) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Codes:
-    """One partition column of a batch: a code per row, and for each code the directory name."""
+    """One partition column of a batch: a code for each row, and the directory name of each code."""
 
     indices: Any
     names: Sequence[str]
@@ -205,9 +206,9 @@ class PartitionSplitter:
         self._time_zone = time_zone
 
     def split(self, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Each partition's directory (``a=1/b=x``, empty if unpartitioned) with its rows, in their order.
+        """Yield each partition's directory (``a=1/b=x``, empty if unpartitioned) with its rows, in their order.
 
-        Guarantee: the parts share no memory with each other, so a part that waits does not keep the others alive.
+        Guarantee: the parts share no memory with each other, so a buffered part does not keep the others alive.
         """
         if batch.num_rows == 0:
             return
@@ -221,7 +222,7 @@ class PartitionSplitter:
         if len(groups.dictionary) == 1:
             yield _directory(columns, 0), data
             return
-        order = pc.array_sort_indices(groups.indices)  # a stable sort: rows keep their order
+        order = pc.array_sort_indices(groups.indices)  # the sort is stable: rows keep their order
         ends = pc.run_end_encode(groups.indices.take(order)).run_ends.to_pylist()
         start = 0
         for end in ends:
@@ -233,7 +234,7 @@ class PartitionSplitter:
         encoded = pc.dictionary_encode(column, null_encoding="encode")
         if not pat.is_dictionary(column.type):
             dictionary, indices = encoded.dictionary, encoded.indices
-        else:  # a dictionary that came in may hold a value twice, or null: encode its values again
+        else:  # an incoming dictionary may hold a value twice, or null: encode its values again
             plain = column.cast(column.type.value_type)
             encoded = pc.dictionary_encode(plain, null_encoding="encode")
             dictionary, indices = encoded.dictionary, encoded.indices
@@ -242,7 +243,7 @@ class PartitionSplitter:
 
 
 def _merge_equal(indices: Any, names: Sequence[str]) -> Any:
-    """Codes of equal names made equal: every NaN lives in one directory, whatever it carries."""
+    """Give equal names the same code: all NaN values share one directory, whatever their payload."""
     first: dict[str, int] = {}
     mapping = [first.setdefault(name, code) for code, name in enumerate(names)]
     if len(first) == len(names):
@@ -251,10 +252,10 @@ def _merge_equal(indices: Any, names: Sequence[str]) -> Any:
 
 
 def _combine(columns: Sequence[_Codes]) -> Any:
-    """One number per row that is equal where all partition columns are."""
+    """Return a number for each row; rows with equal partition columns have equal numbers."""
     combined = columns[0].indices.cast(pa.int64())
     for codes in columns[1:]:
-        # Dense codes again before each step, so that the product stays below rows x names and cannot overflow.
+        # Make codes dense before each step, so that the product stays below rows x names and cannot overflow.
         combined = pc.dictionary_encode(combined).indices.cast(pa.int64())
         combined = pc.add(pc.multiply(combined, len(codes.names)), codes.indices.cast(pa.int64()))
     return combined
@@ -265,17 +266,17 @@ def _directory(columns: Sequence[_Codes], row: int) -> str:
 
 
 def raw_partition_values(path: str, columns: Sequence[str]) -> Mapping[str, str | None]:
-    """The values of `columns` in a file's path, escaped as they stand there; None for null.
+    """Return the values of `columns` in a file's path, still escaped; None for null.
 
-    Spark takes an escaped digit for text when it infers a type.
+    Spark infers a string type from an escaped digit.
 
     Raises:
-        InvalidRequestError: the path lacks one of them.
+        InvalidRequestError: the path lacks one of the columns.
     """
     found = _raw_path(path)
     missing = [name for name in columns if name not in found]
     if missing:
         raise InvalidRequestError(
-            "files are partitioned differently: read each layout on its own", path=path, missing=missing
+            "files are partitioned differently: read each layout separately", path=path, missing=missing
         )
     return {name: found[name] for name in columns}

@@ -1,7 +1,7 @@
-"""Partitioned files back into record batches.
+"""Read partitioned files as record batches.
 
-Three steps, so that an engine can run the last one on many machines: `read_schema`, `plan_splits`, `read_split`.
-Splits, schemas and settings survive pickling.
+Reading has three steps, so that an engine can run the last one on many machines: `read_schema`, `plan_splits` and
+`read_split`. Splits, schemas and settings can be pickled.
 
 Worked composition::
 
@@ -16,27 +16,27 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, BinaryIO, Protocol, TypeVar
 
 import pyarrow as pa
 
+from holdfast.commit import VisibleFile
 from holdfast.errors import HoldfastError, InvalidRequestError
 from holdfast.formats import FileFormat, FormatOptions, RowFilter, require_all
 from holdfast.table.inference import infer_type
 from holdfast.table.inferred import File as ListedFile
-from holdfast.table.inferred import ForEach, infer_files, naming
+from holdfast.table.inferred import ForEach, infer_files, naming_file
 from holdfast.table.partition import parse_partition_path, raw_partition_values
 from holdfast.table.values import parse_values
 from holdfast.wording import nearest
 
 __all__ = [
-    "DataFile",
     "OpenFile",
     "ReadSettings",
     "ReadSplit",
     "TableSchema",
-    "first_with_rows",
+    "first_with_bytes",
     "given_schema",
     "plan_splits",
     "read_schema",
@@ -47,16 +47,7 @@ __all__ = [
 _MIB = 1024 * 1024
 
 OpenFile = Callable[[ListedFile], BinaryIO]
-"""Opens a file for reading; the reader closes it."""
-
-
-@dataclass(frozen=True, slots=True)
-class DataFile:
-    """A file of the table; `path` is relative to the destination, `etag` that of the listing."""
-
-    path: str
-    size_bytes: int
-    etag: str = field(default="", compare=False)
+"""Opens a file for reading; the caller closes it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +57,7 @@ class ReadSettings:
     Attributes:
         file_format: format of the files.
         format_options: its options; None for the format's defaults.
-        split_bytes: a larger file is divided if its format allows (Parquet, by row groups).
+        split_bytes: larger files are divided if their format allows (Parquet, by row groups).
         time_zone: the session's zone, in which partition directories name timestamps.
     """
 
@@ -77,7 +68,7 @@ class ReadSettings:
 
     @property
     def options(self) -> FormatOptions:
-        """The format's options in force."""
+        """The format's options, or its defaults."""
         default: FormatOptions = self.file_format.default_options
         return default if self.format_options is None else self.format_options
 
@@ -87,8 +78,8 @@ class TableSchema:
     """A table's columns.
 
     Attributes:
-        schema: all columns in the order in which they are shown.
-        partition_by: those that directories hold, outermost first. A directory wins over a column in the file.
+        schema: all columns, in the order in which they are shown.
+        partition_by: columns that directories hold, outermost first. A directory overrides a column in the file.
     """
 
     schema: pa.Schema
@@ -102,19 +93,19 @@ class TableSchema:
 
 @dataclass(frozen=True, slots=True)
 class ReadSplit:
-    """A piece of a table that one reader takes.
+    """A piece of a table for one reader.
 
     Attributes:
         file: the file.
-        row_groups: which of its row groups, None for all.
+        row_groups: the row groups to read, None for all.
     """
 
-    file: DataFile
+    file: VisibleFile
     row_groups: tuple[int, ...] | None = None
 
 
 # --- empty files ------------------------------------------------------------------------------------------------------
-# Spark never opens a file without bytes, whatever its format; its directory counts when partition columns are inferred.
+# Spark never opens an empty file, whatever its format; but its directory counts when partition columns are inferred.
 class _Sized(Protocol):
     @property
     def size_bytes(self) -> int: ...
@@ -123,47 +114,47 @@ class _Sized(Protocol):
 File = TypeVar("File", bound=_Sized)
 
 
-def first_with_rows(files: Sequence[File]) -> File | None:
-    """The file that speaks for all: the first that has bytes, the first of all if none has, None without a file."""
+def first_with_bytes(files: Sequence[File]) -> File | None:
+    """Return the file that represents all: the first that is not empty, else the first; None if there is no file."""
     return next((file for file in files if file.size_bytes), files[0] if files else None)
 
 
 def _schema_of_nothing(settings: ReadSettings) -> pa.Schema:
     try:
-        found = settings.file_format.read_schema(io.BytesIO(), settings.options)  # text has one whatever it holds
+        found = settings.file_format.read_schema(io.BytesIO(), settings.options)  # the text format has a fixed schema
     except HoldfastError:
         found = pa.schema([])
     if not found.names:
-        raise InvalidRequestError("every file is empty, so that none tells the schema: give a schema or check the url")
+        raise InvalidRequestError("the schema is unknown, every file is empty: give a schema, or check the URL")
     return found
 
 
 # --- schema -----------------------------------------------------------------------------------------------------------
 def read_schema(
-    files: Sequence[DataFile],
+    files: Sequence[VisibleFile],
     open_file: OpenFile,
     settings: ReadSettings,
     *,
     settings_of: Callable[[str], ReadSettings] | None = None,
     each: ForEach = map,
 ) -> TableSchema:
-    """The schema of the first file that has bytes, then the partition columns with types inferred as Spark does.
+    """Return the schema of the first file that is not empty, then the partition columns, typed as Spark infers them.
 
     Partition columns come last, or where the file has a column of that name, as in Spark. CSV and JSON have no types:
-    there all files are read to their end.
+    all their files are read completely.
 
     Args:
         settings: how the first file is read.
-        settings_of: how the file at a path is read; None for all alike.
-        each: runs a function over files, many at a time if it may.
+        settings_of: returns how the file at a path is read; None if all are read alike.
+        each: applies a function to files, concurrently if it can.
 
     Raises:
-        InvalidRequestError: there is no file, no file has bytes, or files are partitioned differently.
+        InvalidRequestError: there is no file, every file is empty, or files are partitioned differently.
         CorruptDataError: the file is not of the format.
     """
-    first = first_with_rows(files)
+    first = first_with_bytes(files)
     if first is None:
-        raise InvalidRequestError("there is no file to take the schema from: give a schema or check the url")
+        raise InvalidRequestError("the schema is unknown, there is no file: give a schema, or check the URL")
     partition_by = tuple(parse_partition_path(first.path))
     directories = [file.path for file in files if file.size_bytes or parse_partition_path(file.path)]
     values = [raw_partition_values(path, partition_by) for path in directories]
@@ -176,7 +167,7 @@ def read_schema(
             each,
         )
     elif first.size_bytes:
-        with naming(first.path), open_file(first) as source:
+        with naming_file(first.path), open_file(first) as source:
             found = settings.file_format.read_schema(source, settings.options)
     else:
         found = _schema_of_nothing(settings)
@@ -186,15 +177,15 @@ def read_schema(
     return TableSchema(pa.schema([*fields, *folded.values()]), partition_by)
 
 
-def given_schema(schema: pa.Schema, files: Sequence[DataFile]) -> TableSchema:
-    """A schema that the caller knows, with the columns that the files' directories hold.
+def given_schema(schema: pa.Schema, files: Sequence[VisibleFile]) -> TableSchema:
+    """Combine a known schema with the partition columns that the files' directories have.
 
     Raises:
-        InvalidRequestError: a directory's column is not in the schema.
+        InvalidRequestError: a partition column is not in the schema.
     """
     partition_by: list[str] = []
     folded = {name.lower(): name for name in schema.names}
-    first = first_with_rows(files)
+    first = first_with_bytes(files)
     for name in parse_partition_path(first.path) if first is not None else ():
         if name.lower() not in folded:
             raise InvalidRequestError(
@@ -206,13 +197,13 @@ def given_schema(schema: pa.Schema, files: Sequence[DataFile]) -> TableSchema:
 
 # --- plan -------------------------------------------------------------------------------------------------------------
 def plan_splits(
-    files: Sequence[DataFile],
+    files: Sequence[VisibleFile],
     open_file: OpenFile,
     schema: TableSchema,
     settings: ReadSettings,
     filters: Sequence[RowFilter] = (),
 ) -> list[ReadSplit]:
-    """The pieces to read, without empty files and those that partition directories rule out.
+    """Plan the pieces to read, without empty files and those that partition directories exclude.
 
     Only files larger than `ReadSettings.split_bytes` are opened.
     """
@@ -228,8 +219,8 @@ def plan_splits(
 
 
 def _prune(
-    files: Sequence[DataFile], schema: TableSchema, settings: ReadSettings, filters: Sequence[RowFilter]
-) -> Sequence[DataFile]:
+    files: Sequence[VisibleFile], schema: TableSchema, settings: ReadSettings, filters: Sequence[RowFilter]
+) -> Sequence[VisibleFile]:
     names = set(schema.partition_by)
     row_filter = require_all([one for one in filters if one.columns <= names])
     if row_filter is None or not names or not files:
@@ -246,15 +237,15 @@ def _prune(
     return [files[number] for number in kept.column(len(columns)).to_pylist()]
 
 
-_FILE_NUMBER = "\0file"  # no column is called that
+_FILE_NUMBER = "\0file"  # no column has this name
 
 
-def _values_of(file: DataFile, schema: TableSchema) -> list[str | None]:
+def _values_of(file: VisibleFile, schema: TableSchema) -> list[str | None]:
     found = {name.lower(): value for name, value in parse_partition_path(file.path).items()}
     missing = [name for name in schema.partition_by if name.lower() not in found]
     if missing or len(found) != len(schema.partition_by):
         raise InvalidRequestError(
-            "files are partitioned differently: read each layout on its own",
+            "files are partitioned differently: read each layout separately",
             path=file.path,
             partition_by=schema.partition_by,
         )
@@ -270,7 +261,7 @@ def read_split(
     columns: Sequence[str],
     filters: Sequence[RowFilter] = (),
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a split that meet all filters, as batches of `columns` in that order and of the schema's types.
+    """Yield the rows of a split that meet all filters, as batches of `columns` in that order, in the schema's types.
 
     Memory: what the format holds for one batch (Parquet: a page of each column and 64 Ki rows).
 
@@ -289,10 +280,10 @@ def read_splits(
     columns: Sequence[str],
     filters: Sequence[RowFilter] = (),
 ) -> Iterator[pa.RecordBatch]:
-    """The same for many splits, one after the other: with small files, what is found out once counts.
+    """Read many splits in sequence like `read_split`, but prepare only once: that matters with small files.
 
     Args:
-        settings_of: how the file at a path is read.
+        settings_of: returns how the file at a path is read.
     """
     names = set(schema.schema.names)
     for name in columns:
@@ -308,7 +299,7 @@ def read_splits(
     for split in splits:
         settings = settings_of(split.file.path)
         constants = _constants(split.file, schema, settings)
-        with naming(split.file.path), open_file(split.file) as source:
+        with naming_file(split.file.path), open_file(split.file) as source:
             for batch in settings.file_format.read_batches(
                 source, data_schema, from_file, early, settings.options, split.row_groups
             ):
@@ -320,8 +311,8 @@ def read_splits(
                         yield whole
 
 
-def _constants(file: DataFile, schema: TableSchema, settings: ReadSettings) -> dict[str, Any]:
-    """The partition columns' values for a file, as arrays of one."""
+def _constants(file: VisibleFile, schema: TableSchema, settings: ReadSettings) -> dict[str, Any]:
+    """Return the values of a file's partition columns, as arrays of length one."""
     texts = _values_of(file, schema)
     return {
         name: parse_values([text], schema.schema.field(name).type, settings.time_zone, name)

@@ -1,7 +1,7 @@
-"""Columns that a reader asks for, held against the table as it is: an overwrite may have changed it since.
+"""Compare the columns that a reader requests with the current table: an overwrite may have changed it.
 
-A reader that was told the columns earlier, or by its user, finds values by name and type. If those are not the table's
-any more it would show one column's values as another's, or nulls for a column that is gone.
+A reader that received the columns earlier, or from its user, finds values by name and type. If the table no longer has
+these columns, it would show one column's values as another's, or nulls for a removed column.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from holdfast.wording import nearest
 __all__ = ["require_known"]
 
 _TEXT_FORMATS = frozenset({"csv", "json", "text"})
-_HINT = "read the table without a schema, or make the DataFrame anew if the table was replaced since"
+_HINT = "read the table without a schema, or build the DataFrame again if the table was replaced since"
 
 
 def require_known(wanted: Sequence[Mapping[str, Any]], table: TableRecord) -> None:
-    """See that every wanted column is one of the table's, of its type or of one that holds it exactly.
+    """Check that the table has every requested column, in its type or in one that is exactly contained in it.
 
     Raises:
-        InvalidRequestError: one is not; says what is there.
+        InvalidRequestError: it lacks one; says what it has.
     """
     _require_fields("", wanted, table.fields, table.file_format)
 
@@ -32,10 +32,10 @@ def require_known(wanted: Sequence[Mapping[str, Any]], table: TableRecord) -> No
 def _require_fields(
     path: str, wanted: Sequence[Mapping[str, Any]], known: Sequence[Mapping[str, Any]], file_format: str
 ) -> None:
-    there = fold(known)
+    existing = fold(known)
     for field in wanted:
         name = f"{path}{field['name']}"
-        found = there.get(str(field["name"]).lower())
+        found = existing.get(str(field["name"]).lower())
         if found is None:
             near = nearest(str(field["name"]), [str(one["name"]) for one in known])
             raise InvalidRequestError(f"the table has no such column: {near}; {_HINT}", column=name)
@@ -55,15 +55,15 @@ def _require_type(path: str, wanted: SparkType, known: SparkType, file_format: s
     as_text = wanted == "string" and file_format in _TEXT_FORMATS
     if not (as_text or wanted == known or read_exactly(file_format, wanted, known)):
         raise InvalidRequestError(
-            f"the table's column is of another type: {_HINT}",
+            f"the table's column has another type: {_HINT}",
             column=path,
             wanted=type_text(wanted),
-            there=type_text(known),
+            table=type_text(known),
         )
 
 
 def _stored(kind: SparkType) -> SparkType:
-    """The type of the values: that below a user-defined type, and a text for texts of any length."""
+    """Return the type of the stored values: that below a user-defined type, and string for char and varchar."""
     if isinstance(kind, dict) and kind.get("type") == "udt":
         return _stored(kind["sqlType"])
     return "string" if isinstance(kind, str) and kind.startswith(("char(", "varchar(")) else kind

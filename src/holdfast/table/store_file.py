@@ -1,4 +1,4 @@
-"""An object of a store as a seekable file, read in ranges."""
+"""Read an object of a store as a seekable file, in ranges."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ __all__ = ["StoreFile"]
 class StoreFile(io.RawIOBase):
     """A read-only file over `ObjectStore.get`.
 
-    Guarantee: at most `read_ahead_bytes` are kept. A small read fetches that many bytes in one request and serves the
-    next ones, in a file that is no larger all of them; a larger read is one request for just its bytes, so a column
-    chunk costs one round trip.
+    Guarantee: at most `read_ahead_bytes` are buffered. A small read fetches that many bytes in one request and serves
+    the following reads from them; a file that is no larger is fetched whole. A larger read is one request for exactly
+    its bytes, so a column chunk costs one round trip.
 
     Args:
-        store: the store; it stays open when the file is closed.
+        store: the store; closing the file leaves it open.
         key: the object.
         size_bytes: its size, from a listing: saves a request.
-        etag: its etag, from the same listing: no two ranges are of different objects. Empty only for what cannot be
-            replaced.
+        etag: its etag, from the same listing, so that all ranges are from the same object. Empty only for objects that
+            cannot be replaced.
         read_ahead_bytes: see above.
 
     Raises:
-        NotFoundError: on reading, the object is gone: list again.
-        PreconditionError: on reading, another object has taken its place: list again.
-        CorruptDataError: on reading, the object is shorter than the listing said.
+        NotFoundError: on reading, the object was deleted: list again.
+        PreconditionError: on reading, the object was replaced: list again.
+        CorruptDataError: on reading, the object is shorter than the listing reported.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class StoreFile(io.RawIOBase):
     def readall(self) -> bytes:
         return self.read()
 
-    def readinto(self, buffer: memoryview, /) -> int:  # type: ignore[override]  # typeshed wants collections.abc.Buffer, of 3.12
+    def readinto(self, buffer: memoryview, /) -> int:  # type: ignore[override]  # typeshed wants collections.abc.Buffer of 3.12
         data = self.read(len(buffer))
         buffer[: len(data)] = data
         return len(data)
@@ -83,7 +83,7 @@ class StoreFile(io.RawIOBase):
             return self._window[offset : offset + length]
         if length >= self._read_ahead:
             return self._get(start, length)
-        # A footer is asked for before the rest: of a small file one request brings both.
+        # The footer is requested first: for a small file, one request fetches everything.
         self._window_start = 0 if self._size <= self._read_ahead else start
         self._window = self._get(self._window_start, min(self._read_ahead, self._size - self._window_start))
         offset = start - self._window_start
@@ -93,7 +93,7 @@ class StoreFile(io.RawIOBase):
         data = self._store.get(self._key, start, length, self._etag)
         if len(data) != length:
             raise CorruptDataError(
-                "an object is shorter than its listing said: find out who replaced it",
+                "an object is shorter than the listing reported: find out who replaced it",
                 key=self._key,
                 start=start,
                 wanted=length,

@@ -1,4 +1,4 @@
-"""The columns of files that tell theirs: those of all of them, each of the type that holds all values."""
+"""Merge the columns of existing files that describe them: each column gets the type that holds all values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from holdfast.commit import CommitContext
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import FileFormat, FormatOptions
 from holdfast.table.file_fields import Fields, fields_of, is_plain, require_folded
-from holdfast.table.inferred import File, look_at_files, naming, opener
+from holdfast.table.inferred import File, map_files, naming_file, opener
 from holdfast.table.widening import MismatchError, Rules, merge_fields
 
 __all__ = ["TypedFiles"]
@@ -18,13 +18,13 @@ __all__ = ["TypedFiles"]
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """A column of the files so far.
+    """A column of the files inspected so far.
 
     Attributes:
-        field: of the type that all files have, as far as those without rows agree.
-        bound: of the type that the files with rows have.
-        file: the one that `bound` is from; as long as none is known to have rows, the last one with the column.
-        has_rows: whether one of them is known to have rows.
+        field: with the type of all files, as far as files without rows agree.
+        bound: with the type of the files with rows.
+        file: the file that `bound` is from; while no file is known to have rows, the last one with the column.
+        has_rows: whether one of the files is known to have rows.
     """
 
     field: Mapping[str, Any]
@@ -35,12 +35,12 @@ class _Column:
 
 @dataclass(frozen=True, slots=True)
 class TypedFiles:
-    """Files of Parquet, ORC, Avro or Arrow.
+    """Existing files of Parquet, ORC, Avro or Arrow.
 
     Attributes:
-        options: with which the rows are written.
-        known_rows: whether files have rows, by path: those that were asked.
-        odd: the first files that hold a column in another way than Holdfast's would, such as in nanoseconds.
+        options: the format options of the rows to write.
+        known_rows: whether files have rows, by path, as far as this was checked.
+        odd: the first files that store a column in another way than Holdfast would, such as in nanoseconds.
     """
 
     ctx: CommitContext
@@ -50,7 +50,7 @@ class TypedFiles:
     odd: list[str] = field(default_factory=list)
 
     def columns(self, files: Iterable[File], partition_by: set[str]) -> Fields:
-        """Those of the first file, then further ones as they come; each of the type that holds all values."""
+        """Return the columns of all files in order of appearance, each with the type that holds all values."""
 
         def look(file: File, source: BinaryIO) -> tuple[File, Fields]:
             schema = self.file_format.read_schema(source, self.options)
@@ -61,7 +61,7 @@ class TypedFiles:
             return file, fields
 
         columns: dict[str, _Column] = {}
-        for file, fields in look_at_files(files, opener(self.ctx), look, self.ctx.runner.map, footers=True):
+        for file, fields in map_files(files, opener(self.ctx), look, self.ctx.runner.map, footers=True):
             for one in fields:
                 name = str(one["name"]).lower()
                 if name not in partition_by:
@@ -82,7 +82,7 @@ class TypedFiles:
             if not self._has_rows(new.file):
                 return known
             raise InvalidRequestError(
-                "two of the files that are there have different types of a column: use another destination, or mode "
+                "two of the existing files have different types of a column: use another destination, or mode "
                 "overwrite",
                 column=error.path,
                 first=known.file.path,
@@ -102,24 +102,24 @@ class TypedFiles:
         return Rules(file_format=self.file_format.name, merge=True, written=True)
 
     def _held(self, one: Mapping[str, Any], other: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """The field that holds the values of both; None if there is none."""
+        """Return the field that holds the values of both, or None if there is none."""
         try:
             return merge_fields([one], [other], self._rules)[0]
         except MismatchError:
             return None
 
     def _has_rows(self, file: File) -> bool:
-        """Whether there are values of the types that a file tells: a data frame without rows, say, has guessed ones.
+        """Check whether a file has rows: an empty data frame, say, was written with guessed types.
 
-        It is asked of the first file with rows, which tells it for all of its columns, and where types differ.
+        This is checked for the first file with rows, once for all its columns, and where types differ.
         """
         if file.path not in self.known_rows:
             self.known_rows[file.path] = self._any_rows(file)
         return self.known_rows[file.path]
 
     def _any_rows(self, file: File) -> bool:
-        with naming(file.path), opener(self.ctx)(file) as source:
+        with naming_file(file.path), opener(self.ctx)(file) as source:
             schema = self.file_format.read_schema(source, self.options)
-        with naming(file.path), opener(self.ctx)(file) as source:
+        with naming_file(file.path), opener(self.ctx)(file) as source:
             batches = self.file_format.read_batches(source, schema, schema.names[:1], None, self.options, None)
             return any(batch.num_rows for batch in batches)

@@ -1,6 +1,7 @@
-"""Partition values as text, as Spark casts them to a string, and back.
+"""Convert partition values to text, as Spark casts them to a string, and back.
 
-Texts of others are read as Spark reads them: ``05`` is 5, ``1e3`` a decimal, ``2026-1-2`` a date if the schema says so.
+Texts of other writers are read as Spark reads them: ``05`` is 5, ``1e3`` a decimal, ``2026-1-2`` a date if the schema
+says so.
 """
 
 from __future__ import annotations
@@ -26,17 +27,17 @@ _SPECIAL_FLOATS = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 # --- to text ----------------------------------------------------------------------------------------------------------
 def partition_texts(values: Any, time_zone: str, column: str = "") -> list[str | None]:
-    """Text for each value of an array (a dictionary of distinct values: this runs per value, not per row).
+    """Return a text for each value of an array (of distinct values: this runs per value, not per row).
 
-    Guarantee: `parse_values` gives the values back, bit for bit (but for what NaN carries).
+    Guarantee: `parse_values` returns the values, bit for bit (except for the payload of NaN).
 
     Args:
-        values: of a type that `partition.resolve_partition_columns` lets through.
-        time_zone: in which instants become local times.
+        values: of a type that `partition.resolve_partition_columns` accepts.
+        time_zone: the zone in which instants become local times.
         column: for the error.
 
     Raises:
-        InvalidRequestError: a value has no text of its own, so it cannot be told from another.
+        InvalidRequestError: the text of a value would be ambiguous.
     """
     kind = values.type
     if pat.is_null(kind):
@@ -57,7 +58,7 @@ def partition_texts(values: Any, time_zone: str, column: str = "") -> list[str |
     try:
         texts: list[str | None] = values.cast(pa.string()).to_pylist()
     except UnicodeDecodeError:
-        raise InvalidRequestError("a partition value is not valid unicode: clean it", column=column) from None
+        raise InvalidRequestError("a partition value is not valid Unicode: clean it", column=column) from None
     return texts
 
 
@@ -70,7 +71,7 @@ def _micros(values: Any, column: str) -> Any:
         return values.cast(pa.timestamp("us", values.type.tz)).cast(pa.int64())
     except pa.ArrowInvalid as error:
         raise InvalidRequestError(
-            "a partition value has digits beyond the microsecond: round the column", column=column
+            "a partition value has digits beyond microseconds: round the column", column=column
         ) from error
 
 
@@ -78,8 +79,8 @@ def _instant_text(instant: int, zone: Zone, time_zone: str, column: str) -> str:
     local = zone.local(instant)
     if zone.instant(local) != instant:
         raise InvalidRequestError(
-            "a directory's name cannot tell an instant from the one before it at which the clocks showed the same: "
-            "partition by a date or by a timestamp_ntz, or set the session's time zone to UTC",
+            "an instant is ambiguous in a directory name, since clocks showed the same local time before: partition by "
+            "a date or by a timestamp_ntz, or set the session's time zone to UTC",
             column=column,
             value=f"{time_text(instant)} UTC",
             zone=time_zone,
@@ -88,19 +89,19 @@ def _instant_text(instant: int, zone: Zone, time_zone: str, column: str) -> str:
 
 
 def java_float(text: str, *, single: bool = False) -> str:
-    """A float's shortest digits in the layout of Java's ``Double.toString``, which Spark shows.
+    """Lay out a float's shortest digits like Java's ``Double.toString``, which Spark shows.
 
-    Java before 19 has more digits than needed for some values; they name the same value.
+    Java before 19 prints more digits than needed for some values; both texts name the same value.
 
     Args:
-        text: the shortest digits that give the value back.
+        text: the shortest digits that identify the value.
         single: whether the value has 32 bits.
     """
     if text in _SPECIAL_FLOATS:
         return _SPECIAL_FLOATS[text]
     number = decimal.Decimal(text)
     if len(number.as_tuple().digits) == 1 and number:
-        # Java takes the nearest number of two digits where one digit would do: 4.9E-324, not 5.0E-324.
+        # Java takes the nearest number of two digits where one would do: 4.9E-324, not 5.0E-324.
         exact = float(text)
         if single:
             exact = struct.unpack("f", struct.pack("f", exact))[0]
@@ -121,33 +122,33 @@ def java_float(text: str, *, single: bool = False) -> str:
 
 # --- from text --------------------------------------------------------------------------------------------------------
 def parse_values(texts: Sequence[str | None], kind: pa.DataType, time_zone: str, column: str) -> Any:
-    """An array of the type from texts as `partition_texts` makes them, or as other writers do.
+    """Return an array of the type, from texts as `partition_texts` or other writers make them.
 
     Args:
         texts: values of directories, unescaped; None for null.
         kind: the column's type.
-        time_zone: in which directories name instants.
+        time_zone: the zone in which directories name instants.
         column: for the error.
 
     Raises:
-        InvalidRequestError: a directory's value is no value of the type.
+        InvalidRequestError: a text is not a value of the type.
     """
     parse, storage = _parser(kind, time_zone)
     found = [None if text is None else parse(text) for text in texts]
     try:
         if any(value is None and text is not None for value, text in zip(found, texts, strict=True)):
-            raise pa.ArrowInvalid("a text that the type does not have")
+            raise pa.ArrowInvalid("not a value of the type")
         return pa.array(found, storage).cast(kind)
     except (pa.ArrowException, OverflowError) as error:
         raise InvalidRequestError(
-            "a partition directory's value is not of the column's type: give the right schema",
+            "a partition directory's value does not fit the column's type: give the right schema",
             column=column,
             type=str(kind),
         ) from error
 
 
 def _parser(kind: pa.DataType, time_zone: str) -> tuple[Callable[[str], Any], pa.DataType]:
-    """A function from a text to a value, None if there is none, and the type of these values."""
+    """Return a function from a text to a value (None if the text is not one), and the type of these values."""
     if is_string(kind):
         return (lambda text: text), kind
     if pat.is_boolean(kind):
@@ -167,7 +168,7 @@ def _parser(kind: pa.DataType, time_zone: str) -> tuple[Callable[[str], Any], pa
     return (lambda text: None), kind
 
 
-# Java's parsers take the digits of all scripts for integers and decimals, ASCII's only for floats.
+# Java's parsers accept the digits of all scripts for integers and decimals, but only ASCII digits for floats.
 _INTEGER = re.compile(r"[+-]?\d+")
 _DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _FLOAT = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[fFdD]?")
@@ -177,7 +178,7 @@ _BLANKS = "".join(map(chr, range(0x21)))
 
 
 def parse_float(text: str) -> float | None:
-    """What Java's ``Double.parseDouble`` makes of a text; None where it throws."""
+    """Parse a text like Java's ``Double.parseDouble``; return None where that throws."""
     text = text.strip(_BLANKS)
     if _FLOAT_WORD.fullmatch(text):
         return float(text)
@@ -206,5 +207,5 @@ def _parse_instant(text: str, time_zone: str) -> int | None:
         return find_zone(found.zone or time_zone).instant(found.micros)
     except InvalidRequestError:
         if found.zone:
-            return None  # no zone at all: the text is none of the type
+            return None  # the zone is unknown: the text is not a value of the type
         raise

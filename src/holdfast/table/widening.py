@@ -1,9 +1,9 @@
-"""Which types of a table may follow each other: types as Spark writes them in the JSON of a schema.
+"""Define which types of a column may replace each other; types are spelled as in the JSON of a Spark schema.
 
-``holds(wide, narrow)``: every value of `narrow` is exactly one of `wide`. The integers widen into larger ones, float
-into double, the integers up to 32 bits into double, decimals into decimals with no fewer digits on either side of the
-point, and a column of nulls into anything (`read_exactly` knows of files that hold one). Source: the widening that
-Spark 4's Parquet reader takes (SPARK-40876) without any change of a value.
+``holds(wide, narrow)``: every value of `narrow` is exactly a value of `wide`. Integers widen to larger integers, float
+to double, integers up to 32 bits to double, decimals to decimals with no fewer digits on either side of the point, and
+a column of nulls to anything (`read_exactly` knows about files that hold one). Source: the widening that Spark 4's
+Parquet reader supports (SPARK-40876) without changing any value.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ _DECIMAL = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
 _TEXT_FORMATS = frozenset({"csv", "json"})
 
 SparkType = Any
-"""A type in the JSON of a Spark schema: a word, or a mapping for arrays, maps and structs."""
+"""A type in the JSON of a Spark schema: a string, or a mapping for arrays, maps and structs."""
 
 
 class MismatchError(Exception):
-    """Two types do not fit; never leaves the table layer.
+    """Two types do not fit together; never leaves the table layer.
 
     Attributes:
         path: of the column or field.
-        known, given: the types, in words.
+        known, given: the types, as text.
         needs_merge: whether they would fit with ``mergeSchema``.
     """
 
@@ -56,9 +56,9 @@ class Rules:
     """What may happen to a table's types.
 
     Attributes:
-        file_format: name of the format of its files.
+        file_format: name of the files' format.
         merge: whether the table may change.
-        written: whether rows stand in files already, rather than being cast before they are written.
+        written: whether the rows are already in files, rather than cast before they are written.
     """
 
     file_format: str
@@ -67,12 +67,12 @@ class Rules:
 
 
 def fold(fields: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
-    """Fields by name, regardless of case as Spark matches them."""
+    """Index fields by name in lower case, since Spark matches names in any case."""
     return {str(field["name"]).lower(): field for field in fields}
 
 
 def holds(wide: SparkType, narrow: SparkType) -> bool:
-    """Whether every value of an atomic type `narrow` is exactly a value of `wide`."""
+    """Check whether every value of an atomic type `narrow` is exactly a value of `wide`."""
     if wide == narrow or narrow == "void":
         return True
     if isinstance(narrow, str) and narrow in _INTEGERS:
@@ -90,10 +90,10 @@ def holds(wide: SparkType, narrow: SparkType) -> bool:
 
 
 def read_exactly(file_format: str, wide: SparkType, narrow: SparkType) -> bool:
-    """Whether files of a format that hold an atomic type `narrow` read back exactly as `wide`.
+    """Check whether files of a format that hold an atomic type `narrow` read back exactly as `wide`.
 
-    Text does not tell a float from a double: ``0.1`` of a float column would become another double than 0.1f is.
-    Parquet keeps nulls without a type as integers, and Spark reads those as hardly anything else.
+    Text does not distinguish float from double: ``0.1`` of a float column would become another double than 0.1f is.
+    Parquet stores nulls without a type as integers, which Spark can read as hardly any other type.
     """
     if narrow == "void" and wide != "void":
         return file_format != "parquet"
@@ -101,13 +101,13 @@ def read_exactly(file_format: str, wide: SparkType, narrow: SparkType) -> bool:
 
 
 def merge_types(path: str, known: SparkType, given: SparkType, rules: Rules) -> SparkType:
-    """The type of a column once rows of type `given` are added to a table in which it is `known`.
+    """Return the type of a column after rows of type `given` are added to a table in which it has type `known`.
 
     Args:
         path: of the column, for the error.
 
     Raises:
-        MismatchError: they do not fit.
+        MismatchError: the types do not fit.
     """
     kinds = _kind(known), _kind(given)
     if kinds[0] != kinds[1]:
@@ -140,7 +140,7 @@ def merge_types(path: str, known: SparkType, given: SparkType, rules: Rules) -> 
 def merge_fields(
     known: Sequence[Mapping[str, Any]], given: Sequence[Mapping[str, Any]], rules: Rules, path: str = ""
 ) -> list[dict[str, Any]]:
-    """The fields of a table or struct once rows with the fields `given` are added: those it has, then new ones.
+    """Return the fields of a table or struct after rows with the fields `given` are added: its own, then new ones.
 
     Raises:
         MismatchError: a type does not fit, or a field is new and the table may not change.
@@ -165,7 +165,7 @@ def merge_fields(
 
 
 def nullable_fields(fields: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The fields with null allowed everywhere: what files promise of their rows, rows to come do not."""
+    """Make fields nullable at every level: rows added later need not keep what the first files promise."""
     return [{**field, "nullable": True, "type": _nullable(field["type"])} for field in fields]
 
 
@@ -182,7 +182,7 @@ def _nullable(kind: SparkType) -> SparkType:
 
 
 def _kind(kind: SparkType) -> str:
-    """``struct``, ``array``, ``map``, or ``atomic`` (user-defined types too: they are compared as they are)."""
+    """Return ``struct``, ``array``, ``map``, or ``atomic``; user-defined types are atomic, compared as a whole."""
     found = kind.get("type") if isinstance(kind, dict) else None
     return str(found) if found in ("struct", "array", "map") else "atomic"
 
@@ -198,7 +198,7 @@ def _collated(field: Mapping[str, Any]) -> str:
 
 
 def type_text(kind: SparkType) -> str:
-    """A type in the words of Spark's DDL, for a person."""
+    """Format a type as in Spark's DDL, for messages."""
     if not isinstance(kind, dict):
         return {"integer": "int", "long": "bigint", "short": "smallint", "byte": "tinyint"}.get(kind, str(kind))
     if kind.get("type") == "struct":

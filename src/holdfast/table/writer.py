@@ -1,4 +1,10 @@
-"""Record batches into the partitioned files of one task attempt, with bounded memory."""
+"""Write record batches into the partitioned files of one task attempt, with bounded memory.
+
+A row waits in one place at a time, and moves on without a copy. In a partitioned table, rows wait first until there are
+enough to split: splitting costs time per batch and partition. Then the rows of each partition wait until its file is
+worth opening: an open file costs a sink, a format writer and a compressor, and there may be thousands of partitions.
+From then on they wait in the format's writer, for its row group.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +17,7 @@ import pyarrow as pa
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import BatchWriter, FileFormat, FormatOptions
 from holdfast.formats.columns.buffer import BatchBuffer
-from holdfast.formats.columns.conversion import plain_batch
+from holdfast.formats.columns.conversion import conform
 from holdfast.table.attempt import AttemptFiles, AttemptSink
 from holdfast.table.partition import PartitionSplitter, resolve_partition_columns
 
@@ -25,7 +31,7 @@ _OPEN_AT_BYTES = 8 * _MIB
 
 @dataclass(frozen=True, kw_only=True)
 class WriteSettings:
-    """How a task lays out its rows.
+    """How a task lays out its rows in files.
 
     Attributes:
         file_format: format of the files.
@@ -33,11 +39,11 @@ class WriteSettings:
         partition_by: columns that become directories, outermost first.
         max_records_per_file: exact limit of rows in a file, None for no limit.
         target_file_size_bytes: a file ends once it has about this size, None for no limit.
-        buffer_bytes: memory for rows that wait; past it the file with the most waiting bytes is ended.
-        max_open_files: open sinks at once; past it the file with the most waiting bytes is ended. Each sink also holds
-            what it buffers itself. A partition opens its sink only once 8 MiB of its rows wait or its file ends, so
-            many small partitions do not thrash.
-        write_empty_file: end with one file without rows if there were none, so that the schema can be read back.
+        buffer_bytes: memory for buffered rows; when it is exceeded, the file with the most buffered bytes ends.
+        max_open_files: limit of open sinks; when it is reached, the file with the most buffered bytes ends. A sink has
+            buffers of its own. A partition opens its sink only when 8 MiB of its rows are buffered or its file ends,
+            so many small partitions do not thrash.
+        write_empty_file: write one file without rows if there are no rows, so that the schema can be read back.
         time_zone: the session's zone, in which partition timestamps become text.
     """
 
@@ -56,28 +62,29 @@ class WriteSettings:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise InvalidRequestError(
-                    "a limit must be at least 1: raise it or leave it out", limit=name, value=value
+                    "a limit must be at least 1: raise it, or leave it out", limit=name, value=value
                 )
 
     @property
     def options(self) -> FormatOptions:
-        """The format's options in force."""
+        """The format's options, or its defaults."""
         default: FormatOptions = self.file_format.default_options
         return default if self.format_options is None else self.format_options
 
-    def check_schema(self, schema: pa.Schema) -> None:
-        """Refuse what cannot be written, before any task starts.
+    def check_schema(self, schema: pa.Schema) -> tuple[str, ...]:
+        """Check that rows of a schema can be written, and return the partition columns as the schema spells them.
 
         Raises:
-            InvalidRequestError: a partition column is wrong, or the format cannot hold a column.
+            InvalidRequestError: a partition column is invalid, or the format cannot hold a column.
         """
         partition_by = resolve_partition_columns(schema, self.partition_by)
         self.file_format.check_schema(PartitionSplitter(schema, partition_by).data_schema)
+        return partition_by
 
 
 @dataclass(frozen=True, slots=True)
 class WriteCounts:
-    """What a task attempt wrote; `bytes` counts what went to the sinks."""
+    """Counts of what a task attempt wrote; `bytes` counts the bytes that the sinks took."""
 
     files: int
     rows: int
@@ -85,7 +92,7 @@ class WriteCounts:
 
 
 class _CountingSink:
-    """Holds a sink and counts what passes, until it is cut off."""
+    """Counts the bytes written to a sink, until the file is discarded."""
 
     def __init__(self, sink: AttemptSink) -> None:
         self._sink: AttemptSink | None = sink
@@ -99,7 +106,7 @@ class _CountingSink:
         return written
 
     def discard(self) -> None:
-        """Drop the file. pyarrow's writers send a footer when they are collected: it must not reach the sink."""
+        """Discard the file. pyarrow's writers send a footer when they are collected: it must not reach the sink."""
         sink, self._sink = self._sink, None
         if sink is not None:
             sink.discard()
@@ -107,7 +114,7 @@ class _CountingSink:
 
 @dataclass(slots=True)
 class _Output:
-    """Where the bytes of a file go, once it is open."""
+    """An open file: its sink and the format's writer."""
 
     path: str
     sink: AttemptSink
@@ -117,7 +124,7 @@ class _Output:
 
 @dataclass(slots=True)
 class _File:
-    """A file in the making: rows wait in `pending` until its output is open, in the format's writer from then on."""
+    """An unfinished file: rows wait in `pending` until its output is open, then in the format's writer."""
 
     pending: BatchBuffer
     output: _Output | None = None
@@ -131,47 +138,46 @@ class _File:
 
 
 class TableWriter:
-    """Writes one task attempt.
+    """A writer of the files of one task attempt.
 
     Guarantee: `max_records_per_file` is exact; rows of a partition keep their order within and across its files; at
-    most `buffer_bytes` plus one batch wait in memory. Nothing becomes visible here.
+    most `buffer_bytes` plus one batch are buffered in memory. Nothing becomes visible here.
 
     Args:
-        schema: of the batches.
+        schema: of the rows.
         settings: the layout.
-        attempt: where files come from.
+        attempt: creates the files.
 
     Raises:
-        InvalidRequestError: see `WriteSettings.check_schema`; nothing was opened.
+        InvalidRequestError: see `WriteSettings.check_schema`; no file was opened.
 
-    Crash: whatever was opened belongs to the attempt, which finds it by its name.
+    Crash: files that were opened belong to the attempt, which finds them by their names.
     """
 
     def __init__(self, schema: pa.Schema, settings: WriteSettings, attempt: AttemptFiles) -> None:
-        settings.check_schema(schema)
+        partition_by = settings.check_schema(schema)
         self._schema = schema
         self._settings = settings
         self._attempt = attempt
-        partition_by = resolve_partition_columns(schema, settings.partition_by)
         self._splitter = PartitionSplitter(schema, partition_by, settings.time_zone)
         self._extension = settings.file_format.extension(settings.options)
-        # Splitting costs per batch and partition: batches are joined before.
         self._gathered = BatchBuffer(schema)
         self._gather_bytes = min(_GATHER_BYTES, settings.buffer_bytes // 8)
         self._open_at_bytes = min(_OPEN_AT_BYTES, settings.buffer_bytes // 8) if partition_by else 0
-        self._making: dict[str, _File] = {}
+        self._unfinished: dict[str, _File] = {}
         self._buffered_bytes = 0
         self._files = self._rows = self._bytes = 0
-        # Bytes in ended files per byte of rows handed to them: tells how large waiting rows will be.
+        # With the bytes of ended files, this gives the ratio that predicts how large buffered rows will be.
         self._ended_received_bytes = 0
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Append rows.
+        """Append rows, converted to the table's schema: columns match by name in any case, missing ones are null.
 
         Raises:
-            InvalidRequestError: the batch has another schema, or a partition value is too long for a directory name.
+            InvalidRequestError: the batch has a column that the table lacks, a value does not fit its column's type, or
+                a partition value is too long for a directory name.
         """
-        batch = plain_batch(batch, self._schema)
+        batch = conform(self._known(batch), self._schema)
         if not self._splitter.columns:
             self._write_rows("", batch)
             return
@@ -179,26 +185,37 @@ class TableWriter:
         if self._gathered.bytes >= self._gather_bytes or self._gathered.rows >= _GATHER_ROWS:
             self._split_gathered()
 
+    def _known(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the batch, unless values would be dropped: those of a column that the table lacks."""
+        if batch.schema.names != self._schema.names:
+            known = {name.lower() for name in self._schema.names}
+            for name in batch.schema.names:
+                if name.lower() not in known:
+                    raise InvalidRequestError(
+                        "the rows have different columns than the table: rename the column", column=name
+                    )
+        return batch
+
     def close(self) -> WriteCounts:
         """End all files.
 
         Returns:
-            What was written. The attempt has the rows of each file.
+            Counts of what was written. The attempt knows the rows of each file.
         """
         self._split_gathered()
-        if self._files == 0 and not self._making and self._settings.write_empty_file:
-            self._making[""] = _File(BatchBuffer(self._splitter.data_schema))
-        for directory in list(self._making):
+        if self._files == 0 and not self._unfinished and self._settings.write_empty_file:
+            self._unfinished[""] = _File(BatchBuffer(self._splitter.data_schema))
+        for directory in list(self._unfinished):
             self._end_file(directory)
         return WriteCounts(self._files, self._rows, self._bytes)
 
     def abort(self) -> None:
-        """Drop the files that are open. Ended ones are the attempt's to drop. Safe to call twice.
+        """Discard the open files. The attempt discards those that have ended. Safe to call twice.
 
         Raises:
-            HoldfastError: a sink could not be dropped; all others were.
+            HoldfastError: a sink could not be discarded; all others were.
         """
-        making, self._making = list(self._making.values()), {}
+        making, self._unfinished = list(self._unfinished.values()), {}
         with contextlib.ExitStack() as stack:  # runs every discard, then raises what one of them raised
             for file in making:
                 if file.output is not None:
@@ -213,15 +230,15 @@ class TableWriter:
     def _write_rows(self, directory: str, rows: pa.RecordBatch) -> None:
         most = self._settings.max_records_per_file
         while rows.num_rows:
-            file = self._making.get(directory)
+            file = self._unfinished.get(directory)
             if file is None:
-                file = self._making[directory] = _File(BatchBuffer(self._splitter.data_schema))
+                file = self._unfinished[directory] = _File(BatchBuffer(self._splitter.data_schema))
             part = rows if most is None else rows.slice(0, most - file.rows)
             self._append(directory, file, part)
             if file.rows == most or self._reached_target(file):
                 self._end_file(directory)
             while self._buffered_bytes > self._settings.buffer_bytes:
-                self._end_largest(list(self._making))
+                self._end_largest(list(self._unfinished))
             rows = rows.slice(part.num_rows)
 
     def _append(self, directory: str, file: _File, part: pa.RecordBatch) -> None:
@@ -250,7 +267,7 @@ class TableWriter:
         return file.written_bytes + file.buffered_bytes * ratio >= target
 
     def _open_output(self, directory: str, file: _File) -> _Output:
-        opened = [name for name, other in self._making.items() if other.output is not None]
+        opened = [name for name, other in self._unfinished.items() if other.output is not None]
         if len(opened) >= self._settings.max_open_files:
             self._end_largest(opened)
         name = self._attempt.file_name(self._extension)
@@ -269,17 +286,19 @@ class TableWriter:
         return file.output
 
     def _end_largest(self, among: list[str]) -> None:
-        # Among equals (formats that hold nothing back) the one with the most rows: small ones may still grow.
-        self._end_file(max(among, key=lambda name: (self._making[name].buffered_bytes, self._making[name].rows)))
+        # Of equals (formats that buffer nothing), end the file with the most rows: small ones may still grow.
+        self._end_file(
+            max(among, key=lambda name: (self._unfinished[name].buffered_bytes, self._unfinished[name].rows))
+        )
 
     def _end_file(self, directory: str) -> None:
-        file = self._making[directory]
+        file = self._unfinished[directory]
         output = file.output or self._open_output(directory, file)
         output.writer.close()
         output.sink.close()
         self._attempt.record_rows(output.path, file.rows)
-        # Still among the files in the making until here: `abort` has to find a file that failed to end.
-        del self._making[directory]
+        # Unfinished until here: `abort` must find a file that failed to end.
+        del self._unfinished[directory]
         self._buffered_bytes -= file.buffered_bytes
         self._ended_received_bytes += file.received_bytes
         self._files += 1

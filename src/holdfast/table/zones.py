@@ -1,7 +1,7 @@
-"""Instants and local times of a zone, converted as Java does, for every year that a timestamp can have.
+"""Convert between instants and local times of a zone as Java does, for every year that a timestamp can have.
 
-Arrow's own conversion knows no summer time after 2037, and Python's no years after 9999: zone rules repeat with the
-calendar every 400 years, so a late instant is looked up where both know it.
+Arrow's own conversion has no daylight saving time after 2037, and Python has no years after 9999. Zone rules repeat
+with the calendar every 400 years, so a late instant is looked up in a year that Python supports.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["Zone", "find_zone"]
 _EPOCH = datetime.datetime(1970, 1, 1)
 _CYCLE_MICROS = 146_097 * DAY_MICROS
 _MICROSECOND = datetime.timedelta(microseconds=1)
-# Before the first, every zone has its local mean time; from the second on, only the rules that repeat are in force.
+# Before the first, every zone uses its local mean time; after the second, only the rules that repeat apply.
 _FIRST = (datetime.datetime(1800, 1, 1) - _EPOCH) // _MICROSECOND
 _LAST = (datetime.datetime(2400, 1, 1) - _EPOCH) // _MICROSECOND
 
@@ -28,24 +28,24 @@ class Zone:
     """One time zone.
 
     Args:
-        rules: from a local time or an instant to the offset.
+        rules: map a local time or an instant to the offset.
     """
 
     def __init__(self, rules: datetime.tzinfo) -> None:
         self._rules = rules
 
     def local(self, instant: int) -> int:
-        """What the zone's clocks show; microseconds since 1970-01-01, UTC."""
+        """Return the local time of an instant; both in microseconds since 1970-01-01."""
         utc = _known(instant).replace(tzinfo=datetime.timezone.utc)
         offset = utc.astimezone(self._rules).utcoffset()
         assert offset is not None, "rules with an offset for every instant"
         return instant + offset // _MICROSECOND
 
     def instant(self, local: int) -> int:
-        """When the zone's clocks show it.
+        """Return the instant of a local time.
 
-        Where they show it twice the earlier instant, where they skip it as long after the skipped hour's beginning:
-        Java's choice, and so Spark's.
+        If the local time occurs twice, return the earlier instant. If it is skipped, return the instant as long after
+        the start of the gap. This is Java's choice, and so Spark's.
         """
         offset = _known(local).replace(tzinfo=self._rules).utcoffset()
         assert offset is not None, "rules with an offset for every local time"
@@ -53,7 +53,7 @@ class Zone:
 
 
 def _known(micros: int) -> datetime.datetime:
-    """A moment with the same offset that Python can name."""
+    """Return a moment with the same offset that Python's datetime can represent."""
     if micros >= _LAST:
         micros = _LAST + (micros - _LAST) % _CYCLE_MICROS
     return _EPOCH + datetime.timedelta(microseconds=max(micros, _FIRST))
@@ -95,13 +95,13 @@ _SHORT = {
 
 @functools.lru_cache(maxsize=64)
 def find_zone(name: str) -> Zone:
-    """The zone that Spark knows under a name: a region, an offset, or one of Java's short names.
+    """Return the zone that Spark knows by a name: a region, an offset, or one of Java's short names.
 
     Raises:
-        InvalidRequestError: there is none.
+        InvalidRequestError: the name is unknown.
     """
     name = _SHORT.get(name, name)
-    if name in ("UTC", "GMT", "UT", "Z", "Etc/UTC"):  # without any zone data
+    if name in ("UTC", "GMT", "UT", "Z", "Etc/UTC"):  # needs no zone data
         return Zone(datetime.timezone.utc)
     offset = _OFFSET.fullmatch(name)
     if offset is not None:

@@ -228,9 +228,9 @@ def test_characters_that_the_locale_lacks_are_escaped(tmp_path: Path) -> None:
         ),
         (
             "[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.12 than that in driver: 3.11, PySpark",
-            "another version of Python than the driver: set PYSPARK_PYTHON",
+            "another Python version than the driver: set PYSPARK_PYTHON",
         ),
-        ('java.io.IOException: Cannot run program "/opt/python3": error=2', "find no Python where they look for it"),
+        ('java.io.IOException: Cannot run program "/opt/python3": error=2', "do not find the configured Python"),
         (
             "An error occurred while calling o45.save.\n: org.x.SomeException: the sentence\n\tat a.b",
             "nothing was written: org.x.SomeException: the sentence",

@@ -12,7 +12,7 @@ pytest.importorskip("pyspark")
 from holdfast.commit import CommitSettings, HadoopSettings
 from holdfast.errors import InvalidRequestError
 from holdfast.options.commit import COMMIT_KEYS
-from holdfast.options.parsing import parse_write_options
+from holdfast.options.write import parse_write_options
 
 
 def settings(**given: str) -> CommitSettings:
@@ -57,10 +57,10 @@ def test_the_others() -> None:
         ("cleanupSkipped", "", "no such choice"),
         ("manifestSaveAttempts", "0", "not a whole number from 1 to 1000"),
         ("manifestSaveAttempts", "five", "not a whole number"),
-        ("scratchDir", "s3://bucket/x", "no directory of the machine"),
-        ("scratchDir", " ", "no directory of the machine"),
-        ("sharedDir", "memory://x", "memory:// lives in one process"),
-        ("reportDir", "", "names no place"),
+        ("scratchDir", "s3://bucket/x", "expected a local directory"),
+        ("scratchDir", " ", "expected a local directory"),
+        ("sharedDir", "memory://x", "memory:// exists in one process only"),
+        ("reportDir", "", "expected a directory or URL"),
     ],
 )
 def test_a_bad_value_is_one_sentence(name: str, value: str, sentence: str) -> None:

@@ -6,7 +6,8 @@ import pytest
 
 from holdfast.commit import SaveMode
 from holdfast.errors import InvalidRequestError
-from holdfast.options.parsing import parse_stream_options, parse_write_options
+from holdfast.options.stream import parse_stream_options
+from holdfast.options.write import parse_write_options
 
 SPARKS_OWN = {"path": "s3://bucket/t", "checkpointlocation": "/ck", "queryname": "q"}
 
@@ -16,8 +17,8 @@ def test_what_spark_adds_is_taken() -> None:
         {**SPARKS_OWN, "StreamID": " flights ", "header": "true", "fileFormat": "csv"}, False
     )
     assert options.stream_id == "flights"
-    assert (options.write.mode, options.write.file_format) == (SaveMode.APPEND, "csv")
-    assert options.write.format_strings == {"header": "true"}, "readers are told nothing of checkpoints"
+    assert (options.write.mode, options.write.format.name) == (SaveMode.APPEND, "csv")
+    assert options.write.format.strings == {"header": "true"}, "readers are told nothing of checkpoints"
 
 
 def test_output_mode_complete_overwrites() -> None:
@@ -28,9 +29,9 @@ def test_output_mode_complete_overwrites() -> None:
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        ({"committer": "magic"}, "a batch that Spark repeats would be there twice: leave the option out"),
-        ({"ifExists": "ignore"}, "a stream adds its batches"),
-        ({"partitionOverwriteMode": "Dynamic", "partitionBy": "k"}, "a stream adds its batches"),
+        ({"committer": "magic"}, "would duplicate a batch that Spark repeats: leave the option out"),
+        ({"ifExists": "ignore"}, "a stream appends its batches"),
+        ({"partitionOverwriteMode": "Dynamic", "partitionBy": "k"}, "a stream appends its batches"),
         ({"streamId": ""}, "not a name"),
         ({"streamId": "a\nb"}, "not a name"),
         ({"streamId": "x" * 201}, "not a name"),

@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from holdfast.errors import DestinationExistsError, InvalidRequestError, UnavailableError, UnsupportedError
-from holdfast.spark.failures import one_sentence, typed_again
+from holdfast.spark.failures import find_holdfast_error, one_sentence
 
 
 def test_the_cause_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -32,12 +32,12 @@ def test_our_error_is_found_in_what_spark_says() -> None:
         "[PYTHON_DATA_SOURCE_ERROR] Failed to initialize Python data source writer: "
         "holdfast.errors.DestinationExistsError: the destination holds data url='file:///x'\n SQLSTATE: 38000"
     )
-    found = typed_again(RuntimeError(text))
+    found = find_holdfast_error(RuntimeError(text))
     assert isinstance(found, DestinationExistsError)
     assert str(found) == "the destination holds data url='file:///x'"
-    assert typed_again(RuntimeError("ValueError: no")) is None
-    assert typed_again(RuntimeError("holdfast.errors.NoSuchError: no")) is None
-    assert isinstance(typed_again(RuntimeError("holdfast.errors.InvalidRequestError: no")), InvalidRequestError)
+    assert find_holdfast_error(RuntimeError("ValueError: no")) is None
+    assert find_holdfast_error(RuntimeError("holdfast.errors.NoSuchError: no")) is None
+    assert isinstance(find_holdfast_error(RuntimeError("holdfast.errors.InvalidRequestError: no")), InvalidRequestError)
 
 
 @pytest.mark.parametrize(
@@ -49,15 +49,15 @@ def test_our_error_is_found_in_what_spark_says() -> None:
         ),
         (
             "Python in worker has different version: 3.12 than that in driver: 3.11, PySpark cannot run",
-            "Spark's workers run another version of Python than the driver: set PYSPARK_PYTHON",
+            "Spark's workers run another Python version than the driver: set PYSPARK_PYTHON",
         ),
     ],
 )
 def test_workers_that_cannot_run_ours_are_a_sentence(said: str, sentence: str) -> None:
-    found = typed_again(RuntimeError(said))
+    found = find_holdfast_error(RuntimeError(said))
     assert isinstance(found, UnsupportedError)
     assert str(found).startswith(sentence)
 
 
 def test_a_module_that_the_users_own_code_lacks_is_not_ours_to_explain() -> None:
-    assert typed_again(RuntimeError("Traceback\nModuleNotFoundError: No module named 'pandas'")) is None
+    assert find_holdfast_error(RuntimeError("Traceback\nModuleNotFoundError: No module named 'pandas'")) is None

@@ -149,7 +149,7 @@ def test_a_name_is_taken_once_in_a_task() -> None:
     with pytest.raises(InvalidRequestError, match="already"):
         holder.task.open("a/x")
     holder.task.end()
-    with pytest.raises(InvalidRequestError, match="over"):
+    with pytest.raises(InvalidRequestError, match="has ended"):
         holder.task.open("a/y")
 
 

@@ -19,7 +19,8 @@ from pyspark.sql.types import LongType, StructField, StructType
 from holdfast.commit import TWO_PHASE, SaveMode, Snapshot, VisibleFile, open_context
 from holdfast.errors import InvalidRequestError, NotFoundError, UnavailableError, UnsupportedError
 from holdfast.formats import get_format
-from holdfast.options.parsing import LocationOptions, ReadOptions
+from holdfast.options.location import LocationOptions
+from holdfast.options.read import ReadOptions
 from holdfast.spark import native, native_options, native_scan
 from holdfast.spark.csv_headers import require_headers_in_order
 from holdfast.spark.file_format import FormatChoice
@@ -120,7 +121,7 @@ def test_files_that_spark_does_not_find(monkeypatch: pytest.MonkeyPatch, tmp_pat
     run_job(tmp_path, "old")
 
     def load(*_: object) -> None:
-        raise NotFoundError("there is nothing to read: check the url", url="file:///t")
+        raise NotFoundError("there is nothing to read: check the URL", url="file:///t")
 
     monkeypatch.setattr(Scan, "load", load)
     monkeypatch.setattr(native, "hadoop_path", lambda *_: (f"file://{tmp_path}", ""))
@@ -168,7 +169,7 @@ def test_columns_for_which_only_spark_has_words_are_looked_at_too(
     (tmp_path / "x.orc").write_bytes(b"ORC")
     with a_scan(tmp_path, "orc") as scan:
         assert scan.promised() is None
-        for name, reason in (("a", ""), ("a`b", "no column of ORC")):
+        for name, reason in (("a", ""), ("a`b", "not find ORC columns")):
             frame: Any = SimpleNamespace(schema=StructType([StructField(name, LongType())]))
             assert reason in scan.unlike(frame, None) if reason else scan.unlike(frame, None) == ""
 
@@ -180,7 +181,7 @@ def test_a_header_may_lack_the_last_columns(tmp_path: Path, header: bytes) -> No
 
 @pytest.mark.parametrize("header", [b"b,a\n1,2\n", b"b\n1\n", b"a,b,c\n1,2,3\n", b"1,2\n"])
 def test_a_header_with_other_columns_is_not_for_spark(tmp_path: Path, header: bytes) -> None:
-    with pytest.raises(UnsupportedError, match=r"not the table's columns in their order.*file='k=1/x\.csv'"):
+    with pytest.raises(UnsupportedError, match=r"not list the table's columns in order.*file='k=1/x\.csv'"):
         look_at_header(tmp_path, header)
     look_at_header(tmp_path, header, header="false")
 

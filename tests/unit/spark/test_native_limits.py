@@ -13,7 +13,8 @@ pytest.importorskip("pyspark.sql")
 from pyspark.sql.types import ArrayType, DataType, LongType, MapType, StringType, StructField, StructType
 
 from holdfast.commit import VisibleFile
-from holdfast.options.parsing import LocationOptions, ReadOptions
+from holdfast.options.location import LocationOptions
+from holdfast.options.read import ReadOptions
 from holdfast.spark.file_format import FormatChoice
 from holdfast.spark.native_limits import limit_of_columns, limit_of_read, limit_of_zones
 from holdfast.spark.native_listing import directory_columns, misplaced
@@ -37,14 +38,14 @@ def files(*paths: str) -> list[VisibleFile]:
     [
         ((), ["a", "b"], ""),
         ((), ["a", "p=1/empty", "x/empty"], ""),
-        ((), ["a", "x/b"], "no partitions, such as x/b"),
-        ((), ["a", "p=1/b"], "no partitions, such as p=1/b"),
+        ((), ["a", "x/b"], "not partitions, such as x/b"),
+        ((), ["a", "p=1/b"], "not partitions, such as p=1/b"),
         (("p",), ["p=1/a", "P=2/b", "empty"], ""),
         (("p",), ["p=1/deep/a"], ""),
-        (("p",), ["p=1/a", "b"], "not the partitions of the others.*such as b"),
-        (("p",), ["p=1/a", "q=1/b"], "not the partitions of the others.*such as q=1/b"),
-        (("p",), ["p=1/a", "p=1/q=2/b"], "not the partitions of the others"),
-        (("p", "q"), ["p=1/q=2/a", "q=2/p=1/b"], "not the partitions of the others"),
+        (("p",), ["p=1/a", "b"], "differ from the other files' partitions.*such as b"),
+        (("p",), ["p=1/a", "q=1/b"], "differ from the other files' partitions.*such as q=1/b"),
+        (("p",), ["p=1/a", "p=1/q=2/b"], "differ from the other files' partitions"),
+        (("p", "q"), ["p=1/q=2/a", "q=2/p=1/b"], "differ from the other files' partitions"),
     ],
 )
 def test_files_that_spark_would_leave_out(partition_by: tuple[str, ...], paths: list[str], reason: str) -> None:
@@ -88,7 +89,7 @@ def test_names_that_spark_does_not_find_in_orc(name: str, depth: int) -> None:
     inner = StructType([StructField("a", LongType()), StructField(name, LongType())])
     kinds: list[DataType] = [inner, ArrayType(inner), MapType(LongType(), inner), MapType(inner, LongType())]
     schema = inner if depth == 0 else StructType([StructField("s", kinds[depth - 1])])
-    assert "no column of ORC" in limit_of_columns(session(), FormatChoice("orc"), schema)
+    assert "not find ORC columns" in limit_of_columns(session(), FormatChoice("orc"), schema)
     assert limit_of_columns(session(), FormatChoice("parquet"), schema) == ""
 
 

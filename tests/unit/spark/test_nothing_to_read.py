@@ -10,7 +10,7 @@ pytest.importorskip("pyspark")
 
 from holdfast.commit import TWO_PHASE, SaveMode, open_context
 from holdfast.errors import InvalidRequestError, NotFoundError
-from holdfast.options.parsing import parse_read_options
+from holdfast.options.read import parse_read_options
 from holdfast.spark.reader import infer_schema
 
 
@@ -18,8 +18,8 @@ from holdfast.spark.reader import infer_schema
     ("name", "kind", "sentence"),
     [
         ("x.csv", InvalidRequestError, "this is a file: name the directory that holds it"),
-        ("*.csv", NotFoundError, "patterns are not followed: name a directory"),
-        ("none", NotFoundError, "there is nothing to read: check the url"),
+        ("*.csv", NotFoundError, "patterns are not supported: name a directory"),
+        ("none", NotFoundError, "there is nothing to read: check the URL"),
     ],
 )
 def test_the_error_says_what_is_there(tmp_path: Path, name: str, kind: type[Exception], sentence: str) -> None:
@@ -44,5 +44,5 @@ def test_a_folder_of_a_destination_is_no_table(tmp_path: Path) -> None:
 
 
 def test_a_schema_is_given_to_the_reader() -> None:
-    with pytest.raises(InvalidRequestError, match=r"a schema is no option: give it to spark.read"):
+    with pytest.raises(InvalidRequestError, match=r"a schema is not an option: pass it to spark.read"):
         parse_read_options({"path": "x", "schema": "id long"})

@@ -15,7 +15,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from holdfast.commit import TWO_PHASE, SaveMode, open_context
 from holdfast.errors import InvalidRequestError
-from holdfast.options.parsing import parse_read_options
+from holdfast.options.read import parse_read_options
 from holdfast.spark.reader import HoldfastReader
 from holdfast.table.contract import TableRecord
 

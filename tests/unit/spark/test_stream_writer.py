@@ -14,7 +14,8 @@ from pyspark.sql.types import DoubleType, FloatType, LongType, StructField, Stru
 from holdfast.commit import TWO_PHASE, SaveMode
 from holdfast.commit.two_phase.decision_log import read_log
 from holdfast.errors import ConflictError
-from holdfast.options.parsing import parse_stream_options, parse_write_options
+from holdfast.options.stream import parse_stream_options
+from holdfast.options.write import parse_write_options
 from holdfast.spark.stream_writer import HoldfastStreamWriter
 from holdfast.spark.table_job import TableJob
 
@@ -23,6 +24,12 @@ class _Task:
     """What Spark tells a task of a micro-batch."""
 
     def partitionId(self) -> int:  # PySpark's name
+        return 0
+
+    def stageId(self) -> int:  # PySpark's name
+        return 0
+
+    def taskAttemptId(self) -> int:  # PySpark's name
         return 0
 
     def getLocalProperty(self, name: str) -> str:  # PySpark's name
@@ -59,7 +66,7 @@ def _stream_beside(
     report = HoldfastStreamWriter(parsed, batch[0]).write(iter([batch[1]]))
     _append(url, *other, **options)
     before = sorted(path.name for path in url.glob("**/part-*"))
-    with pytest.raises(ConflictError, match="another job changed the table meanwhile"):
+    with pytest.raises(ConflictError, match="another job changed the table in the meantime"):
         HoldfastStreamWriter(parsed, batch[0]).commit([report], 0)
     assert sorted(path.name for path in url.glob("**/part-*")) == before
 

@@ -18,7 +18,7 @@ from holdfast.commit import SaveMode, get_committer
 from holdfast.commit.layout import iter_visible
 from holdfast.commit.two_phase.decision_log import read_log
 from holdfast.errors import ConflictError, InvalidRequestError
-from holdfast.options.parsing import parse_write_options
+from holdfast.options.write import parse_write_options
 from holdfast.spark.table_job import TableJob
 from holdfast.spark.types import arrow_schema
 
@@ -70,7 +70,7 @@ def test_the_decision_asks_the_table_again(tmp_path: Path) -> None:
     """Of two first jobs with two layouts one is committed, whichever is decided first."""
     late = prepared(tmp_path, AB, [{"a": "1", "b": "x"}], fileFormat="csv", partitionBy="b")
     write(tmp_path, AB, [{"a": "2", "b": "x"}], fileFormat="csv")
-    with pytest.raises(ConflictError, match="another job changed the table meanwhile"):
+    with pytest.raises(ConflictError, match="another job changed the table in the meantime"):
         late()
     assert contents(tmp_path) == {"": b"2,x\n"}
 
@@ -78,7 +78,7 @@ def test_the_decision_asks_the_table_again(tmp_path: Path) -> None:
 def test_the_decision_asks_for_files_that_others_have_put_there_meanwhile(tmp_path: Path) -> None:
     late = prepared(tmp_path, AB, [{"a": "1", "b": "x"}], fileFormat="csv")
     (tmp_path / "part-0.json").write_bytes(b'{"a": "2"}\n')
-    with pytest.raises(ConflictError, match="meanwhile, nothing is committed"):
+    with pytest.raises(ConflictError, match="in the meantime, nothing is committed"):
         late()
 
 
@@ -106,7 +106,7 @@ def test_a_committer_without_a_log_changes_no_table_that_a_log_describes(tmp_pat
     """It could not tell readers of the new column; rows that fit may come through it."""
     write(tmp_path, AB, [{"a": "1", "b": "x"}], fileFormat="csv")
     wider = StructType([*AB.fields, StructField("c", IntegerType())])
-    with pytest.raises(InvalidRequestError, match=r"the destination's log describes another table.*two_phase"):
+    with pytest.raises(InvalidRequestError, match=r"the destination's log describes a different table.*two_phase"):
         prepared(
             tmp_path, wider, [{"a": "1", "b": "x", "c": 1}], fileFormat="csv", mergeSchema="true", committer="file-v2"
         )

@@ -13,7 +13,7 @@ from holdfast.commit import TWO_PHASE, SaveMode
 from holdfast.commit.registry import COMMITTERS
 from holdfast.commit.two_phase.decision_log import read_log
 from holdfast.errors import InvalidRequestError
-from holdfast.options.parsing import parse_write_options
+from holdfast.options.write import parse_write_options
 from holdfast.spark.table_job import TableJob
 
 
@@ -54,7 +54,7 @@ def test_a_committer_without_a_log_leaves_a_logged_table_as_it_is(tmp_path: Path
         StructType([StructField("id", LongType())]),
         StructType([StructField("id", IntegerType()), StructField("new", LongType())]),
     ):
-        with pytest.raises(InvalidRequestError, match="this committer keeps no log: use two_phase"):
+        with pytest.raises(InvalidRequestError, match="this committer writes no log: use two_phase"):
             _fitted(tmp_path, changed, **options)
 
 
@@ -66,7 +66,9 @@ def test_rows_have_the_announced_columns_in_any_case(tmp_path: Path, name: str) 
         assert record is not None
         with TWO_PHASE.setup_task(ctx, record, 0) as attempt:
             job.write_rows(iter([pa.record_batch({name: pa.array([1])})]), attempt)
-            with pytest.raises(InvalidRequestError, match=r"did not announce: rename it column='other'"):
+            with pytest.raises(
+                InvalidRequestError, match=r"different columns than the table: rename the column column='other'"
+            ):
                 job.write_rows(iter([pa.record_batch({name: pa.array([2]), "other": pa.array([2])})]), attempt)
             commit = attempt.commit()
         TWO_PHASE.commit_job(ctx, record, [commit], 1)

@@ -15,7 +15,7 @@ from holdfast.commit.two_phase.decision_log import read_log
 from holdfast.commit.two_phase.write_ids import WRITE_ID
 from holdfast.commit.write_lookup import TOKEN
 from holdfast.errors import InvalidRequestError
-from holdfast.options.parsing import parse_write_options
+from holdfast.options.write import parse_write_options
 from holdfast.spark.table_job import TableJob
 from holdfast.spark.types import without_foreign_metadata
 

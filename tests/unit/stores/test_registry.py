@@ -13,7 +13,9 @@ import pytest
 from holdfast.commit import open_context
 from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.fs import MagicFileSystem
-from holdfast.options.parsing import parse_job_options, parse_read_options, parse_write_options
+from holdfast.options.job import parse_job_options
+from holdfast.options.read import parse_read_options
+from holdfast.options.write import parse_write_options
 from holdfast.stores import registry
 from holdfast.stores.base import ObjectStore
 from holdfast.stores.memory.store import MemoryStore

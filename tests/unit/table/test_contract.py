@@ -124,7 +124,7 @@ def test_files_of_nulls_without_a_type_are_read_as_another_type_only_where_reade
 def test_what_is_there_and_what_helps_is_said() -> None:
     with pytest.raises(InvalidRequestError) as error:
         agree(BASE, table(field("id", "string"), field("day", "date"), partition_by=("day",)), merge=True)
-    assert "column='id'" in str(error.value) and "there='bigint'" in str(error.value)
+    assert "column='id'" in str(error.value) and "table='bigint'" in str(error.value)
     assert "given='string'" in str(error.value) and "mergeSchema" not in str(error.value)
 
 
@@ -175,14 +175,14 @@ def test_files_of_floats_are_never_read_as_doubles_from_text(file_format: str) -
 
 # --- layout -----------------------------------------------------------------------------------------------------------
 def test_another_format_partitioning_or_option_is_refused_with_what_is_there() -> None:
-    with pytest.raises(InvalidRequestError, match=r"another file format.*there='parquet'"):
+    with pytest.raises(InvalidRequestError, match=r"another file format.*table='parquet'"):
         agree(BASE, table(*BASE.fields, file_format="csv", partition_by=("day",)), merge=True)
     for partition_by in ((), ("name",), ("day", "name"), ("name", "day")):
-        with pytest.raises(InvalidRequestError, match="partitioned otherwise"):
+        with pytest.raises(InvalidRequestError, match="other partition columns"):
             agree(BASE, table(*BASE.fields, partition_by=partition_by), merge=True)
     csv = table(field("a", "long"), file_format="csv", reader_options={"header": "true", "sep": ","})
     other = table(field("a", "long"), file_format="csv", reader_options={"header": "true", "sep": ";"})
-    with pytest.raises(InvalidRequestError, match=r"another sep.*there=','"):
+    with pytest.raises(InvalidRequestError, match=r"another sep.*table=','"):
         agree(csv, other, merge=True)
     silent = table(field("a", "long"), file_format="csv", reader_options={"header": "true"})
     for pair in ((csv, silent), (silent, csv)):
@@ -200,7 +200,7 @@ def test_the_order_of_partition_columns_is_part_of_the_layout() -> None:
 
 def test_partition_columns_keep_their_type_and_have_to_be_there() -> None:
     known = table(field("id", "long"), field("k", "integer"), partition_by=("k",))
-    with pytest.raises(InvalidRequestError, match="a partition column keeps its type"):
+    with pytest.raises(InvalidRequestError, match="the type of a partition column cannot change"):
         agree(known, table(field("id", "long"), field("k", "long"), partition_by=("k",)), merge=True)
     narrow = table(field("id", "long"), field("k", "short"), partition_by=("k",))
     assert agree(known, narrow, merge=False) == known
@@ -217,7 +217,7 @@ def test_timestamp_directories_keep_their_zone() -> None:
 
 # --- in the decision --------------------------------------------------------------------------------------------------
 def test_what_another_job_changed_meanwhile_is_a_conflict() -> None:
-    with pytest.raises(ConflictError, match="another job changed the table meanwhile"):
+    with pytest.raises(ConflictError, match="another job changed the table in the meantime"):
         agree(BASE, table(*BASE.fields, file_format="csv", partition_by=("day",)), merge=True, written=True)
 
 

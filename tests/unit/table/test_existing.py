@@ -26,7 +26,7 @@ from holdfast.formats.spark.schema_json import spark_schema_json
 from holdfast.table import typed_files
 from holdfast.table.contract import TableRecord, decode_table
 from holdfast.table.existing import find_existing
-from holdfast.table.others import fingerprint
+from holdfast.table.fingerprint import fingerprint
 from holdfast.table.widening import type_text
 
 SCHEMA = pa.schema([("id", pa.int64()), ("k", pa.int32())])
@@ -61,9 +61,9 @@ def an_orc() -> bytes:
     return sink.getvalue()
 
 
-def found(ctx: CommitContext, file_format: str = "parquet", *by: str, most: int | None = None) -> TableRecord | None:
+def found(ctx: CommitContext, file_format: str = "parquet", *by: str, limit: int | None = None) -> TableRecord | None:
     given = TableRecord(fields=FIELDS, file_format=file_format, partition_by=by)
-    return find_existing(ctx, given, SCHEMA, get_format(file_format).default_options, most=most)
+    return find_existing(ctx, given, SCHEMA, get_format(file_format).default_options, limit=limit)
 
 
 def test_files_that_all_readers_read_alike_are_remembered(directory: tuple[Path, CommitContext]) -> None:
@@ -74,7 +74,7 @@ def test_files_that_all_readers_read_alike_are_remembered(directory: tuple[Path,
     table = found(ctx)
     assert table is not None and table.adopted == fingerprint(iter_visible(ctx.store, ctx.prefix))
     assert decode_table(table.encode()) == table
-    limited = found(ctx, most=1)
+    limited = found(ctx, limit=1)
     assert limited is not None and limited.adopted == ""
     pq.write_table(pa.table({"id": [3], "t": pa.array([[3000]], pa.list_(pa.timestamp("ns")))}), path / "c")
     table = found(ctx)
@@ -97,9 +97,9 @@ def test_every_file_is_looked_at(directory: tuple[Path, CommitContext]) -> None:
     put(path, "a.parquet", parquet())
     put(path, "b.parquet", parquet())
     put(path, "c.orc", an_orc())
-    with pytest.raises(InvalidRequestError, match=r"files of two formats.*other='c\.orc'"):
+    with pytest.raises(InvalidRequestError, match=r"files of different formats.*other='c\.orc'"):
         found(ctx)
-    assert found(ctx, most=2) is not None, "a committer without a log looks at a few"
+    assert found(ctx, limit=2) is not None, "a committer without a log looks at a few"
 
 
 @pytest.mark.parametrize("other", ["z.parquet", "k=1/z=2/p.parquet", "z=1/p.parquet"])
@@ -107,7 +107,7 @@ def test_all_files_lie_in_the_same_kind_of_directories(directory: tuple[Path, Co
     path, ctx = directory
     put(path, "k=1/a.parquet", parquet(("id",)))
     put(path, other, parquet(("id",)))
-    with pytest.raises(InvalidRequestError, match="not partitioned alike"):
+    with pytest.raises(InvalidRequestError, match="different partition columns"):
         found(ctx, "parquet", "k")
 
 
@@ -117,7 +117,7 @@ def test_every_directory_names_a_value_of_its_column(directory: tuple[Path, Comm
     put(path, "k=__HIVE_DEFAULT_PARTITION__/a.parquet", parquet(("id",)))
     assert found(ctx, "parquet", "k") is not None
     put(path, "k=many/a.parquet", parquet(("id",)))
-    with pytest.raises(InvalidRequestError, match=r"not of the column's type.*column='k'"):
+    with pytest.raises(InvalidRequestError, match=r"not fit the column's type.*column='k'"):
         found(ctx, "parquet", "k")
 
 
@@ -128,7 +128,7 @@ def test_files_without_an_ending_are_told_by_their_bytes(directory: tuple[Path, 
     table = found(ctx)
     assert table is not None and table.file_format == "orc", "the contract says what is there"
     put(path, "000000_0", b"weights")
-    with pytest.raises(InvalidRequestError, match=r"files that are no table.*000000_0"):
+    with pytest.raises(InvalidRequestError, match=r"files that are not a table.*000000_0"):
         found(ctx)
 
 
@@ -179,7 +179,7 @@ def test_a_table_has_the_columns_of_all_files(directory: tuple[Path, CommitConte
     put(path, "d", a_file(file_format, id=pa.array([1], pa.int32()), b=pa.array([5], pa.int32())))
     wanted = [("Id", "long"), ("k", "integer"), ("z", "string"), ("b", "long")]
     assert types(found(ctx, file_format)) == wanted
-    assert types(found(ctx, file_format, most=1)) == [("Id", "integer"), ("k", "integer")]
+    assert types(found(ctx, file_format, limit=1)) == [("Id", "integer"), ("k", "integer")]
 
 
 @pytest.mark.parametrize("file_format", SELF_DESCRIBING)
@@ -269,7 +269,7 @@ def test_names_that_differ_in_case_only_are_refused(directory: tuple[Path, Commi
     path, ctx = directory
     for columns in ({"id": pa.array([1]), "ID": pa.array([2])}, {"id": pa.array([[{"s": {"A": 1, "a": 2}}]])}):
         put(path, "a.parquet", a_file("parquet", **columns))
-        with pytest.raises(InvalidRequestError, match=r"differ in case only.*file='a\.parquet'"):
+        with pytest.raises(InvalidRequestError, match=r"differ only in case.*file='a\.parquet'"):
             found(ctx)
 
 
@@ -316,9 +316,9 @@ def test_keys_of_all_json_files_are_columns(directory: tuple[Path, CommitContext
     (first, *_), more = types(found(ctx, "json"))[:2], types(found(ctx, "json"))[2]
     assert first == ("ID", "long")
     assert more[0] == "b" and {one["name"]: one["type"] for one in more[1]["fields"]} == b
-    assert len(types(found(ctx, "json", most=2))) == 2, "into the first file only"
+    assert len(types(found(ctx, "json", limit=2))) == 2, "into the first file only"
     put(path, "z.json", b'{"id": 1}\n')
-    with pytest.raises(InvalidRequestError, match="differ in case only"):
+    with pytest.raises(InvalidRequestError, match="differ only in case"):
         found(ctx, "json")
 
 
@@ -383,7 +383,7 @@ def test_keys_that_differ_in_case_only_are_refused_at_any_depth(
 ) -> None:
     path, ctx = directory
     put(path, "x.json", line.encode())
-    with pytest.raises(InvalidRequestError, match=r"differ in case only.*columns=\['A', 'a'\]"):
+    with pytest.raises(InvalidRequestError, match=r"differ only in case.*columns=\['A', 'a'\]"):
         json_type(ctx, ddl)
 
 
@@ -411,9 +411,9 @@ def test_all_values_are_of_the_types_of_the_rows(
     put(path, f"x.{file_format}", first)
     assert found(ctx, file_format) is not None
     put(path, f"y.{file_format}", second)
-    with pytest.raises(InvalidRequestError, match=rf"not of the rows' types.*file='y\.{file_format}'"):
+    with pytest.raises(InvalidRequestError, match=rf"not fit the rows' types.*file='y\.{file_format}'"):
         found(ctx, file_format)
-    assert found(ctx, file_format, most=10) is not None
+    assert found(ctx, file_format, limit=10) is not None
 
 
 ROUNDED = [
@@ -434,7 +434,7 @@ def test_numbers_of_json_stay_what_they_are(
     assert json_type(ctx, nested % ddl) == nested % ddl
     for text in rounded:
         put(path, "b.json", f'{{"c": {around % text}}}\n'.encode())
-        with pytest.raises(InvalidRequestError, match=r"not of the rows' types.*file='b\.json' reason="):
+        with pytest.raises(InvalidRequestError, match=r"not fit the rows' types.*file='b\.json' reason="):
             json_type(ctx, nested % ddl)
 
 
@@ -453,7 +453,7 @@ def test_numbers_of_csv_and_of_directories_stay_what_they_are(
     assert look() is not None
     for text in rounded:
         put(path, "b.csv", f"1,{text}\n".encode())
-        with pytest.raises(InvalidRequestError, match=r"not of the rows' types.*file='b\.csv' reason="):
+        with pytest.raises(InvalidRequestError, match=r"not fit the rows' types.*file='b\.csv' reason="):
             look()
     for name in "ab":
         (path / f"{name}.csv").unlink()
@@ -462,7 +462,7 @@ def test_numbers_of_csv_and_of_directories_stay_what_they_are(
     assert look("c") is not None
     for text in rounded:
         put(path, f"c={text}/a.csv", b"1\n")
-        with pytest.raises(InvalidRequestError, match=r"not of the (rows' types|column's type)"):
+        with pytest.raises(InvalidRequestError, match=r"not fit the (rows' types|column's type)"):
             look("c")
         (path / f"c={text}/a.csv").unlink()
 
@@ -475,7 +475,7 @@ def test_directories_of_finer_timestamps_than_spark_has_are_refused(directory: t
     put(path, "t=2026-01-01 00%3A00%3A00.1234560/a.csv", b"1\n")
     assert find_existing(ctx, given, schema, CsvOptions()) is not None
     put(path, "t=2026-01-01 00%3A00%3A00.1234567/a.csv", b"1\n")
-    with pytest.raises(InvalidRequestError, match=r"not of the rows' types.*directory=.*1234567"):
+    with pytest.raises(InvalidRequestError, match=r"not fit the rows' types.*directory=.*1234567"):
         find_existing(ctx, given, schema, CsvOptions())
 
 

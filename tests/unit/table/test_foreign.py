@@ -18,7 +18,7 @@ FOREIGN = [
     ("metadata/00000-5a8f.gz.metadata.json", "an Iceberg table"),
     ("metadata/00000-5a8f.metadata.json.gz", "an Iceberg table"),
     ("metadata/version-hint.text", "an Iceberg table"),
-    ("_spark_metadata/0", "the output of a file stream of Spark's"),
+    ("_spark_metadata/0", "the output of a Spark file stream"),
 ]
 
 

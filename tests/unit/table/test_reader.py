@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from holdfast.commit import VisibleFile
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import RowFilter, get_format
 from holdfast.formats.parquet.format import ParquetOptions
 from holdfast.table import (
-    DataFile,
     ReadSettings,
     TableSchema,
     given_schema,
@@ -39,13 +39,13 @@ class Files:
         writer.close()
         self.data[path] = sink.getvalue()
 
-    def open(self, file: DataFile) -> BinaryIO:
+    def open(self, file: VisibleFile) -> BinaryIO:
         assert file.size_bytes == len(self.data[file.path])
         self.opened.append(file.path)
         return io.BytesIO(self.data[file.path])
 
-    def listing(self) -> list[DataFile]:
-        return [DataFile(path, len(data)) for path, data in self.data.items()]
+    def listing(self) -> list[VisibleFile]:
+        return [VisibleFile(path, len(data)) for path, data in self.data.items()]
 
 
 PARQUET = ReadSettings(file_format=get_format("parquet"))
@@ -186,7 +186,7 @@ def test_csv_without_a_header_is_pruned_by_position() -> None:
     [
         (["a=1/part", "part"], "partitioned differently"),
         (["a=1/part", "b=1/part"], "partitioned differently"),
-        ([], "no file to take the schema from"),
+        ([], "the schema is unknown, there is no file"),
     ],
 )
 def test_layouts_that_cannot_be_read(paths: list[str], sentence: str) -> None:
@@ -201,7 +201,7 @@ def test_a_value_that_is_not_of_the_given_type() -> None:
     files = Files()
     files.add("k=abc/part", pa.record_batch({"id": pa.array([1])}))
     schema = given_schema(pa.schema([("id", pa.int64()), ("k", pa.int32())]), files.listing())
-    with pytest.raises(InvalidRequestError, match="not of the column's type"):
+    with pytest.raises(InvalidRequestError, match="not fit the column's type"):
         rows(files, schema, ["k"])
     with pytest.raises(InvalidRequestError, match="lacks a partition column"):
         given_schema(pa.schema([("id", pa.int64())]), files.listing())

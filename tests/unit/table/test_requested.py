@@ -69,7 +69,7 @@ def test_a_column_that_holds_the_tables_exactly(wanted: Any, known: Any, file_fo
     ],
 )
 def test_another_column_is_refused(wanted: Any, known: Any, file_format: str, path: str) -> None:
-    with pytest.raises(InvalidRequestError, match="make the DataFrame anew") as refused:
+    with pytest.raises(InvalidRequestError, match="build the DataFrame again") as refused:
         require_known([field("a", wanted)], table(known, file_format))
     assert refused.value.variables["column"] == path
 

@@ -17,7 +17,7 @@ from holdfast.stores.base import iter_objects
 from holdfast.stores.local.store import LocalStore
 from holdfast.stores.memory.provider import memory_store
 from holdfast.stores.memory.store import MemoryStore
-from holdfast.table import DataFile, ReadSettings, StoreFile, plan_splits, read_schema, read_split
+from holdfast.table import ReadSettings, StoreFile, plan_splits, read_schema, read_split
 from holdfast.table.inferred import opener
 
 
@@ -74,7 +74,7 @@ def test_a_shorter_object_is_an_error() -> None:
     store = MemoryStore()
     store.put("k", bytes(10))
     file = StoreFile(store, "k", 100, read_ahead_bytes=16)
-    with pytest.raises(CorruptDataError, match="shorter than its listing"):
+    with pytest.raises(CorruptDataError, match="shorter than the listing"):
         file.read(50)
 
 
@@ -141,7 +141,7 @@ def test_a_table_whose_file_is_replaced_is_not_read_half_and_half() -> None:
     store.put("t/part-0.parquet", old)
     ctx = open_context("memory://replaced-meanwhile/t")
     settings = ReadSettings(file_format=get_format("parquet"), split_bytes=1024 * 1024)
-    files = [DataFile(file.path, file.size_bytes, file.etag) for file in read_snapshot(ctx).files]
+    files = read_snapshot(ctx).files
     schema = read_schema(files, opener(ctx), settings)
     splits = plan_splits(files, opener(ctx), schema, settings)
     assert len(splits) == 2

@@ -77,7 +77,7 @@ def test_instants_far_away_have_a_year_with_a_sign() -> None:
 def test_the_second_of_two_equal_local_times_is_refused() -> None:
     """facts: its directory's name reads back as the first, an hour earlier."""
     values = pa.array([micros("2020-11-01 06:30:00")], INSTANT)
-    with pytest.raises(InvalidRequestError, match="cannot tell an instant") as raised:
+    with pytest.raises(InvalidRequestError, match="an instant is ambiguous") as raised:
         partition_texts(values, NEW_YORK, "at")
     assert "column='at'" in str(raised.value)
     assert partition_texts(values, "UTC") == ["2020-11-01 06:30:00"]
@@ -163,7 +163,7 @@ def test_decimals_of_others_are_read_right() -> None:
     ],
 )
 def test_texts_that_are_no_value_are_refused(kind: pa.DataType, text: str) -> None:
-    with pytest.raises(InvalidRequestError, match="not of the column's type"):
+    with pytest.raises(InvalidRequestError, match="not fit the column's type"):
         parse_values([text], kind, NEW_YORK, "c")
 
 
@@ -181,7 +181,7 @@ def test_every_double_name_of_java_17_names_the_double() -> None:
 
 def test_nanoseconds_are_refused_before_they_are_cut_off() -> None:
     values: Any = pa.array([1], pa.timestamp("ns"))
-    with pytest.raises(InvalidRequestError, match="beyond the microsecond"):
+    with pytest.raises(InvalidRequestError, match="beyond microseconds"):
         partition_texts(values, "UTC")
     assert partition_texts(pa.array([DAY_MICROS * 1000], pa.timestamp("ns")), "UTC") == ["1970-01-02 00:00:00"]
 
@@ -201,7 +201,7 @@ def test_offsets_reach_as_far_as_javas() -> None:
 def test_a_zone_in_a_directory_that_is_none_makes_the_text_no_instant() -> None:
     """That is about the directory; the call's own zone is another matter."""
     text = "2026-01-01 00:00:00 Mars/Olympus"
-    with pytest.raises(InvalidRequestError, match=r"not of the column's type.*column='at'"):
+    with pytest.raises(InvalidRequestError, match=r"not fit the column's type.*column='at'"):
         parse_values([text], INSTANT, "UTC", "at")
     with pytest.raises(InvalidRequestError, match=r"no such time zone.*Mars/Olympus"):
         parse_values(["2026-01-01 00:00:00"], INSTANT, "Mars/Olympus", "at")

@@ -11,13 +11,14 @@ from typing import Any
 import pyarrow as pa
 
 from holdfast.cli.read.source import Source
+from holdfast.commit import VisibleFile
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import get_format
 from holdfast.formats.spark.arrow_schema import arrow_schema_of
 from holdfast.formats.spark.ddl import parse_ddl
 from holdfast.formats.spark.schema_json import spark_schema_json
 from holdfast.spark.file_format import FormatChoice
-from holdfast.table import DataFile, TableSchema, first_with_rows, given_schema, read_schema
+from holdfast.table import TableSchema, first_with_bytes, given_schema, read_schema
 from holdfast.table.contract import TableRecord
 from holdfast.table.inference import infer_type
 from holdfast.table.inferred import opener
@@ -30,7 +31,7 @@ SPLIT_BYTES = 128 * 1024 * 1024
 
 
 def find_columns(
-    source: Source, files: Sequence[DataFile], choice: FormatChoice | None, kept: TableRecord | None, ddl: str | None
+    source: Source, files: Sequence[VisibleFile], choice: FormatChoice | None, kept: TableRecord | None, ddl: str | None
 ) -> tuple[TableSchema, pa.Schema]:
     """Return the schema to read the files with, and the columns to show.
 
@@ -52,13 +53,13 @@ def find_columns(
 
 
 def _found(
-    source: Source, files: Sequence[DataFile], choice: FormatChoice | None, kept: TableRecord | None
+    source: Source, files: Sequence[VisibleFile], choice: FormatChoice | None, kept: TableRecord | None
 ) -> TableSchema:
     if kept is not None:
         return given_schema(_with_directories(arrow_schema_of(kept.schema_json), files, {}), files)
     if not files or choice is None:
         return TableSchema(pa.schema([]))
-    first = first_with_rows(files)
+    first = first_with_bytes(files)
     return read_schema(
         files,
         opener(source.ctx),
@@ -69,7 +70,7 @@ def _found(
 
 
 def _given(
-    wanted: pa.Schema, files: Sequence[DataFile], choice: FormatChoice | None, kept: TableRecord | None
+    wanted: pa.Schema, files: Sequence[VisibleFile], choice: FormatChoice | None, kept: TableRecord | None
 ) -> tuple[TableSchema, pa.Schema]:
     """Check a requested schema against the table: else values would appear in the wrong column, or as nulls."""
     if kept is None:
@@ -104,7 +105,9 @@ def _spark_fields(schema: pa.Schema) -> list[Mapping[str, Any]]:
     return fields
 
 
-def _with_directories(schema: pa.Schema, files: Sequence[DataFile], kept: Mapping[str, Mapping[str, Any]]) -> pa.Schema:
+def _with_directories(
+    schema: pa.Schema, files: Sequence[VisibleFile], kept: Mapping[str, Mapping[str, Any]]
+) -> pa.Schema:
     """Append the partition columns that only directory names hold, as Spark does with a given schema.
 
     Args:

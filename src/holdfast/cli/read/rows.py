@@ -19,14 +19,14 @@ import pyarrow.types as pat
 
 from holdfast.cli.read.columns import SPLIT_BYTES, find_columns
 from holdfast.cli.read.source import Source, find_source
-from holdfast.commit import CommitContext, Snapshot
+from holdfast.commit import CommitContext, Snapshot, VisibleFile
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import RowFilter
 from holdfast.formats.columns.spark_fields import beyond_arrow
-from holdfast.options.parsing import parse_read_options
-from holdfast.options.values import Saying
+from holdfast.options.given import GivenOption
+from holdfast.options.read import parse_read_options
 from holdfast.spark.file_format import FormatChoice
-from holdfast.table import DataFile, TableSchema, plan_splits, read_split
+from holdfast.table import TableSchema, plan_splits, read_split
 from holdfast.table.contract import TableRecord, decode_table
 from holdfast.table.inferred import opener
 from holdfast.wording import nearest
@@ -59,7 +59,7 @@ def first_rows(
     columns: Sequence[str] | None = None,
     conditions: Sequence[str] = (),
     file_format: str | None = None,
-    options: Sequence[Saying] = (),
+    options: Sequence[GivenOption] = (),
     ddl: str | None = None,
 ) -> FoundRows:
     """Return the first `limit` rows that meet all conditions.
@@ -71,13 +71,13 @@ def first_rows(
         ddl: the schema in Spark's DDL; None: the one in the log, else the files' own.
 
     Raises:
-        NotFoundError: there is nothing at the url.
+        NotFoundError: the destination holds no data.
         InvalidRequestError: a column does not exist, or a condition cannot be parsed; suggests the nearest name.
     """
     source = find_source(ctx)
     kept = _kept(source.snapshot)
     choice = _choice(source, kept, file_format, options)
-    files = [DataFile(file.path, file.size_bytes, file.etag) for file in source.snapshot.files]
+    files = source.snapshot.files
     table, shown = find_columns(source, files, choice, kept, ddl)
     names = shown.names if columns is None else [_column(name, shown) for name in columns]
     filters = [_condition(text, shown) for text in conditions]
@@ -100,14 +100,14 @@ def _kept(snapshot: Snapshot) -> TableRecord | None:
 
 
 def _choice(
-    source: Source, kept: TableRecord | None, file_format: str | None, options: Sequence[Saying]
+    source: Source, kept: TableRecord | None, file_format: str | None, options: Sequence[GivenOption]
 ) -> FormatChoice | None:
     """Choose how to read the files; None if there are no files and neither the user nor the log names a format."""
-    said = [Saying.of("path", source.ctx.url, "URL"), *options]
+    said = [GivenOption.of("path", source.ctx.url, "URL"), *options]
     if file_format:
-        said.append(Saying.of("fileFormat", file_format, "--format"))
+        said.append(GivenOption.of("fileFormat", file_format, "--format"))
     if all(one.name != "timezone" for one in options):
-        said.append(Saying.of("timeZone", (kept.time_zone if kept is not None else "") or "UTC", "timeZone"))
+        said.append(GivenOption.of("timeZone", (kept.time_zone if kept is not None else "") or "UTC", "timeZone"))
     parsed = parse_read_options(said)
     if not source.snapshot.files and not file_format and kept is None:
         return None
@@ -116,7 +116,7 @@ def _choice(
 
 def _batches(
     ctx: CommitContext,
-    files: Sequence[DataFile],
+    files: Sequence[VisibleFile],
     choice: FormatChoice,
     table: TableSchema,
     names: Sequence[str],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,9 +13,9 @@ from holdfast.cli.write.input import INPUT_FORMATS, Input, format_of
 from holdfast.wording import counted
 
 if TYPE_CHECKING:
-    from holdfast.options.parsing import WriteOptions
-    from holdfast.options.values import Saying
-    from holdfast.spark.write import WriteResult
+    from holdfast.options.given import GivenOption
+    from holdfast.options.write import WriteOptions, WriteRequest
+    from holdfast.spark.result import JobResult
 
 __all__ = ["write"]
 
@@ -71,9 +71,10 @@ def write(
     out: Output,
 ) -> None:
     """Write INPUT to URL with Spark: all of it or nothing."""
-    from holdfast.options.values import Given, Saying
+    from holdfast.options.given import GivenOption, GivenOptions
 
-    reader_options = Given(option_pairs(input_options, "--input-option", reserved={"path": "INPUT"}), known=()).rest
+    reader_pairs = option_pairs(input_options, "--input-option", reserved={"path": "INPUT"})
+    reader_options = GivenOptions(reader_pairs, known=()).rest
     source = Input(input_path, input_format or format_of(input_path), reader_options, input_schema)
     flags: list[tuple[str, str, str | None]] = [  # option, its value, and how the user named it
         ("path", "URL", url),
@@ -82,56 +83,55 @@ def write(
         ("committer", "--committer", committer),
         *reach.given,
     ]
-    said = [Saying.of(name, text, spelled) for name, spelled, text in flags if text is not None]
-    parsed, strings = _check([*said, *option_pairs(options)], mode)
-    request = {"mode": mode, **strings}
+    given = [GivenOption.of(name, text, spelled) for name, spelled, text in flags if text is not None]
+    request = _check([*given, *option_pairs(options)], mode)
     try:
         result = _write_with_spark(source, request, master, out)
     except (KeyboardInterrupt, SystemExit):
         from holdfast.cli.write.interrupted import end_interrupted_write
 
-        end_interrupted_write(parsed, out)
+        end_interrupted_write(request.options, out)
         raise
-    _report(result, parsed, out)
+    _report(result, request.options, out)
 
 
-def _check(said: Sequence[Saying], mode: str | None) -> tuple[WriteOptions, dict[str, str]]:
-    """Parse the request and return it with its option strings.
+def _check(given: Sequence[GivenOption], mode: str | None) -> WriteRequest:
+    """Parse the request.
 
     Refuse here whatever cannot work: Spark takes seconds to start.
     """
     from holdfast.commit import get_committer, require_fit
     from holdfast.commit.destination import refuse_file, refuse_taken
-    from holdfast.options.parsing import parse_write_options
-    from holdfast.options.said import say_mode, settled
-    from holdfast.options.values import Saying
+    from holdfast.options.keywords import from_mode, from_text, with_absolute_paths
+    from holdfast.options.write import parse_write_request
     from holdfast.runtime import SystemIds
     from holdfast.table.foreign import refuse_foreign_write
 
-    overwrite, request = say_mode(mode, "--mode")
-    request += [one for one in said if one.name != "writetoken"]
-    request.append(Saying.of("writeToken", SystemIds().token(), "writeToken"))
-    parsed = parse_write_options(request, overwrite)
-    with parsed.open() as ctx:
+    overwrite, options = from_mode(mode, "--mode")
+    options += [one for one in given if one.name != "writetoken"]
+    options += from_text("writeToken", SystemIds().token(), "writeToken")
+    request = parse_write_request(with_absolute_paths(options), overwrite)
+    parsed = request.options
+    with parsed.store.open(parsed.settings, committer=parsed.committer) as ctx:
         require_fit(get_committer(parsed.committer), ctx, parsed.mode)
         refuse_file(ctx)
         refuse_taken(ctx)
         refuse_foreign_write(ctx)
-    return parsed, settled(request)
+    return request
 
 
-def _write_with_spark(source: Input, request: dict[str, Any], master: str | None, out: Output) -> WriteResult:
+def _write_with_spark(source: Input, request: WriteRequest, master: str | None, out: Output) -> JobResult:
     from holdfast.cli.write.spark_session import spark_session
-    from holdfast.spark.write import write as write_rows
+    from holdfast.spark.write import run_write
 
     with out.waiting("starting Spark") as stage, spark_session("holdfast write", master, debug=out.debug) as spark:
         stage(f"reading {source.path}")
         rows = source.load(spark)
-        stage(f"writing {request['path']}")
-        return write_rows(rows, request["path"], **request)
+        stage(f"writing {request.options.store.url}")
+        return run_write(rows, request)
 
 
-def _report(result: WriteResult, options: WriteOptions, out: Output) -> None:
+def _report(result: JobResult, options: WriteOptions, out: Output) -> None:
     out.document(
         {
             "url": result.url,

@@ -6,7 +6,7 @@ from holdfast.cli.output import Output
 from holdfast.commit import get_committer
 from holdfast.commit.end_write import EndedWrite, WriteEnd, end_write
 from holdfast.errors import HoldfastError
-from holdfast.options.parsing import WriteOptions
+from holdfast.options.write import WriteOptions
 
 __all__ = ["end_interrupted_write"]
 
@@ -19,7 +19,7 @@ def end_interrupted_write(options: WriteOptions, out: Output) -> None:
     out.note("interrupted: ending the job, please wait")
     url = options.store.url
     try:
-        with options.open() as ctx:
+        with options.store.open(options.settings, committer=options.committer) as ctx:
             ended = end_write(ctx, get_committer(options.committer), options.token)
     except HoldfastError as error:
         out.note(f"error: {error}")

@@ -143,8 +143,8 @@ def test_a_schema_selects_columns_of_a_table_in_any_order(tmp_path: Path, ddl: s
     [
         ("zz string, yy string", "the table has no such column"),
         ("a string, b string, d string", "the table has no such column"),
-        ("a int", "the table's column is of another type"),
-        ("p int", "the table's column is of another type"),
+        ("a int", "the table's column has another type"),
+        ("p int", "the table's column has another type"),
     ],
 )
 def test_a_schema_must_match_the_table(tmp_path: Path, ddl: str, sentence: str) -> None:
@@ -406,7 +406,7 @@ def test_files_of_two_formats_are_refused(tmp_path: Path) -> None:
     (tmp_path / "b.json").write_text('{"id": 5}\n')
     result = run("read", str(tmp_path), "--option", "header=true")
     assert (result.exit_code, result.stdout) == (2, "")
-    assert "the files are of different formats" in result.stderr
+    assert "the files have different formats" in result.stderr
     assert "first='a.csv' other='b.json'" in result.stderr
     assert run("read", str(tmp_path), "--format", "csv").exit_code == 0
 

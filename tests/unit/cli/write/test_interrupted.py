@@ -14,7 +14,7 @@ from holdfast.cli.write.interrupted import end_interrupted_write
 from holdfast.commit import COMMITTERS, CommitContext, JobRecord, SaveMode, TaskCommit, recover
 from holdfast.commit.layout import iter_visible
 from holdfast.commit.write_lookup import JobIds
-from holdfast.options.parsing import WriteOptions, parse_write_options
+from holdfast.options.write import WriteOptions, parse_write_options
 
 MINE, OTHER = "00000000abcd", "00000000ef01"
 LEAVES_FILES = {"direct", "emr"}
@@ -36,7 +36,7 @@ def options(request: pytest.FixtureRequest, tmp_path: Path) -> WriteOptions:
 
 @pytest.fixture
 def ctx(options: WriteOptions) -> Iterator[CommitContext]:
-    found = options.open()
+    found = options.store.open(options.settings, committer=options.committer)
     yield found
     found.close()
 

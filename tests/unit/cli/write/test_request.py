@@ -10,7 +10,8 @@ import pytest
 from holdfast.cli.arguments import option_pairs
 from holdfast.cli.write.input import Input, format_of
 from holdfast.errors import InvalidRequestError
-from holdfast.options.values import Saying
+from holdfast.options.given import GivenOption
+from holdfast.options.write import WriteRequest
 from tests.unit.cli.destinations import run
 
 
@@ -24,7 +25,7 @@ from tests.unit.cli.destinations import run
         (["flights.csv", "out", "--format", "parkett"], "no such file format"),
         (["flights.csv", "out", "--committer", "magik"], "unknown committer"),
         (["flights.csv", "out", "--option", "maxRecordPerFile=1"], "did you mean maxRecordsPerFile"),
-        (["flights.csv", "out", "--option", "hedaer=true"], "header is one of csv files"),
+        (["flights.csv", "out", "--option", "hedaer=true"], "header is an option of csv files"),
         (["flights.csv", "out", "--committer", "direct"], "direct runs only with allow_unsafe"),
         (["flights.csv", "s3://bucket/t", "--committer", "manifest"], "manifest needs atomic file rename"),
         (
@@ -32,7 +33,7 @@ from tests.unit.cli.destinations import run
             "supports only the modes append",
         ),
         (["flights.csv", "out", "--option", "manifestSaveAttempts=0"], "not a whole number from 1"),
-        (["flights.csv", "out", "--option", "writeId=a", "--committer", "magic"], "only two_phase remembers"),
+        (["flights.csv", "out", "--option", "writeId=a", "--committer", "magic"], "only two_phase records"),
         (["flights.csv", "out", "--input-option", "sep"], "an option is written as key=value"),
         (
             ["flights.csv", "out", "--input-option", "sep=;", "--input-option", "SEP=,"],
@@ -40,7 +41,7 @@ from tests.unit.cli.destinations import run
         ),
         (["flights.csv", "out", "--input-option", "path=b.csv"], "this option has its own parameter: use INPUT"),
         (["flights.csv", "out", "--option", "secret_key=x"], "credentials do not belong on a command line"),
-        (["flights.csv", "memory://x/y"], "memory:// lives in one process"),
+        (["flights.csv", "memory://x/y"], "memory:// exists in one process only"),
     ],
 )
 def test_a_wrong_request_exits_2(arguments: list[str], sentence: str, tmp_path: Path) -> None:
@@ -117,8 +118,9 @@ def test_the_separator_may_be_called_delimiter(name: str) -> None:
 
 
 def test_partition_columns_may_be_given_one_by_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def stop(_source: object, request: dict[str, Any], *_: object) -> None:
-        raise InvalidRequestError(f"partitioned by {request['partitionby']}")
+    def stop(_source: object, request: WriteRequest, *_: object) -> None:
+        assert request.options.partition_by == ("a", "b", "c")
+        raise InvalidRequestError(f"partitioned by {request.strings['partitionby']}")
 
     monkeypatch.setattr("holdfast.cli.write.command._write_with_spark", stop)
     arguments = ("write", "x.csv", str(tmp_path / "out"), "--partition-by", "a", "--partition-by", "b,c")
@@ -126,6 +128,6 @@ def test_partition_columns_may_be_given_one_by_one(monkeypatch: pytest.MonkeyPat
 
 
 def test_option_values_may_contain_equals_signs() -> None:
-    assert option_pairs(["delimiter=="]) == [Saying.of("delimiter", "=", "--option delimiter")]
+    assert option_pairs(["delimiter=="]) == [GivenOption.of("delimiter", "=", "--option delimiter")]
     with pytest.raises(InvalidRequestError):
         option_pairs(["=x"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.stores.base import ObjectInfo
-from holdfast.table.others import fingerprint
+from holdfast.table.fingerprint import fingerprint
 
 OURS = "k=1/part-00003-20261121101500123-0123456789ab-cdef01234567-00000.snappy.parquet"
 

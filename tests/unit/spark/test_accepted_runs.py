@@ -14,16 +14,8 @@ pytest.importorskip("pyspark.sql")
 
 from holdfast.commit import AttemptId, JobId, TaskCommit, Totals
 from holdfast.errors import InvalidRequestError
-from holdfast.spark.task_reports import (
-    PARTITIONS,
-    Run,
-    RunReport,
-    StageTasks,
-    accepted_commits,
-    forget_runs,
-    mark_run,
-    marked_runs,
-)
+from holdfast.spark.accepted_runs import StageTasks, accepted_commits, forget_runs, mark_run, marked_runs
+from holdfast.spark.task_report import PARTITIONS, Run, TaskReport
 from tests.simulation.world import World
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # PySpark's own imports warn; the subject here is ours
@@ -35,7 +27,7 @@ JOB = JobId("20261121093853123-a1b2c3d4e5f6")
 class Application:
     """Spark, as far as a job's functions see it: numbers stages and tasks, and remembers what it accepted."""
 
-    reports: list[RunReport] = field(default_factory=list)
+    reports: list[TaskReport] = field(default_factory=list)
     begun: list[Run] = field(default_factory=list)
     stages: dict[int, StageTasks] = field(default_factory=dict)
     numbers: itertools.count[int] = field(default_factory=itertools.count)
@@ -62,11 +54,11 @@ class Application:
         for run in runs:
             totals = Totals(files=1)
             commit = TaskCommit(job=JOB, task=run.task, attempt=AttemptId(run.attempt), totals=totals)
-            self.reports.append(RunReport(run=run, commit=commit))
+            self.reports.append(TaskReport(run=run, commit=commit))
         return [run.attempt for run in runs]
 
-    def counting(self, *, held_apart: bool = True) -> list[str]:
-        commits = accepted_commits(self.reports, self.begun, self.stages.get, held_apart=held_apart)
+    def counting(self, *, pins_attempts: bool = True) -> list[str]:
+        commits = accepted_commits(self.reports, self.begun, self.stages.get, pins_attempts=pins_attempts)
         assert len({commit.task for commit in commits}) == len(commits)
         return [commit.attempt for commit in commits]
 
@@ -122,7 +114,7 @@ def test_a_partition_without_a_whole_run(app: Application) -> None:
     stage = app.stage(6)
     app.run(stage, [0])
     app.begin(stage, 4)
-    with pytest.raises(InvalidRequestError, match="cut short") as caught:
+    with pytest.raises(InvalidRequestError, match="read only in part") as caught:
         app.counting()
     assert caught.value.variables["partition"] == 4
 
@@ -136,7 +128,7 @@ def test_several_runs_in_one_task_of_spark(app: Application, both_end: bool) -> 
     second = app.begin(stage, 0, spark_task=task)
     if both_end:
         commit = TaskCommit(job=JOB, task=0, attempt=AttemptId(second.attempt), totals=Totals(files=1))
-        app.reports.append(RunReport(run=second, commit=commit))
+        app.reports.append(TaskReport(run=second, commit=commit))
     app.refused("coalesce before")
 
 
@@ -206,11 +198,11 @@ def test_a_committer_that_goes_by_numbers(app: Application) -> None:
     """What a newer run has replaced is not there to be chosen."""
     app.run(app.stage(2), [0, 1])
     newest = app.run(app.stage(3), [0, 1, 2])
-    assert app.counting(held_apart=False) == newest
+    assert app.counting(pins_attempts=False) == newest
     app.run(app.stage(1), [0])
     assert app.counting() == newest
     with pytest.raises(InvalidRequestError, match="use committer two_phase"):
-        app.counting(held_apart=False)
+        app.counting(pins_attempts=False)
 
 
 # --- any history ------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The files of a destination that Holdfast did not name, told from those that were there when they were looked at."""
+"""Fingerprint the files of a destination that Holdfast did not write, to detect later additions and changes."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _BITS = 256
 
 
 class Fingerprint:
-    """A number that tells sets of files apart by their paths, sizes and times, in whatever order they come."""
+    """A number that identifies a set of files by their paths, sizes and times, in any order."""
 
     def __init__(self) -> None:
         self._sum = 0
 
     def passing(self, files: Iterable[tuple[str, ObjectInfo]]) -> Iterator[tuple[str, ObjectInfo]]:
-        """The files as they come; those with bytes that Holdfast did not name count."""
+        """Yield the files unchanged, and add those that are not empty and that Holdfast did not name."""
         for path, info in files:
             if info.size_bytes and file_owner(path) is None:
                 text = f"{path}\0{info.size_bytes}\0{info.modified_at_s!r}"
@@ -29,12 +29,12 @@ class Fingerprint:
             yield path, info
 
     def text(self) -> str:
-        """The number, for a record."""
+        """Return the number as text, for a record."""
         return f"{self._sum % 2**_BITS:064x}"
 
 
 def fingerprint(files: Iterable[tuple[str, ObjectInfo]]) -> str:
-    """That of all files of a listing."""
+    """Return the fingerprint of a complete listing."""
     found = Fingerprint()
     deque(found.passing(files), maxlen=0)
     return found.text()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,21 +19,27 @@ import holdfast
 from holdfast.commit import SaveMode
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import FORMATS
-from holdfast.options.parsing import (
-    _JOB_KEYS,
-    _READ_KEYS,
-    _WRITE_KEYS,
-    WriteOptions,
-    parse_job_options,
-    parse_read_options,
-    parse_write_options,
+from holdfast.options.given import GivenOption, GivenOptions, OptionSource
+from holdfast.options.job import JOB_KEYS, parse_job_options
+from holdfast.options.keywords import (
+    as_flag,
+    from_columns,
+    from_mode,
+    from_options,
+    from_text,
+    from_url,
+    join_columns,
+    to_strings,
 )
-from holdfast.options.said import flag, joined_columns, say, say_columns, say_mode, say_options, say_url, settled
-from holdfast.options.values import Given, Saying
+from holdfast.options.location import given_options
+from holdfast.options.read import READ_KEYS, ReadOptions, parse_read_options
+from holdfast.options.write import WRITE_KEYS, WriteOptions, WriteRequest, parse_write_options, parse_write_request
 from holdfast.spark.source import HoldfastDataSource
+from holdfast.spark.write import run_write
 from tests.unit.cli.destinations import run
 
-TWICE = "said twice and differently"
+SECRETS = {"access_key": "canary", "secret_key": "canary"}
+TWICE = "given twice with different values"
 
 
 class Session:
@@ -64,11 +70,17 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     for module in ("write", "read"):
         monkeypatch.setattr(f"holdfast.spark.{module}.registered", stop)
 
-        def keep(*args: Any, name: str = module) -> Any:
-            found[name] = {"write": parse_write_options, "read": parse_read_options}[name](*args)
-            return found[name]
+    def keep_write(*args: Any) -> WriteRequest:
+        request = parse_write_request(*args)
+        found["write"] = request.options
+        return request
 
-        monkeypatch.setattr(f"holdfast.spark.{module}.parse_{module}_options", keep)
+    def keep_read(*args: Any) -> ReadOptions:
+        found["read"] = parse_read_options(*args)
+        return found["read"]
+
+    monkeypatch.setattr("holdfast.spark.write.parse_write_request", keep_write)
+    monkeypatch.setattr("holdfast.spark.read.parse_read_options", keep_read)
     return found
 
 
@@ -124,10 +136,10 @@ SAME = {  # other texts of the first value
     "threads": "04",
 }
 CALLS = {
-    "write": (_WRITE_KEYS, lambda said: parse_write_options(said, overwrite=True)),
-    "append": (_WRITE_KEYS, lambda said: parse_write_options(said, overwrite=False)),
-    "job": (_JOB_KEYS, parse_job_options),
-    "read": (_READ_KEYS, parse_read_options),
+    "write": (WRITE_KEYS, lambda said: parse_write_options(said, overwrite=True)),
+    "append": (WRITE_KEYS, lambda said: parse_write_options(said, overwrite=False)),
+    "job": (JOB_KEYS, parse_job_options),
+    "read": (READ_KEYS, parse_read_options),
 }
 NEEDED = {"path": "/data/t", "accessKey": "a", "secretKey": "a", "partitionBy": "a,b", "fileFormat": "csv"}
 
@@ -146,12 +158,12 @@ def test_an_option_under_two_spellings(data: st.DataObject, call: str) -> None:
     one, other = SAMPLES.get(name, ("true", "false"))
     spellings = st.sampled_from([name, name.lower(), name.upper(), snake(name), snake(name).upper()])
     first, second = data.draw(spellings), data.draw(spellings)
-    base = [Saying.of(key, text, key) for key, text in NEEDED.items() if key in keys and key != name]
+    base = [GivenOption.of(key, text, key) for key, text in NEEDED.items() if key in keys and key != name]
     same = data.draw(st.sampled_from([one, SAME.get(name, one)] + ([] if name in SAMPLES else ["TRUE"])))
-    once = parse([*base, Saying.of(first, one, first)])
-    assert parse([*base, Saying.of(first, one, first), Saying.of(second, same, second)]) == once
+    once = parse([*base, GivenOption.of(first, one, first)])
+    assert parse([*base, GivenOption.of(first, one, first), GivenOption.of(second, same, second)]) == once
     with pytest.raises(InvalidRequestError, match=TWICE) as caught:
-        parse([*base, Saying.of(first, one, first), Saying.of(second, other, second)])
+        parse([*base, GivenOption.of(first, one, first), GivenOption.of(second, other, second)])
     assert caught.value.variables == {"first": first, "second": second}
 
 
@@ -161,22 +173,22 @@ def test_a_format_option_under_two_spellings(data: st.DataObject, name: str) -> 
     key = data.draw(st.sampled_from(sorted(FORMATS[name].parsers)))
     upper = key.upper()
     with pytest.raises(InvalidRequestError, match=TWICE):
-        Given({key: "1", upper: "2"}, ())
-    assert Given({key: "1", upper: "1"}, ()).rest == {key: "1"}
-    assert Given({key: "True", upper: "true"}, ()).rest == {key: "True"}
+        GivenOptions({key: "1", upper: "2"}, ())
+    assert GivenOptions({key: "1", upper: "1"}, ()).rest == {key: "1"}
+    assert GivenOptions({key: "True", upper: "true"}, ()).rest == {key: "True"}
 
 
 def test_every_option_has_a_sample() -> None:
     flags = {"pathStyle", "allowUnfenced", "allowUnsafe", "markSuccessfulJobs", "abortPendingUploads"}
     flags |= {"uniqueFilenames", "etagsAsText", "deleteTargetFiles", "validateOutput", "cleanupSkipped"}
     flags |= {"cleanupFailuresIgnored", "cleanupParallelDelete", "cleanupBaseFirst", "pushFilters", "mergeSchema"}
-    assert {*_WRITE_KEYS, *_JOB_KEYS, *_READ_KEYS} == {*SAMPLES, *flags}
+    assert {*WRITE_KEYS, *JOB_KEYS, *READ_KEYS} == {*SAMPLES, *flags}
 
 
 # --- keywords of write ------------------------------------------------------------------------------------------------
 def test_a_keyword_or_the_option_of_that_name(parsed: dict[str, Any]) -> None:
     for options in ({"file_format": "csv"}, {"fileFormat": "csv"}, {"file_format": "csv", "FILEFORMAT": "CSV"}):
-        assert write(parsed, **options).file_format == "csv"
+        assert write(parsed, **options).format.name == "csv"
     for options in ({"partition_by": "k"}, {"partitionBy": "k"}, {"partitionBy": ["k"], "partition_by": ("k",)}):
         assert write(parsed, **options).partition_by == ("k",)
     assert write(parsed, partition_by="a,b").partition_by == ("a,b",), "the keyword takes one name"
@@ -220,9 +232,9 @@ def test_two_different_values_are_refused(
 
 def test_values_are_not_shown_where_they_differ() -> None:
     with pytest.raises(InvalidRequestError, match=TWICE) as caught:
-        parse_read_options(say_url("s3://b/k") + say_options({"secret_key": "canary1", "secretKey": "canary2"}))
+        parse_read_options(from_url("s3://b/k") + from_options({"secret_key": "canary1", "secretKey": "canary2"}))
     assert "canary" not in str(caught.value)
-    assert "canary" not in repr(say_options({"secret_key": "canary"}))
+    assert "canary" not in repr(from_options({"secret_key": "canary"}))
 
 
 @pytest.mark.parametrize(
@@ -257,9 +269,9 @@ def test_modes_and_their_options(parsed: dict[str, Any], options: dict[str, Any]
         ({"partition_by": b"k"}, "columns are given by name"),
         ({"partition_by": ["k", 1]}, "columns are given by name"),
         ({"partition_by": [""]}, "columns are given by name"),
-        ({"file_format": ["csv"]}, "this is no text"),
-        ({"repartition": 4}, "neither True nor False"),
-        ({"sort_within_partitions": "false"}, "neither True nor False"),
+        ({"file_format": ["csv"]}, "expected a string"),
+        ({"repartition": 4}, "expected True or False"),
+        ({"sort_within_partitions": "false"}, "expected True or False"),
         ({"header": ["true"], "file_format": "csv"}, "options are strings, whole numbers or booleans"),
         ({"secret_key": b"canary"}, "options are strings, whole numbers or booleans"),
         ({"max_records_per_file": 1e6}, "options are strings, whole numbers or booleans"),
@@ -281,6 +293,37 @@ def test_the_session_says_dynamic(parsed: dict[str, Any]) -> None:
     assert write(parsed, session, **said).mode is SaveMode.OVERWRITE
     assert write(parsed, session, mode="overwrite").mode is SaveMode.OVERWRITE, "as Spark does without partitions"
     assert write(parsed, session, mode="overwrite-partitions", partition_by="k").mode is SaveMode.OVERWRITE_PARTITIONS
+
+
+def test_a_write_parses_its_options_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The data source parses the strings again, in a process of Spark's; the caller's process does not."""
+    parses: list[object] = []
+
+    def counted(options: OptionSource, known: Sequence[str]) -> GivenOptions:
+        parses.append(options)
+        return given_options(options, known)
+
+    def stop(session: Session) -> None:
+        raise Reached
+
+    monkeypatch.setattr("holdfast.options.write.given_options", counted)
+    monkeypatch.setattr("holdfast.spark.write.registered", stop)
+    with pytest.raises(Reached):
+        holdfast.write(Session(), "/data/t", file_format="csv", header=True)  # type: ignore[arg-type]  # never asked
+    assert len(parses) == 1
+    request = parse_write_request(from_url("/data/t"), overwrite=False)
+    with pytest.raises(Reached):
+        run_write(Session(), request)  # type: ignore[arg-type]  # as the command line calls it
+    assert len(parses) == 2
+
+
+def test_the_strings_for_spark_hold_the_session_time_zone() -> None:
+    request = parse_write_request(from_url("/data/t") + from_options(SECRETS), overwrite=False)
+    assert request.in_time_zone("Asia/Tokyo").options.time_zone == "Asia/Tokyo"
+    assert request.in_time_zone("Asia/Tokyo").strings["timezone"] == "Asia/Tokyo"
+    given = parse_write_request(from_url("/data/t") + from_options({"timeZone": "UTC"}), overwrite=False)
+    assert given.in_time_zone("Asia/Tokyo") == given, "what the caller gave counts"
+    assert "canary" not in repr(request)
 
 
 # --- read, job, command -----------------------------------------------------------------------------------------------
@@ -336,7 +379,7 @@ def test_a_schema_and_columns() -> None:
     """``spark.read.schema(...)`` beside the option: Spark hands over the schema alone."""
     schema = StructType([StructField("id", LongType()), StructField("v", LongType())])
     HoldfastDataSource({"path": "/data/t", "columns": "ID,v"}).reader(schema)
-    with pytest.raises(InvalidRequestError, match="choose different columns"):
+    with pytest.raises(InvalidRequestError, match="select different columns"):
         HoldfastDataSource({"path": "/data/t", "columns": "v"}).reader(schema)
 
 
@@ -348,7 +391,7 @@ def test_a_job_says_things_once() -> None:
     ):
         with pytest.raises(InvalidRequestError, match=TWICE):
             holdfast.job(Session(), "/data/t", **options)  # type: ignore[arg-type]  # never asked
-    with pytest.raises(InvalidRequestError, match="neither True nor False"):
+    with pytest.raises(InvalidRequestError, match="expected True or False"):
         holdfast.job(Session(), "/data/t", allow_empty="false")  # type: ignore[arg-type]  # that is the subject
 
 
@@ -394,7 +437,7 @@ def test_python_values_as_strings() -> None:
         "n": Whole(),
         "d": Path("/a"),
     }
-    assert settled(say_options(options)) == {
+    assert to_strings(from_options(options)) == {
         "header": "true",
         "maxrecordsperfile": "5",
         "codec": "gzip",
@@ -404,17 +447,17 @@ def test_python_values_as_strings() -> None:
 
 
 def test_urls() -> None:
-    assert settled(say_url(Path("/data/a b"))) == settled(say_url("/data/a b")) == {"path": "/data/a b"}
+    assert to_strings(from_url(Path("/data/a b"))) == to_strings(from_url("/data/a b")) == {"path": "/data/a b"}
     for wrong in (None, 3, b"/data", Path("s3://bucket/key"), 1.5):
         with pytest.raises(InvalidRequestError):
-            say_url(wrong)
+            from_url(wrong)
 
 
 def test_what_says_nothing() -> None:
-    assert say("committer", None, "committer") == say_columns("partitionBy", None, "x") == []
-    assert say_columns("partitionBy", [], "x") == [] and say_mode(None) == (False, [])
-    assert flag(True, "x") and not flag(False, "x")
-    assert joined_columns(["a`", "b"]) == "`a```,`b`"
+    assert from_text("committer", None, "committer") == from_columns("partitionBy", None, "x") == []
+    assert from_columns("partitionBy", [], "x") == [] and from_mode(None) == (False, [])
+    assert as_flag(True, "x") and not as_flag(False, "x")
+    assert join_columns(["a`", "b"]) == "`a```,`b`"
 
 
 # --- what is handed in ------------------------------------------------------------------------------------------------
@@ -425,5 +468,5 @@ def test_what_is_no_dataframe_is_refused() -> None:
 
 @pytest.mark.parametrize("call", [holdfast.read, holdfast.count, holdfast.job])
 def test_what_is_no_session_is_refused(call: Any) -> None:
-    with pytest.raises(InvalidRequestError, match="give the session first, then the url type='str'"):
+    with pytest.raises(InvalidRequestError, match="pass the session first, then the URL type='str'"):
         call("/data/t", Session())

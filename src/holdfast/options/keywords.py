@@ -1,0 +1,206 @@
+"""Turn the keywords and options of a Python call into options, as Spark and the parsers take them.
+
+A keyword that is left out gives no option, whatever its default. A value that is given twice, as a keyword and as an
+option say, must be the same both times: `GivenOptions` checks that after parsing.
+"""
+
+from __future__ import annotations
+
+import operator
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from holdfast.errors import InvalidRequestError
+from holdfast.options.conditions import conditions_text
+from holdfast.options.given import GivenOption
+from holdfast.stores.url import LOST_SLASH, absolute_url
+from holdfast.wording import nearest
+
+__all__ = [
+    "as_flag",
+    "column_names",
+    "from_columns",
+    "from_conditions",
+    "from_mode",
+    "from_options",
+    "from_text",
+    "from_url",
+    "join_columns",
+    "to_strings",
+    "with_absolute_paths",
+]
+
+# For each mode: whether Spark's own mode is overwrite, and the option with its value that expresses the rest.
+_MODES: Mapping[str, tuple[bool, str, str]] = {
+    "append": (False, "ifExists", "append"),
+    "overwrite": (True, "", ""),
+    "overwrite-partitions": (True, "partitionOverwriteMode", "dynamic"),
+    "fail": (False, "ifExists", "fail"),
+    "error": (False, "ifExists", "fail"),
+    "errorifexists": (False, "ifExists", "fail"),
+    "ignore": (False, "ifExists", "ignore"),
+}
+_PATHS = frozenset({"path", "scratchdir", "shareddir", "reportdir"})
+
+
+# --- keywords ---------------------------------------------------------------------------------------------------------
+def from_text(name: str, value: object, keyword: str) -> list[GivenOption]:
+    """Build the option that a keyword sets; None sets none.
+
+    Raises:
+        InvalidRequestError: the value is not a string.
+    """
+    if value is None:
+        return []
+    if not isinstance(value, str):
+        raise InvalidRequestError("expected a string: write one", option=keyword, type=type(value).__name__)
+    return [GivenOption.of(name, str.__str__(value), keyword)]
+
+
+def from_url(url: object, keyword: str = "url") -> list[GivenOption]:
+    """Build the option for the destination, given as text or as a local path object.
+
+    Raises:
+        InvalidRequestError: it is neither.
+    """
+    if isinstance(url, os.PathLike):
+        text = os.fspath(url)
+        if not isinstance(text, str) or LOST_SLASH.match(text):
+            raise InvalidRequestError("a path object cannot hold a URL: pass the URL as a string", url=text)
+        return from_text("path", text, keyword)
+    if url is None:
+        raise InvalidRequestError("no destination was given: pass a URL or a path", option=keyword)
+    return from_text("path", url, keyword)
+
+
+def from_mode(mode: object, keyword: str = "mode") -> tuple[bool, list[GivenOption]]:
+    """Return whether a write overwrites, and the option that expresses the rest of its mode; None means append.
+
+    Raises:
+        InvalidRequestError: the mode is unknown.
+    """
+    if mode is None:
+        return False, []
+    word = mode.strip().lower().replace("_", "-") if isinstance(mode, str) else ""
+    if word not in _MODES:
+        raise InvalidRequestError(f"no such mode: {nearest(str(mode), _MODES)}", mode=mode)
+    overwrite, name, value = _MODES[word]
+    return overwrite, from_text(name, value, keyword) if name else []
+
+
+def from_columns(name: str, value: object, keyword: str) -> list[GivenOption]:
+    """Build an option from one column name or several; None and an empty list set none.
+
+    Raises:
+        InvalidRequestError: see `column_names`.
+    """
+    if value is None:
+        return []
+    names = column_names(value, keyword)
+    return [GivenOption.of(name, join_columns(names), keyword)] if names else []
+
+
+def from_conditions(name: str, value: object, keyword: str) -> list[GivenOption]:
+    """Build an option from conditions in Python values, or from the text that the option ``filters`` takes.
+
+    Raises:
+        InvalidRequestError: the value is neither.
+    """
+    if isinstance(value, str):
+        return from_text(name, value, keyword)
+    if value is None:
+        return []
+    if not isinstance(value, Iterable) or isinstance(value, Mapping | bytes | bytearray):
+        raise InvalidRequestError('not a list of conditions: write [("month", "=", 1)]', option=keyword)
+    text = conditions_text(tuple(value))
+    return [] if text == "[]" else [GivenOption.of(name, text, keyword)]
+
+
+def column_names(value: object, keyword: str) -> tuple[str, ...]:
+    """Return one column name, or several in their order.
+
+    Raises:
+        InvalidRequestError: the value holds something other than names, or has no order.
+    """
+    if isinstance(value, str):
+        return (value,)
+    ordered = isinstance(value, Sequence) and not isinstance(value, bytes | bytearray)
+    names: tuple[object, ...] = tuple(value) if isinstance(value, Sequence) and ordered else (None,)
+    found = tuple(name for name in names if isinstance(name, str) and name)
+    if len(found) != len(names):
+        raise InvalidRequestError(
+            "columns are given by name: pass a string, or a list of strings",
+            option=keyword,
+            type=type(value).__name__,
+        )
+    return found
+
+
+def join_columns(names: Sequence[str]) -> str:
+    """Quote and join column names as the options ``partitionBy`` and ``columns`` take them."""
+    return ",".join("`" + name.replace("`", "``") + "`" for name in names)
+
+
+def as_flag(value: object, keyword: str) -> bool:
+    """Return a keyword's value if it is True or False; ``"false"`` would otherwise count as true.
+
+    Raises:
+        InvalidRequestError: it is neither.
+    """
+    if not isinstance(value, bool):
+        raise InvalidRequestError("expected True or False: pass one of them", option=keyword, value=value)
+    return value
+
+
+# --- options ----------------------------------------------------------------------------------------------------------
+def from_options(options: Mapping[str, object]) -> list[GivenOption]:
+    """Build options from Python values: True becomes ``true``, None sets none. Names match in any case.
+
+    Raises:
+        InvalidRequestError: a value has no string form. The error does not show the value: it may be a secret.
+    """
+    given: list[GivenOption] = []
+    for spelled, value in options.items():
+        one = GivenOption.of(spelled, "", spelled)
+        if one.name in ("partitionby", "columns") and not isinstance(value, str):
+            given += from_columns(spelled, value, spelled)
+        elif one.name == "filters":
+            given += from_conditions(spelled, value, spelled)
+        elif value is not None:
+            given.append(GivenOption.of(spelled, _option_text(value, spelled), spelled))
+    return given
+
+
+def _option_text(value: object, spelled: str) -> str:
+    if isinstance(value, str):
+        return str.__str__(value)  # also the value of an Enum that is a str
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, os.PathLike) and isinstance(path := os.fspath(value), str):
+        return path
+    try:
+        return str(operator.index(value))  # type: ignore[arg-type]  # raises for anything but a whole number
+    except TypeError:
+        raise InvalidRequestError(
+            "options are strings, whole numbers or booleans: pass one of those, and check the option's name",
+            option=spelled,
+            type=type(value).__name__,
+        ) from None
+
+
+def with_absolute_paths(given: Iterable[GivenOption]) -> list[GivenOption]:
+    """Make paths absolute: Spark's processes keep the working directory in which they started.
+
+    Raises:
+        InvalidRequestError: a path is relative to a directory that no longer exists.
+    """
+    return [replace(one, text=absolute_url(one.text)) if one.name in _PATHS else one for one in given]
+
+
+def to_strings(given: Iterable[GivenOption]) -> dict[str, str]:
+    """Return options as strings for Spark. Parse them first: parsing refuses contradictory ones."""
+    strings: dict[str, str] = {}
+    for one in given:
+        strings.setdefault(one.name, one.text)
+    return strings

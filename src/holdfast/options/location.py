@@ -1,0 +1,89 @@
+"""Parse where data is and how to reach it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from holdfast.commit import CommitContext, CommitSettings, get_committer, open_context
+from holdfast.errors import InvalidRequestError
+from holdfast.options.given import GivenOptions, OptionSource
+from holdfast.options.values import as_number
+from holdfast.stores.provider import OptionSpec, StoreOptions, StoreProvider
+from holdfast.stores.registry import BUILT_IN, providers_for, take_store_options
+
+__all__ = ["LOCATION_KEYS", "LocationOptions", "given_options", "parse_location"]
+
+LOCATION_KEYS = ("path", "threads", *(spec.name for provider in BUILT_IN for spec in provider.specs))
+"""Names of the options that `parse_location` takes; those of stores from other packages come on top."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocationOptions:
+    """Where data is and how to reach it.
+
+    Attributes:
+        url: the destination, as the user wrote it.
+        store_options: how to reach the stores; their repr shows no secret.
+        threads: concurrent calls to the store from the driver; 32 saturate what one Python process can sign.
+    """
+
+    url: str
+    store_options: tuple[StoreOptions, ...] = ()
+    threads: int = 32
+
+    def open(self, settings: CommitSettings | None = None, *, committer: str = "") -> CommitContext:
+        """Open the destination in this process; the caller closes it.
+
+        Args:
+            settings: of the commit; None for the defaults.
+            committer: name of the committer that will run: some need staging directories. Empty for a read.
+        """
+        return open_context(
+            self.url,
+            store_options=self.store_options,
+            settings=settings,
+            threads=self.threads,
+            staging=bool(committer) and get_committer(committer).staging,
+        )
+
+
+def given_options(options: OptionSource, known: Sequence[str]) -> GivenOptions:
+    """Collect the options of a call that takes `known` ones, and those of the stores that its URLs name.
+
+    Raises:
+        InvalidRequestError: see `GivenOptions`.
+    """
+    given = GivenOptions(options, known)
+    given.learn(spec.name for provider in _providers(given) for spec in provider.specs)
+    return given
+
+
+def _providers(given: GivenOptions) -> tuple[StoreProvider, ...]:
+    return providers_for(given.texts("path", "sharedDir", "reportDir"))
+
+
+def parse_location(given: GivenOptions) -> LocationOptions:
+    """Parse the destination of a call and the options of the stores that it reaches.
+
+    Raises:
+        InvalidRequestError: no destination was given, or an option is invalid.
+    """
+    if "paths" in given.rest:
+        raise InvalidRequestError("a read takes one path: read each path separately and union the results")
+    url = given.take("path", str)
+    if url is None or not url.strip():
+        raise InvalidRequestError("no destination was given: pass it to save() or load(), or as the option path")
+    if url.strip().lower().startswith("memory:"):
+        raise InvalidRequestError(
+            "memory:// exists in one process only, and Spark's tasks run in others: use a directory or s3://", url=url
+        )
+
+    def take(spec: OptionSpec) -> object | None:
+        return given.take(spec.name, spec.parse, secret=spec.secret)
+
+    return LocationOptions(
+        url=url,
+        store_options=take_store_options(_providers(given), take),
+        threads=given.take("threads", lambda text: as_number(text, 1, 256)) or 32,
+    )

@@ -1,0 +1,89 @@
+"""Parse the options of a read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from holdfast.errors import InvalidRequestError
+from holdfast.formats import format_name
+from holdfast.options.conditions import Condition, parse_conditions
+from holdfast.options.file_format import FormatRequest
+from holdfast.options.given import OptionSource
+from holdfast.options.location import LOCATION_KEYS, LocationOptions, given_options, parse_location
+from holdfast.options.values import MIB, as_boolean, as_choice, as_columns, as_size
+
+__all__ = ["READ_KEYS", "ReadOptions", "parse_read_options"]
+
+READ_KEYS = (
+    *LOCATION_KEYS,
+    "fileFormat",
+    "partitionBy",
+    "columns",
+    "filters",
+    "pushFilters",
+    "splitSize",
+    "timeZone",
+    "reader",
+)
+"""Names of the options that `parse_read_options` takes; those of the file format come on top."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadOptions:
+    """A read.
+
+    Attributes:
+        store: what to read.
+        file_format: None: the format in the newest log entry, else the one that the file names imply.
+        format_options: strings, parsed once the format is known.
+        columns: the columns to read, None for all.
+        conditions: only rows that meet all of them are read.
+        time_zone: the zone of timestamps in partition directories: the session's zone when they were written. None:
+            unknown.
+        push_filters: let Spark narrow the scan by a query's own conditions; only for a DataFrame that is used once.
+        reader: ``native`` for Spark's own reader, ``python`` for Holdfast's, or ``auto`` for Spark's own where it reads
+            the same rows.
+        split_size_bytes: approximate amount that a task reads; 128 MiB is Spark's own
+            ``spark.sql.files.maxPartitionBytes``.
+    """
+
+    store: LocationOptions
+    file_format: str | None = None
+    format_options: Mapping[str, str] = field(default_factory=dict)
+    columns: tuple[str, ...] | None = None
+    conditions: tuple[Condition, ...] = ()
+    time_zone: str | None = None
+    push_filters: bool = False
+    reader: str = "auto"
+    split_size_bytes: int = 128 * MIB
+
+
+def parse_read_options(options: OptionSource) -> ReadOptions:
+    """Parse the options of a read.
+
+    Raises:
+        InvalidRequestError: an option is unknown or invalid; says how to fix it. If the format is not given, the
+            format's options are checked later, once it is known.
+    """
+    given = given_options(options, READ_KEYS)
+    store = parse_location(given)
+    file_format = given.take("fileFormat", format_name)
+    if "schema" in given.rest:
+        raise InvalidRequestError(
+            "a schema is not an option: pass it to spark.read.format('holdfast').schema(…).load(url)", option="schema"
+        )
+    given.take("partitionBy", as_columns)  # a view is read with the options that writing to it needs
+    if file_format is not None:
+        FormatRequest(file_format, given.rest).check(given.known)
+    return ReadOptions(
+        store=store,
+        file_format=file_format,
+        format_options=given.rest,
+        columns=given.take("columns", as_columns),
+        conditions=given.take("filters", parse_conditions) or (),
+        push_filters=given.take("pushFilters", as_boolean) or False,
+        time_zone=given.take("timeZone", str),
+        reader=given.take("reader", lambda text: as_choice(text, ("auto", "native", "python"))) or "auto",
+        split_size_bytes=given.take("splitSize", lambda text: as_size(text, least=1)) or 128 * MIB,
+    )

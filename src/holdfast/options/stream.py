@@ -1,0 +1,64 @@
+"""Parse the options of a stream's writes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from holdfast.errors import InvalidRequestError
+from holdfast.options.given import OptionSource
+from holdfast.options.location import given_options
+from holdfast.options.values import as_name
+from holdfast.options.write import WRITE_KEYS, WriteOptions, parse_write
+
+__all__ = ["STREAM_KEYS", "StreamOptions", "parse_stream_options"]
+
+STREAM_KEYS = (*WRITE_KEYS, "streamId", "checkpointLocation", "queryName")
+"""Names of the options that `parse_stream_options` takes; those of the file format come on top."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamOptions:
+    """The writes of a stream.
+
+    Attributes:
+        write: the options of each batch.
+        stream_id: the stream's name on the destination; empty: the query's id, which its checkpoint stores.
+    """
+
+    write: WriteOptions
+    stream_id: str = ""
+
+
+def parse_stream_options(options: OptionSource, overwrite: bool) -> StreamOptions:
+    """Parse the options of a stream's writes.
+
+    Args:
+        options: of ``df.writeStream``, Spark's own ``checkpointLocation`` and ``queryName`` included.
+        overwrite: whether the output mode is ``complete``; the only other one that Spark lets through is ``append``.
+
+    Raises:
+        InvalidRequestError: an option is unknown, invalid or not for streams; says how to fix it.
+    """
+    given = given_options(options, STREAM_KEYS)
+    for option, other in (("ifExists", "append"), ("partitionOverwriteMode", "static")):
+        if (value := given.take(option, str.lower)) not in (None, other):
+            raise InvalidRequestError(
+                "a stream appends its batches, or replaces everything in output mode complete: leave the option out",
+                option=option,
+                value=value,
+            )
+    write = parse_write(given, overwrite)
+    if write.write_id:
+        raise InvalidRequestError(
+            "a stream identifies its batches by number, and a write id would let only the first one through: use "
+            "streamId",
+            option="writeId",
+        )
+    if write.committer != "two_phase":
+        raise InvalidRequestError(
+            "only two_phase records which batches are committed, another committer would duplicate a batch that Spark "
+            "repeats: leave the option out",
+            option="committer",
+            value=write.committer,
+        )
+    return StreamOptions(write=write, stream_id=given.take("streamId", as_name) or "")

@@ -1,0 +1,62 @@
+"""Define the message in which a task reports to the driver."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark import TaskContext
+from pyspark.sql.datasource import WriterCommitMessage
+
+from holdfast.commit import JobRecord, TaskCommit
+from holdfast.table.contract import TableRecord
+
+__all__ = ["PARTITIONS", "Run", "TaskReport"]
+
+PARTITIONS = 1_000_000
+"""Task numbers that one use of a function of `holdfast.job` has; the next use starts after them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One execution of a task: over the rows of one partition, by one Spark task attempt.
+
+    Attributes:
+        task: the task's number in the job.
+        stage: Spark's id of the stage, which stays the same when Spark runs the stage again.
+        spark_task: Spark's id of its task attempt, unique in the application.
+        attempt: id of Holdfast's task attempt, unique; empty if the task had nothing to write.
+    """
+
+    task: int
+    stage: int
+    spark_task: int
+    attempt: str = ""
+
+    @classmethod
+    def of(cls, context: TaskContext, task: int, attempt: str = "") -> Run:
+        """Return the run that is executing in this process."""
+        return cls(task=task, stage=context.stageId(), spark_task=context.taskAttemptId(), attempt=attempt)
+
+    @property
+    def partition(self) -> int:
+        """The partition's number in the stage, in a job of `holdfast.job`."""
+        return self.task % PARTITIONS
+
+
+@dataclass(frozen=True)
+class TaskReport(WriterCommitMessage):
+    """What a task wrote.
+
+    Attributes:
+        run: which task, and which execution of it.
+        commit: what the attempt passes to the job commit; None if the task had nothing to write.
+        job: the job of a stream's batch, the same in all its reports; None if the task had nothing to write, and for
+            all other writes, whose driver knows the job.
+        written: what the files of a stream's batch look like; None where `job` is. Spark builds the writer that commits
+            anew, when the table may have changed.
+    """
+
+    run: Run
+    commit: TaskCommit | None
+    job: JobRecord | None = None
+    written: TableRecord | None = None
