@@ -51,17 +51,17 @@ def _quiet() -> Iterator[None]:
 @pytest.mark.parametrize(
     ("committer", "scene", "name", "says"),
     [
-        pytest.param("file-v2", _PARTITION, "C4", "no driver has begun to commit", id="file-v2-early-output"),
+        pytest.param("file-v2", _PARTITION, "C4", "no driver has started to commit", id="file-v2-early-output"),
         pytest.param("file-v2", _PARTITION, "C2", "beside the files of the attempt", id="file-v2-mixed-attempts"),
         pytest.param("file-v1", _MOVES_FILE_BY_FILE, "C2", "beside the files", id="file-v1-no-directory-rename"),
         pytest.param("magic", _PARTITION, "C3", "driver accepted attempt 1", id="magic-late-pendingset"),
-        pytest.param("direct", SCENES["asking"], "C4", "no driver has begun to commit", id="direct-early-output"),
+        pytest.param("direct", SCENES["asking"], "C4", "no driver has started to commit", id="direct-early-output"),
         pytest.param("direct", SCENES["asking"], "C2", "beside the files", id="direct-speculation"),
         pytest.param("direct", _PARTITION, "C5", "is aborted, and the destination shows", id="direct-no-abort"),
         pytest.param("direct", _PARTITION, "C6", "task 0 attempt", id="direct-partition"),
-        pytest.param("stocator", SCENES["asking"], "C4", "no driver has begun", id="stocator-early-output"),
+        pytest.param("stocator", SCENES["asking"], "C4", "no driver has started", id="stocator-early-output"),
         pytest.param("stocator", _PARTITION, "C6", "task 0 attempt", id="stocator-partition"),
-        pytest.param("emr", SCENES["asking"], "C4", "no driver has begun", id="emr-committed-output"),
+        pytest.param("emr", SCENES["asking"], "C4", "no driver has started", id="emr-committed-output"),
         pytest.param("emr", _PARTITION, "C2", "beside the files", id="emr-partition"),
     ],
 )
