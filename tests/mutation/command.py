@@ -1,9 +1,9 @@
-"""``make mutants``: plant mistakes in all of `commit/`, let the checker and the tests judge them, and write the page.
+"""Run ``make mutants``: plant mistakes in all of `commit/`, let checker and tests judge them, write the page.
 
-``python -m tests.mutation --seed 7 --sample 500`` draws that many; ``--all`` takes every one, hours; ``--only job.``
-those whose names begin so. What was found is kept in ``build/mutants`` and counts as long as nothing it rests on
-changes: a run can be stopped at any time. The exit code is 0 if nine of ten are caught and each of the others is in
-`survivors`.
+``python -m tests.mutation --seed 7 --sample 500`` draws 500 of them; ``--all`` takes every one, which takes hours;
+``--only job.`` takes those whose names start so. Verdicts are stored in ``build/mutants``, and count until something
+changes that they depend on: a run can be stopped at any time. The exit code is 0 if nine of ten are caught and each of
+the others is in `survivors`.
 """
 
 from __future__ import annotations
@@ -30,14 +30,13 @@ WANTED = 0.9
 
 _RESULTS = ROOT / "build" / "mutants" / "results.jsonl"
 _PAGE = ROOT / "docs" / "explanation" / "mutants.md"
-_NO_JUDGES = frozenset({"test_mutants.py"})  # plants mistakes of its own
+_NO_JUDGES = frozenset({"test_mutants.py"})  # plants its own mistakes
 
 
 def judges() -> list[Path]:
-    """Files of the tests that judge: simulation, the checker's verdicts, and the unit tests of `commit/`."""
-    folders = [ROOT / "tests" / "simulation", ROOT / "tests" / "unit" / "commit"]
+    """Return the files of the tests that judge: simulation, the checker's verdicts, and the unit tests of `commit/`."""
+    folders = [ROOT / "tests" / "simulation", ROOT / "tests" / "checker", ROOT / "tests" / "unit" / "commit"]
     found = [path for folder in folders for path in folder.rglob("test_*.py")]
-    found += (ROOT / "tests" / "checker").glob("test_*.py")
     return sorted(path for path in found if path.name not in _NO_JUDGES)
 
 
@@ -65,7 +64,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1, help="draws the sample (default: 1)")
     parser.add_argument("--sample", type=int, default=240, help="how many are drawn (default: 240)")
     parser.add_argument("--all", action="store_true", help="every mutant: hours")
-    parser.add_argument("--only", default="", metavar="START", help="those whose names begin so; writes no page")
+    parser.add_argument("--only", default="", metavar="START", help="those whose names start so; writes no page")
     parser.add_argument(
         "--patience",
         type=float,
@@ -99,11 +98,11 @@ def _conclude(judged: Sequence[Judged], stale: Sequence[str], whole: bool) -> in
     unknown = [one for one in judged if not one.verdict.is_caught and one.mutant.name not in REVIEWED]
     _say(f"{caught} of {total} caught, {len(judged) - total} more are the same program: {share:.1%}")
     for one in unknown:
-        _say(f"no reason is given why this one is not: {one.mutant.name}\n  {one.mutant}")
+        _say(f"not caught, and without a reason in tests/mutation/survivors.py: {one.mutant.name}\n  {one.mutant}")
     for name in stale:
-        _say(f"tests/mutation/survivors.py names a mutant that is not there any more: {name}")
+        _say(f"tests/mutation/survivors.py names a mutant that no longer exists: {name}")
     if not whole:
-        _say("stopped: the same command goes on")
+        _say("stopped: the same command continues")
     return 0 if share >= WANTED and whole and not unknown and not stale else 1
 
 

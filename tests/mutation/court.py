@@ -1,8 +1,8 @@
-"""Tests judge mutants: each in a process of its own, forked from one that has collected the tests and imported it all.
+"""Let tests judge mutants, each in a process forked from one that has collected the tests and imported everything.
 
-A pytest plugin in place of the loop over tests. First each test runs once over the shipped code, and which statements
-it passes is noted. Then, for each mutant, the tests that pass its statement run over it, the quickest first, until one
-fails. The processes that run mutants share nothing and are killed when they take too long.
+A pytest plugin in place of the loop over tests. First each test runs once over the shipped code, and the statements
+that it executes are recorded. Then, for each mutant, the tests that execute its statement run over it, the quickest
+first, until one fails. The processes that run mutants share nothing, and are killed when they take too long.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _HANGS = 2
 """So many tests that hang are enough; until then another one may fail, which says more."""
 
 _WALL_FACTOR = 8
-"""Others may use the machine; a process that waits for ever uses no CPU time at all."""
+"""The machine may be busy, and a process that waits forever uses no CPU time."""
 
 _MEMORY_BYTES = 4 << 30
 
@@ -44,12 +44,12 @@ Place = tuple[str, str, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What the tests say of a mutant.
+    """What the tests found about a mutant.
 
     Attributes:
-        kind: "killed", "hangs", "survived", or "not run": no test passes its statement.
-        test: that failed or hung.
-        asked: how many tests ran.
+        kind: "killed", "hangs", "survived", or "not run": no test executes its statement.
+        test: the one that failed or hung.
+        asked: the number of tests that ran.
         seconds: CPU time.
     """
 
@@ -65,7 +65,7 @@ class Verdict:
 
 @dataclass(slots=True)
 class _Evidence:
-    """What is known of the tests: by place the tests that pass it; how long each takes."""
+    """What is known about the tests: by statement, the tests that execute it; how long each takes."""
 
     items: dict[str, pytest.Item] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
@@ -74,7 +74,7 @@ class _Evidence:
     kills: dict[tuple[str, str], dict[str, int]] = field(default_factory=dict)
 
     def tests_of(self, mutant: Mutant) -> list[str]:
-        """Those that pass the statement of a mutant: first those that have killed others of its function."""
+        """Return the tests that execute a mutant's statement: first those that killed other mutants of its function."""
         module, function = mutant.module.__name__, mutant.function
         lines = self.lines[module, function]
         line = max((one for one in lines if one <= mutant.change.line), default=lines[0])
@@ -93,10 +93,10 @@ class Court:
 
     Args:
         mutants: to be judged, in this order.
-        workers: processes at a time.
-        patience_s: CPU seconds after which no further test is asked about a mutant.
-        told: of each verdict as it falls.
-        say: words of progress.
+        workers: number of concurrent processes.
+        patience_s: CPU seconds after which no further test runs over a mutant.
+        told: called with each verdict.
+        say: called with words of progress.
     """
 
     def __init__(
@@ -119,8 +119,8 @@ class Court:
         self._began_s = self._setup_s = 0.0
 
     def pytest_configure(self) -> None:
-        """The same examples for every mutant, and none of them kept for later."""
-        from hypothesis import settings  # only now: pytest wants to be there first
+        """Use the same examples for every mutant, and store none of them."""
+        from hypothesis import settings  # only now: pytest must be imported first
 
         settings.register_profile("mutants", settings.default, database=None, derandomize=True)
         settings.load_profile("mutants")
@@ -150,7 +150,7 @@ class Court:
         self._evidence.items = {item.nodeid: item for item in session.items if item.nodeid in self._evidence.seconds}
 
     def _watch(self, items: Sequence[pytest.Item], write: Callable[[object], None]) -> None:
-        """Run the tests of a file and note what each passes; those that fail can be no judges."""
+        """Run the tests of a file, and record what each executes; tests that fail cannot judge."""
         with self._coverage.watching():
             for item, after in zip(items, (*items[1:], None), strict=True):
                 self._coverage.forget()
@@ -160,7 +160,7 @@ class Court:
                     write([item.nodeid, seconds, sorted(self._setups | self._places())])
 
     def _note_setup(self) -> None:
-        """What one test sets up for a whole file the others of the file rely on, and have to wait for, as well."""
+        """Record what a fixture of the whole file executes, and its time, for every test of the file."""
         self._setups |= self._places()
         self._setup_s = max(self._setup_s, time.process_time() - self._began_s)
 
@@ -194,7 +194,7 @@ class Court:
             self._told(mutant, verdict)
 
     def _judge(self, mutant: Mutant, tests: Sequence[str], write: Callable[[object], None]) -> None:
-        """In a process of its own: say which test runs, then how it went."""
+        """Judge in a separate process: report which test runs, then its result."""
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
         if not plant(mutant):
             write(["same"])
@@ -218,15 +218,15 @@ def _verdict(job: _Fork) -> Verdict:
     asked = sum(one[0] == "runs" for one in said)
     last = said[-1] if said else ["runs", "", 0.0]
     if last[0] == "same":
-        return Verdict(kind="survived", test="the compiler makes the same of it")
+        return Verdict(kind="survived", test="the compiled code is the same")
     kind = {"failed": "killed", "hangs": "hangs", "passed": "survived"}.get(last[0])
-    if kind is None:  # it ended in the middle of a test: out of memory, or killed since it never ended
+    if kind is None:  # it ended within a test: out of memory, or killed because it did not end
         kind = "hangs" if job.was_killed else "killed"
     return Verdict(kind=kind, test=last[1], asked=asked, seconds=round(last[2], 2))
 
 
 def _run(item: pytest.Item, after: pytest.Item | None, between: Callable[[], None] = lambda: None) -> bool:
-    """Whether a test passes, or is skipped; with its fixtures, which stay for `after`."""
+    """Run a test with its fixtures, which stay for `after`; return whether it passes or is skipped."""
     item.session._setupstate  # noqa: B018  # as pytest's own loop does, the state is the session's
     reports = [runner.call_and_report(item, "setup", log=False)]
     between()
@@ -238,7 +238,7 @@ def _run(item: pytest.Item, after: pytest.Item | None, between: Callable[[], Non
 
 @contextlib.contextmanager
 def _time_limit(seconds: float) -> Iterator[Callable[[], bool]]:
-    """An error in the main thread when so much CPU time is used up."""
+    """Raise an error in the main thread when the CPU time is used up."""
     over = False
 
     def end(number: int, frame: FrameType | None) -> None:
@@ -257,7 +257,7 @@ def _time_limit(seconds: float) -> Iterator[Callable[[], bool]]:
 
 # --- processes --------------------------------------------------------------------------------------------------------
 class _Fork:
-    """Work for a process of its own, and what it says: one JSON document a line."""
+    """A task in a separate process, and its output: one JSON document per line."""
 
     def __init__(
         self, work: Callable[[Callable[[object], None]], None], *, about: object = None, wall_s: float = 1200.0
@@ -289,7 +289,7 @@ class _Fork:
             os._exit(0)
 
     def read(self) -> bool:
-        """Take what was said by now; False if the process is over."""
+        """Read the output so far; return False if the process has ended."""
         part = os.read(self.reads, 1 << 16)
         self._text += part
         if part:
@@ -307,7 +307,7 @@ class _Fork:
 
     def _kill(self) -> None:
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process, signal.SIGKILL)  # what it has started, too
+            os.killpg(self._process, signal.SIGKILL)  # and everything that it started
 
 
 def _write_all(descriptor: int, data: bytes) -> None:
@@ -316,7 +316,7 @@ def _write_all(descriptor: int, data: bytes) -> None:
 
 
 def _side_by_side(jobs: Any, workers: int) -> Iterator[_Fork]:
-    """Run them, so many at a time, and give each when it is over."""
+    """Run them concurrently, up to a limit, and yield each when it has ended."""
     waiting = iter(jobs)
     running: dict[int, _Fork] = {}
     try:

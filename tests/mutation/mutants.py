@@ -1,4 +1,4 @@
-"""Mutants: every function of a package with one edit each, found again by name when the code around them changes."""
+"""Make mutants: every function of a package with one edit each, with names that survive changes around them."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Mutant:
     """One edit of one function.
 
     Attributes:
-        name: stays the same while the function and what is changed in it keep their names and their texts.
-        function: as its module knows it.
-        source: digest of the function as it ships: what was found of a mutant counts as long as it is the same.
+        name: stays the same while the function and the changed part keep their names and their text.
+        function: its qualified name in the module.
+        source: digest of the shipped function: a verdict counts as long as it is the same.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Mutant:
 
     @property
     def file(self) -> str:
-        """Of the module, within the package."""
+        """Return the file of the module, within the package."""
         return self.module.__name__.removeprefix(PACKAGE).lstrip(".").replace(".", "/") + ".py"
 
     def __str__(self) -> str:
@@ -43,7 +43,7 @@ class Mutant:
 
 
 def find_mutants(package: str = PACKAGE) -> Iterator[Mutant]:
-    """Every mutant of a package, in the order of its modules."""
+    """Return every mutant of a package, in the order of its modules."""
     for module in modules_of(package):
         for name, function in functions_of(parse_module(module)):
             yield from _mutants(module, name, function)
@@ -57,20 +57,20 @@ def _mutants(module: ModuleType, name: str, function: Function) -> Iterator[Muta
         digest = hashlib.sha256(f"{change.before} -> {change.after}".encode()).hexdigest()[:6]
         found = f"{place} {change.operator} {digest}"
         seen[found] = seen.get(found, 0) + 1
-        again = f" {seen[found]}" if seen[found] > 1 else ""  # the same text twice in one function
+        again = f" {seen[found]}" if seen[found] > 1 else ""  # the text occurs twice in one function
         yield Mutant(name=f"{found}{again}", module=module, function=name, source=source, change=change)
 
 
 def in_drawn_order(mutants: Iterable[Mutant], seed: int) -> list[Mutant]:
-    """All of them, in an order that depends on the seed and on their names alone."""
+    """Return all of them in an order that depends only on the seed and on their names."""
     return sorted(mutants, key=lambda one: hashlib.sha256(f"{seed} {one.name}".encode()).digest())
 
 
 def plant(mutant: Mutant) -> bool:
-    """Run the mutant instead of the shipped function, in this process and for good; False if it cannot be compiled.
+    """Run the mutant instead of the shipped function, in this process and permanently; False if it cannot be compiled.
 
-    The function object stays what it is and gets other code: so everybody runs the mutant, under whatever name and in
-    whatever value they hold it. Sources are not touched.
+    The function object stays the same and gets other code: so every caller runs the mutant, whatever name or value
+    holds the function. Sources are not touched.
     """
     tree = parse_module(mutant.module)
     for name, function in functions_of(tree):
@@ -85,4 +85,4 @@ def plant(mutant: Mutant) -> bool:
                 return False
             live.__code__ = code
             return True
-    return False  # the compiler makes the same of it
+    return False  # the compiled code is the same

@@ -1,8 +1,8 @@
-"""What is changed in a function to plant a mistake: one small edit of its syntax tree each.
+"""Define the edits that plant a mistake in a function: each a small edit of its syntax tree.
 
-Left alone is what cannot go wrong in the same sense: annotations, docstrings, assertions, logging, and the words of
-errors. An edit that every run of the statement would notice (a name that is bound nowhere) is not made: it would only
-raise the score.
+Annotations, docstrings, assertions, logging, and the words of errors are left alone: they cannot be wrong in the same
+sense. An edit that every run of the statement would notice (an unbound name) is not made: it would only raise the
+score.
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ class Change:
 
     Attributes:
         operator: its name.
-        line: of what is changed.
-        before: the source of what is changed, on one line.
-        after: what stands there instead, or what is done to it.
+        line: of the changed part.
+        before: the source of the changed part, on one line.
+        after: its replacement, or what is done to it.
         node: number of the edited node, in the order of `ast.walk`.
         edit: makes the edit in that node of a copy.
     """
@@ -79,7 +79,7 @@ class Change:
 
 
 def changes_of(function: Function) -> Iterator[Change]:
-    """Every edit of a function, also of those inside of it. Its defaults and decorators ran long ago and are left."""
+    """Return every edit of a function and of nested ones. Defaults and decorators ran long ago, and are left alone."""
     numbers = {id(node): number for number, node in enumerate(ast.walk(function))}
     for node in _relevant(function):
         for finder in _FINDERS:
@@ -90,7 +90,7 @@ def changes_of(function: Function) -> Iterator[Change]:
 
 
 def edited(function: Function, change: Change) -> Function:
-    """A copy of the function with the edit."""
+    """Return a copy of the function with the edit."""
     found = copy.deepcopy(function)
     change.edit(list(ast.walk(found))[change.node])
     return found
@@ -98,7 +98,7 @@ def edited(function: Function, change: Change) -> Function:
 
 # --- what is looked at ------------------------------------------------------------------------------------------------
 def _relevant(function: Function) -> Iterator[ast.AST]:
-    """The function and what is inside of it, without what is left alone."""
+    """Iterate over the function and its parts, without those that are left alone."""
     to_do: list[ast.AST] = [function]
     while to_do:
         node = to_do.pop()
@@ -113,7 +113,7 @@ def _children(node: ast.AST, top: Function) -> Iterator[ast.AST]:
         ):
             continue
         if isinstance(node, ast.Raise):
-            continue  # its words; that it is raised at all is the statement's matter
+            continue  # its words; another edit removes the raise
         yield from (each for each in (value if isinstance(value, list) else [value]) if isinstance(each, ast.AST))
 
 
@@ -122,7 +122,7 @@ def _is_left_alone(node: ast.AST) -> bool:
 
 
 def _is_said(node: ast.AST) -> bool:
-    """A text, a line of the log, or a word of progress."""
+    """Check for a text, a log line, or a word of progress."""
     if not isinstance(node, ast.Expr):
         return False
     value = node.value
@@ -144,11 +144,11 @@ def _on_a_line(node: ast.AST) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A `Change` of the node that was looked at.
+    """A `Change` of the inspected node.
 
     Attributes:
-        shown: what is changed of it.
-        line: that has to run for the change to be felt, where it is not that of `shown`.
+        shown: the changed part.
+        line: the line that has to run for the change to have an effect, if it is not that of `shown`.
     """
 
     operator: str
@@ -176,7 +176,7 @@ def _conditions(node: ast.AST) -> Iterator[_Found]:
 
 
 def _is_turned_anyway(test: ast.expr) -> bool:
-    """A lone ``==`` and its like: "comparison" turns it round."""
+    """Check for a single ``==`` and the like, which "comparison" inverts."""
     return isinstance(test, ast.Compare) and len(test.ops) == 1 and type(test.ops[0]) in _FLIPPED
 
 
@@ -213,7 +213,7 @@ def _values(node: ast.AST) -> Iterator[_Found]:
 
 
 def _is_text(node: ast.BinOp | ast.AugAssign) -> bool:
-    """Texts and lists are put together with a plus, too, and a minus between them is noticed by every run."""
+    """Check for texts and lists: they are joined by a plus, and every run would notice a minus between them."""
     sides = (node.left, node.right) if isinstance(node, ast.BinOp) else (node.target, node.value)
     return any(isinstance(one, ast.JoinedStr | ast.List | ast.Tuple | ast.ListComp) for one in sides) or any(
         isinstance(one, ast.Constant) and isinstance(one.value, str | bytes) for one in sides
@@ -270,7 +270,7 @@ def _may_be_left_out(statement: ast.stmt) -> bool:
 
 
 def _may_change_places(one: ast.stmt, other: ast.stmt) -> bool:
-    """Both do something beyond binding a name, and neither needs a name that the other one binds."""
+    """Check that both do more than bind a name, and neither needs a name that the other one binds."""
     for statement in (one, other):
         if not isinstance(statement, ast.Expr | ast.With | ast.For) or _is_said(statement):
             return False
@@ -339,7 +339,7 @@ _FINDERS: Sequence[Callable[[ast.AST], Iterator[_Found]]] = (
 
 
 def _early_returns(function: Function) -> Iterator[Change]:
-    """For a function whose annotation tells what "nothing" is."""
+    """Return "nothing" early, if the function's annotation says what that is."""
     if any(isinstance(node, ast.Yield | ast.YieldFrom) for node in ast.walk(function)):
         nothing = ["return; yield"]
     else:
@@ -348,7 +348,7 @@ def _early_returns(function: Function) -> Iterator[Change]:
     rest = function.body[start:]
     for value in nothing:
         if not rest or (len(rest) == 1 and ast.unparse(rest[0]) in (value, "pass", "...")):
-            continue  # nothing is what it does anyway
+            continue  # it does nothing anyway
 
         def edit(node: ast.AST, value: str = value) -> None:
             assert isinstance(node, Function)

@@ -1,4 +1,4 @@
-"""The page about mutants: the score, by module and by operator, and each survivor with its reason."""
+"""Write the page about mutants: the score, by module and by operator, and each survivor with its reason."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ __all__ = ["Judged", "score", "write_page"]
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A mutant and what the tests say of it."""
+    """A mutant and its verdict."""
 
     mutant: Mutant
     verdict: Verdict
 
 
 def score(judged: Sequence[Judged]) -> tuple[int, int]:
-    """How many were caught, of how many that a test can tell from the shipped code."""
+    """Return how many were caught, and how many a test could distinguish from the shipped code."""
     caught = sum(one.verdict.is_caught for one in judged)
     same = sum(one.mutant.name in EQUIVALENT and not one.verdict.is_caught for one in judged)
     return caught, len(judged) - same
 
 
 def write_page(judged: Sequence[Judged], every: int, how: str, reviewed: Mapping[str, str]) -> str:
-    """The page in Markdown; the same verdicts make the same bytes."""
+    """Return the page in Markdown; the same verdicts give the same bytes."""
     caught = [one for one in judged if one.verdict.is_caught]
     hang = sum(one.verdict.kind == "hangs" for one in caught)
     lines = [

@@ -1,4 +1,4 @@
-"""What was found of mutants, kept from run to run: a run that was stopped goes on, and only what changed runs again."""
+"""Store verdicts from run to run: an interrupted run continues, and only what changed is judged again."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ ROOT = Path(__file__).parents[2]
 
 
 class Results:
-    """A file of verdicts, one JSON document a line; the last one of a mutant counts.
+    """A file of verdicts, one JSON document per line; the last one of a mutant counts.
 
-    What was caught stays caught as long as the function and the file of the test that caught it are the same; what was
-    not, as long as the function and all tests are.
+    A caught mutant stays caught as long as the function and the file of the test that caught it are unchanged; a
+    survivor stays one as long as the function and all tests are.
 
     Args:
         judges: files of tests.
@@ -33,12 +33,12 @@ class Results:
         self._known: dict[tuple[str, str], dict[str, object]] = {}
         lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
         for line in lines:
-            if line.endswith("}"):  # the last one may have been cut off
+            if line.endswith("}"):  # the last one may be incomplete
                 one = json.loads(line)
                 self._known[one["mutant"], one["source"]] = one
 
     def of(self, mutant: Mutant) -> Verdict | None:
-        """What is known of a mutant and still counts."""
+        """Return the verdict of a mutant, if it still counts."""
         found = self._known.get((mutant.name, mutant.source))
         if found is None:
             return None
@@ -58,7 +58,7 @@ class Results:
             out.write(json.dumps(one) + "\n")
 
     def _stamp(self, verdict: Verdict) -> str:
-        """What the verdict rests on."""
+        """Return a digest of what the verdict depends on."""
         return self._tests.get(verdict.test.partition("::")[0], "") if verdict.is_caught else self._suite
 
 

@@ -1,4 +1,4 @@
-"""The machinery of mutants: what is planted, who judges, what is remembered, what is written."""
+"""The machinery of mutants: what is planted, who judges, what is stored, what is written."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_that_fails_anyway():
 
 
 def test_a_court_tells_mutants_that_a_test_notices_from_others(tmp_path: Path) -> None:
-    """The rest of the module no test runs; a test that fails over the shipped code is no judge."""
+    """No test runs the rest of the module; a test that fails over the shipped code cannot judge."""
     test = tmp_path / "test_trial.py"
     test.write_text(_TEST)
     command = [sys.executable, "-c", _TRIAL, str(test)]
@@ -175,7 +175,7 @@ def test_a_court_tells_mutants_that_a_test_notices_from_others(tmp_path: Path) -
 
 def test_there_are_judges() -> None:
     names = {path.parent.name for path in judges()}
-    assert {"simulation", "checker", "commit", "two_phase", "hadoop"} <= names
+    assert {"simulation", "committers", "narrative", "commit", "two_phase", "hadoop"} <= names
     assert all(path.is_file() for path in judges())
 
 

@@ -1,6 +1,6 @@
 """Mistakes in `two_phase`: functions that run in place of shipped ones.
 
-Each takes the shipped function first (see `planting`). What a developer might have been thinking is in `mutants`.
+Each takes the shipped function first (see `planting`). `mutants` says what a developer might have been thinking.
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ def abort_without_entry(shipped: Callable[..., LogEntry], ctx: CommitContext, en
     return shipped(ctx, entry)
 
 
-def _is_blind_once() -> Callable[..., LogEntry | None]:
-    """In place of `find_decision`: find nothing at the first look."""
+def _blind_once() -> Callable[..., LogEntry | None]:
+    """In place of `find_decision`: find nothing the first time."""
     looks = 0
 
     def find(
@@ -109,14 +109,14 @@ def commit_without_looking(
     commits: Sequence[TaskCommit | None],
     tasks: int | Collection[int],
 ) -> tuple[LogEntry | None, LogView | None, ManifestCache | None]:
-    """In place of the commit's `_decide`: do not check whether the log has an entry about the job already."""
-    with planted(swap(find_decision, _is_blind_once())):
+    """In place of the commit's `_decide`: do not check whether the log already has an entry about the job."""
+    with planted(swap(find_decision, _blind_once())):
         return shipped(measure, job, commits, tasks)
 
 
 def abort_without_looking(shipped: Callable[..., JobOutcome], measure: Measure, job: JobRecord) -> JobOutcome:
-    """In place of `abort_job`: do not check whether the log has an entry about the job already."""
-    with planted(swap(find_decision, _is_blind_once())):
+    """In place of `abort_job`: do not check whether the log already has an entry about the job."""
+    with planted(swap(find_decision, _blind_once())):
         return shipped(measure, job)
 
 
@@ -152,7 +152,7 @@ class _StandsError(Exception):
 def take_any_entry(
     shipped: Callable[..., _Decided], ctx: CommitContext, job: JobRecord, prepared: Prepared, view: LogView
 ) -> _Decided:
-    """In place of the decision's `_decide`: take the entry at the number for the job's own, whichever job it is of."""
+    """In place of the decision's `_decide`: take the entry at the number as the job's own, whatever job it is about."""
 
     def append(shipped: Callable[..., LogEntry], ctx: CommitContext, entry: LogEntry) -> LogEntry:
         raise _StandsError(shipped(ctx, entry))
@@ -167,7 +167,7 @@ def take_any_entry(
 def take_every_entry_for_anothers(
     shipped: Callable[..., _Decided], ctx: CommitContext, job: JobRecord, prepared: Prepared, view: LogView
 ) -> _Decided:
-    """In place of the decision's `_decide`: take every entry for another job's, as if each put met a conflict."""
+    """In place of the decision's `_decide`: take every entry as another job's, as if each put met a conflict."""
 
     def append(shipped: Callable[..., LogEntry], ctx: CommitContext, entry: LogEntry) -> LogEntry:
         path = layout.log_entry(entry.seq)
@@ -184,7 +184,7 @@ def create_unconditionally(shipped: Callable[..., bool], self: RecordStore, path
 
 
 def take_silence_for_success(shipped: Callable[..., bool], self: RecordStore, path: str, data: bytes) -> bool:
-    """In place of `RecordStore._put_new`: take a record whose put was not answered as written."""
+    """In place of `RecordStore._put_new`: consider a record written although its put was not answered."""
     try:
         return shipped(self, path, data)
     except OutcomeUnknownError:
@@ -256,7 +256,7 @@ def take_silence_for_completion(
     publish: Callable[[], object],
     is_there: Callable[[], bool],
 ) -> bool:
-    """In place of `settle`: take a file whose publication was not answered as published."""
+    """In place of `settle`: consider a file published although its publication was not answered."""
 
     def publish_once() -> None:
         with suppress(OutcomeUnknownError):
@@ -273,7 +273,7 @@ def complete_without_looking(
     checksums: Sequence[tuple[str, str]] = (),
     is_there: Callable[[], bool] | None = None,
 ) -> bool:
-    """In place of `complete_upload`: take a file whose upload is gone as published, without a look at the object."""
+    """In place of `complete_upload`: consider a file published if its upload is gone, without checking the object."""
     return shipped(ctx, file, written_by, checksums, lambda: True)
 
 
@@ -317,7 +317,7 @@ def list_manifests(
     commits: Sequence[TaskCommit | None],
     tasks: int | Collection[int],
 ) -> tuple[LogEntry | None, LogView | None, ManifestCache | None]:
-    """In place of the commit's `_decide`: take the manifests in the job's folder, not those that the messages name."""
+    """In place of the commit's `_decide`: take the manifests in the job's folder, not those in the messages."""
     return shipped(measure, job, _listed_commits(measure.ctx, job), tasks)
 
 
@@ -348,12 +348,12 @@ def _listed_commits(ctx: CommitContext, record: JobRecord) -> list[TaskCommit]:
 
 # --- clean-up, recovery -----------------------------------------------------------------------------------------------
 def be_always_over(shipped: Callable[..., bool], self: OverJobs, job: JobId, key: str) -> bool:
-    """In place of `OverJobs.is_over`: take every job for one that can no longer commit."""
+    """In place of `OverJobs.is_over`: consider every job over."""
     return True
 
 
 def look_in_own_destination(shipped: Callable[..., bool], self: OverJobs, job: JobId, key: str) -> bool:
-    """In place of `OverJobs.is_over`: look for the job's record in one's own destination alone."""
+    """In place of `OverJobs.is_over`: look for the job's record only in the own destination."""
     return job in self._known or not self._is_protected(self._ctx.prefix, job)
 
 
@@ -409,5 +409,5 @@ def hide_nothing(
 
 
 def see_no_change(shipped: Callable[..., tuple[int, frozenset[int]]], view: LogView) -> tuple[int, frozenset[int]]:
-    """In place of the snapshot's `_instant`: take the log for unchanged."""
+    """In place of the snapshot's `_instant`: consider the log unchanged."""
     return 0, frozenset()

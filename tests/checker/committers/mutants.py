@@ -46,9 +46,9 @@ class Mutant:
     Attributes:
         slip: what a developer might have done, in one sentence.
         swaps: shipped functions with the functions that run in their place.
-        scene: a world in which the mistake does harm, and in which the shipped code does none.
-        breaks: properties that the checker has to report; empty for a redundant safeguard.
-        reason: why the mistake does no harm if the safeguard is redundant.
+        scene: a world in which the mistake does harm, and the shipped code does none.
+        breaks: properties that the checker must report; empty for a redundant safeguard.
+        reason: why the mistake does no harm, if the safeguard is redundant.
         change: how the world differs from the scene.
     """
 
@@ -147,56 +147,56 @@ MUTANTS = (
     # --- the decision -------------------------------------------------------------------------------------------------
     Mutant(
         name="decides-after-publishing",
-        slip="The decision is written when the uploads are complete: as if it were the job's report.",
+        slip="The decision is written after the uploads are completed, as if it were the job's report.",
         swaps=(swap(append_entry, mistakes.publish_first),),
         scene=_DRIVER_DIES,
         breaks=("C9",),
     ),
     Mutant(
         name="abort-without-entry",
-        slip="Abort cleans up and writes nothing into the log: nobody has decided, so there is nothing to record.",
+        slip="Abort cleans up and writes nothing into the log: the job is undecided, so there is nothing to record.",
         swaps=(swap(append_entry, mistakes.abort_without_entry),),
         scene=_SECOND_DRIVER,
         breaks=("C8",),
     ),
     Mutant(
         name="commit-without-looking",
-        slip="Commit does not look whether the log has an entry about its job already.",
+        slip="Commit does not check whether the log already has an entry about its job.",
         swaps=(swap(job._decide, mistakes.commit_without_looking),),
         scene=_SECOND_DRIVER,
         breaks=("C8",),
     ),
     Mutant(
         name="next-number-without-looking",
-        slip="Who finds the number taken tries the next one, without asking whether the winner decided this very job.",
+        slip="After a conflict the driver tries the next number, without checking whether the winner decided its job.",
         swaps=(swap(decision._decide, mistakes.try_next_number),),
         scene=_SECOND_DRIVER,
         breaks=("C8",),
     ),
     Mutant(
         name="overwrites-decisions",
-        slip="Records are put without the condition that nobody else has created them.",
+        slip="Records are put without the condition that they do not exist.",
         swaps=(swap(RecordStore._put_new, mistakes.create_unconditionally),),
         scene=_SECOND_DRIVER,
         breaks=("C8",),
     ),
     Mutant(
         name="any-entry-is-mine",
-        slip="The entry that stands at the number after the put is taken for one's own, whosever it is.",
+        slip="The entry at the number after the put is considered the job's own, whichever job it is about.",
         swaps=(swap(decision._decide, mistakes.take_any_entry),),
         scene=_OTHER_JOB,
         breaks=("C1",),
     ),
     Mutant(
         name="abort-without-looking",
-        slip="Abort does not read the log first, and undoes a job that is committed (Iceberg 4686).",
+        slip="Abort does not read the log first, and undoes a committed job (Iceberg 4686).",
         swaps=(swap(job.abort_job, mistakes.abort_without_looking),),
         scene=_SECOND_DRIVER_DEAD,
         breaks=("C5",),
     ),
     Mutant(
         name="unknown-put-is-success",
-        slip="A record whose put was not answered is taken as written.",
+        slip="A record whose put was not answered is considered written.",
         swaps=(swap(RecordStore._put_new, mistakes.take_silence_for_success),),
         scene=_FAILURE,
         breaks=("log-order",),
@@ -204,7 +204,7 @@ MUTANTS = (
     # --- after the decision -------------------------------------------------------------------------------------------
     Mutant(
         name="replaced-first",
-        slip="What the job replaces is deleted before the job's files are published.",
+        slip="Replaced files are deleted before the job's files are published.",
         swaps=(swap(roll_forward._publish_all, mistakes.delete_replaced_first),),
         scene=_OVERWRITE,
         breaks=("replaced-data",),
@@ -218,21 +218,21 @@ MUTANTS = (
     ),
     Mutant(
         name="trouble-is-ignored",
-        slip="Trouble after the decision is swallowed: the job is committed, so it is reported as finished.",
+        slip="Failures after the decision are swallowed: the job is committed, so it is reported as finished.",
         swaps=(swap(job._finish, mistakes.ignore_trouble),),
         scene=_FAILURE,
         breaks=("C1",),
     ),
     Mutant(
         name="unknown-completion-is-success",
-        slip="A completion that was not answered is taken as done.",
+        slip="A completion that was not answered is considered done.",
         swaps=(swap(uploads.settle, mistakes.take_silence_for_completion),),
         scene=_FAILURE,
         breaks=("C1",),
     ),
     Mutant(
         name="not-found-is-success",
-        slip="A completion that finds no upload is taken as done by somebody else, without a look at the object.",
+        slip="A completion that finds no upload is considered done by another process, without checking the object.",
         swaps=(swap(uploads.complete_upload, mistakes.complete_without_looking),),
         scene=_EXPIRING,
         breaks=("C1",),
@@ -240,14 +240,14 @@ MUTANTS = (
     ),
     Mutant(
         name="deletes-then-renames",
-        slip="The target of a rename is deleted first, for stores that do not rename onto a file.",
+        slip="The target of a rename is deleted first, for stores that do not overwrite by renaming.",
         swaps=(swap(publication._rename_file, mistakes.delete_then_rename),),
         scene=_RENAMES_SECOND_DRIVER,
         breaks=("C6",),
     ),
     Mutant(
         name="no-helping",
-        slip="A job decides without finishing earlier decisions: their drivers will.",
+        slip="A job decides without finishing earlier decisions: their drivers will do that.",
         swaps=(swap(finish_earlier, mistakes.finish_nothing_earlier),),
         scene=_NEXT_OVERWRITES,
         breaks=("C9",),
@@ -256,21 +256,21 @@ MUTANTS = (
     # --- tasks --------------------------------------------------------------------------------------------------------
     Mutant(
         name="task-publishes",
-        slip="A task completes its uploads when it commits, to spare the driver the work.",
+        slip="A task completes its uploads when it commits, to save the driver work.",
         swaps=(swap(TwoPhaseCommitter.commit_task, mistakes.publish_in_task),),
         scene=_SPECULATION,
         breaks=("C4",),
     ),
     Mutant(
         name="manifest-by-task",
-        slip="Manifests are named by task, so the last attempt's replaces the one that counts.",
+        slip="Manifests are named by task, so the last attempt's manifest replaces the one that counts.",
         swaps=(swap(layout.manifest, mistakes.name_by_task),),
         scene=_TWINS_DRIVER_DIES,
         breaks=("C9",),
     ),
     Mutant(
         name="manifests-by-listing",
-        slip="The driver takes the manifests that it finds in the job's folder, not those that messages name.",
+        slip="The driver takes the manifests in the job's folder, not those that the messages name.",
         swaps=(swap(job._decide, mistakes.list_manifests),),
         scene=_SPECULATION,
         breaks=("C3",),
@@ -285,14 +285,14 @@ MUTANTS = (
     # --- clean-up, recovery -------------------------------------------------------------------------------------------
     Mutant(
         name="sweeps-live-jobs",
-        slip="Clean-up takes every pending upload below the destination, also of jobs that have a record.",
+        slip="Clean-up aborts every pending upload below the destination, even of jobs that have a record.",
         swaps=(swap(OverJobs.is_over, mistakes.be_always_over),),
         scene=_SPECULATION,
         breaks=("C7",),
     ),
     Mutant(
         name="bare-prefix",
-        slip="Clean-up looks below a prefix without its slash, and for records in its own destination alone.",
+        slip="Clean-up lists below a prefix without its slash, and looks for records only in its own destination.",
         swaps=(
             _BARE_PREFIX,
             swap(OverJobs.is_over, mistakes.look_in_own_destination),
@@ -309,14 +309,14 @@ MUTANTS = (
     ),
     Mutant(
         name="recovery-keeps-uploads",
-        slip="Recovery ends jobs and leaves the uploads of attempts that came later.",
+        slip="Recovery ends jobs, and leaves the uploads of late attempts.",
         swaps=(swap(cleanup.clean_up, mistakes.sweep_with_limit_only),),
         scene=_SPECULATION,
         breaks=("no-leftovers",),
     ),
     Mutant(
         name="recovery-rolls-forward",
-        slip="Recovery commits a job that nobody has decided, with the manifests that are there.",
+        slip="Recovery commits an undecided job, with the manifests that exist.",
         swaps=(swap(recovery._end_open_job, mistakes.commit_open_job),),
         scene=_TWO_TASKS_DRIVER_DIES,
         breaks=("C9",),
@@ -324,14 +324,14 @@ MUTANTS = (
     # --- readers ------------------------------------------------------------------------------------------------------
     Mutant(
         name="reader-ignores-mark",
-        slip="A reader shows the files of every decision, whether it is marked visible or not.",
+        slip="A reader shows the files of every decision, even if it is not marked visible.",
         swaps=(swap(snapshot._visibility, mistakes.hide_nothing),),
         scene=_READER,
         breaks=("whole-reads",),
     ),
     Mutant(
         name="reader-looks-once",
-        slip="A reader does not look again whether the log moved while it listed the files.",
+        slip="A reader does not check again whether the log changed while it listed the files.",
         swaps=(swap(snapshot._instant, mistakes.see_no_change),),
         scene=_READER,
         breaks=("whole-reads",),
@@ -341,10 +341,10 @@ MUTANTS = (
 REDUNDANT = (
     Mutant(
         name="bare-prefix-alone",
-        slip="Clean-up looks below a prefix without its slash.",
+        slip="Clean-up lists below a prefix without its slash.",
         swaps=(_BARE_PREFIX,),
         scene=_SPECULATION,
-        reason="a job is over only if no folder above its upload has a record of it, and the neighbour has one",
+        reason="a job is over only if no folder above its upload has a record of it, and the neighbor has one",
     ),
     Mutant(
         name="done-first",
@@ -355,17 +355,17 @@ REDUNDANT = (
     ),
     Mutant(
         name="lost-reply-is-conflict",
-        slip="A record that stands there after a lost reply is taken for somebody else's.",
+        slip="A record that exists after a lost reply is considered another job's.",
         swaps=(swap(decision._decide, mistakes.take_every_entry_for_anothers),),
         scene=SCENES["lost-reply"],
-        reason="after a conflict the log is read again before anything else, and shows the job's own decision",
+        reason="after a conflict the log is read again first, and contains the job's own decision",
     ),
     Mutant(
         name="names-without-attempt",
-        slip="Names of files hold the job and the task, not the attempt, as Spark's do.",
+        slip="Names of files contain the job and the task, not the attempt, as Spark's do.",
         swaps=(swap(file_name, mistakes.name_without_attempt),),
         scene=_SPECULATION,
         change=_remembering,
-        reason="such names are allowed, too: manifests name uploads by id, and metadata say whose an object is",
+        reason="such names are allowed: manifests identify uploads by id, and metadata identify the owner of an object",
     ),
 )

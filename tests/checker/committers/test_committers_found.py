@@ -1,4 +1,4 @@
-"""What the papers say of the committers of today: the checker finds it, and tells it in at most 15 sentences.
+"""What the papers say about today's committers: the checker finds it, and tells it in at most 15 sentences.
 
 Sources: paper 000, Table V; paper 002, "Why the V2 committer is incorrect".
 """
@@ -42,7 +42,7 @@ _MOVES_FILE_BY_FILE = replace(_ONE_BY_ONE, name="no-directory-rename", store={"r
 
 @pytest.fixture(autouse=True)
 def _quiet() -> Iterator[None]:
-    """What goes wrong is logged by the code under test, in every history anew."""
+    """Silence the code under test, which logs failures in every history."""
     logging.disable(logging.CRITICAL)
     yield
     logging.disable(logging.NOTSET)
@@ -51,17 +51,17 @@ def _quiet() -> Iterator[None]:
 @pytest.mark.parametrize(
     ("committer", "scene", "name", "says"),
     [
-        pytest.param("file-v2", _PARTITION, "C4", "no driver has begun to commit", id="file-v2-early-output"),
+        pytest.param("file-v2", _PARTITION, "C4", "no driver has started to commit", id="file-v2-early-output"),
         pytest.param("file-v2", _PARTITION, "C2", "beside the files of the attempt", id="file-v2-mixed-attempts"),
         pytest.param("file-v1", _MOVES_FILE_BY_FILE, "C2", "beside the files", id="file-v1-no-directory-rename"),
         pytest.param("magic", _PARTITION, "C3", "driver accepted attempt 1", id="magic-late-pendingset"),
-        pytest.param("direct", SCENES["asking"], "C4", "no driver has begun to commit", id="direct-early-output"),
+        pytest.param("direct", SCENES["asking"], "C4", "no driver has started to commit", id="direct-early-output"),
         pytest.param("direct", SCENES["asking"], "C2", "beside the files", id="direct-speculation"),
         pytest.param("direct", _PARTITION, "C5", "is aborted, and the destination shows", id="direct-no-abort"),
         pytest.param("direct", _PARTITION, "C6", "task 0 attempt", id="direct-partition"),
-        pytest.param("stocator", SCENES["asking"], "C4", "no driver has begun", id="stocator-early-output"),
+        pytest.param("stocator", SCENES["asking"], "C4", "no driver has started", id="stocator-early-output"),
         pytest.param("stocator", _PARTITION, "C6", "task 0 attempt", id="stocator-partition"),
-        pytest.param("emr", SCENES["asking"], "C4", "no driver has begun", id="emr-committed-output"),
+        pytest.param("emr", SCENES["asking"], "C4", "no driver has started", id="emr-committed-output"),
         pytest.param("emr", _PARTITION, "C2", "beside the files", id="emr-partition"),
     ],
 )
@@ -85,7 +85,7 @@ def test_it_is_found_shrunk_and_told(committer: str, scene: Scene, name: str, sa
     [pytest.param(_ONE_BY_ONE, True, id="renamed"), pytest.param(_MOVES_FILE_BY_FILE, False, id="file-by-file")],
 )
 def test_when_file_v1_mixes_attempts(scene: Scene, while_merging: bool) -> None:
-    """The other half of the finding: where directories are renamed, no task commit mixes; the merge of the job may."""
+    """With directory renames no task commit mixes attempts, but the merge of the job commit may."""
     world = build_world(COMMITTERS["file-v1"], replace(scene, properties=("C2",)))
     found = explore(world, budget=Budget(states=_STATES), until=lambda one: bool(one.findings)).findings["C2"]
     story = tell(
@@ -99,8 +99,11 @@ def test_when_file_v1_mixes_attempts(scene: Scene, while_merging: bool) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("committer", sorted({one.name for one in COMMITTERS.values()} - {"two_phase"}))
 def test_what_breaks_is_declared(committer: str) -> None:
-    """In every scene, as far as `holdfast check` goes: C1 of `manifest` breaks after 94,000 states of slow-driver,
-    where the table of all committers does not come to."""
+    """In every scene, within the limits of `holdfast check`.
+
+    C1 of `manifest` breaks after 94,000 states of slow-driver, which is beyond the limit of the table of all
+    committers.
+    """
     check = CheckRun(COMMITTERS[committer])
     for scene in SCENES.values():
         check.explore(scene, Budget(states=100_000))

@@ -1,4 +1,4 @@
-"""Scenes as combinations of features: names lead back to them, chance draws them, and worlds have what they say."""
+"""Scenes as combinations of features: names resolve to scenes, scenes can be drawn, and worlds have their features."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_piecemeal_listing_may_show_what_is_new_without_what_was_there_before_
 
 # --- threads ----------------------------------------------------------------------------------------------------------
 class _World:
-    """Answers calls; chooses turns as told."""
+    """Answers calls, and chooses turns from a list."""
 
     def __init__(self, turns: list[int]) -> None:
         self.calls: list[str] = []
@@ -103,7 +103,7 @@ def test_after_an_error_those_under_way_go_on_and_no_other_starts() -> None:
     [
         "one-task+overwrite+driver-dies",
         "one-task+two-files+threads+driver-dies",
-        "one-task+recovery+lost-reply+driver-dies",  # recovery goes on after a decision that it cannot finish
+        "one-task+recovery+lost-reply+driver-dies",  # recovery continues after a decision that it cannot finish
     ],
 )
 def test_forgetting_and_reduction_leave_no_end_out(name: str) -> None:

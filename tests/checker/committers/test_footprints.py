@@ -1,4 +1,4 @@
-"""Reduction leaves out nothing in worlds of cluster and store whose calls meet in rare ways."""
+"""The reduction leaves nothing out in worlds in which calls of the cluster and the store interact in rare ways."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from holdfast.stores.base import MultipartLimits
 from tests.checker.kernel.toys import with_ends
 
 Program = Callable[[Port, SimulatedStore], object]
-JOB: Any = "job"  # what the cluster hands on, and does not look into
+JOB: Any = "job"  # the cluster passes it on without inspecting it
 REPORT: Any = "report"
 
 
@@ -130,7 +130,7 @@ WORLDS = {
 
 
 def test_every_way_of_a_stale_listing_has_a_label_of_its_own() -> None:
-    """Two uploads of one key: a history replays by its labels."""
+    """Two uploads have the same key; a history replays by its labels."""
     store = StoreResource("store", time_of=lambda actor: 0.0)
     state = store.initial()
     for token in ("one", "two"):

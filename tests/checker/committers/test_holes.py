@@ -37,13 +37,13 @@ STAGING = ("staging-directory", "staging-partitioned")
 
 @dataclass(frozen=True, kw_only=True)
 class Hole:
-    """A way in which the recipe of a paper breaks a property.
+    """A way in which a paper's protocol violates a property.
 
     Attributes:
-        committers: those that have it; the first one's story is in the document.
+        committers: those that have it; the document tells the first one's story.
         scene, property_name: where it is found.
         variant: what closes it, as in ``magic+messages``; empty if no small change does.
-        narrow: what else of the scene differs where the variant is tried: other holes are kept out.
+        narrow: changes of the scene in which the variant is tested, to keep out other holes.
     """
 
     name: str
@@ -107,7 +107,7 @@ HOLES = (
 
 
 def _cases(hole: Hole, suffix: str) -> list[Any]:
-    """The hole's committers, with a suffix; all but the first are for the long run."""
+    """Return the hole's committers with a suffix; all but the first run only in the slow tests."""
     return [
         pytest.param(hole, f"{name}{suffix}", id=f"{hole.name}-{name}{suffix}", marks=[pytest.mark.slow] if at else [])
         for at, name in enumerate(hole.committers)
@@ -119,7 +119,7 @@ CLOSED = [case for hole in HOLES if hole.variant for case in _cases(hole, f"+{ho
 
 
 def look(committer: Committer, hole: Hole, scene: Scene, *, whole: bool = False) -> Exploration:
-    """Explore a scene for the hole's property alone: to the end, or until it breaks."""
+    """Explore a scene for the hole's property: completely, or until it breaks."""
     world = build_world(committer, replace(scene, properties=(hole.property_name,)))
     until = (lambda found: False) if whole else (lambda found: bool(found.findings))
     return explore(world, budget=Budget(states=STATES), until=until)
@@ -127,13 +127,13 @@ def look(committer: Committer, hole: Hole, scene: Scene, *, whole: bool = False)
 
 @cache
 def found_in(name: str, committer: str) -> Exploration:
-    """What the scene of the hole of that name shows of a committer."""
+    """Return what the hole's scene shows about a committer."""
     hole = next(hole for hole in HOLES if hole.name == name)
     return look(COMMITTERS[committer], hole, SCENES[hole.scene])
 
 
 def told(hole: Hole) -> Story:
-    """The story of a hole, as `holdfast check` tells it."""
+    """Return the story of a hole, as `holdfast check` tells it."""
     committer, scene = COMMITTERS[hole.committers[0]], SCENES[hole.scene]
     found = found_in(hole.name, committer.name).findings[hole.property_name]
     world = build_world(committer, replace(scene, properties=(hole.property_name,)))
@@ -150,7 +150,7 @@ def test_it_is_found(hole: Hole, name: str) -> None:
 
 @pytest.mark.parametrize(("hole", "name"), CLOSED)
 def test_the_variant_closes_it(hole: Hole, name: str) -> None:
-    """Every history of the scene, in which the committer itself breaks the property."""
+    """Explores every history of a scene in which the committer itself violates the property."""
     scene = replace(SCENES[hole.scene], **hole.narrow)
     assert look(COMMITTERS[name.partition("+")[0]], hole, scene).findings
     closed = look(VARIANTS[name], hole, scene, whole=True)
@@ -160,7 +160,7 @@ def test_the_variant_closes_it(hole: Hole, name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("hole", "name"), CLOSED)
 def test_the_variant_opens_no_other(hole: Hole, name: str) -> None:
-    """In the same scene it breaks no property that its committer holds; a claim stays, as the document says."""
+    """In the same scene it violates no property that its committer holds; claims remain, as the document says."""
     scene = replace(SCENES[hole.scene], **hole.narrow)
     base, variant = (explore(build_world(CHECKED[one], scene)) for one in (name.partition("+")[0], name))
     assert base.complete and variant.complete
@@ -174,7 +174,7 @@ def test_every_variant_closes_something() -> None:
 
 # --- the document -----------------------------------------------------------------------------------------------------
 def table() -> str:
-    """What has which hole."""
+    """Return the table of holes."""
     lines = ["| hole | breaks | committers | closed by |", "|---|---|---|---|"]
     for hole in HOLES:
         anchor = hole.name.replace(" ", "-")
@@ -185,7 +185,7 @@ def table() -> str:
 
 
 def example(hole: Hole) -> str:
-    """A command and what it tells."""
+    """Return a command and its output."""
     story = told(hole)
     lines = [f"$ {hole.command}"]
     for sentence in story.sentences:
@@ -195,7 +195,7 @@ def example(hole: Hole) -> str:
 
 
 def written(text: str) -> str:
-    """The document with what is generated in it."""
+    """Return the document with its generated parts."""
     parts = {"table": table(), **{hole.name: example(hole) for hole in HOLES}}
     for name, part in parts.items():
         start, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"

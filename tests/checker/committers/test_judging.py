@@ -1,4 +1,4 @@
-"""What properties see in a destination that no committer of ours leaves: they have to be able to fail."""
+"""Properties fail on destinations that no shipped committer produces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A checker that misses a planted mistake fails here: each mutant of `mutants` is found, and only the mutant is."""
+"""The checker finds every planted mistake of `mutants`, and nothing in the shipped code."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ALL = (*MUTANTS, *REDUNDANT)
 
 @pytest.fixture(autouse=True)
 def _quiet() -> Iterator[None]:
-    """What goes wrong is logged by the code under test, in every history anew."""
+    """Silence the code under test, which logs failures in every history."""
     logging.disable(logging.CRITICAL)
     yield
     logging.disable(logging.NOTSET)
@@ -42,7 +42,7 @@ def _scene(mutant: Mutant) -> str:
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=_named)
 def test_it_is_found(mutant: Mutant) -> None:
-    """Among them scenario 26 (bare-prefix) and Iceberg issue 4686 (abort-without-looking)."""
+    """Includes scenario 26 (bare-prefix) and Iceberg issue 4686 (abort-without-looking)."""
     wanted = set(mutant.breaks)
     with mutant.planted():
         world = world_of(mutant)
@@ -57,7 +57,7 @@ def test_it_is_found(mutant: Mutant) -> None:
 
 
 def _breaks(world: World, found: Counterexample) -> bool:
-    """Whether the history is possible and its last step breaks its property."""
+    """Check whether the history is possible and its last step violates its property."""
     try:
         return found.property in dict(replay(world, found.choices).broken)
     except InvalidRequestError:

@@ -1,7 +1,7 @@
 """Mistakes that only combinations of features show: all of them are found.
 
-Most concern what jobs replace and what readers find while that goes on; the last ones do nothing wrong, and never
-anything right either.
+Most concern what jobs replace, and what readers see meanwhile. The last ones never do anything wrong, but never succeed
+either.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from tests.checker.committers.planting import Swap, planted, swap
 
 @pytest.fixture(autouse=True)
 def _quiet() -> Iterator[None]:
-    """What goes wrong is logged by the code under test, in every history anew."""
+    """Silence the code under test, which logs failures in every history."""
     logging.disable(logging.CRITICAL)
     yield
     logging.disable(logging.NOTSET)

@@ -1,4 +1,4 @@
-"""Paper 000, Table V, as exploration finds it: column by column, with a reason for whatever differs."""
+"""Paper 000, Table V, as found by exploration: column by column, with a reason for each difference."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _found(table: Table, row: str, columns: Sequence[str]) -> list[bool]:
 @pytest.mark.parametrize("row", PRINTED)
 def test_the_columns_of_the_paper_are_found(table: Table, row: str) -> None:
     expected = list(PRINTED[row])
-    if row == "recoverable-job":  # the pending sets are there, although nobody offers to go on with them: see REASONS
+    if row == "recoverable-job":  # the pending sets exist, although nothing continues with them: see REASONS
         expected[COLUMNS.index("magic")] = True
     assert _found(table, row, COLUMNS) == expected
 

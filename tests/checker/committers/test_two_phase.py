@@ -22,7 +22,7 @@ _QUICK = ("speculation", "asking", "partition", "lost-reply", "failure", "overwr
 
 @pytest.fixture(autouse=True)
 def _quiet() -> Iterator[None]:
-    """What goes wrong is logged by the code under test, in every history anew."""
+    """Silence the code under test, which logs failures in every history."""
     logging.disable(logging.CRITICAL)
     yield
     logging.disable(logging.NOTSET)
@@ -66,7 +66,7 @@ def test_no_decision_is_made_in_the_trimmed_past() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("scene", [pytest.param(one, id=one.name) for one in SMALL.values()])
 def test_nothing_is_found_in_the_small_worlds_as_far_as_a_minute_goes(scene: Scene) -> None:
-    """`holdfast check two_phase --small` goes through the whole of them."""
+    """`holdfast check two_phase --small` explores them completely."""
     found = explore(build_world(COMMITTERS["two_phase"], scene), budget=Budget(seconds=60))
     assert found.findings == {}
     assert found.states > 10_000 or found.complete
@@ -81,6 +81,6 @@ def test_nothing_is_found_on_random_walks() -> None:
 
 @pytest.mark.parametrize("committer", ["magic", "staging-directory", "file-v1"])
 def test_who_goes_by_listings_loses_files_where_they_lag(committer: str) -> None:
-    """Why `magic`, `staging-*` and `file-v1` ask for a store whose listings show everything at once."""
+    """This is why `magic`, `staging-*` and `file-v1` require a store with consistent listings."""
     world = build_world(COMMITTERS[committer], STORES["stale-listing"])
     assert "C1" in explore(world, until=lambda now: "C1" in now.findings).findings

@@ -1,4 +1,4 @@
-"""What lists that only grow tell: against brute force over all orders, and each anomaly by its name."""
+"""Lists that only grow: compared with brute force over all orders, and each anomaly by its name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from holdfast.checker.histories.transactions import Read, Transaction, Write
 
 @st.composite
 def _histories(draw: st.DrawFn) -> list[Transaction]:
-    """Four transactions on two lists; what is read is a part of the right length of some order of the elements."""
+    """Draw four transactions on two lists; a read is a prefix of some order of the elements."""
     count = draw(st.integers(2, 4))
     plans = [draw(st.lists(st.sampled_from(["rx", "ry", "wx", "wy"]), min_size=1, max_size=3)) for _ in range(count)]
     elements = {
@@ -108,7 +108,7 @@ def test_anomalies_have_their_names(name: str, history: list[Transaction]) -> No
 
 
 def test_nothing_is_wrong() -> None:
-    """One of unknown outcome was seen and so has committed, and so has the one that it has seen."""
+    """A transaction of unknown outcome was seen, so it committed, and so did the one that it saw."""
     history = [
         T("a", "rx wx1 rx1 wx2 rx12", at=(0, 1)),
         T("b", "rz wy1", Outcome.UNKNOWN),

@@ -1,4 +1,4 @@
-"""Effects of units in words."""
+"""Effects of units, described in words."""
 
 from __future__ import annotations
 

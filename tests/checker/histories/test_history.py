@@ -1,4 +1,4 @@
-"""Histories as values, and what a recorder makes of what actors tell it."""
+"""Histories as values, and what a recorder makes of its calls."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from holdfast.errors import (
 
 
 def test_what_overlaps_has_no_order() -> None:
-    """Neither do invocations in a row, nor ends: histories that differ in nothing else are equal."""
+    """Consecutive invocations have no order, nor do consecutive ends: histories that differ only in these are equal."""
     one = History().invoke("ann", "f").invoke("bob", "g").end("ann", Outcome.OK, 1).end("bob", Outcome.OK, 2)
     two = History().invoke("bob", "g").invoke("ann", "f").end("bob", Outcome.OK, 2).end("ann", Outcome.OK, 1)
     assert one == two
@@ -86,7 +86,7 @@ def test_an_actor_dies_on_the_way() -> None:
 
 
 def test_every_order_is_gone_through() -> None:
-    """The reduction leaves out no history that is another value."""
+    """The reduction leaves out no history with a different value."""
 
     def run(port: Port) -> None:
         for name in ("f", "g"):
@@ -106,7 +106,7 @@ def _ends(actor: Actor, budgets: dict[Fault, int] | None = None) -> set[tuple[Op
 def _all_ends(
     actors: tuple[Actor, ...], budgets: dict[Fault, int] | None = None, *, reduce: bool = True
 ) -> set[tuple[Operation, ...]]:
-    """The histories of a world in which nobody acts any more."""
+    """Return the histories of a world at all its ends."""
     found: set[tuple[Operation, ...]] = set()
 
     def end(view: View) -> None:

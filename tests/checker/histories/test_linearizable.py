@@ -1,4 +1,4 @@
-"""Linearizability against brute force over all orders, and in worlds with registers that are right and wrong."""
+"""Linearizability: compared with brute force over all orders, and in worlds with correct and incorrect registers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ REGISTER = Model(initial=0, apply=_apply)
 # --- against brute force ----------------------------------------------------------------------------------------------
 @st.composite
 def _histories(draw: st.DrawFn, unique: bool = False) -> tuple[Operation, ...]:
-    """Three actors on a register, five operations at most; or each write has a value of its own."""
+    """Draw three actors on a register with at most five operations; or each write has a unique value."""
     history = History()
     open_: dict[str, str] = {}
     count = 0
@@ -56,7 +56,7 @@ def _histories(draw: st.DrawFn, unique: bool = False) -> tuple[Operation, ...]:
 
 
 def _orders(operations: Sequence[Operation]) -> Iterator[tuple[Operation, ...]]:
-    """All orders within real time, with any of those whose outcome is unknown."""
+    """Return all orders within real time, with any of the operations of unknown outcome."""
     sure = [one for one in operations if one.outcome is Outcome.OK]
     maybe = [one for one in operations if one.outcome is Outcome.UNKNOWN]
     for count in range(len(maybe) + 1):
@@ -85,7 +85,7 @@ def test_as_brute_force(operations: tuple[Operation, ...]) -> None:
 @settings(max_examples=300, deadline=None)
 @given(_histories(unique=True))
 def test_a_register_as_brute_force(operations: tuple[Operation, ...]) -> None:
-    """Every value is written once: another way to the answer, that of clusters."""
+    """Every value is written once, so clusters decide."""
     there = [one for one in operations if one.outcome is not Outcome.FAILED]
     states = reachable(0, there, _apply)
     assert states is not None
@@ -120,7 +120,7 @@ def test_what_could_have_been_answered_by_what_is_no_register() -> None:
 
 
 def test_the_first_that_cannot_be_placed_is_named() -> None:
-    """What comes after it may be wrong, too; what was open then may still end."""
+    """Later operations may be wrong as well; operations that were open then may still end."""
     history = History().invoke("ann", "add").invoke("bob", "read").end("bob", Outcome.OK, 1)
     history = history.invoke("bob", "read").end("bob", Outcome.OK, 0)
     history = history.invoke("bob", "read").end("bob", Outcome.OK, 7).end("ann", Outcome.OK, 0)
@@ -129,7 +129,7 @@ def test_the_first_that_cannot_be_placed_is_named() -> None:
 
 
 def test_twenty_clients_on_one_key_and_a_false_read() -> None:
-    """All at once, again and again: any order of so many would have to be tried."""
+    """All operations overlap repeatedly: a search would have to try any order of them."""
     history = History()
     for number in range(10):
         for client in range(20):
@@ -147,7 +147,7 @@ def test_twenty_clients_on_one_key_and_a_false_read() -> None:
 
 
 def test_twenty_clients_that_write_the_same_few_values() -> None:
-    """No register of which each value is written once: reads are taken as they fit, and dead ends are seen early."""
+    """Values are not unique: reads are taken as soon as they fit, and dead ends are detected early."""
     history = History()
     for number in range(1):
         for client in range(20):
@@ -170,7 +170,7 @@ def test_a_value_that_nobody_has_begun_to_write() -> None:
 
 
 def test_nobody_knows_where_it_would_take_too_long() -> None:
-    """Ten that write and ten that add one at once, and a read that only eleven of these would explain."""
+    """Ten concurrent writes and ten additions, and a read that only eleven of them would explain."""
     history = History()
     for client in range(20):
         asked = (100 * client,) if client % 2 else ()
@@ -185,7 +185,7 @@ def test_nobody_knows_where_it_would_take_too_long() -> None:
 
 
 def test_keys_are_judged_one_by_one() -> None:
-    """What is wrong with one key is told although nobody knows of another."""
+    """A violation of one key is reported although another key is unknown."""
 
     def of(key: str, value: int) -> tuple[Operation, ...]:
         history = History()
@@ -203,7 +203,7 @@ def test_keys_are_judged_one_by_one() -> None:
 
 # --- worlds -----------------------------------------------------------------------------------------------------------
 class _Register:
-    """A register with a copy of it: reads go to the register or, if `stale`, to the copy."""
+    """A register with a copy: reads go to the register or, if `stale`, to the copy."""
 
     def __init__(self, stale: bool) -> None:
         self._stale = stale

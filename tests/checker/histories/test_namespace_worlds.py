@@ -1,7 +1,7 @@
 """A toy namespace over the toy store: inodes by (parent id, name), each operation one optimistic transaction.
 
-The paths that an operation has walked are read, not written: a commit that does not check them makes cycles and
-orphans. A directory is empty only as long as nobody puts something in: reading a list of children does not prove it.
+The paths that an operation traverses are read, not written: a commit that does not check them produces cycles and
+orphans. A directory stays empty only until another operation inserts: reading a list of children does not prove it.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _split(path: str) -> list[str]:
 
 
 def _walk(transaction: Transaction, names: list[str]) -> list[str]:
-    """The ids on a path, from the root's."""
+    """Return the ids on a path, starting with the root's."""
     ids = [ROOT]
     for name in names:
         row = cast("tuple[str, bool] | None", transaction.get(f"{ids[-1]}/{name}"))
@@ -119,7 +119,7 @@ def _remove(path: str, *, guard: str = "") -> Body:
 
 
 def _run(name: str, args: tuple[str, ...], body: Body, tries: int = 2) -> Program:
-    """The operation as its caller sees it: retried after conflicts, its errors are its answers."""
+    """Run the operation as its caller sees it: retried after conflicts; its errors are answers."""
 
     def act(port: Port) -> None:
         for number in range(1, tries + 1):
@@ -159,7 +159,7 @@ def _rows(view: View) -> list[Row]:
 
 
 def _sequential(state: Hashable, operation: Operation) -> tuple[Hashable, object]:
-    """A namespace as a set of paths."""
+    """Model a namespace as a set of paths."""
     paths = cast("frozenset[str]", state)
     first = cast("str", operation.args[0])
     above = first.rpartition("/")[0]
@@ -275,7 +275,7 @@ def test_a_guard_against_orphans(guard: str) -> None:
 # --- retries ----------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("request_id", [True, False])
 def test_an_operation_is_sent_again_after_a_lost_reply(request_id: bool) -> None:
-    """A create that has worked and says "there is one already" when it is retried: a request id gives the answer."""
+    """A create that took effect answers "it exists already" when it is retried; a request id gives the right answer."""
 
     def create(port: Port) -> None:
         inserts = ("request/1",) if request_id else ()

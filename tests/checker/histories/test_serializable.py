@@ -1,4 +1,4 @@
-"""Cycles of dependencies against brute force over all orders, and each anomaly by its name."""
+"""Cycles of dependencies: compared with brute force over all orders, and each anomaly by its name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ START = "start"
 # --- against brute force ----------------------------------------------------------------------------------------------
 @st.composite
 def _histories(draw: st.DrawFn, most: int, keys: str = "xyz") -> tuple[list[Transaction], dict[str, Versions]]:
-    """Each transaction writes a key at most once; of what those of unknown outcome wrote any part is installed."""
+    """Draw transactions that write each key at most once; those of unknown outcome install any part of their writes."""
     count = draw(st.integers(2, most))
     writes = [draw(st.sets(st.sampled_from(keys), max_size=2)) for _ in range(count)]
     transactions = []
@@ -47,7 +47,7 @@ def _histories(draw: st.DrawFn, most: int, keys: str = "xyz") -> tuple[list[Tran
 
 
 def _may_be_there(draw: st.DrawFn, transaction: Transaction) -> bool:
-    """Now and then also what must not be: an acknowledged write that is not there, a failed one that is."""
+    """Draw mistakes as well: an acknowledged write that is missing, a failed one that is installed."""
     usual = {Outcome.OK: True, Outcome.FAILED: False}.get(transaction.operation.outcome)
     return draw(st.booleans()) if usual is None or draw(st.integers(0, 15)) == 0 else usual
 
@@ -61,7 +61,7 @@ def _is_open(transaction: Transaction) -> bool:
 
 
 def _committed(transactions: Sequence[Transaction]) -> Iterator[list[Transaction]]:
-    """Those that may have: all that were told so, and any of those of which nobody knows."""
+    """Return sets of transactions that may have committed: all acknowledged ones, and any of unknown outcome."""
     sure, maybe = list(filter(_has_committed, transactions)), list(filter(_is_open, transactions))
     for count in range(len(maybe) + 1):
         for some in combinations(maybe, count):
@@ -69,9 +69,9 @@ def _committed(transactions: Sequence[Transaction]) -> Iterator[list[Transaction
 
 
 def _replays(events: Sequence[tuple[str, Transaction]], versions: Mapping[str, Versions], settled: bool = True) -> bool:
-    """Whether the reads at "reads" and the installations at "writes" give what was read and the orders of versions.
+    """Check whether the reads at "reads" and the writes at "writes" give what was read and the orders of versions.
 
-    If it is not settled, what transactions of unknown outcome write last need not be there yet.
+    If the history is not settled, the last writes of transactions of unknown outcome need not be installed yet.
     """
     orders: dict[str, list[object]] = {key: [START] for key in versions}
     still_open = {one.operation.who for _event, one in events if _is_open(one)}
@@ -106,7 +106,7 @@ def _is_serializable(
 
 
 def _is_snapshot_isolated(transactions: list[Transaction], versions: Mapping[str, Versions], real_time: bool) -> bool:
-    """Some order of snapshots and commits explains it: two that overlap write nothing in common."""
+    """Check whether some order of snapshots and commits explains it: overlapping ones have disjoint write sets."""
     return any(_has_snapshots(there, versions, real_time) for there in _committed(transactions))
 
 
@@ -210,7 +210,7 @@ def test_anomalies_have_their_names(name: str, transactions: list[Transaction], 
 
 
 def test_nothing_is_wrong() -> None:
-    """Reads of own writes, a blind write, one of unknown outcome that has committed and one that has not."""
+    """Reads of own writes, a blind write, and transactions of unknown outcome, one committed and one not."""
     history = [
         T("a", "rx0 wx1 rx1 wx2 rx2", at=(0, 1)),
         T("b", "wy1", at=(0, 1)),
@@ -226,7 +226,7 @@ _TORN = [T("a", "wx1 wy1", Outcome.UNKNOWN), T("b", "rx1 ry0")]
 
 
 def test_who_sees_a_half_of_a_write_knows_of_the_whole() -> None:
-    """Of `a` unknown whether it has committed; `b` has seen one of its writes, and so it has."""
+    """The outcome of `a` is unknown; `b` saw one of its writes, so `a` committed."""
     half = {"x": "01", "y": "0"}
     assert _names(_TORN, half) == ["missing write", "G-single"]
     assert _names(_TORN, half, settled=False) == ["G-single"], "the other half would come too late"
@@ -235,7 +235,7 @@ def test_who_sees_a_half_of_a_write_knows_of_the_whole() -> None:
 
 
 def test_what_was_read_may_be_installed_later() -> None:
-    """By one that is still on its way; and then it has committed, and so has what it had read itself."""
+    """The writer is still running; then it has committed, and so has the writer of what it read."""
     chain = [T("a", "wx1", Outcome.UNKNOWN), T("b", "rx1 wy1", Outcome.UNKNOWN), T("c", "ry1 rx0")]
     assert _names(chain, dict.fromkeys("xy", "0"), settled=False) == ["G-single"]
     assert _names([*chain[:2], T("c", "ry1 rx1")], dict.fromkeys("xy", "0"), settled=False) == []
@@ -245,7 +245,7 @@ def test_what_was_read_may_be_installed_later() -> None:
 def test_snapshot_isolation_allows_two_in_a_row_alone() -> None:
     skew = [T("a", "rx0 wy1"), T("b", "ry0 wx1")]
     assert _names(skew, {"x": "01", "y": "01"}, Level.SNAPSHOT_ISOLATION) == []
-    read_only = [T("a", "rx0 rz1"), T("b", "wx1 ry0"), T("c", "wy1 wz1")]  # rw, rw, wr: in whichever order it is told
+    read_only = [T("a", "rx0 rz1"), T("b", "wx1 ry0"), T("c", "wy1 wz1")]  # rw, rw, wr: in any rotation
     assert _names(read_only, dict.fromkeys("xyz", "01"), Level.SNAPSHOT_ISOLATION) == []
     assert _names(read_only, dict.fromkeys("xyz", "01")) == ["G2-item"]
     apart = [T("a", "rx0 ry1"), T("b", "wx1 wu1"), T("c", "ru1 rz0"), T("d", "wz1 wy1")]
@@ -254,7 +254,7 @@ def test_snapshot_isolation_allows_two_in_a_row_alone() -> None:
 
 
 def test_one_circle_is_told_once() -> None:
-    """Not again as a longer one that goes round it twice, and not with those that only lie between in time."""
+    """Not again as a longer cycle that contains it, nor with transactions that only lie between in time."""
     assert _names([T("a", "rx0 ry1"), T("b", "wx1 wy1")], {"x": "01", "y": "01"}) == ["G-single"]
     history = [T("a", "wx1", at=(0, 1)), T("b", "wy1", at=(2, 3)), T("c", "rx0", at=(4, 5))]
     (stale,) = find_anomalies(history, {"x": Versions(("0", "1")), "y": Versions(("0", "1"))})

@@ -1,4 +1,4 @@
-"""Transactions over a toy of the optimistic store: right when all that was read is checked, else caught in the act."""
+"""Transactions over a toy optimistic store: correct if all reads are validated, otherwise caught."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _audit(port: Port) -> None:
 
 
 def _move_by_halves(port: Port) -> None:
-    """Its writes go out one by one: others may see the one without the other."""
+    """Write each half separately: other transactions may see one without the other."""
 
     def act() -> None:
         note(port, Write("x", "half"), Write("y", "half"))
@@ -127,7 +127,7 @@ def test_reads_are_not_checked(programs: dict[str, Program], validation: Validat
 
 @pytest.mark.parametrize("reduce", [True, False])
 def test_halves_are_seen_before_the_whole_is_acknowledged(reduce: bool) -> None:
-    """Who moves by halves is still on its way when it is caught: its second half may come, and comes too late."""
+    """The writer is still running when it is caught: its second half may come, but too late."""
     found = _explore({"ann": _move_by_halves, "eve": _audit}, Validation.ALL, faults={}, reduce=reduce)
     words = found.findings["T1"].broke
     assert words.startswith("G-single: ")
@@ -135,7 +135,7 @@ def test_halves_are_seen_before_the_whole_is_acknowledged(reduce: bool) -> None:
 
 
 def test_write_skew_in_words() -> None:
-    """What is promised is told as a proof: who read what another overwrote."""
+    """The message is a proof: who read what another transaction overwrote."""
     found = _explore(_LEAVES, Validation.WRITTEN, faults={})
     assert found.findings["T1"].broke == (
         "G2-item: let T1 = ann: leave (read x='start', read y='start', wrote x='ann 1'); "

@@ -1,4 +1,4 @@
-"""Rows that are a tree, and all that can be wrong with them."""
+"""Rows that are a tree, and everything that can be wrong with them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_trees_are_right_in_any_order_of_rows(parents: list[int], chance: random
 
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=30))
 def test_as_walking_up_from_every_row(parents: list[int]) -> None:
-    """The parents are any rows: right is what leads to the root, row by row."""
+    """Parents are arbitrary rows; the expected result walks from each row to the root."""
     rows = [ROOT, *(Row(n, parent, f"n{n}") for n, parent in enumerate(parents, start=1))]
     above = {row.id: row.parent for row in rows}
 
@@ -62,6 +62,6 @@ def test_as_walking_up_from_every_row(parents: list[int]) -> None:
 
 
 def test_a_deep_tree() -> None:
-    """Neither the depth of the recursion nor the square of the rows."""
+    """Needs neither deep recursion nor quadratic time."""
     rows = [ROOT, *(Row(n, n - 1, "d") for n in range(1, 50_001))]
     assert what_is_no_tree(rows) == []

@@ -61,7 +61,7 @@ def _explore(
 
 # --- markers ----------------------------------------------------------------------------------------------------------
 def _attempt(*, marker: bool, units: tuple[str, ...] = UNITS) -> Program:
-    """Every unit in a commit of its own; one whose outcome is unknown is asked for again."""
+    """Commit every unit separately; retry one whose outcome is unknown."""
 
     def commit_unit(port: Port, unit: str) -> None:
         asked = Commit(version=f"{port.name} {unit}", inserts=(f"done/{unit}",) if marker else (), unit=unit)
@@ -84,7 +84,7 @@ def _attempt(*, marker: bool, units: tuple[str, ...] = UNITS) -> Program:
 
 
 def test_two_attempts_with_markers() -> None:
-    """A speculative twin or a zombie runs the same units."""
+    """A speculative attempt or a zombie runs the same units."""
     programs = {"attempt 0": _attempt(marker=True), "attempt 1": _attempt(marker=True)}
     found = _explore(programs, {Fault.CRASH: 1, Fault.LOST_REPLY: 1})
     assert found.complete and not found.findings
@@ -102,7 +102,7 @@ def test_a_unit_is_left_out() -> None:
 
 @pytest.mark.parametrize("marker", [True, False])
 def test_the_reply_of_a_commit_is_lost(marker: bool) -> None:
-    """It is asked again: the marker says that it was done."""
+    """The commit is retried; the marker shows that it was done."""
     found = _explore({"attempt 0": _attempt(marker=marker)}, {Fault.LOST_REPLY: 1})
     assert found.faults[Fault.LOST_REPLY]
     if marker:
@@ -113,7 +113,7 @@ def test_the_reply_of_a_commit_is_lost(marker: bool) -> None:
 
 # --- progress ---------------------------------------------------------------------------------------------------------
 def _units(record: object) -> tuple[str, ...]:
-    """What a retry leaves out: the units that a set names, or the first ones of a count."""
+    """Return what a retry skips: the units in a set, or the first ones of a count."""
     return UNITS[:record] if isinstance(record, int) else cast("tuple[str, ...]", record)
 
 
@@ -123,8 +123,10 @@ PROGRESS = progress_property(
 
 
 def _task(port: Port) -> None:
-    """A task whose first unit reads x; a unit that meets a conflict is put off to the end. Its record of progress is in
-    the commit of the unit: the set of those done, or their count, as it was at the start."""
+    """Run a task whose first unit reads x; a unit that meets a conflict is deferred to the end.
+
+    Its record of progress is in the commit of the unit: the set of those done, or their count, as it was at the start.
+    """
 
     def commit_unit(unit: str) -> bool:
         transaction = Transaction(port, f"{port.name} {unit}")
@@ -159,7 +161,7 @@ def test_progress_is_a_set() -> None:
 
 
 def test_progress_is_no_count() -> None:
-    """A unit was put off, later ones are done, and the task dies: the retry starts behind the count."""
+    """A unit was deferred, later ones are done, and the task dies: the retry starts after the count."""
     found = _explore(_TASKS, {Fault.CRASH: 1}, (ONCE, PROGRESS), progress=0)
     assert found.findings["T9"].broke == (
         "progress says that unit 'a' is done, and it did not take effect; "
@@ -169,7 +171,7 @@ def test_progress_is_no_count() -> None:
 
 
 def test_a_count_goes_wrong_one_attempt_after_the_other() -> None:
-    """Also without a twin: the second attempt runs when the first is dead, and leaves out the unit that was put off."""
+    """Even without concurrency: the second attempt runs after the first one died, and skips the deferred unit."""
 
     def retried(port: Port) -> None:
         port.call(Call("turns", "wait"))
@@ -180,7 +182,7 @@ def test_a_count_goes_wrong_one_attempt_after_the_other() -> None:
 
 
 class _Turns:
-    """Lets the second attempt begin when the first one is dead."""
+    """Lets the second attempt start after the first one died."""
 
     def initial(self) -> bool:
         return False

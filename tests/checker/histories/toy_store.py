@@ -1,6 +1,6 @@
-"""A small optimistic store in a simulated world, and its client: get with versions, one commit that checks and applies.
+"""A small optimistic store in a simulated world, and its client: versioned reads, and one validating commit.
 
-What the commit checks is an argument, so that the same programs run over a right store and over known mistakes.
+What the commit validates is an argument, so that the same programs run over a correct store and over known mistakes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ START = "start"
 
 
 class Validation(enum.Enum):
-    """Which reads a commit compares with what is there."""
+    """Which reads a commit compares with the present versions."""
 
     ALL = "everything that was read"
     WRITTEN = "what is written, too"
@@ -33,7 +33,7 @@ class Validation(enum.Enum):
 
 
 class Committed(enum.Enum):
-    """What a commit answers."""
+    """The answer of a commit."""
 
     DONE = "committed"
     CONFLICT = "conflict"
@@ -62,12 +62,12 @@ class Image:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """What a commit asks for.
+    """A commit request.
 
     Attributes:
-        version: of all that it writes; nobody else's.
-        inserts: keys that may not be there yet: the markers of units.
-        empty: prefixes below which nothing may be.
+        version: of everything that it writes; unique.
+        inserts: keys that must not exist yet: the markers of units.
+        empty: prefixes below which nothing may exist.
         unit: that takes effect with it.
     """
 
@@ -148,7 +148,7 @@ def commit(port: Port, asked: Commit) -> Committed:
 
 
 class Transaction:
-    """Reads are kept, so that each key is read once; writes are seen by later reads and go out with the commit."""
+    """Caches reads, so that each key is read once; later reads see the writes, which are sent with the commit."""
 
     def __init__(self, port: Port, version: str) -> None:
         self._port = port
@@ -170,7 +170,7 @@ class Transaction:
         self.puts[key] = value
 
     def commit(self, *, empty: tuple[str, ...] = (), noted: bool = False) -> None:
-        """Raises ConflictError if somebody moved first."""
+        """Commit; raise ConflictError if another transaction was faster."""
         reads = tuple((key, version) for key, (version, _value) in self.reads.items())
         if noted:
             writes = [Write(key, self.version) for key in self.puts]
@@ -203,7 +203,7 @@ def image_of(view: View) -> Image:
 
 
 def versions_of(view: View) -> dict[str, Versions]:
-    """Of all keys that were there at the start, or since."""
+    """Return the versions of all keys that existed at the start or since."""
     return {key: Versions(tuple(version for version, _value in log)) for key, log in image_of(view).logs}
 
 
@@ -212,5 +212,5 @@ def effects_of(view: View) -> list[Effect]:
 
 
 def is_commit(call: Call) -> bool:
-    """What has to be observed."""
+    """Check whether a call must be observed."""
     return call.operation == "commit"

@@ -1,4 +1,4 @@
-"""Counterexamples and their JSON: what is written is read, what is damaged is refused."""
+"""Counterexamples as JSON: what is written can be read, damaged files are refused."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_what_is_written_is_read(counterexample: Counterexample) -> None:
 
 
 def test_the_bytes_are_these() -> None:
-    """Files from yesterday are read tomorrow; a change here is a new version of the format."""
+    """Old files must stay readable; a change here needs a new version of the format."""
     assert encode(ONE).decode() == (
         '{"broke":"visible: [\'größe\']","choices":[["driver",""],["task 0","dies"]],'
         '"format":"holdfast-counterexample/1","property":"C4","seed":7,"world":"file-v2/small"}\n'
@@ -81,6 +81,6 @@ def test_other_bytes_are_refused(data: bytes) -> None:
 
 def test_cut_short_it_is_refused() -> None:
     whole = encode(ONE)
-    for length in range(len(whole) - 1):  # all but the newline at the end
+    for length in range(len(whole) - 1):  # without the newline at the end
         with pytest.raises(CorruptDataError):
             decode(whole[:length])

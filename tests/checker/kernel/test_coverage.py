@@ -1,4 +1,4 @@
-"""Which statements ran: of functions of all kinds, and of those that ship."""
+"""Which statements ran: of all kinds of functions, and of the shipped ones."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_what_ran_is_told_statement_by_statement(toy: ModuleType) -> None:
     assert toy.branch.__code__ is before
     toy.branch(1)
     assert _missed(coverage) == {
-        "branch": ["return 1"],  # nobody watched when it did
+        "branch": ["return 1"],  # it ran before the coverage was watching
         "fail": ["value = 0"],
         "held": [],
         "Thing.seen": [],
@@ -130,7 +130,7 @@ def test_functions_are_given_back_when_something_breaks(toy: ModuleType) -> None
 
 
 def test_every_function_that_ships_is_found() -> None:
-    """Under the code that its source compiles to: so it can be watched, and a mistake be planted in it."""
+    """Each is found with the code that its source compiles to: it can be watched, and mistakes can be planted in it."""
     for module in modules_of("holdfast.commit"):
         tree = parse_module(module)
         wanted = {(one.name, _first_line(one)) for _name, one in functions_of(tree)}

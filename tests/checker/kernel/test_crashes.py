@@ -1,4 +1,4 @@
-"""A crash is no exception: nothing in a process that has died runs on, whatever it has written to clean up."""
+"""A crash is not an exception: nothing in a dead process runs, not even its cleanup code."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def _histories(space: StateSpace, state: State, choices: tuple[Choice, ...] = ()
 
 @_each
 def test_the_dead_do_nothing(program: Callable[[Handle], object]) -> None:
-    """After its death an actor makes no step, and the store holds what it held."""
+    """After its death an actor takes no step, and the store keeps its contents."""
     world = _world(program)
     space = StateSpace(world)
     deaths = 0
@@ -127,14 +127,14 @@ def test_the_dead_do_nothing(program: Callable[[Handle], object]) -> None:
 
 @_each
 def test_cleaning_up_is_a_call_like_others(program: Callable[[Handle], object]) -> None:
-    """While it lives, a process does clean up; so the test above is about something."""
+    """A live process does clean up, so the test above is meaningful."""
     found = replay(toy_world({"mortal": program}), [Choice("mortal")] * 12, lenient=True)
     holds = cells(found.space.view(found.states[-1]))
     assert (holds.get("cleaned") == 1) is (program not in (_except_exception, _except_everything))
 
 
 def test_a_handle_of_the_dead_stays_dead() -> None:
-    """A process cannot act through what another one has kept of it."""
+    """A process cannot act through a handle of a dead process."""
     kept: list[Handle] = []
 
     def keep(handle: Handle) -> None:
@@ -148,7 +148,7 @@ def test_a_handle_of_the_dead_stays_dead() -> None:
 
 
 def test_a_process_that_has_ended_makes_no_calls() -> None:
-    """What is cleaned up by the garbage collector, whenever that comes, changes nothing."""
+    """Cleanup by the garbage collector, whenever it runs, changes nothing."""
     kept: list[Handle] = []
     world = toy_world({"only": lambda handle: kept.append(handle)})
     explore(world)

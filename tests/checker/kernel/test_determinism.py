@@ -1,4 +1,4 @@
-"""The same choices give the same history byte for byte, in every process, whatever the order of its sets."""
+"""The same choices give the same history byte for byte, in every process, for every iteration order of sets."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _in_two_processes(*arguments: str) -> list[Any]:
 
 
 def test_every_committer_is_the_same_in_every_process() -> None:
-    """All calls, replies and states of random histories, and all figures of an exploration."""
+    """Compares all calls, replies and states of random histories, and all figures of an exploration."""
     one, other = _in_two_processes()
     assert set(one) == set(COMMITTERS)
     for name in COMMITTERS:

@@ -1,4 +1,4 @@
-"""Exploration of small worlds whose answers are known, and what ends it early."""
+"""Exploration of small worlds with known answers, and what ends it early."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _counts(number: int) -> Property:
 
 
 def test_a_lease_that_runs_out_early_breaks_a_lock() -> None:
-    """The holder is only slow: both think that they hold the lock."""
+    """The holder is only slow: both believe that they hold the lock."""
     programs = {"first": guarded_increment, "second": guarded_increment}
     found = explore(toy_world(programs, ALL_TWO, budgets={Fault.CLOCK: 1}))
     assert set(found.findings) == {"count"}
@@ -72,7 +72,7 @@ def test_a_lease_that_runs_out_early_breaks_a_lock() -> None:
 
 
 def test_a_crash_leaves_the_lock_to_others() -> None:
-    """Whoever dies without having counted is missing; nobody waits for ever."""
+    """An actor that dies before it counted is missing from the count; no actor waits forever."""
     programs = {"first": guarded_increment, "second": guarded_increment}
     world, ends = with_ends(toy_world(programs, budgets={Fault.CRASH: 1}))
     assert explore(world).complete
@@ -83,7 +83,7 @@ def test_an_ambiguous_reply_counts_twice() -> None:
     def repeat(handle: Handle) -> None:
         try:
             increment(handle)
-        except HoldfastError:  # the mistake: it may have happened
+        except HoldfastError:  # the mistake: the put may have happened
             increment(handle)
 
     at_most_one = always("once", lambda now: now.get("count", 0) <= 1)
@@ -113,7 +113,7 @@ def test_every_fault_with_a_budget_happens_and_no_other() -> None:
 
 
 def test_nobody_dies_before_having_acted() -> None:
-    """A process that never did anything was never there."""
+    """An actor that never acted never existed."""
     space = replay(racing_world({Fault.CRASH: 1}), [])
     assert all(step.label != DIES for step in space.space.steps(space.states[0]))
 

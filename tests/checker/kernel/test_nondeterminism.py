@@ -1,4 +1,4 @@
-"""Code that does something else after the same replies is found, not explored."""
+"""Code that behaves differently after the same replies is detected, not explored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Partial-order reduction leaves out nothing: the same breaks and the same ends, from no more states."""
+"""Partial-order reduction leaves nothing out: the same violations and the same ends, from no more states."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.checker.kernel.toys import (
 
 
 def _same(world: World) -> tuple[int, int]:
-    """Compare both ways; returns the states of each."""
+    """Compare both explorations; return the states of each."""
     watched, seen = with_ends(world)
     reduced = explore(watched)
     ends = set(seen)
@@ -45,7 +45,7 @@ def _same(world: World) -> tuple[int, int]:
     both_at_once = {Fault.CRASH, Fault.PARTITION} <= set(full.faults) or {Fault.CRASH, Fault.CLOCK} <= set(full.faults)
     if world.name == "toy" or not (both_at_once or world.name.endswith("two ask")):
         assert reduced.histories == full.histories, "equivalent ones count once, however many of them were gone through"
-    else:  # a death may go first and make it pointless to cut the dead one off, or to answer it
+    else:  # a death may move first, and a dead actor cannot be cut off or answered
         assert 0.9 * full.histories <= reduced.histories <= full.histories
     return reduced.states, full.states
 
@@ -107,7 +107,7 @@ TOYS = {
     "mixed and lost": _toy({name: _privately(increment, name) for name in "ab"}, LOST_REPLY=2),
     "lock": _toy({name: _privately(guarded_increment, name) for name in "ab"}, CRASH=1, CLOCK=1),
     "swap": _toy({name: _privately(swap_increment, name) for name in "ab"}, CRASH=1),
-    "waits for ever": _toy({"a": _wait, "b": _alone("b", 3)}, CRASH=1),
+    "waits forever": _toy({"a": _wait, "b": _alone("b", 3)}, CRASH=1),
     "only breaks": _toy({"a": _break, "b": _break_other}, PARTITION=1),
     "only breaks beside others": _toy({"a": _break, "b": _break_other, "c": _alone("c", 2)}, PARTITION=1, CRASH=1),
 }
@@ -119,8 +119,8 @@ def test_toys(name: str) -> None:
 
 
 def test_a_waiting_actor_does_not_use_up_the_budget_of_others() -> None:
-    """An actor whose every way is a fault must not go first: it may never go, and somebody else has the fault."""
-    _world, ends = with_ends(TOYS["waits for ever"])
+    """An actor with only faulty steps must not move first: it may never move, and another actor has the fault."""
+    _world, ends = with_ends(TOYS["waits forever"])
     explore(_world)
     assert {len(dict(cells)) for cells, _lock in ends} == {2, 3, 4}, "the other one died after each of its steps"
 
@@ -163,7 +163,7 @@ def _program(own: str, calls: list[tuple[Any, ...]]) -> Callable[[Handle], None]
 
 
 def random_world(programs: list[list[tuple[Any, ...]]], budgets: dict[Fault, int]) -> World:
-    """The drawn calls as programs of actors."""
+    """Build a world from drawn calls."""
     return toy_world(
         {f"actor {number}": _program(f"own {number}", calls) for number, calls in enumerate(programs)},
         NOT_TWO,

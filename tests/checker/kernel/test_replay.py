@@ -1,4 +1,4 @@
-"""The same choices give the same history; choices that do not fit are refused, or passed over where that is asked."""
+"""The same choices give the same history; choices that do not fit are refused, or skipped if requested."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_budget_is_not_exceeded() -> None:
 
 
 def test_it_is_over_when_only_faults_are_left() -> None:
-    """Nothing has to go wrong: a wait that only a fault would end is an end."""
+    """A fault need not happen: a wait that only a fault would end is an end."""
     waits = toy_world(
         {"waits": lambda handle: handle.break_("glass")},
         ends_with("broken glass", lambda now: now.get("glass") == 1),

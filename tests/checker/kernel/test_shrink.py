@@ -1,4 +1,4 @@
-"""Shrunk histories: fewer actors, faults, switches and steps, and the same property breaks."""
+"""Shrunk histories have fewer actors, faults, switches and steps, and violate the same property."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _found(world: World, name: str) -> Counterexample:
 
 
 def test_noise_is_left_out() -> None:
-    """One actor notes that it has counted; nobody else is needed and nothing has to go wrong."""
+    """One actor records that it counted; no other actor and no fault is needed."""
     programs = {"noise": _busy, "first": _noisy_increment, "more noise": _busy, "second": _noisy_increment}
     world = toy_world(programs, always("seen", lambda now: now.get("noise 3") != 1), budgets=FAULTS)
     found = _found(world, "seen")
@@ -59,7 +59,7 @@ def test_noise_is_left_out() -> None:
 
 
 def test_a_lost_update_needs_three_runs_and_four_steps() -> None:
-    """Of four that count, two are needed: the one reads, the other counts, the one writes an old number."""
+    """Of four actors that count, two are needed: one reads, the other counts, the first writes an outdated number."""
 
     def never_back(handle: Handle) -> None:
         now = handle.get("count")
@@ -80,7 +80,7 @@ def test_a_fault_that_is_needed_stays() -> None:
         _busy(handle)
         try:
             increment(handle)
-        except HoldfastError:  # the mistake: it may have happened
+        except HoldfastError:  # the mistake: the put may have happened
             increment(handle)
 
     world = toy_world(
@@ -92,7 +92,7 @@ def test_a_fault_that_is_needed_stays() -> None:
 
 
 def test_an_end_is_still_an_end() -> None:
-    """A property of ends: everybody ends, one after the other, as far as that is possible."""
+    """For a property of ends, all actors end, one after the other, as far as possible."""
     world = toy_world(
         {"first": _noisy_increment, "second": _noisy_increment},
         ends_with("count", lambda now: now.get("count") == 2),

@@ -1,4 +1,4 @@
-"""Histories are counted as Mazurkiewicz traces: against all paths, put into classes by swapping neighbours."""
+"""Histories are counted as Mazurkiewicz traces: compared with all paths, classified by swapping neighbors."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _Touched = tuple[Footprint, bool]
 
 
 def _paths(world: World, most: int = _PATHS) -> dict[_Path, tuple[_Touched, ...]]:
-    """All ways from the start to an end, one by one: nothing is recognised, nothing is left out."""
+    """Return all paths from the start to an end, without merging any."""
     space = StateSpace(world)
     found: dict[_Path, tuple[_Touched, ...]] = {}
 
@@ -115,7 +115,7 @@ _WORLDS = {
 
 @pytest.mark.parametrize("name", _WORLDS)
 def test_as_many_as_classes_of_paths(name: str) -> None:
-    """A death lets others go on where a lock was held: what no footprint shows."""
+    """A death unblocks others if a lock was held, which no footprint shows."""
     traces = _count_traces(_WORLDS[name])
     assert explore(_WORLDS[name]).histories == traces
     assert explore(_WORLDS[name], reduce=False).histories == traces

@@ -1,4 +1,4 @@
-"""Random histories: drawn from seeds alone, ended by budgets, everything that may go wrong does."""
+"""Random histories: drawn only from seeds, ended by budgets, with every fault that is possible."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _commit_world(committer: str = "two_phase", crashes: int = 1) -> World:
 
 
 def test_what_is_rare_is_found() -> None:
-    """Both have to read before either writes, and a third must not come between."""
+    """Both have to read before either writes, and a third actor must not come between."""
     world = toy_world(dict.fromkeys("abc", increment), ends_with("lost two", lambda now: now["count"] > 1))
     found = walk(world, seed=1, budget=Budget(histories=100)).findings["lost two"]
     assert dict(replay(world, found.choices).broken)["lost two"] == found.broke
@@ -81,7 +81,7 @@ def test_walks_are_the_same_in_every_run() -> None:
 
 
 def test_forgetting_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was learned of a world is dropped when it is too much: the histories stay what they are."""
+    """What was learned about a world is dropped if it becomes too much; the histories stay the same."""
     world = _commit_world("file-v1")
     kept = walk(world, seed=4, budget=Budget(histories=8))
     monkeypatch.setattr(walking, "_PLACES_LIMIT", 100)

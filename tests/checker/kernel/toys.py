@@ -19,7 +19,7 @@ Program = Callable[[Port], object]
 
 
 class Cells:
-    """Numbers by name, 0 where nothing was put."""
+    """Numbers by name, 0 by default."""
 
     def initial(self) -> State_:
         return ()
@@ -55,7 +55,7 @@ class Cells:
         return frozenset({Access(CELLS, str(call.args[0]), writes=writes)})
 
     def waits_for(self, state: object, call: Call) -> None:
-        """Anything may end a wait."""
+        """Return None: anything may end a wait."""
 
     def bury(self, state: object, actor: str) -> object:
         return state
@@ -66,7 +66,7 @@ def _put(cells: dict[str, int], key: object, value: object) -> State_:
 
 
 class Lock:
-    """A lock with a lease: the holder's name. It passes on when the holder dies, or is taken for dead."""
+    """A lock with a lease: the holder's name. It is passed on when the holder dies, or is presumed dead."""
 
     def initial(self) -> str:
         return ""
@@ -85,7 +85,7 @@ class Lock:
         return frozenset({Access(LOCK, "", writes=True)})
 
     def waits_for(self, state: object, call: Call) -> None:
-        """A release ends a wait, too."""
+        """Return None: a release ends a wait, too."""
 
     def bury(self, state: object, actor: str) -> object:
         return "" if state == actor else state
@@ -93,7 +93,7 @@ class Lock:
 
 @dataclass(frozen=True)
 class Handle:
-    """A process's way to cells and lock."""
+    """A process's access to cells and lock."""
 
     port: Port
 
@@ -107,14 +107,14 @@ class Handle:
         self._call("put", key, value)
 
     def swap(self, key: str, old: int, new: int) -> None:
-        """Put `new` if `old` is there."""
+        """Put `new` if the value is `old`."""
         self._call("swap", key, old, new)
 
     def wait_for(self, key: str, value: int) -> None:
         self._call("await", key, value)
 
     def break_(self, key: str) -> None:
-        """Adds 1, and is itself a fault."""
+        """Add 1 by a call that is itself a fault."""
         self._call("break", key)
 
     def acquire(self) -> None:
@@ -130,7 +130,7 @@ def toy_world(
     budgets: Mapping[Fault, int] | None = None,
     observed: Callable[[Call], bool] = lambda call: False,
 ) -> World:
-    """A world of these programs over cells and a lock."""
+    """Return a world of these programs over cells and a lock."""
 
     def program(run: Callable[[Handle], object]) -> Program:
         return lambda port: run(Handle(port))
@@ -147,12 +147,12 @@ def toy_world(
 
 
 def cells(view: View) -> dict[str, int]:
-    """What the cells hold."""
+    """Return the contents of the cells."""
     return dict(cast("State_", view.states[CELLS]))
 
 
 def ends_with(name: str, holds: Callable[[dict[str, int]], bool]) -> Property:
-    """A property of the cells at the end."""
+    """Return a property of the cells at the end."""
 
     def judge(view: View) -> str | None:
         return None if holds(cells(view)) else f"the cells hold {cells(view)}"
@@ -161,7 +161,7 @@ def ends_with(name: str, holds: Callable[[dict[str, int]], bool]) -> Property:
 
 
 def always(name: str, holds: Callable[[dict[str, int]], bool]) -> Property:
-    """A property of the cells after each step."""
+    """Return a property of the cells after each step."""
 
     def judge(before: View, after: View, actor: str) -> str | None:
         return None if holds(cells(after)) else f"after {actor} the cells hold {cells(after)}"
@@ -170,7 +170,7 @@ def always(name: str, holds: Callable[[dict[str, int]], bool]) -> Property:
 
 
 def with_ends(world: World) -> tuple[World, set[tuple[Hashable, ...]]]:
-    """The world with an onlooker, and the set into which it puts the states in which nobody acts any more."""
+    """Return the world with an additional property, and the set to which it adds all final states."""
     seen = set[tuple[Hashable, ...]]()
 
     def end(view: View) -> None:
@@ -182,12 +182,12 @@ def with_ends(world: World) -> tuple[World, set[tuple[Hashable, ...]]]:
 
 # --- worlds -----------------------------------------------------------------------------------------------------------
 def increment(handle: Handle) -> None:
-    """Adds one as one must not: others may write between the two steps."""
+    """Add one incorrectly: others may write between the two steps."""
     handle.put("count", handle.get("count") + 1)
 
 
 def swap_increment(handle: Handle) -> None:
-    """Adds one as one should: again if somebody else was quicker."""
+    """Add one correctly: retry if another actor was faster."""
     for _ in range(3):
         try:
             now = handle.get("count")
@@ -198,14 +198,14 @@ def swap_increment(handle: Handle) -> None:
 
 
 def guarded_increment(handle: Handle) -> None:
-    """Adds one while it holds the lock."""
+    """Add one while holding the lock."""
     handle.acquire()
     increment(handle)
     handle.release()
 
 
 def racing_world(budgets: Mapping[Fault, int] | None = None) -> World:
-    """Two that count to two, and lose an update."""
+    """Return a world in which two actors count to two, and lose an update."""
     return toy_world(
         {"first": increment, "second": increment},
         ends_with("count", lambda now: now.get("count") == 2),

@@ -1,4 +1,4 @@
-"""Digests of histories, printed as JSON: run in several processes, they have to be the same.
+"""Print digests of histories as JSON; they must be the same in several processes.
 
 python -m tests.checker.kernel.trace_digest [--order-of-sets]
 """
@@ -26,7 +26,7 @@ BUDGETS = {Fault.CRASH: 1, Fault.PARTITION: 1, Fault.LOST_REPLY: 1, Fault.FAILUR
 
 
 def text_of(key: Hashable) -> str:
-    """A key in words that do not depend on the order of sets."""
+    """Return a key in words that do not depend on the iteration order of sets."""
     if isinstance(key, tuple):
         return "(" + ",".join(map(text_of, key)) + ")"
     if isinstance(key, frozenset):
@@ -35,7 +35,7 @@ def text_of(key: Hashable) -> str:
 
 
 def digest_of(world: World) -> str:
-    """Of all calls, replies and states along several histories."""
+    """Return a digest of all calls, replies and states along several histories."""
     digest = hashlib.sha256()
     for seed in range(WALKS):
         found = replay(world, draw_history(world, seed))

@@ -1,4 +1,4 @@
-"""Counterexamples that were found on small worlds of real committers, told."""
+"""Counterexamples from small worlds of real committers, with their stories."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Found:
 
 
 def find(committer: str) -> dict[str, Found]:
-    """All that breaks with one task, two attempts, two files, a crash and a partition; by property."""
+    """Find everything that breaks with one task, two attempts, two files, a crash and a partition; by property."""
     scene = Scene(
         name="small",
         summary="One task with two attempts; a crash and a partition.",
@@ -48,7 +48,7 @@ def find(committer: str) -> dict[str, Found]:
 
 
 def wander(committer: str, seed: int) -> Found:
-    """A long history with everybody and every fault in it, as if something were broken at its end."""
+    """Draw a long history with every actor and every fault, as if something broke at its end."""
     draw = random.Random(seed)
     scene = Scene(
         name="large",
@@ -65,7 +65,7 @@ def wander(committer: str, seed: int) -> Found:
         properties=(),
         budgets=dict.fromkeys(Fault, 2),
     )
-    end = Property(name="end", title="never over", meaning="it goes on for ever", end=lambda view: "it is over")
+    end = Property(name="end", title="never over", meaning="it never ends", end=lambda view: "it is over")
     world = replace(build_world(COMMITTERS[committer], scene), properties=(end,))
     space = StateSpace(world)
     state, choices = space.initial(), list[Choice]()

@@ -1,4 +1,4 @@
-"""Stories say what matters, in few sentences, and leave no call and no fault out."""
+"""Stories say what matters in few sentences, and leave out no call and no fault."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def small() -> dict[str, dict[str, Found]]:
 
 
 def _is_whole(found: Found) -> None:
-    """At most 15 sentences, every call once and in order, every fault said where it happens."""
+    """Check that there are at most 15 sentences, every call is there once and in order, and every fault is told."""
     story, steps = found.story, found.history.steps
     assert 0 < len(story.sentences) <= SENTENCES
     assert [sentence.number for sentence in story.sentences] == list(range(1, len(story.sentences) + 1))
@@ -126,7 +126,7 @@ def test_the_document_shows_sizes_and_no_long_bytes(small: dict[str, dict[str, F
     [name if name in ("magic", "file-v2") else pytest.param(name, marks=pytest.mark.slow) for name in COMMITTERS],
 )
 def test_long_histories_are_told_in_few_sentences(committer: str) -> None:
-    """Every committer, every actor, every kind of fault: there are words for all that may happen."""
+    """Covers every committer, every actor and every kind of fault: there are words for everything that can happen."""
     for seed in range(2):
         found = wander(committer, seed)
         _is_whole(found)
@@ -143,7 +143,7 @@ def test_ids_are_cut_down_to_whose_they_are_and_which() -> None:
 # --- stories know no domain -------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class _Shelf:
-    """Holds how often each actor has put something on it."""
+    """Counts how often each actor has put something on it."""
 
     def initial(self) -> object:
         return ()
@@ -184,7 +184,7 @@ _TELLER = Narrator(
 
 
 def _tell(turns: str, looks: int = 1, *, limit: int = 0) -> Story:
-    """A story in which the letters of `turns` name whose turns come: each looks, then puts.
+    """Tell a story in which the letters of `turns` name the actors that move: each looks, then puts.
 
     Args:
         limit: how many jars are too many; as many as there are if 0.

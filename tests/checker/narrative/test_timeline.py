@@ -1,4 +1,4 @@
-"""The page of a story: one file, whole, and deaf to what the data say."""
+"""The page of a story: one complete file, which does not interpret the data."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _VOID = {"meta"}
 
 
 class _Page(HTMLParser):
-    """Tags, their attributes, and the text of scripts; tags have to be closed in order."""
+    """Tags, their attributes, and the text of scripts; tags must be closed in order."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -69,7 +69,7 @@ def found() -> dict[str, Found]:
 
 
 def _with_nasty_keys(story: Story) -> Story:
-    """The same story about keys that try to leave their place."""
+    """Return the same story about keys that try to break out of their context."""
 
     def told(sentence: Any) -> Any:
         calls = [

@@ -1,1 +1,1 @@
-"""Worlds of committers: who acts in a job, what has to hold, and the words for it."""
+"""Check committers: who acts in a job, what must hold, and the words for it."""

@@ -1,7 +1,7 @@
-"""The actors of a job: each runs the functions that ship, with a context over handles of its own.
+"""Define the actors of a job: each runs the shipped functions, with a context over its own handles.
 
-Nothing here decides anything that the code under test decides; these functions do what Spark and Holdfast's edges do
-around it: hand over the job, ask, report, and after a commit that raised call abort in a process of its own.
+Nothing here makes a decision that belongs to the code under test. These functions do what Spark and the edges of
+Holdfast do around it: hand over the job, ask, report, and call abort in another process after a commit that raised.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ START_S = 1_800_000_000.0
 """When the job runs, seconds since the epoch."""
 
 LATER_S = START_S + 7200.0
-"""When recovery runs: the job was quiet for longer than `QUIET_S`."""
+"""When recovery runs: the job has been inactive for longer than `QUIET_S`."""
 
 FINALLY_S = LATER_S + 7200.0
-"""When all is over, and recovery finds every job quiet that is not known to live."""
+"""After the end of the history: recovery finds every job inactive, except those known to be alive."""
 
 QUIET_S = 3600.0
 
@@ -74,25 +74,25 @@ _REPLACING = (SaveMode.OVERWRITE, SaveMode.OVERWRITE_PARTITIONS)
 SETTINGS = CommitSettings(
     part_size_bytes=1 << 20, allow_unsafe=True, conflict_attempts=6, finish_attempts=2, check_nesting=False
 )
-"""With few repetitions, so that histories stay short."""
+"""With few retries, so that histories stay short."""
 
 
 def time_of(actor: str) -> float:
-    """When an actor acts: what the job wrote is old when recovery comes, what other jobs write is not."""
+    """Return when an actor acts: what the job wrote is old when recovery runs, what other jobs write is not."""
     return START_S if actor in ("driver", "second driver") or actor.startswith("task ") else LATER_S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherJob:
-    """Another job on the destination, from start to end in one process: one task with a file in each directory.
+    """Another job on the destination, from start to end in one process: one task, with a file in each directory.
 
     Attributes:
-        name: of the actor; its first word is in the files.
-        mode: None for that of the job that is watched.
-        later: whether it begins when the driver has ended or is gone.
-        batch: which one of the stream it writes; None if it is no stream's.
-        times: so many such jobs, one after the other.
-        at_once: whether each of them is over before anybody else goes on: so worlds stay small.
+        name: of the actor; its first word is in the content of the files.
+        mode: None for that of the job under test.
+        later: whether it starts after the driver has ended or is gone.
+        batch: number of the stream's batch that it writes; None if it belongs to no stream.
+        times: number of such jobs, one after the other.
+        at_once: whether each of them runs to its end before any other actor moves, so that worlds stay small.
     """
 
     name: str = "other job"
@@ -106,18 +106,18 @@ class OtherJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """The part of a world that its actors know.
+    """What the actors of a world know about it.
 
     Attributes:
         capabilities: by name of the resource.
-        files: how many files each attempt writes.
-        chosen: whether jobs name their files themselves, and all alike.
-        batch: which one of a stream the job writes; None if it is no stream's.
+        files: number of files of each attempt.
+        chosen: whether jobs choose the names of their files, and all choose the same.
+        batch: number of the stream's batch that the job writes; None if it belongs to no stream.
         others: the other jobs.
-        threads: how many calls a process makes side by side where it has work for so many.
-        piecemeal: whether listings are made bit by bit, as on a file system.
-        calm: whether nothing goes wrong and nobody is in the way: then every job has to be committed.
-        settings: with few repetitions, so that histories stay short.
+        threads: number of calls that a process makes concurrently, if it has enough work.
+        piecemeal: whether listings take several steps, as on a file system.
+        calm: whether no fault happens and no other job interferes: then every job must be committed.
+        settings: with few retries, so that histories stay short.
     """
 
     committer: Committer
@@ -137,11 +137,11 @@ class Setting:
 
     @property
     def replaces(self) -> bool:
-        """Whether a job other than the driver's may replace what is there."""
+        """Check whether a job other than the driver's may replace existing files."""
         return any((one.mode or self.mode) in _REPLACING for one in self.others)
 
     def context(self, port: Port, home: str = HOME) -> CommitContext:
-        """A process's context: handles on the stores of the world, its own time and tokens, none of its machine's."""
+        """Return a process's context: handles on the stores of the world, simulated time, and its own ids."""
         runner: Runner = SerialRunner()
         if self.threads > 1:
             port = ThreadedPort(port)
@@ -170,7 +170,7 @@ def _ask(port: Port, operation: str, *args: object) -> object:
 
 # --- drivers ----------------------------------------------------------------------------------------------------------
 def start_job(setting: Setting, port: Port, mode: SaveMode, batch: int | None) -> JobRecord | None:
-    """Start a job, or say why not: refused, or skipped because there is nothing to do."""
+    """Start a job, or report why not: it was refused, or skipped because there is nothing to do."""
     ctx = setting.context(port)
     try:
         if batch is None:
@@ -189,7 +189,7 @@ def start_job(setting: Setting, port: Port, mode: SaveMode, batch: int | None) -
 
 
 def driver(setting: Setting) -> Callable[[Port], None]:
-    """Starts the job, waits for its tasks, commits; after a commit that raised, and if tasks fail, aborts."""
+    """Start the job, wait for its tasks, commit; abort after a commit that raised, or if tasks fail."""
 
     def run(port: Port) -> None:
         job = start_job(setting, port, setting.mode, setting.batch)
@@ -203,7 +203,7 @@ def driver(setting: Setting) -> Callable[[Port], None]:
 
 
 def second_driver(setting: Setting) -> Callable[[Port], None]:
-    """The same job's commit or abort in another process, as Spark calls it after it took the first one for dead."""
+    """Commit or abort the same job in another process, as Spark does after it presumed the first driver dead."""
 
     def run(port: Port) -> None:
         job, reports = cast("tuple[JobRecord, tuple[TaskCommit, ...] | None]", _ask(port, "take_over"))
@@ -213,7 +213,7 @@ def second_driver(setting: Setting) -> Callable[[Port], None]:
 
 
 def end_job(setting: Setting, port: Port, job: JobRecord, reports: tuple[TaskCommit, ...] | None) -> bool:
-    """Commit if there are reports, abort otherwise or after an error; then say how it went.
+    """Commit if there are reports; abort otherwise, or after an error; then report the outcome.
 
     Returns:
         Whether the job is committed.
@@ -237,7 +237,7 @@ def end_job(setting: Setting, port: Port, job: JobRecord, reports: tuple[TaskCom
 
 # --- tasks ------------------------------------------------------------------------------------------------------------
 def attempt_program(setting: Setting, task: int, attempt: int) -> Callable[[Port], None]:
-    """An attempt: writes its files, commits, reports."""
+    """Run an attempt: write its files, commit, report."""
 
     def run(port: Port) -> None:
         run_attempt(setting, port, cast("JobRecord", _ask(port, "begin", task, attempt)), task, attempt)
@@ -246,7 +246,7 @@ def attempt_program(setting: Setting, task: int, attempt: int) -> Callable[[Port
 
 
 def run_attempt(setting: Setting, port: Port, job: JobRecord, task: int, attempt: int) -> None:
-    """What an attempt does once it has started."""
+    """Do what an attempt does once it has started."""
     try:
         with setting.committer.setup_task(setting.context(port), job, task) as running:
             write_files(setting, running, task, attempt)
@@ -260,7 +260,7 @@ def run_attempt(setting: Setting, port: Port, job: JobRecord, task: int, attempt
 
 
 def write_files(setting: Setting, running: TaskAttempt, task: int, attempt: int) -> None:
-    """An attempt's files, which say whose they are."""
+    """Write an attempt's files."""
     for number in range(setting.files):
         name = chosen_name(task, number) if setting.chosen else running.file_name(".txt")
         sink = running.open(f"{directory(attempt, number)}/{name}")
@@ -270,7 +270,7 @@ def write_files(setting: Setting, running: TaskAttempt, task: int, attempt: int)
 
 # --- others -----------------------------------------------------------------------------------------------------------
 def recovery(setting: Setting) -> Callable[[Port], None]:
-    """`holdfast recover`, for jobs that were quiet for an hour."""
+    """Run `holdfast recover` for jobs that have been inactive for an hour."""
 
     def run(port: Port) -> None:
         _ask(port, "take_for_dead")
@@ -285,7 +285,7 @@ def recovery(setting: Setting) -> Callable[[Port], None]:
 
 
 def reader(setting: Setting) -> Callable[[Port], None]:
-    """Reads the destination once, through Holdfast, and says since when and until when it looked."""
+    """Read the destination once through Holdfast, and report when the read began and ended."""
 
     def run(port: Port) -> None:
         since = port.call(Call(DESTINATION, "notes", (LOG_PREFIX,)))
@@ -301,10 +301,10 @@ def reader(setting: Setting) -> Callable[[Port], None]:
 
 
 def network(port: Port) -> None:
-    """Cuts an executor off from the driver, once."""
+    """Cut an executor off from the driver, once."""
     _ask(port, "lose")
 
 
 def cancel(port: Port) -> None:
-    """A person cancels the job while its tasks run."""
+    """Cancel the job while its tasks run."""
     _ask(port, "cancel")

@@ -1,9 +1,10 @@
-"""Spark's part of a world: which attempts run, whom the driver believes, and what callers were told.
+"""Simulate Spark's part: which attempts run, which reports the driver accepts, and what callers are told.
 
-It promises what Spark does and no more. An attempt that the driver has lost goes on by itself: nobody stops it. Of the
-attempts at a task the driver accepts one. Attempts either ask before they commit (`Order.ASK_FIRST`, Hadoop's protocol,
-which the papers assume), or commit as soon as they have written and the driver takes the first that reports
-(`Order.REPORT`, what Spark does to data sources in Python: ``write`` runs to its end before anybody is asked).
+It promises what Spark does and no more. An attempt that the driver has lost keeps running: nothing stops it. The driver
+accepts one attempt per task. Attempts either ask before they commit (`Order.ASK_FIRST`, Hadoop's protocol, which the
+papers assume), or commit as soon as they have written, and the driver accepts the first one that reports
+(`Order.REPORT`, what Spark does for data sources in Python: ``write`` runs to its end before Spark asks its
+coordinator).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
-from holdfast.checker.committers.ledger import Handed
+from holdfast.checker.committers.ledger import Offer
 from holdfast.checker.kernel.calls import Access, Alternative, Call, Fault, Footprint, Reply
 from holdfast.checker.kernel.canonical import canonical
 from holdfast.commit.records import JobRecord, TaskCommit
@@ -31,7 +32,7 @@ class Order(enum.Enum):
 
 
 class Attempt(enum.Enum):
-    """What the driver thinks of an attempt."""
+    """What the driver knows about an attempt."""
 
     WAITING = "has not started"
     RUNNING = "runs"
@@ -41,17 +42,17 @@ class Attempt(enum.Enum):
 
 
 class Phase(enum.Enum):
-    """How far the drivers have come: whichever is further."""
+    """The progress of the driver that is furthest."""
 
     STARTING = "starts"
     RUNNING = "waits for its tasks"
     COMMITTING = "commits"
-    ENDING = "gives the job up"
+    ENDING = "aborts"
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What somebody was told at its end: ``committed``, ``aborted`` or ``unknown``; `detail` is for properties."""
+    """What an actor was told at its end: ``committed``, ``aborted`` or ``unknown``; `detail` is for properties."""
 
     who: str
     outcome: str
@@ -60,17 +61,17 @@ class Told:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterState:
-    """All that drivers and tasks know of each other.
+    """Everything that drivers and tasks know about each other.
 
     Attributes:
         attempts: by task, then by attempt.
         accepted: by task: the attempt whose report counts, and its report.
-        driver: ``alive``, ``dead``, or ``cut off``: it goes on, and others take it for dead.
+        driver: ``alive``, ``dead``, or ``cut off``: it keeps running, and others presume it dead.
         second: the second driver: empty if it has not started, ``alive``, or ``dead``.
-        given_up: whether recovery has begun.
-        unnoticed: tasks of which an attempt has died that might commit, while others run side by side with it: one that
-            asks may come before the driver notices.
-        offers: what jobs other than the driver's have said that they commit; for properties.
+        given_up: whether recovery has started.
+        unnoticed: tasks with a dead attempt that had permission to commit, while others run concurrently: another
+            attempt may ask before the driver notices the death.
+        offers: what jobs other than the driver's have announced to commit; for properties.
     """
 
     attempts: tuple[tuple[Attempt, ...], ...]
@@ -83,20 +84,20 @@ class ClusterState:
     cancelled: bool = False
     told: tuple[Told, ...] = ()
     unnoticed: tuple[int, ...] = ()
-    offers: tuple[Handed, ...] = ()
+    offers: tuple[Offer, ...] = ()
 
     def outcome_of(self, who: str) -> str:
-        """What `who` was told, empty if it has not ended."""
+        """Return what `who` was told; empty if it has not ended."""
         return next((told.outcome for told in self.told if told.who == who), "")
 
 
 def attempt_actor(task: int, attempt: int) -> str:
-    """Name of the actor."""
+    """Return the name of an attempt's actor."""
     return f"task {task} attempt {attempt}"
 
 
 class Cluster:
-    """Drivers, tasks and what they say to each other.
+    """Drivers, tasks, and their messages.
 
     Args:
         order: when attempts commit.
@@ -138,7 +139,7 @@ class Cluster:
         return self._calls[call.operation](cast("ClusterState", state), call, actor)
 
     def footprint(self, call: Call) -> Footprint:
-        """By task, so that tasks do not wait for each other; what is told is looked at by properties alone."""
+        """Return accesses by task, so that tasks do not depend on each other; only properties look at outcomes."""
 
         def access(key: str, *, writes: bool = False) -> Access:
             return Access(CLUSTER, key, writes=writes)
@@ -153,17 +154,17 @@ class Cluster:
             return frozenset({access("job", writes=True), *(access(task) for task in tasks)})
         if operation == "lose":
             return frozenset(access(task, writes=True) for task in tasks)
-        if operation in ("take_over", "take_for_dead"):  # the one's second driver is in the way of the other
+        if operation in ("take_over", "take_for_dead"):  # the second driver of one blocks the other
             takes_over = operation == "take_over"  # and begins to commit
             return frozenset(
                 {access("job", writes=takes_over), access("driver", writes=True), *(access(task) for task in tasks)}
             )
-        if operation == "turn":  # between threads of one process: nobody else's business
+        if operation == "turn":  # between threads of one process: invisible to others
             return frozenset()
         if operation == "await_end":
             return frozenset({access("job"), access("driver"), access("told")})
         if operation == "offer":
-            return frozenset({access(f"offer {cast('Handed', call.args[0]).job}", writes=True)})
+            return frozenset({access(f"offer {cast('Offer', call.args[0]).job}", writes=True)})
         return frozenset({access("told", writes=True)})
 
     def waits_for(self, state: object, call: Call) -> tuple[str, frozenset[Fault]] | None:
@@ -183,7 +184,7 @@ class Cluster:
         found = self._actors.get(actor)
         if found is None or now.attempts[found[0]][found[1]] in (Attempt.ENDED, Attempt.GONE):
             return now
-        # A death must not take from others what they might have been answered before it: see `Resource.bury`.
+        # A death must not remove answers that others could have got before it: see `Resource.bury`.
         if self._speculation and now.attempts[found[0]][found[1]] is Attempt.COMMITTING:
             now = replace(now, unnoticed=tuple(sorted({*now.unnoticed, found[0]})))
         return _set(now, *found, Attempt.GONE)
@@ -194,7 +195,7 @@ class Cluster:
         return [Alternative(state=replace(state, job=job, phase=Phase.RUNNING))]
 
     def _await_tasks(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
-        """All reports, or None if the job cannot end well."""
+        """Return all reports, or None if the job cannot succeed."""
         if state.cancelled or any(
             accepted is None and all(attempt is Attempt.GONE for attempt in attempts)
             for attempts, accepted in zip(state.attempts, state.accepted, strict=True)
@@ -212,24 +213,24 @@ class Cluster:
 
     # --- other jobs ---------------------------------------------------------------------------------------------------
     def _offer(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
-        offer = cast("Handed", call.args[0])
+        offer = cast("Offer", call.args[0])
         offers = tuple(sorted((*state.offers, offer), key=lambda one: one.job))
         return [Alternative(state=replace(state, offers=offers))]
 
     def _turn(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
-        """Which of a process's threads goes on."""
+        """Choose which of a process's threads continues."""
         return [
             Alternative(state=state, reply=Reply(at), label=f"thread {number}") for at, number in enumerate(call.args)
         ]
 
     def _await_end(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
-        """Whoever comes later begins when the driver has ended, or is gone from the cluster."""
+        """Let a later actor start when the driver has ended, or is gone from the cluster."""
         over = state.driver != "alive" or state.outcome_of("driver")
         return [Alternative(state=state)] if over else []
 
     # --- tasks --------------------------------------------------------------------------------------------------------
     def _begin(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
-        """The job, as soon as the driver starts the attempt. None starts once the tasks are over."""
+        """Return the job as soon as the driver starts the attempt. None starts once all tasks are done."""
         task, attempt = cast("tuple[int, int]", call.args)
         if state.job is None or state.phase is not Phase.RUNNING or state.driver == "dead":
             return []
@@ -241,7 +242,7 @@ class Cluster:
         return [Alternative(state=_set(state, task, attempt, Attempt.RUNNING), reply=Reply(state.job))]
 
     def _may_commit(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
-        """Whether the attempt may commit. One that is cut off gets no answer, and gives up."""
+        """Answer whether the attempt may commit. One that is cut off gets no permission, and gives up."""
         task, attempt = cast("tuple[int, int]", call.args)
         attempts = state.attempts[task]
         taken = Attempt.COMMITTING in attempts or state.accepted[task] is not None
@@ -253,7 +254,7 @@ class Cluster:
         return [allowed, replace(denied, label="too early")] if task in state.unnoticed else [allowed]
 
     def _report(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
-        """The first report about a task counts; others are dropped, as are those of attempts that are lost."""
+        """Accept the first report about a task; drop others, and those of lost attempts."""
         task, attempt, commit = cast("tuple[int, int, TaskCommit]", call.args)
         if state.attempts[task][attempt] is Attempt.GONE:
             return [Alternative(state=state)]
@@ -269,7 +270,7 @@ class Cluster:
 
     # --- what comes from outside --------------------------------------------------------------------------------------
     def _lose(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
-        """An executor is cut off from the driver. It goes on, and the driver takes it for dead."""
+        """Cut an executor off from the driver. It keeps running, and the driver presumes it dead."""
         return [
             Alternative(
                 state=_set(state, task, number, Attempt.GONE),
@@ -285,7 +286,7 @@ class Cluster:
         return [] if state.phase is not Phase.RUNNING else [Alternative(state=replace(state, cancelled=True))]
 
     def _take_over(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
-        """A second driver for the same job: it has the reports if the first one had them all, or gives up."""
+        """Start a second driver for the same job: it has the reports if the first one had all of them, or it aborts."""
         if state.job is None or state.given_up:
             return []
         reports = tuple(accepted[1] for accepted in state.accepted if accepted is not None)
@@ -299,9 +300,9 @@ class Cluster:
         return ways
 
     def _take_for_dead(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
-        """Recovery starts when the drivers are dead, or when they were quiet for so long that they are taken for dead.
+        """Start recovery when the drivers are dead, or have been silent for so long that they are presumed dead.
 
-        One that is cut off from the cluster is not known to live. No driver starts afterwards.
+        A driver that is cut off from the cluster is not known to be alive. No driver starts afterwards.
         """
         after = replace(state, given_up=True)
         if state.driver != "alive" and state.second != "alive":
@@ -309,7 +310,7 @@ class Cluster:
         if state.job is None:
             return []
         slow = "cut off" if state.driver == "alive" else state.driver
-        return [Alternative(state=replace(after, driver=slow), label="although it lives", fault=Fault.CLOCK)]
+        return [Alternative(state=replace(after, driver=slow), label="although it is alive", fault=Fault.CLOCK)]
 
 
 def _set(state: ClusterState, task: int, attempt: int, now: Attempt) -> ClusterState:

@@ -1,9 +1,9 @@
-"""Scenes as combinations of features: what may be there, who may act, what may go wrong, each said once.
+"""Combine features into scenes: what exists, who acts, and what can go wrong, each defined once.
 
-A scene's name is the names of its features, ``crash+recovery+overwrites``, so that whoever has the name has the world.
-Without any feature there are two tasks with one attempt and one file each, which append to an empty destination, and
-nothing goes wrong. Features of one kind exclude each other. What a combination has to reach follows from rules, each
-about a few features that make it possible together.
+A scene's name consists of the names of its features, ``crash+recovery+overwrites``, so the name identifies the world.
+Without any feature there are two tasks with one attempt and one file each, which append to an empty destination, and no
+fault happens. Features of one kind exclude each other. The goals of a combination follow from rules, each about a few
+features that together make the goal possible.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ __all__ = ["FEATURES", "Feature", "combine", "draw", "features_of"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feature:
-    """One thing that a world has.
+    """One aspect of a world.
 
     Attributes:
-        summary: in a few words.
-        changes: fields of `Scene` and what they are.
-        budgets: how often something may go wrong.
+        summary: a few words.
+        changes: fields of `Scene` with their values.
+        budgets: how often faults may happen.
         others: another job.
         kind: a combination has at most one feature of each kind; empty for any number.
-        without: features that make no sense beside it.
+        without: features that it cannot be combined with.
     """
 
     name: str
@@ -48,13 +48,13 @@ class Feature:
 
 _OVERWRITE, _PARTITIONS = SaveMode.OVERWRITE, SaveMode.OVERWRITE_PARTITIONS
 _NAMESAKE = {"old": ("day=0", "day=01"), "foreign": True}
-"""A partition of the job, and one whose name begins like it."""
+"""A partition of the job, and one whose name has it as a prefix."""
 
 _ALL = (
     # --- the job ------------------------------------------------------------------------------------------------------
     Feature(name="one-task", summary="one task", changes={"tasks": 1}, kind="tasks"),
     Feature(name="three-tasks", summary="three tasks", changes={"tasks": 3}, kind="tasks"),
-    Feature(name="twins", summary="two attempts at each task side by side", changes={"attempts": 2}, kind="attempts"),
+    Feature(name="twins", summary="two concurrent attempts at each task", changes={"attempts": 2}, kind="attempts"),
     Feature(
         name="retries",
         summary="two attempts at each task one after the other",
@@ -62,12 +62,14 @@ _ALL = (
         kind="attempts",
     ),
     Feature(name="asks", summary="attempts ask before they commit", changes={"order": Order.ASK_FIRST}),
-    Feature(name="two-files", summary="two files an attempt", changes={"files": 2}, kind="files"),
+    Feature(name="two-files", summary="two files per attempt", changes={"files": 2}, kind="files"),
     Feature(name="parts", summary="files of three parts", changes={"parts": 3}),
-    Feature(name="threads", summary="two calls at a time in each process", changes={"threads": 2}),
-    Feature(name="chosen", summary="jobs name their files themselves, and all alike", changes={"chosen": True}),
-    # --- what is there, and what becomes of it ------------------------------------------------------------------------
-    Feature(name="old", summary="data are there", changes=_NAMESAKE, kind="old"),
+    Feature(name="threads", summary="two concurrent calls in each process", changes={"threads": 2}),
+    Feature(
+        name="chosen", summary="jobs choose the names of their files, and all choose the same", changes={"chosen": True}
+    ),
+    # --- existing data, and the mode ----------------------------------------------------------------------------------
+    Feature(name="old", summary="the destination holds data", changes=_NAMESAKE, kind="old"),
     Feature(name="overwrite", summary="the job overwrites", changes={"mode": _OVERWRITE, **_NAMESAKE}, kind="mode"),
     Feature(
         name="partitions",
@@ -75,9 +77,14 @@ _ALL = (
         changes={"mode": _PARTITIONS, **_NAMESAKE},
         kind="mode",
     ),
-    Feature(name="fail", summary="the job fails if there are data", changes={"mode": SaveMode.FAIL}, kind="mode"),
     Feature(
-        name="ignore", summary="the job does nothing if there are data", changes={"mode": SaveMode.IGNORE}, kind="mode"
+        name="fail", summary="the job fails if the destination holds data", changes={"mode": SaveMode.FAIL}, kind="mode"
+    ),
+    Feature(
+        name="ignore",
+        summary="the job does nothing if the destination holds data",
+        changes={"mode": SaveMode.IGNORE},
+        kind="mode",
     ),
     # --- other jobs ---------------------------------------------------------------------------------------------------
     Feature(name="appends", summary="another job appends", others=(OtherJob(mode=SaveMode.APPEND),), kind="other"),
@@ -97,13 +104,13 @@ _ALL = (
     ),
     Feature(
         name="then-appends",
-        summary="another job appends when the driver is gone",
+        summary="another job appends after the driver is gone",
         others=(OtherJob(mode=SaveMode.APPEND, later=True),),
         kind="other",
     ),
     Feature(
         name="then-overwrites",
-        summary="another job overwrites when the driver is gone",
+        summary="another job overwrites after the driver is gone",
         others=(OtherJob(mode=_OVERWRITE, later=True),),
         kind="other",
     ),
@@ -121,15 +128,15 @@ _ALL = (
         kind="other",
         without=frozenset({"fail", "ignore", "partitions", "chosen", "live-jobs"}),
     ),
-    Feature(name="at-once", summary="each of them is over before anybody else goes on", changes={"at_once": True}),
-    Feature(name="live-jobs", summary="live jobs are there and beside it", changes={"bystanders": True}),
-    # --- who else acts ------------------------------------------------------------------------------------------------
-    Feature(name="reader", summary="somebody reads through Holdfast", changes={"reader": True}),
+    Feature(name="at-once", summary="each of them runs to its end without interruption", changes={"at_once": True}),
+    Feature(name="live-jobs", summary="live jobs exist in the destination and beside it", changes={"bystanders": True}),
+    # --- other actors -------------------------------------------------------------------------------------------------
+    Feature(name="reader", summary="a reader through Holdfast", changes={"reader": True}),
     Feature(name="recovery", summary="recovery", changes={"recovery": 1}, kind="recovery"),
-    Feature(name="two-recoveries", summary="recovery, twice at once", changes={"recovery": 2}, kind="recovery"),
+    Feature(name="two-recoveries", summary="two concurrent recoveries", changes={"recovery": 2}, kind="recovery"),
     Feature(name="second-driver", summary="a second driver for the same job", changes={"second_driver": True}),
-    Feature(name="cancel", summary="a person cancels the job", changes={"cancel": True}),
-    # --- what goes wrong ----------------------------------------------------------------------------------------------
+    Feature(name="cancel", summary="a user cancels the job", changes={"cancel": True}),
+    # --- faults -------------------------------------------------------------------------------------------------------
     Feature(name="crash", summary="a process dies", budgets={Fault.CRASH: 1}),
     Feature(
         name="driver-dies",
@@ -142,34 +149,38 @@ _ALL = (
     Feature(name="failure", summary="a call fails", budgets={Fault.FAILURE: 1}),
     Feature(
         name="contention",
-        summary="the store refuses a conditional write because of another, and none is there",
+        summary="the store refuses a conditional write because of another one, which fails",
         budgets={Fault.CONTENTION: 2},
     ),
-    Feature(name="partition", summary="somebody is cut off from the driver", budgets={Fault.PARTITION: 1}),
+    Feature(
+        name="partition",
+        summary="an executor is cut off from the driver, or the driver from others",
+        budgets={Fault.PARTITION: 1},
+    ),
     Feature(
         name="storm",
-        summary="everything may go wrong, several times",
+        summary="every fault may happen, several times",
         budgets={Fault.CRASH: 3, Fault.PARTITION: 2, Fault.LOST_REPLY: 2, Fault.FAILURE: 2, Fault.CONTENTION: 2},
         without=frozenset({"crash", "driver-dies", "lost-reply", "failure", "partition", "contention"}),
     ),
-    Feature(name="slow", summary="who is taken for dead may live", budgets={Fault.CLOCK: 1}),
+    Feature(name="slow", summary="a process that is presumed dead may be alive", budgets={Fault.CLOCK: 1}),
     # --- stores and settings ------------------------------------------------------------------------------------------
     Feature(
         name="renames",
-        summary="the store renames files, and uploads none",
+        summary="the store has renames instead of multipart uploads",
         changes={"store": {"limits": None, "rename": True}},
         without=frozenset({"parts"}),
     ),
     Feature(
         name="piecemeal",
-        summary="listings are made bit by bit, and may show what is new without what was there before it",
+        summary="listings take several steps, and may show a new object without an older one",
         changes={"piecemeal": True},
     ),
     Feature(
         name="short-log",
         summary="the log keeps one decision",
         changes={"retention": 1},
-        without=frozenset({"live-jobs"}),  # they are refused, as they should be
+        without=frozenset({"live-jobs"}),  # their commits are refused, as they should be
     ),
 )
 
@@ -178,11 +189,11 @@ FEATURES: Mapping[str, Feature] = {one.name: one for one in _ALL}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Rule:
-    """A goal that every combination with certain features has to reach.
+    """A goal that every combination with certain features must reach.
 
     Attributes:
-        given: of each of these, the combination has one feature at least.
-        unless: with one of these it need not.
+        given: the combination has at least one feature of each of these sets.
+        unless: with one of these features it need not reach the goal.
     """
 
     goal: str
@@ -232,11 +243,11 @@ _KIND_IS_ON = 1 / 2
 _FEATURE_IS_ON = 1 / 3
 
 _OF_ONE_JOB = _any("C1", "C2", "C3", "C6", "C8", "C9", "C10", "replaced-data", "whole-reads")
-"""Properties that take the job for the only one that replaces anything; `log-order` judges all jobs."""
+"""Properties that assume that no other job replaces anything; `log-order` judges all jobs."""
 
 
 def combine(features: Iterable[Feature]) -> Scene:
-    """The scene with these features.
+    """Return the scene with these features.
 
     Raises:
         InvalidRequestError: two of them exclude each other.
@@ -261,7 +272,7 @@ def combine(features: Iterable[Feature]) -> Scene:
         properties.remove("replaced-data")
     return Scene(
         name="+".join(one.name for one in given) or "plain",
-        summary="; ".join(one.summary for one in given) or "nothing goes wrong",
+        summary="; ".join(one.summary for one in given) or "no fault happens",
         **{"attempts": 1, "files": 1, **changes},
         others=others,
         budgets=budgets,
@@ -286,7 +297,7 @@ def _goals(names: frozenset[str]) -> tuple[str, ...]:
 
 
 def draw(seed: int, number: int) -> Scene:
-    """The `number`-th combination of a seed: of each kind a feature or none, of the others each or not."""
+    """Draw combination number `number` of a seed: of each kind a feature or none, of the others any."""
     chance = SeededRandom(SeededRandom.derive(seed, -1 - number))
     names: list[str] = []
     kinds = sorted({one.kind for one in _ALL if one.kind})
@@ -296,7 +307,7 @@ def draw(seed: int, number: int) -> Scene:
             names.append(found.name)
     names += [one.name for one in chance.shuffled(_ALL) if not one.kind and chance.happens(_FEATURE_IS_ON)]
     kept: list[Feature] = []
-    for name in names:  # what excludes another that was drawn before is left out
+    for name in names:  # leave out features that exclude an earlier one
         one = FEATURES[name]
         if not any(one.name in other.without or other.name in one.without for other in kept):
             kept.append(one)
@@ -304,6 +315,6 @@ def draw(seed: int, number: int) -> Scene:
 
 
 def features_of(name: str) -> list[Feature] | None:
-    """The features that a scene's name names; None if one of them is unknown."""
+    """Return the features in a scene's name; None if one of them is unknown."""
     parts = [part.strip().lower().replace("_", "-") for part in name.split("+")]
     return [FEATURES[part] for part in parts] if all(part in FEATURES for part in parts) else None

@@ -1,7 +1,7 @@
-"""What histories have to reach: a scene in which nobody ever gets anywhere shows nothing, however large it is.
+"""Define goals that histories must reach: a scene in which no actor makes progress shows nothing, however large it is.
 
-A property says what must never be. A committer that gives every job up breaks none. So each scene names goals, and each
-goal has to be reached in some history of it; `GoalTracker` notes which are. A scene that was gone through and has not
+A property says what must never happen, and a committer that aborts every job violates none. So each scene names goals,
+and some history must reach each of them; a `GoalTracker` records which are reached. A complete exploration that has not
 reached a goal is a finding.
 """
 
@@ -28,12 +28,12 @@ _EndGoal = Callable[[Sandbox, View], bool]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:
-    """Something that some history has to reach.
+    """Something that some history must reach.
 
     Attributes:
         meaning: what it is, in words.
-        step: whether a step reaches it, from the views before and after and the actor's name.
-        end: whether a history that ends so has reached it; nobody has run recovery for it.
+        step: whether a step reaches it, given the views before and after and the actor's name.
+        end: whether a history with this end has reached it, before any recovery.
         log: whether only a committer that decides in a log can reach it.
     """
 
@@ -44,7 +44,7 @@ class Goal:
 
 
 class GoalTracker:
-    """Notes which goals of a scene are reached.
+    """Records which goals of a scene are reached.
 
     Args:
         goals: names.
@@ -56,11 +56,11 @@ class GoalTracker:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Goals that no history has reached by now."""
+        """Return the goals that no history has reached so far."""
         return tuple(name for name in self.wanted if name not in self.reached)
 
     def watching(self, sandbox: Sandbox) -> Property:
-        """A property that never breaks, and looks at every step and every end."""
+        """Return a property that never breaks, and inspects every step and every end."""
         if not sandbox.keeps_log:
             self.wanted = tuple(name for name in self.wanted if not GOALS[name].log)
 
@@ -79,13 +79,13 @@ class GoalTracker:
         return Property(name="reached", title="", meaning="", step=step, end=end)
 
 
-# --- what is looked at ------------------------------------------------------------------------------------------------
+# --- views ------------------------------------------------------------------------------------------------------------
 def _ledger(view: View) -> Ledger:
     return ledger_in(view, DESTINATION)
 
 
 def _main(view: View) -> Decision | None:
-    """The decision about the driver's job."""
+    """Return the decision about the driver's job."""
     job = cluster_of(view).job
     return next((one for one in _ledger(view).decisions if job is not None and one.job == job.job), None)
 
@@ -164,12 +164,12 @@ def _mode(one: Decision) -> SaveMode:
 
 
 def _visible_at_start(sandbox: Sandbox) -> Sequence[str]:
-    """The paths of the files that were there before anybody acted."""
+    """Return the paths of the files that exist before any actor moves."""
     return list(visible(View({DESTINATION: sandbox.first(DESTINATION)})))
 
 
 def _is_overtaken(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
-    """Another job was decided between the start of the driver's and its decision."""
+    """Check whether another job was decided between the start of the driver's job and its decision."""
     job, found = cluster_of(after).job, _committed(after)
     return job is not None and found is not None and _committed(before) is None and found.seq > job.base_seq + 1
 
@@ -185,7 +185,7 @@ def _fences(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
 
 
 def _is_late(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
-    """An attempt starts an upload or writes a file when its job is decided."""
+    """Check whether an attempt starts an upload or writes a file after its job is decided."""
     if not actor.startswith("task ") or _main(before) is None:
         return False
     was, now = (cast("MemoryImage", view.states[DESTINATION]) for view in (before, after))
@@ -211,26 +211,74 @@ def _reads_before_the_mark(sandbox: Sandbox, before: View, after: View, actor: s
 
 GOALS: Mapping[str, Goal] = {
     "committed": Goal(
-        meaning="the driver is told that its job is committed, and all of its files are there", step=_commits, log=False
+        meaning="the driver is told that its job is committed, and all its files are visible",
+        step=_commits,
+        log=False,
     ),
-    "aborted": Goal(meaning="a driver is told that the job is aborted", step=_told("aborted")),
+    "aborted": Goal(
+        meaning="a driver is told that the job is aborted",
+        step=_told("aborted"),
+    ),
     "cleaned-up": Goal(
-        meaning="a job is committed, and nothing hidden of it is left when recovery has not run", end=_leaves_nothing
+        meaning="a job is committed, and nothing hidden of it is left, without recovery", end=_leaves_nothing
     ),
-    "rolled-forward": Goal(meaning="recovery carries a decided job out", step=_recovers("roll forward")),
-    "rolled-back": Goal(meaning="recovery aborts an undecided job", step=_recovers("roll back")),
-    "helped": Goal(meaning="another job finishes a decision that its driver has left", step=_helps),
-    "second-job": Goal(meaning="another job is committed beside the driver's", step=_another_commits),
-    "after-a-death": Goal(meaning="another job is committed after the driver has died", step=_goes_on_after_death),
-    "overtaken": Goal(meaning="another job is decided while the driver's runs, and both count", step=_is_overtaken),
-    "replaced": Goal(meaning="an overwrite is done, and what was there is gone", step=_replaces),
-    "trimmed": Goal(meaning="the log forgets a decision", step=_is_trimmed),
-    "fenced": Goal(meaning="a driver is told that somebody has aborted its job", step=_fences),
-    "late-attempt": Goal(meaning="an attempt writes when its job is decided", step=_is_late),
-    "refused": Goal(meaning="a job is refused because there are data", step=_told("refused")),
-    "skipped": Goal(meaning="a job has nothing to do", step=_told("skipped")),
-    "read-without": Goal(meaning="a reader finds nothing of the job", step=_reads(new=False)),
-    "read-with": Goal(meaning="a reader finds the job", step=_reads(new=True)),
-    "read-between": Goal(meaning="a reader ends when the job is decided and not visible", step=_reads_before_the_mark),
+    "rolled-forward": Goal(
+        meaning="recovery rolls a decided job forward",
+        step=_recovers("roll forward"),
+    ),
+    "rolled-back": Goal(
+        meaning="recovery aborts an undecided job",
+        step=_recovers("roll back"),
+    ),
+    "helped": Goal(
+        meaning="another job finishes a decision that its driver left unfinished",
+        step=_helps,
+    ),
+    "second-job": Goal(
+        meaning="another job is committed as well as the driver's",
+        step=_another_commits,
+    ),
+    "after-a-death": Goal(
+        meaning="another job is committed after the driver has died",
+        step=_goes_on_after_death,
+    ),
+    "overtaken": Goal(
+        meaning="another job is decided while the driver's runs, and both are committed", step=_is_overtaken
+    ),
+    "replaced": Goal(
+        meaning="an overwrite is done, and the replaced files are deleted",
+        step=_replaces,
+    ),
+    "trimmed": Goal(
+        meaning="the log trims a decision",
+        step=_is_trimmed,
+    ),
+    "fenced": Goal(
+        meaning="a driver is told that its job was aborted by another process",
+        step=_fences,
+    ),
+    "late-attempt": Goal(
+        meaning="an attempt writes after its job is decided",
+        step=_is_late,
+    ),
+    "refused": Goal(
+        meaning="a job is refused because the destination holds data",
+        step=_told("refused"),
+    ),
+    "skipped": Goal(
+        meaning="a job has nothing to do",
+        step=_told("skipped"),
+    ),
+    "read-without": Goal(
+        meaning="a reader sees nothing of the job",
+        step=_reads(new=False),
+    ),
+    "read-with": Goal(
+        meaning="a reader sees the job",
+        step=_reads(new=True),
+    ),
+    "read-between": Goal(
+        meaning="a read ends when the job is decided and not yet visible", step=_reads_before_the_mark
+    ),
 }
 """By name."""

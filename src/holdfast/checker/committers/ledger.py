@@ -1,7 +1,7 @@
-"""What a world notes of a destination's decision log: all that was ever decided, also when the log forgets it.
+"""Keep all decisions of a destination, including those that its log has trimmed.
 
-Properties judge a state by the decisions that led to it. The log itself is trimmed, and a mistake may write over it; so
-a world keeps these notes beside the store (`holdfast.checker.simulated_store.Notes`).
+Properties judge a state by the decisions that led to it. The log itself is trimmed, and a bug may overwrite it. So a
+world keeps these notes about the store (`Notes` of `holdfast.checker.simulated_store.resource`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from holdfast.errors import CorruptDataError
 from holdfast.stores.base import Create
 from holdfast.stores.memory.store import MemoryImage
 
-__all__ = ["LOG_PREFIX", "Decision", "Handed", "Ledger", "LogNotes", "ledger_in", "read_ledger"]
+__all__ = ["LOG_PREFIX", "Decision", "Ledger", "LogNotes", "Offer", "ledger_in", "read_ledger"]
 
 LOG_PREFIX = HOME + layout.LOG
 
@@ -36,7 +36,7 @@ class Decision:
     """An entry of the log.
 
     Attributes:
-        batch: (stream, number) that the job wrote, if it was one of a stream.
+        batch: (stream, number) of the job, if it belongs to a stream.
         data: the entry's bytes.
     """
 
@@ -48,7 +48,7 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
-class Handed:
+class Offer:
     """What a job other than the driver's is about to commit.
 
     Attributes:
@@ -64,29 +64,29 @@ class Handed:
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """The log's whole past.
+    """The complete history of a log.
 
     Attributes:
-        base: the newest decision when the history began. What earlier ones did is over.
-        decisions: those behind `base`, as they were made.
-        visible, done: decisions that were marked so, in the order of their marks; of a second mark nothing is noted.
-        handed: what jobs at a stroke have brought.
-        wrong: what was done to the log that nobody may do; empty if nothing was.
+        base: the newest decision when the history started. Earlier ones are finished.
+        decisions: those after `base`, as they were made.
+        visible, done: decisions that were marked so, in the order of their marks; a second mark is ignored.
+        offers: of jobs that run as one call.
+        wrong: a forbidden change of the log; empty if there was none.
     """
 
     base: int = 0
     decisions: tuple[Decision, ...] = ()
     visible: tuple[int, ...] = ()
     done: tuple[int, ...] = ()
-    handed: tuple[Handed, ...] = ()
+    offers: tuple[Offer, ...] = ()
     wrong: str = ""
 
     def with_record(self, seq: int, kind: str, data: bytes, *, created: bool = False) -> Ledger:
-        """The ledger after a record was put.
+        """Return the ledger after a record was put.
 
         Args:
-            created: whether only because none was there. An entry whose number was used before then stands where one
-                was trimmed: it decides nothing, and must have no effect (docs/decisions, number 31).
+            created: whether the put required that no record existed. An entry with a number that was used before then
+                has the name of a trimmed one: it decides nothing, and must have no effect (docs/decisions, number 31).
         """
         if kind != "json":
             known = self.visible if kind == "visible" else self.done
@@ -97,7 +97,7 @@ class Ledger:
         if created and (seq <= self.base or before is not None):
             return self
         if seq <= self.base or (before is not None and before.data != data):
-            return replace(self, wrong=f"decision {seq} is written again, and says something else")
+            return replace(self, wrong=f"decision {seq} is overwritten with different content")
         if before is not None:
             return self
         newest = self.base + len(self.decisions)
@@ -118,7 +118,7 @@ def _decided(seq: int, data: bytes) -> Decision:
 
 
 class LogNotes:
-    """Keeps a `Ledger` beside the destination's store."""
+    """Keeps a `Ledger` about the destination's store."""
 
     def first(self, image: MemoryImage) -> Hashable:
         return Ledger(base=max((seq for seq, kind, _ in _records(image) if kind == "json"), default=0))
@@ -132,32 +132,32 @@ class LogNotes:
 
     def told(self, notes: Hashable, what: Hashable) -> Hashable:
         ledger = cast("Ledger", notes)
-        return replace(ledger, handed=(*ledger.handed, cast("Handed", what)))
+        return replace(ledger, offers=(*ledger.offers, cast("Offer", what)))
 
     def shown(self, notes: Hashable) -> Hashable:
-        """How many decisions were marked visible by now."""
+        """Return how many decisions have been marked visible."""
         return len(cast("Ledger", notes).visible)
 
 
 def _records(image: MemoryImage) -> Iterable[tuple[int, str, bytes]]:
-    """The records of the log, decisions first."""
+    """List the records of the log, decisions first."""
     found = ((_RECORD.fullmatch(key), one.data) for key, one in image.objects.items() if key.startswith(LOG_PREFIX))
     records = [(int(match[1]), match[2], data) for match, data in found if match is not None]
     return sorted(records, key=lambda record: (record[1] != "json", record[0]))
 
 
 def ledger_in(view: View, name: str) -> Ledger:
-    """The notes on the store of that name."""
+    """Return the notes about the store with that name."""
     return cast("Ledger", cast("NotedImage", view.states[name]).notes)
 
 
 def read_ledger(before: Ledger, image: MemoryImage) -> Ledger:
-    """What is noted after somebody, whom nobody watched, has gone on from `before` to `image`."""
+    """Return the ledger after an unobserved process has changed the store from `before` to `image`."""
     for seq, kind, data in _records(image):
-        while kind == "json" and seq > before.base + len(before.decisions) + 1:  # made and trimmed: done
+        while kind == "json" and seq > before.base + len(before.decisions) + 1:  # made and trimmed, so done
             missed = Decision(before.base + len(before.decisions) + 1, "", commits=False, batch=None, data=b"")
             before = replace(before, decisions=(*before.decisions, missed), done=(*before.done, missed.seq))
         before = before.with_record(seq, kind, data, created=True)
     kept = {seq for seq, kind, _ in _records(image) if kind == "json"}
     trimmed = [one.seq for one in before.decisions if one.seq not in kept and one.seq not in before.done]
-    return replace(before, done=(*before.done, *trimmed))  # only what is finished is trimmed
+    return replace(before, done=(*before.done, *trimmed))  # only finished decisions are trimmed

@@ -1,14 +1,14 @@
-"""A sequential model of a destination: the decisions of its log, carried out one after the other, and what that allows.
+"""Model a destination: carry out the decisions of its log one after the other, and say what may be visible meanwhile.
 
-The model knows what jobs bring and what modes mean, and nothing of how the protocol gets there:
+The model knows the output of jobs and the meaning of modes, and nothing of how the protocol works:
 
-- an append adds the job's files; an overwrite leaves them alone there; one of partitions leaves them alone in the
-  directories that they are in; ``fail`` and ``ignore`` are decided only where nothing is there;
-- who reads through Holdfast sees the decisions that are marked visible, in the order of the log, and nothing else;
-- who lists the destination may meanwhile see more. Of a decision that is not marked visible any of its files, and all
-  that it replaces; of one that is, all of its files, and what it replaces or not; of one that is done, its outcome.
-- docs/how-to/write-files.md says of names that jobs choose themselves: one which a decision takes from an earlier job
-  is seen by nobody who reads through Holdfast, until the decision is marked visible.
+- An append adds the job's files. An overwrite leaves only the job's files; an overwrite of partitions leaves only them
+  in the directories that they are in. ``fail`` and ``ignore`` are decided only if the destination is empty.
+- A reader through Holdfast sees the decisions that are marked visible, in the order of the log, and nothing else.
+- A plain listing may show more. Of a decision that is not marked visible: any of its files, and everything that it
+  replaces. Of one that is: all of its files, and what it replaces or not. Of one that is done: its result.
+- Names that jobs choose themselves: if a decision takes a name from an earlier job, no reader through Holdfast sees
+  that file until the decision is marked visible (docs/how-to/write-files.md).
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from holdfast.checker.committers.ledger import Decision, Ledger
 from holdfast.checker.committers.output import Origin
 from holdfast.commit import SaveMode
 
-__all__ = ["Brought", "Listing", "Shown", "after_decisions", "listing_of", "taken_over", "unfit_decision"]
+__all__ = ["Listing", "Shown", "Submission", "after_decisions", "listing_of", "taken_over", "unfit_decision"]
 
 Shown = Mapping[str, Origin]
-"""Files that a reader sees: by path, whose they are."""
+"""The visible files: by path, their origin."""
 
 _NEEDS_NOTHING = (SaveMode.FAIL, SaveMode.IGNORE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Brought:
-    """What a job hands over to be committed.
+class Submission:
+    """What a job submits for its commit.
 
     Attributes:
         who: the actor that commits it.
-        files: by path, whose they are.
-        chosen: whether the caller chose their names: then they may meet others.
+        files: by path, their origin.
+        chosen: whether the caller chose the names, which can then collide with others.
     """
 
     who: str
@@ -44,7 +44,7 @@ class Brought:
     chosen: bool = False
 
     def replaces(self, before: Shown) -> frozenset[str]:
-        """The paths that are there and go with this job."""
+        """Return the existing paths that this job deletes."""
         if self.mode is SaveMode.OVERWRITE:
             return frozenset(before.keys() - self.files.keys())
         if self.mode is SaveMode.OVERWRITE_PARTITIONS:
@@ -53,7 +53,7 @@ class Brought:
         return frozenset()
 
     def onto(self, before: Shown) -> Shown:
-        """What is there after this job."""
+        """Return the visible files after this job."""
         gone = self.replaces(before)
         return {**{path: origin for path, origin in before.items() if path not in gone}, **self.files}
 
@@ -62,41 +62,41 @@ def _directory(path: str) -> str:
     return path.rpartition("/")[0]
 
 
-def after_decisions(old: Shown, made: Iterable[Decision], brought: Mapping[str, Brought]) -> Shown:
-    """What is there after these decisions, one after the other.
+def after_decisions(old: Shown, made: Iterable[Decision], submissions: Mapping[str, Submission]) -> Shown:
+    """Return the visible files after these decisions, carried out one after the other.
 
     Args:
-        old: what was there before the first.
-        brought: by job.
+        old: the visible files before the first one.
+        submissions: by job.
     """
     for one in made:
         if one.commits:
-            old = brought[one.job].onto(old)
+            old = submissions[one.job].onto(old)
     return old
 
 
-def taken_over(waiting: Iterable[Decision], brought: Mapping[str, Brought]) -> frozenset[str]:
-    """Chosen names that decisions bring which are not marked visible: nobody sees what was there before, either."""
-    jobs = [brought[one.job] for one in waiting if one.commits]
+def taken_over(waiting: Iterable[Decision], submissions: Mapping[str, Submission]) -> frozenset[str]:
+    """Return chosen names in decisions that are not marked visible: readers see no file there, old or new."""
+    jobs = [submissions[one.job] for one in waiting if one.commits]
     return frozenset(path for job in jobs if job.chosen for path in job.files)
 
 
-def unfit_decision(old: Shown, made: Sequence[Decision], brought: Mapping[str, Brought]) -> str:
-    """A decision that should not have been made after those before it, in words; empty if there is none."""
+def unfit_decision(old: Shown, made: Sequence[Decision], submissions: Mapping[str, Submission]) -> str:
+    """Describe a decision that contradicts those before it; empty if there is none."""
     batches: dict[tuple[str, int], int] = {}
     for one in made:
         if not one.commits:
             continue
-        job = brought.get(one.job)
+        job = submissions.get(one.job)
         if job is None:
             return f"decision {one.seq} commits a job whose tasks have not all reported"
         taken = sorted(path for path in job.files if path in old)
         if old and job.mode in _NEEDS_NOTHING:
-            return f"decision {one.seq} commits {job.who} with mode {job.mode.value}, and there are data"
+            return f"decision {one.seq} commits {job.who} with mode {job.mode.value}, and the destination holds data"
         if taken and not (job.chosen and job.mode in (SaveMode.OVERWRITE, SaveMode.OVERWRITE_PARTITIONS)):
-            return f"decision {one.seq} commits {job.who}, and {taken[0]} is there already"
+            return f"decision {one.seq} commits {job.who}, and {taken[0]} exists already"
         if one.batch is not None and batches.setdefault(one.batch, one.seq) != one.seq:
-            return f"decision {one.seq} commits a batch that decision {batches[one.batch]} has committed"
+            return f"decision {one.seq} commits a batch that decision {batches[one.batch]} committed"
         old = job.onto(old)
     return ""
 
@@ -106,15 +106,16 @@ class Listing:
     """What a plain listing may show at one moment.
 
     Attributes:
-        allowed: by path, whose file may be there; None if there may be none. No other path may be there.
-        reasons: by path, the last decision that had to do with it, in words.
+        allowed: by path, the origins that may be visible; None in it if the path may be missing. No other path may
+            exist.
+        reasons: by path, the last decision about it, in words.
     """
 
     allowed: dict[str, frozenset[Origin | None]] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
 
     def unlike(self, shown: Shown) -> str:
-        """How a listing differs from what it may show, in words; empty if it does not."""
+        """Describe how a listing differs from what it may show; empty if it does not."""
         for path in sorted(shown.keys() | self.allowed.keys()):
             found, allowed = shown.get(path), self.allowed.get(path, frozenset({None}))
             if found in allowed:
@@ -123,23 +124,23 @@ class Listing:
             wanted = " or ".join(sorted(str(one) for one in allowed if one is not None))
             if found is None:
                 return f"{wanted} is missing: {why}"
-            return f"there is {found}" + (f" in place of {wanted}" if wanted else "") + f": {why}"
+            return f"{found} is visible" + (f" in place of {wanted}" if wanted else "") + f": {why}"
         return ""
 
 
-def listing_of(old: Shown, ledger: Ledger, brought: Mapping[str, Brought]) -> Listing:
-    """What a plain listing may show after the decisions of a ledger, each as far as its marks say that it is."""
+def listing_of(old: Shown, ledger: Ledger, submissions: Mapping[str, Submission]) -> Listing:
+    """Return what a plain listing may show after the decisions of a ledger, given their marks."""
     found = Listing({path: frozenset({origin}) for path, origin in old.items()})
-    found.reasons.update(dict.fromkeys(old, "nobody has replaced it"))
+    found.reasons.update(dict.fromkeys(old, "no decision replaces it"))
     for one in ledger.decisions:
         if one.commits:
-            job = brought[one.job]
+            job = submissions[one.job]
             _allow(found, one.seq, job, job.replaces(old), one.seq in ledger.visible, one.seq in ledger.done)
             old = job.onto(old)
     return found
 
 
-def _allow(found: Listing, seq: int, job: Brought, gone: frozenset[str], visible: bool, done: bool) -> None:
+def _allow(found: Listing, seq: int, job: Submission, gone: frozenset[str], visible: bool, done: bool) -> None:
     there = "done" if done else "marked visible" if visible else "not marked visible"
     for path, origin in job.files.items():
         before = found.allowed.get(path, frozenset({None}))

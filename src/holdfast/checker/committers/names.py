@@ -1,4 +1,4 @@
-"""Names that a person types and that counterexamples hold: committers, scenes, properties, and worlds from them."""
+"""Resolve names of committers, scenes and properties, as users type them and counterexamples store them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["ALL_SCENES", "CHECKED", "find_committer", "find_property", "find_sce
 T = TypeVar("T")
 
 CHECKED: Mapping[str, Committer] = {**COMMITTERS, **VARIANTS}
-"""Every committer that has a name here can be checked, and its counterexamples replay."""
+"""Every committer that can be checked by name."""
 
 ALL_SCENES: Mapping[str, Scene] = {
     **SCENES,
@@ -29,23 +29,23 @@ ALL_SCENES: Mapping[str, Scene] = {
     ALL_ONCE.name: ALL_ONCE,
     LARGE.name: LARGE,
 }
-"""The quick ones, combinations of features, those on other stores, the small worlds and the large one."""
+"""The quick scenes, combinations of features, other stores, the small worlds, and the large one."""
 
 
 def find_committer(name: str) -> Committer:
-    """The committer of that name; ``-`` and ``_`` are one.
+    """Return the committer with that name; ``-`` and ``_`` are equivalent.
 
     Raises:
-        InvalidRequestError: unknown; offers the nearest name.
+        InvalidRequestError: the name is unknown; suggests the nearest one.
     """
     return CHECKED[_find(name, CHECKED, "committer")]
 
 
 def find_scene(name: str) -> Scene:
-    """The scene of that name, or the combination of the features that are named, as in ``crash+recovery+overwrite``.
+    """Return the scene with that name, or the combination of the named features, as in ``crash+recovery+overwrite``.
 
     Raises:
-        InvalidRequestError: unknown; offers the nearest name.
+        InvalidRequestError: the name is unknown; suggests the nearest one.
     """
     features = features_of(name)
     if features is not None and _key(name) not in map(_key, ALL_SCENES):
@@ -58,10 +58,10 @@ def find_scene(name: str) -> Scene:
 
 
 def find_property(name: str) -> str:
-    """The name of a property as it is written: ``c4`` is ``C4``.
+    """Return the canonical name of a property: ``C4`` for ``c4``.
 
     Raises:
-        InvalidRequestError: unknown; offers the nearest name.
+        InvalidRequestError: the name is unknown; suggests the nearest one.
     """
     return _find(name, PROPERTIES, "property")
 

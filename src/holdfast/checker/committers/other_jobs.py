@@ -1,4 +1,4 @@
-"""Other jobs on the destination of the one that is watched: interleaved with everybody, or each at a stroke."""
+"""Run other jobs on the destination: interleaved with all actors, or each as one call."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import cast
 
 from holdfast.checker.committers.actors import OtherJob, Setting, end_job, start_job
 from holdfast.checker.committers.cluster import CLUSTER
-from holdfast.checker.committers.ledger import Handed
+from holdfast.checker.committers.ledger import Offer
 from holdfast.checker.committers.output import DESTINATION, chosen_name, content
 from holdfast.checker.kernel.calls import Call
 from holdfast.checker.kernel.process import Port
@@ -20,7 +20,7 @@ __all__ = ["other_job", "stroke"]
 
 
 def other_job(setting: Setting, one: OtherJob) -> Callable[[Port], None]:
-    """So many jobs, one after the other, until one of them is not committed. Each says how it went."""
+    """Run jobs one after the other until one of them is not committed; each reports its outcome."""
 
     def run(port: Port) -> None:
         if one.later:
@@ -40,7 +40,7 @@ def other_job(setting: Setting, one: OtherJob) -> Callable[[Port], None]:
 
 
 def stroke(setting: Setting, one: OtherJob, number: int) -> Stroke:
-    """The `number`-th of these jobs as one call of a store; returns what it was told."""
+    """Return job number `number` as one call of a store, which returns its outcome."""
 
     def run(do: Callable[[Call], object], token: str) -> object:
         port = _DirectPort(one.name, do, int(token, 16))
@@ -51,7 +51,7 @@ def stroke(setting: Setting, one: OtherJob, number: int) -> Stroke:
 
 
 class _DirectPort(Port):
-    """A process's door to a store that does at once what it is asked; what it tells is kept."""
+    """A port to a store that executes every call at once; it stores the outcome."""
 
     def __init__(self, name: str, do: Callable[[Call], object], token: int) -> None:
         super().__init__(name, 0, lambda index, call: None)
@@ -66,7 +66,7 @@ class _DirectPort(Port):
             self.told = (call.args[0], call.args[1])
             return None
         if call.operation == "turn":
-            return 0  # one thread after the other: nobody is there to see the difference
+            return 0  # one thread after the other: no other actor could see a difference
         assert call.operation == "offer", call.operation
         return self._do(Call(DESTINATION, "note", call.args))
 
@@ -85,16 +85,16 @@ def _run_one(setting: Setting, port: Port, one: OtherJob, number: int) -> bool:
     except HoldfastError:
         pass  # its driver aborts the job
     else:
-        port.call(Call(CLUSTER, "offer", (_handed(one, job, reports[0]),)))
+        port.call(Call(CLUSTER, "offer", (_offer_of(one, job, reports[0]),)))
     return end_job(replace(setting, tasks=1), port, job, reports)
 
 
-def _handed(one: OtherJob, job: JobRecord, report: TaskCommit) -> Handed:
-    return Handed(one.name, job.job, report.attempt, job.mode)
+def _offer_of(one: OtherJob, job: JobRecord, report: TaskCommit) -> Offer:
+    return Offer(one.name, job.job, report.attempt, job.mode)
 
 
 def _run_task(setting: Setting, ctx: CommitContext, job: JobRecord, one: OtherJob, number: int) -> TaskCommit:
-    """The only task: a file in each directory."""
+    """Run the only task: write a file into each directory."""
     with setting.committer.setup_task(ctx, job, 0) as running:
         for at, folder in enumerate(one.directories):
             name = chosen_name(0, at) if setting.chosen else running.file_name(".txt")

@@ -1,9 +1,9 @@
-"""What attempts write, so that whoever finds a file knows whose it is: its content says so.
+"""Define what attempts write: the content of a file names its job, task and attempt.
 
-Attempts at a task write overlapping and differing files, as repetitions of real tasks do whose input came in another
-order: all write their first file into partition 0, attempt ``a`` its ``n``-th one into partition ``n + a``. So with
-names that do not tell the attempt, the first file replaces that of another attempt, and the others lie beside. Attempt
-1 writes all of its files into partition 0: its partitions are some of another attempt's.
+The attempts at a task write overlapping but different files, as retries of real tasks do if their input arrives in
+another order: all write their first file into partition 0, and attempt ``a`` its ``n``-th one into partition ``n + a``.
+So if names do not contain the attempt, the first file replaces that of another attempt, and the others lie beside.
+Attempt 1 writes all of its files into partition 0: its partitions are a subset of another attempt's.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _CONTENT = re.compile(rb"job (\w+) task (\d+) attempt (\d+) file (\d+)")
 
 @dataclass(frozen=True, slots=True, order=True)
 class Origin:
-    """Whose file it is. `damaged` if its bytes are not as they were written."""
+    """The attempt that wrote a file. `damaged` if the bytes are not as they were written."""
 
     job: str
     task: int = 0
@@ -60,28 +60,28 @@ class Origin:
 
 
 def content(job: str, task: int, attempt: int, number: int) -> bytes:
-    """The bytes of a file."""
+    """Return the bytes of a file."""
     return f"job {job} task {task} attempt {attempt} file {number}".encode()
 
 
 def directory(attempt: int, number: int) -> str:
-    """The partition that a file goes into."""
+    """Return the partition of a file."""
     return f"day={number + attempt if number and attempt != 1 else 0}"
 
 
 def chosen_name(task: int, number: int) -> str:
-    """A file's name where jobs choose it: the same in every attempt, and in every job."""
+    """Return a file's name if jobs choose names: the same in every attempt and in every job."""
     return f"chosen-{task}-{number}.txt"
 
 
 def files_of(job: str, task: int, attempt: int, files: int) -> frozenset[Origin]:
-    """What an attempt writes."""
+    """Return the files of an attempt."""
     return frozenset(Origin(job, task, attempt, number) for number in range(files))
 
 
 @lru_cache(maxsize=4096)
 def origin_of(data: bytes) -> Origin:
-    """Whose bytes these are."""
+    """Return the origin of these bytes."""
     match = _CONTENT.fullmatch(data)
     if match is None:
         return Origin(job=data.decode(errors="replace"), damaged=True)
@@ -89,14 +89,14 @@ def origin_of(data: bytes) -> Origin:
 
 
 def visible(view: View, home: str = HOME) -> Mapping[str, Origin]:
-    """What a plain reader of the destination sees: path to origin."""
+    """Return the files that a plain reader of the destination sees: origin by path."""
     image = view.states[DESTINATION]
     assert isinstance(image, MemoryImage)
     return visible_in(image, home)
 
 
 def visible_in(image: MemoryImage, home: str = HOME) -> Mapping[str, Origin]:
-    """The same of an image."""
+    """Return the same for an image of the store."""
     return {
         key[len(home) :]: origin_of(found.data)
         for key, found in image.objects.items()
@@ -105,8 +105,10 @@ def visible_in(image: MemoryImage, home: str = HOME) -> Mapping[str, Origin]:
 
 
 def without_measurements(key: str, data: bytes) -> bytes:
-    """A job's report without how often its driver called the store and on which machine: that depends on who else did
-    what in between, no step of any protocol reads it, and with it each history of a driver would end in other bytes.
+    """Remove from a job's report how often its driver called the store, and on which machine.
+
+    That depends on what others did meanwhile, and no step of any protocol reads it. With it, every history of a driver
+    would end in different bytes.
     """
     if not key.endswith(f"/{SUCCESS}"):
         return data
@@ -116,12 +118,12 @@ def without_measurements(key: str, data: bytes) -> bytes:
 
 
 def of_job(found: Iterable[Origin], job: str = "main") -> frozenset[Origin]:
-    """Those of one job."""
+    """Return the files of one job."""
     return frozenset(origin for origin in found if origin.job == job)
 
 
 def is_observed(call: Call) -> bool:
-    """Whether a call may change what properties look at: visible files, what drivers know and are told."""
+    """Check whether a call may change what properties look at: visible files, and what drivers know and report."""
     if call.resource == DESTINATION:
         return any(map(_is_seen, _written(call)))
     return call.resource == "cluster" and call.operation in ("await_tasks", "tell", "post_job", "cancel", "take_over")

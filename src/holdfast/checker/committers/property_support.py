@@ -1,4 +1,4 @@
-"""What several properties need to know of a view: who was told what, which attempt a task's files are of."""
+"""Evaluate views for properties: who was told what, and which attempt a task's files are from."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Winner:
     """The attempt whose files stand for a task.
 
     Attributes:
-        attempt: None if no attempt is there with all its files.
-        missing: files of the accepted attempt that are not there, if no attempt is whole.
-        strange: visible files of the task that are of other attempts, damaged, there twice, or in another partition.
+        attempt: None if no attempt has all its files visible.
+        missing: files of the accepted attempt that are not visible, if no attempt is complete.
+        strange: visible files of the task that are of other attempts, damaged, duplicated, or in another partition.
     """
 
     task: int
@@ -32,12 +32,12 @@ class Winner:
 
 
 def of_main(found: Mapping[str, Origin]) -> dict[str, Origin]:
-    """Files of the job that is watched, and those whose bytes are nobody's."""
+    """Return the files of the job under test, and damaged ones."""
     return {path: origin for path, origin in found.items() if origin.job == "main" or origin.damaged}
 
 
 def winners(cluster: ClusterState, visible: Mapping[str, Origin], files: int) -> list[Winner]:
-    """By task: which attempt's output is there. The accepted one if it is whole, else any that is."""
+    """Return, for each task, which attempt's output is visible: the accepted one if complete, else any complete one."""
     files_there = of_main(visible)
     there = files_there.values()
     odd = {origin for origin, times in Counter(there).items() if times > 1}
@@ -62,22 +62,22 @@ def _partition(origin: Origin) -> str:
 
 
 def just_told(before: View, after: View) -> list[Told]:
-    """What was told in this step."""
+    """Return what was told in this step."""
     old, now = cluster_of(before).told, cluster_of(after).told
     return [] if old is now else list((Counter(now) - Counter(old)).elements())
 
 
 def told_finished(before: View, after: View) -> str:
-    """The driver that was told in this step that the job is committed and nothing is left to do; empty if none."""
+    """Return the driver that was told in this step that the job is committed with nothing left to do; empty if none."""
     told = (one for one in just_told(before, after) if "driver" in one.who)
     return next((one.who for one in told if one.outcome == "committed" and one.detail), "")
 
 
 def was_told(view: View, outcome: str) -> list[Told]:
-    """Drivers that were told that outcome."""
+    """Return the drivers that were told that outcome."""
     return [told for told in cluster_of(view).told if told.outcome == outcome and "driver" in told.who]
 
 
 def in_words(origins: Iterable[Origin]) -> str:
-    """A list for a sentence."""
+    """List origins for a sentence."""
     return ", ".join(map(str, sorted(origins))) or "nothing"

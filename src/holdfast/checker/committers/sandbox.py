@@ -1,6 +1,6 @@
-"""What properties run on a copy of a world's stores when its history is over: recovery, and steps run again.
+"""Run recovery, and repeat steps, on copies of a world's stores, for properties that judge the end of a history.
 
-Everything here works on copies; the history that led there is not touched.
+Everything here works on copies; the history itself is not touched.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from holdfast.stores.memory.store import MemoryStore
 __all__ = ["NEIGHBOUR", "Bystander", "Copy", "Sandbox", "cluster_of", "start_live_jobs"]
 
 NEIGHBOUR = "out put/dataset10/"
-"""A destination whose name begins like the job's (C7)."""
+"""A destination whose name has the job's as a prefix (C7)."""
 
 _RECOVERIES = 3
-"""The first may leave what it has to wait for; the last has to find nothing to do."""
+"""Maximum number of recoveries. The first may leave what it has to wait for; the last must find nothing to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bystander:
-    """A live job on a destination, one task of which has committed: nobody may touch it (C7)."""
+    """A live job on a destination with one committed task: no other job may touch it (C7)."""
 
     home: str
     job: JobRecord
@@ -42,11 +42,11 @@ class Bystander:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """The stores of a view, to run on with.
+    """The stores of a view, to continue on.
 
     Attributes:
-        recovered: (job, action) of each recovery that had something to do, and the error of one that failed.
-        troubles: how recoveries failed, and what they could not make whole.
+        recovered: action and reason for each job that recovery ended, and the errors of recoveries that failed.
+        troubles: how recoveries failed, and what they could not repair.
     """
 
     stores: Mapping[str, MemoryStore]
@@ -56,7 +56,7 @@ class Copy:
     troubles: list[str] = field(default_factory=list)
 
     def context(self, home: str = HOME) -> CommitContext:
-        """A process that comes later."""
+        """Return the context of a process that starts after the history."""
         places = {
             name: Place(store=self.stores[name], prefix="later/" if name == "scratch" else "", url=f"memory://{name}")
             for name in ("scratch", "shared")
@@ -73,15 +73,15 @@ class Copy:
         )
 
     def key(self) -> Hashable:
-        """Equal for copies that hold the same."""
+        """Return a key that is equal for copies with equal contents."""
         return tuple(store.image().key for store in self.stores.values())
 
     def visible(self, home: str = HOME) -> Mapping[str, Origin]:
-        """What a plain reader sees."""
+        """Return the files that a plain reader sees."""
         return visible_in(self.stores[DESTINATION].image(), home)
 
     def left(self, job: str) -> list[str]:
-        """Pending uploads and hidden files of a job, by the id in their keys."""
+        """List pending uploads and hidden files of a job, by the id in their keys."""
         found: list[str] = []
         for name, store in self.stores.items():
             if store.capabilities.multipart is not None:
@@ -91,10 +91,10 @@ class Copy:
         return found
 
     def recover(self) -> bool:
-        """`holdfast recover`, once; whether it changed anything.
+        """Run `holdfast recover` once; return whether it changed anything.
 
-        It looks for what any committer left. For the jobs here that is the committer's own part and that of `emr`,
-        which finds uploads that no record names by the job in their names.
+        It looks for leftovers of any committer. For the jobs here these are the committer's own, and those of `emr`,
+        which finds unrecorded uploads by the job in their names.
         """
         before = self.key()
         committers = (self.setting.committer, COMMITTERS["emr"])
@@ -111,7 +111,7 @@ class Copy:
         return self.key() != before
 
     def end(self, job: JobRecord, reports: Sequence[TaskCommit] | None) -> JobOutcome | HoldfastError:
-        """The job's commit, or its abort if there are no reports, by a process that comes later."""
+        """Commit the job, or abort it if there are no reports, in a process that starts after the history."""
         committer, ctx = self.setting.committer, self.context()
         try:
             if reports is None:
@@ -121,17 +121,17 @@ class Copy:
             return error
 
     def append(self) -> str:
-        """Commit a job with one file more, as the next who comes; where its file is.
+        """Commit a job with one more file, as the next job does; return the file's path.
 
         Raises:
-            HoldfastError: it does not get through.
+            HoldfastError: the job cannot be committed.
         """
         job, commit, path = self._write(HOME, "next")
         self.setting.committer.commit_job(self.context(), job, [commit], 1)
         return path
 
     def start_live_job(self, home: str) -> Bystander:
-        """Put a live job there."""
+        """Start a live job on a destination."""
         job, commit, _path = self._write(home, "bystander")
         return Bystander(home, job, commit)
 
@@ -141,7 +141,7 @@ class Copy:
         if SaveMode.APPEND in committer.modes and mode in (SaveMode.FAIL, SaveMode.IGNORE):
             mode = SaveMode.APPEND
         job = committer.setup_job(ctx, mode if name == "bystander" else SaveMode.APPEND, {})
-        assert job is not None, "no such job ignores data"
+        assert job is not None, "no such job skips"
         with committer.setup_task(ctx, job, 0) as running:
             path = f"day=9/{running.file_name('.txt')}"
             sink = running.open(path)
@@ -151,7 +151,7 @@ class Copy:
 
 
 class Sandbox:
-    """Makes copies, and remembers what recovery made of equal ones."""
+    """Creates copies, and caches what recovery made of equal ones."""
 
     def __init__(
         self, setting: Setting, resources: Mapping[str, StoreResource], bystanders: Sequence[Bystander] = ()
@@ -163,29 +163,29 @@ class Sandbox:
 
     @property
     def keeps_log(self) -> bool:
-        """Whether the committer decides in a log: then all of the destination's past is in it."""
+        """Check whether the committer decides in a log, which then contains all of the destination's past."""
         return self.setting.committer.name == TWO_PHASE.name
 
     def first(self, name: str) -> object:
-        """What a store holds when a history begins."""
+        """Return the contents of a store at the start of a history."""
         return self._resources[name].initial()
 
     def copy(self, view: View) -> Copy:
-        """The stores as a view shows them."""
+        """Return the stores of a view as a copy."""
         return self.run_on({name: view.states[name] for name in self._resources})
 
     def run_on(self, states: Mapping[str, object], first_token: int = 0xF000_0000_0000) -> Copy:
-        """Stores of their own that hold what these states show."""
+        """Return separate stores with the contents of these states."""
         clock, ids = StillClock(FINALLY_S), CountingIds(first_token)
         stores = {name: one.store(states[name], clock, ids) for name, one in self._resources.items()}
         return Copy(stores, self.setting, ids)
 
     def again(self, settled: Copy) -> Copy:
-        """A copy of a copy."""
+        """Return a copy of a copy."""
         return self.run_on({name: store.image() for name, store in settled.stores.items()}, settled.ids.last)
 
     def settled(self, view: View) -> Copy:
-        """The stores after recovery has run until it found nothing to do. Not to be changed: see `again`."""
+        """Return the stores after recovery has run until it found nothing to do. Do not change them: see `again`."""
         key = tuple(self._resources[name].key(view.states[name]) for name in self._resources)
         found = self._settled.get(key)
         if found is None:
@@ -197,12 +197,12 @@ class Sandbox:
 
 
 def cluster_of(view: View) -> ClusterState:
-    """What drivers and tasks know."""
+    """Return what drivers and tasks know."""
     found = view.states[CLUSTER]
     assert isinstance(found, ClusterState)
     return found
 
 
 def start_live_jobs(copy: Copy) -> list[Bystander]:
-    """Put a live job into the destination, and one into its neighbour."""
+    """Start a live job in the destination, and one in its neighbor."""
     return [copy.start_live_job(home) for home in (HOME, NEIGHBOUR)]

@@ -1,4 +1,4 @@
-"""The scenes that `holdfast check` goes through, from the quickest to the largest."""
+"""Define the scenes that `holdfast check` explores, from the quickest to the largest."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _ONE_TASK = (
     Scene(
         name="speculation",
         reached=(*_COMMITTED, "late-attempt"),
-        summary="two attempts at a task run side by side, as Spark runs sources in Python: they commit, then report",
+        summary="two attempts at a task run concurrently, as in Spark's Python sources: commit, then report",
         tasks=1,
         bystanders=True,
     ),
     Scene(
         name="asking",
         reached=_COMMITTED,
-        summary="two attempts at a task run side by side and ask the driver before they commit, as in Hadoop",
+        summary="two attempts at a task run concurrently and ask the driver before they commit, as in Hadoop",
         tasks=1,
         order=Order.ASK_FIRST,
         bystanders=True,
@@ -36,7 +36,7 @@ _ONE_TASK = (
     Scene(
         name="partition",
         reached=_ENDED,
-        summary="attempts ask before they commit, and one is cut off from the driver: another takes over, both go on",
+        summary="attempts ask before they commit, and one is cut off from the driver: another takes over, both run on",
         tasks=1,
         order=Order.ASK_FIRST,
         budgets={Fault.PARTITION: 1},
@@ -53,7 +53,7 @@ _ONE_TASK = (
     Scene(
         name="lost-reply",
         reached=_ENDED,
-        summary="one call takes effect and its caller is not told",
+        summary="one call takes effect, and its reply is lost",
         tasks=1,
         recovery=1,
         budgets={Fault.LOST_REPLY: 1},
@@ -69,7 +69,7 @@ _ONE_TASK = (
     Scene(
         name="cancel",
         reached=_ENDED,
-        summary="a person cancels the job while its tasks run",
+        summary="a user cancels the job while its tasks run",
         tasks=1,
         cancel=True,
         bystanders=True,
@@ -86,7 +86,7 @@ _ONE_TASK = (
     Scene(
         name="slow-driver",
         reached=(*_ENDED, *_RECOVERED, "fenced"),
-        summary="the driver is slow, recovery takes it for dead, and it goes on",
+        summary="the driver is slow, recovery presumes it dead, and it keeps running",
         tasks=1,
         attempts=1,
         recovery=1,
@@ -114,7 +114,7 @@ _ONE_TASK = (
     Scene(
         name="reader",
         reached=(*_COMMITTED, "read-without", "read-with", "read-between"),
-        summary="somebody reads through Holdfast while the job runs",
+        summary="a reader reads through Holdfast while the job runs",
         tasks=1,
         attempts=1,
         reader=True,
@@ -160,17 +160,19 @@ COMBINED: Mapping[str, Scene] = {
     scene.name: replace(scene, forgetful=not scene.chosen)
     for scene in (combine(features_of(name) or ()) for name in _NAMES.split())
 }
-"""Combinations of features that concern a committer with a log; together some 200,000 states. That processes may forget
-in these is tried out by going through them; in any other combination nobody forgets."""
+"""Combinations of features for a committer with a log; together some 200,000 states.
+
+Exploring them with and without has shown that processes may forget in these; in other combinations none forgets.
+"""
 
 SCENES: Mapping[str, Scene] = {scene.name: scene for scene in _ONE_TASK}
-"""Small ones, each about one thing that may go wrong; seconds for any committer."""
+"""Small scenes, each about one fault; seconds for any committer."""
 
 _STORES = (
     Scene(
         name="renaming-store",
         reached=_ENDED,
-        summary="as second-driver, on a store that renames files: two_phase publishes by renaming there",
+        summary="like second-driver, on a store that renames files: two_phase publishes by renaming there",
         tasks=1,
         attempts=1,
         second_driver=True,
@@ -180,7 +182,7 @@ _STORES = (
     Scene(
         name="stale-listing",
         reached=("committed",),
-        summary="a listing does not show one thing that is there, which committers that go by listings cannot bear",
+        summary="a listing misses one existing object, which committers that rely on listings cannot tolerate",
         attempts=1,
         recovery=1,
         budgets={Fault.STALE_LISTING: 1},
@@ -188,16 +190,16 @@ _STORES = (
 )
 
 STORES: Mapping[str, Scene] = {scene.name: scene for scene in _STORES}
-"""Other stores than the committers are made for."""
+"""Scenes on other kinds of stores than the committers are made for."""
 
-_TWO_TASKS = "two tasks, two attempts at each one after the other, two files; recovery"
+_TWO_TASKS = "two tasks, two consecutive attempts at each, two files; recovery"
 _ANYTHING_ONCE = {Fault.CRASH: 1, Fault.PARTITION: 1, Fault.LOST_REPLY: 1}
 
 _SMALL = (
     Scene(
         name="small-speculation",
         reached=(*_COMMITTED, "late-attempt"),
-        summary="two tasks, two attempts at each side by side, two files; live jobs on the destination and beside it",
+        summary="two tasks, two concurrent attempts at each, two files; live jobs in the destination and beside it",
         bystanders=True,
         forgetful=True,
     ),
@@ -231,7 +233,7 @@ _SMALL = (
     Scene(
         name="small-drivers",
         reached=(*_ENDED, *_RECOVERED),
-        summary="one task, two attempts one after the other, two files; a second driver, recovery; a crash, a "
+        summary="one task, two consecutive attempts, two files; a second driver, recovery; a crash, a "
         "partition and a lost reply, each once, anywhere",
         tasks=1,
         speculation=False,
@@ -243,7 +245,7 @@ _SMALL = (
 )
 
 SMALL: Mapping[str, Scene] = {scene.name: scene for scene in _SMALL}
-"""Larger ones, minutes each."""
+"""Larger scenes, minutes each."""
 
 ALL_ONCE = Scene(
     name="small-all",
@@ -254,7 +256,7 @@ ALL_ONCE = Scene(
     forgetful=True,
     budgets=_ANYTHING_ONCE,
 )
-"""Some 10^7 states: a quarter of an hour or more, and 10 GB of memory. For who asks for it by its name."""
+"""Some 10^7 states: a quarter of an hour or more, and 10 GB of memory. Runs only if it is named."""
 
 LARGE = Scene(
     name="large",
@@ -271,5 +273,5 @@ LARGE = Scene(
 )
 """For random walks."""
 
-ANY = Scene(name="any", summary="combinations of features, drawn from the seed: another one after every few histories")
-"""For random walks of a committer with a log; no world by itself."""
+ANY = Scene(name="any", summary="combinations of features, drawn from the seed: a new one after every few histories")
+"""For random walks of a committer with a log; not a world by itself."""

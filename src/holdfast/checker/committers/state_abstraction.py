@@ -1,13 +1,13 @@
-"""What a process that ends a job can forget, so that fewer histories differ.
+"""Let a process that ends a job forget what can no longer matter, so that fewer histories differ.
 
-A driver that publishes files is told of each of them how it got there: completed by this call, by somebody else before,
-or that the reply was lost. Once it goes on, that does not matter; the same is true of the marks, of the report, and of
-what it swept away. Without this, every mixture of such replies would be a process of its own to the end, times every
-mixture of the other driver's. That nothing of it matters is asserted on every run (see `kernel.process`), and compared
-with full exploration in the tests.
+A driver that publishes files learns for each of them how it became visible: completed by this call, completed earlier
+by another process, or the reply was lost. Once the driver continues, that no longer matters; the same is true of the
+marks, of the report, and of what it swept. Without this abstraction every mixture of such replies would be a separate
+process history up to the end, times every mixture of the other driver's. That nothing of it matters is asserted in
+every run (see `kernel.process_tree`), and compared with full exploration in the tests.
 
-For `two_phase` in worlds where this is what makes the difference (`Scene.forgetful`): the processes of a job and
-recovery, without jobs that read what others have announced.
+For `two_phase`, in worlds where this makes a difference (`Scene.forgetful`): the processes of a job and recovery,
+without jobs that read what others have announced.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["remembers"]
 
 
 class _Stage(enum.IntEnum):
-    """How far a process that ends a job has come; what belongs to an earlier stage than the next call is over."""
+    """How far a process that ends a job is; what belongs to an earlier stage than the next call is over."""
 
     OTHER = 0
     PUBLISH = 1
@@ -49,7 +49,7 @@ def _stage(call: Call) -> _Stage:
         return _Stage.EMPTY if JOBS in key else _Stage.OTHER
     if key.endswith(f"/{SUCCESS}"):
         return _Stage.REPORT
-    if LOG in key and operation in ("put", "get"):  # a look whether a mark is there leads somewhere
+    if LOG in key and operation in ("put", "get"):  # a check for a mark affects the next calls
         return _Stage.DONE if key.endswith(".done") else _Stage.MARK if key.endswith(".visible") else _Stage.OTHER
     publishes = operation in ("complete_upload", "rename") or (operation == "head" and HOME not in key)
     return _Stage.PUBLISH if publishes else _Stage.OTHER
@@ -61,7 +61,7 @@ def _key(call: Call) -> str:
 
 
 def remembers(call: Call, past: Sequence[Past]) -> Hashable | None:
-    """See `World.remembers`."""
+    """Return what of the past can still matter: see `World.remembers`."""
     now = _stage(call)
     if now <= _Stage.PUBLISH or (now is _Stage.MARK and call.operation != "put"):
         return None
@@ -73,7 +73,7 @@ def remembers(call: Call, past: Sequence[Past]) -> Hashable | None:
 
 
 def _kept(one: Past, now: _Stage) -> Hashable | None:
-    """What of an earlier call can still matter. Of a decision that is done, that it is."""
+    """Return what of an earlier call can still matter. Of a decision that is done, only that it is."""
     then = _stage(one.call)
     if not _is_over(then, now) or _ends_the_step(one, then):
         return one.mark
@@ -81,7 +81,7 @@ def _kept(one: Past, now: _Stage) -> Hashable | None:
 
 
 def _ends_the_step(one: Past, then: _Stage) -> bool:
-    """Whether the decision is left at this call: then it was not finished, and recovery went on to other jobs."""
+    """Check whether this call ended the work on the decision, so that recovery went on to other jobs."""
     error = one.reply.error
     retried = then in (_Stage.PUBLISH, _Stage.MARK)
     return isinstance(error, UnavailableError) or (isinstance(error, OutcomeUnknownError) and not retried)

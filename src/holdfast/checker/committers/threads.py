@@ -1,9 +1,9 @@
-"""The threads of a process's runner: what runs side by side there is interleaved call by call, as the scheduler likes.
+"""Interleave the threads of a process's runner call by call, in every order that the scheduler chooses.
 
-A process is a plain function that is run again and again (`holdfast.checker.kernel.process`); so is each item that its
-runner works on: it is run from its start over the replies that it had, and left at its next call. Of the items that
-wait with a call the world chooses one (the call ``turn``), that call is made, and the item goes on to its next one. So
-threads are no actors: they die with their process. But all the orders of their calls are gone through.
+A process is a plain function that is rerun from its start (`holdfast.checker.kernel.process`). So is each item that its
+runner works on: it is rerun over the replies that it got, and suspended at its next call. The world chooses one of the
+suspended items (the call ``turn``), its call is made, and the item continues to its next one. So threads are not
+actors: they die with their process. But every order of their calls is explored.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ R = TypeVar("R")
 
 
 class _Paused(BaseException):
-    """The item has come to a call that it has no reply to. No `Exception`: nothing in it may run on."""
+    """The item needs a reply that it does not have. Not an `Exception`: nothing in the item may continue."""
 
 
 @dataclass(slots=True)
@@ -35,8 +35,8 @@ class _Thread(Generic[T, R]):
     """An item that a thread works on.
 
     Attributes:
-        call: what it does next; None when it is over.
-        at: how many of its calls were made again in the present run.
+        call: its next call; None if it has ended.
+        at: number of its calls that were repeated in the present run.
     """
 
     item: T
@@ -47,7 +47,7 @@ class _Thread(Generic[T, R]):
 
 
 class ThreadedPort(Port):
-    """A process's door to the world, through which its threads go, too."""
+    """A process's port, shared with its threads."""
 
     def __init__(self, port: Port) -> None:
         super().__init__(port.name, 0, lambda index, call: None)
@@ -68,20 +68,20 @@ class ThreadedPort(Port):
         return reply.value
 
     def token(self) -> str:
-        assert self.thread is None, "what threads make has no names of its own"
+        assert self.thread is None, "threads create no ids"
         return self._port.token()
 
 
 @dataclass(frozen=True, slots=True)
 class ScheduledRunner:
-    """A runner with so many threads, whose calls are interleaved as the world's scheduler likes."""
+    """A runner with a number of threads, whose calls the world's scheduler interleaves."""
 
     port: ThreadedPort
     threads: int
 
     def map(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-        """Yield ``function(item)`` for each item; after an error those under way go on, and no other starts."""
-        if self.port.thread is not None:  # a thread's own runner: one after the other
+        """Yield ``function(item)`` for each item; after an error running items finish, and no other starts."""
+        if self.port.thread is not None:  # a runner inside of a thread: one item after the other
             for item in items:
                 yield function(item)
             return
@@ -120,7 +120,7 @@ class ScheduledRunner:
             thread.results.append(function(thread.item))
         except _Paused:
             pass
-        except Exception as error:  # noqa: BLE001  # whatever it is, the runner raises it
+        except Exception as error:  # noqa: BLE001  # the runner raises it, whatever it is
             errors.append(error)
         finally:
             self.port.thread = None

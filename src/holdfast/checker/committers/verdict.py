@@ -1,7 +1,7 @@
-"""The small verdict: whether `two_phase` holds in a few dozen small worlds, in seconds.
+"""Check in seconds whether `two_phase` holds in a few dozen small worlds.
 
-For whoever changes the code and wants to know at once, and for mutation operators, which ask a thousand times. It is a
-part of what `holdfast check two_phase` goes through, chosen so that each part of the protocol is met by crashes, second
+For developers who want quick feedback, and for mutation operators, which need a thousand verdicts. The worlds are a
+part of what `holdfast check two_phase` explores, selected so that each part of the protocol meets crashes, second
 drivers, other jobs and readers.
 """
 
@@ -58,15 +58,15 @@ one-task+busy+at-once+piecemeal
 """
 
 VERDICT: Sequence[Scene] = tuple(combine(features_of(name) or ()) for name in _NAMES.split())
-"""Its scenes, the quickest first: together some 86,000 states."""
+"""The scenes, the quickest first: together some 86,000 states."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What the small verdict has come to.
+    """The result of the small verdict.
 
     Attributes:
-        findings: by scene and property, what broke; by scene and ``reached``, what was never reached.
+        findings: by scene and property, what broke; by scene and ``reached``, which goals were not reached.
     """
 
     findings: dict[tuple[str, str], str]
@@ -76,11 +76,11 @@ class Verdict:
 def small_verdict(
     committer: Committer = TWO_PHASE, *, scenes: Sequence[Scene] = VERDICT, first: bool = True, states: int = 60_000
 ) -> Verdict:
-    """Go through small worlds and say what is wrong.
+    """Explore small worlds, and report what is wrong.
 
     Args:
-        first: whether to stop after the first scene in which something is.
-        states: of each scene; one that has more is a finding, too: the shipped code has not.
+        first: whether to stop after the first scene with a finding.
+        states: maximum for each scene; a scene with more is a finding, too, because the shipped code has fewer.
     """
     findings: dict[tuple[str, str], str] = {}
     looked_at = 0

@@ -1,4 +1,4 @@
-"""Worlds in which committers are checked: who acts, what may go wrong, on which kind of store."""
+"""Build worlds in which committers are checked: who acts, what can go wrong, on which kind of store."""
 
 from __future__ import annotations
 
@@ -35,27 +35,27 @@ _STORE_KINDS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """A world in a few words; `build_world` makes it one.
+    """A short description of a world; `build_world` builds it.
 
     Attributes:
-        store: options of `MemoryStore` for the destination, on top of what the committer is made for.
-        bystanders: whether live jobs of the same committer are there, on the destination and beside it.
-        old: directories in each of which there is a file from before.
+        store: options of `MemoryStore` for the destination, in addition to those for the committer.
+        bystanders: whether live jobs of the same committer exist, in the destination and beside it.
+        old: directories, each with a file of an earlier job.
         foreign: whether there are files that no job may touch: a hidden one, and one beside the destination.
-        chosen: whether jobs name their files themselves, and all alike.
-        parts: how many parts each file of an upload has.
-        batch: which one of a stream the job writes; None if it is no stream's.
-        threads: how many calls a process makes side by side where it has work for so many.
-        piecemeal: whether listings are made bit by bit, as on a file system.
-        retention: decisions that the log keeps; None for the usual number.
-        forgetful: whether processes forget what cannot matter to them any more: see `forgetting`.
-        properties: names of those that are checked.
-        reached: names of goals, each of which some history has to reach: see `goals`.
+        chosen: whether jobs choose the names of their files, and all choose the same.
+        parts: number of parts of each uploaded file.
+        batch: number of the stream's batch that the job writes; None if it belongs to no stream.
+        threads: number of calls that a process makes concurrently, if it has enough work.
+        piecemeal: whether listings take several steps, as on a file system.
+        retention: number of decisions that the log keeps; None for the default.
+        forgetful: whether processes forget what can no longer matter to them: see `state_abstraction`.
+        properties: names of the properties to check.
+        reached: names of goals, each of which some history must reach: see `goals`.
         order: when attempts commit.
         speculation: whether a second attempt may start while the first one runs.
-        cancel, second_driver, recovery, reader: whether these actors are there, or how many of them.
+        cancel, second_driver, recovery, reader: whether these actors exist, or how many of them.
         others: other jobs on the destination.
-        mortal: who may crash, by the first word of the name; empty for everybody.
+        mortal: who may crash, by the first word of the name; empty for all actors.
     """
 
     name: str
@@ -95,10 +95,10 @@ def store_options(committer: Committer) -> dict[str, Any]:
 
 
 def build_world(committer: Committer, scene: Scene, tracker: GoalTracker | None = None) -> World:
-    """The world of a scene with a committer.
+    """Build the world of a scene for a committer.
 
     Args:
-        tracker: notes what histories reach.
+        tracker: records the goals that histories reach.
     """
     stores = {
         name: StoreResource(name, time_of=actors.time_of, notes=LogNotes() if name == DESTINATION else None, **options)
@@ -125,13 +125,13 @@ def build_world(committer: Committer, scene: Scene, tracker: GoalTracker | None 
 
 
 def _mode(committer: Committer, scene: Scene) -> SaveMode:
-    """The scene's, or where a committer overwrites nothing but the partitions that it writes, that."""
+    """Return the scene's mode, or overwrite by partitions if the committer supports no other overwrite."""
     overwrites = scene.mode is SaveMode.OVERWRITE and scene.mode not in committer.modes
     return SaveMode.OVERWRITE_PARTITIONS if overwrites else scene.mode
 
 
 def setting_of(committer: Committer, scene: Scene, stores: Mapping[str, StoreResource]) -> Setting:
-    """What the actors of a scene know of their world."""
+    """Return what the actors of a scene know about their world."""
     return Setting(
         committer=committer,
         capabilities={name: one.capabilities for name, one in stores.items()},
@@ -152,7 +152,7 @@ def setting_of(committer: Committer, scene: Scene, stores: Mapping[str, StoreRes
 
 def _is_calm(scene: Scene) -> bool:
     refuses = scene.mode in (SaveMode.FAIL, SaveMode.IGNORE) or (scene.chosen and (scene.others or scene.old))
-    fences = scene.retention is not None  # who is slow
+    fences = scene.retention is not None  # fences slow drivers
     return not (scene.budgets or scene.cancel or refuses or fences or scene.batch is not None)
 
 
@@ -164,7 +164,7 @@ def _settings(scene: Scene) -> CommitSettings:
 
 
 def _stores(committer: Committer, scene: Scene) -> dict[str, dict[str, Any]]:
-    """Options of the destination, and of the disks that `staging-*` wants beside it."""
+    """Return options of the destination, and of the disks that `staging-*` needs in addition."""
     found = {DESTINATION: {**store_options(committer), **scene.store}}
     if committer.staging:
         found.update({name: {"limits": None, "rename": True} for name in ("scratch", "shared")})
@@ -172,7 +172,7 @@ def _stores(committer: Committer, scene: Scene) -> dict[str, dict[str, Any]]:
 
 
 def _fill(setting: Setting, scene: Scene, stores: Mapping[str, StoreResource]) -> list[Bystander]:
-    """What is there when the history begins: live jobs, files of an earlier job."""
+    """Write what exists at the start of a history: live jobs, and files of an earlier job."""
     copy = Sandbox(setting, stores).run_on({name: one.initial() for name, one in stores.items()}, 0xE000_0000_0000)
     filled = copy.stores
     bystanders = start_live_jobs(copy) if scene.bystanders else []

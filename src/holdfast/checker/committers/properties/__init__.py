@@ -1,4 +1,4 @@
-"""What has to hold of jobs: C1 to C10 of ARCHITECTURE.md, and what else a user relies on. One property a module."""
+"""Define what must hold of jobs: C1 to C10 of ARCHITECTURE.md, and what else users rely on. One property per module."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ PROPERTIES: Mapping[str, Callable[[Sandbox], Property]] = {
     "replaced-data": replaced_data,
     "log-order": log_order,
 }
-"""By name: what makes the property for a world."""
+"""By name: the function that makes the property for a world."""
 
 PART_OF: Mapping[str, str] = {"no-leftovers": "C9", "whole-reads": "C4"}
 """Properties that are a part of what a row of `holdfast.guarantees` declares, by name."""

@@ -1,4 +1,4 @@
-"""C10: every step can be run again."""
+"""Check C10: every step can be run again."""
 
 from __future__ import annotations
 
@@ -14,13 +14,16 @@ __all__ = ["repeatable"]
 
 
 def repeatable(sandbox: Sandbox) -> Property:
-    """Recovery that has ended finds nothing to do. A commit or an abort that is asked for again, by a process that
-    comes later, has the outcome that was told before, and changes nothing that is visible; nor does an abort of a job
-    that is committed. Of a job that the log has forgotten it may be said that nobody knows how it ended."""
+    """Return C10.
+
+    A recovery after one that found nothing to do finds nothing to do. A commit or an abort that is repeated by a later
+    process has the outcome that was reported before, and changes nothing that is visible; neither does an abort of a
+    committed job. If the log has trimmed the job's decision, the answer may be that the outcome is unknown.
+    """
 
     def end(view: View) -> str | None:
         if sandbox.again(sandbox.settled(view)).recover():
-            return "recovery, run again when it had nothing to do, changes the store"
+            return "recovery, repeated after it found nothing to do, changes the store"
         cluster = cluster_of(view)
         if cluster.job is None:
             return None
@@ -38,11 +41,11 @@ def repeatable(sandbox: Sandbox) -> Property:
             if forgotten and isinstance(outcome, FencedError | OutcomeUnknownError):
                 continue
             if not isinstance(outcome, JobOutcome):
-                return f"the job's {word}, run again, fails: {outcome.message}"
+                return f"the job's {word}, repeated, fails: {outcome.message}"
             if outcome.committed != committed:
-                return f"the job's {word}, run again, says that it is {'not ' if committed else ''}committed"
+                return f"the job's {word}, repeated, reports that it is {'not ' if committed else ''}committed"
             if copy.visible() != before:
-                return f"the job's {word}, run again, changes what is visible"
+                return f"the job's {word}, repeated, changes what is visible"
         return None
 
     return Property(
@@ -54,7 +57,7 @@ def repeatable(sandbox: Sandbox) -> Property:
 
 
 def _is_forgotten(view: View, settled: Copy, base_seq: int) -> bool:
-    """Whether the log does not reach back any more to where it was when the job began."""
+    """Check whether the log no longer reaches back to where it was when the job started."""
     kept = settled.stores[DESTINATION].image().objects
     keys = {HOME + layout.log_entry(one.seq): one for one in ledger_in(view, DESTINATION).decisions}
     return any(one.seq > base_seq and (key not in kept or kept[key].data != one.data) for key, one in keys.items())

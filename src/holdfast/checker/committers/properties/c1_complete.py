@@ -1,4 +1,4 @@
-"""C1: after a successful job commit the destination holds every file of every committed task, byte for byte."""
+"""Check C1: after a successful job commit the destination holds every file of every committed task, byte for byte."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["complete"]
 
 
 def complete(sandbox: Sandbox) -> Property:
-    """Of each task there is one attempt all of whose files are there. Which attempt that is, is C3's business.
+    """Return C1: of each task there is one attempt all of whose files are visible. C3 says which attempt it must be.
 
-    A job that is committed with its clean-up pending has to be complete after recovery.
+    A job that is committed with its clean-up pending must be complete after recovery.
     """
 
     def lacking(view: View, found: Mapping[str, Origin]) -> str:

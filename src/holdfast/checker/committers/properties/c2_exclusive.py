@@ -1,4 +1,4 @@
-"""C2: and nothing from any other attempt."""
+"""Check C2: the destination holds nothing from any other attempt."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["exclusive"]
 
 
 def exclusive(sandbox: Sandbox) -> Property:
-    """When a driver is told that its job is committed, no task has files of two attempts, and no file is damaged."""
+    """Return C2: when a driver is told that its job is committed, no task has files of two attempts or damaged ones."""
 
     def step(before: View, after: View, actor: str) -> str | None:
         told = told_finished(before, after)

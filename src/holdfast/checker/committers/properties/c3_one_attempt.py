@@ -1,4 +1,4 @@
-"""C3: the attempt whose result the driver received is the one that counts."""
+"""Check C3: the attempt whose result the driver received is the one that counts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["one_attempt"]
 
 
 def one_attempt(sandbox: Sandbox) -> Property:
-    """When a driver is told that its job is committed, the files of each task are those of the accepted attempt."""
+    """Return C3: when a driver is told that its job is committed, each task's files are of the accepted attempt."""
 
     def step(before: View, after: View, actor: str) -> str | None:
         told = told_finished(before, after)
@@ -28,6 +28,6 @@ def one_attempt(sandbox: Sandbox) -> Property:
     return Property(
         name="C3",
         title="one attempt per task",
-        meaning="of each task the files are those of the attempt whose result the driver received",
+        meaning="the files of each task are those of the attempt whose result the driver received",
         step=step,
     )

@@ -1,4 +1,7 @@
-"""C4: nothing of a job is visible before its decision. That readers see all at one instant is `whole_reads`."""
+"""Check C4: nothing of a job is visible before its decision.
+
+That readers see all of it at one instant is checked by `whole_reads`.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +15,15 @@ __all__ = ["hidden"]
 
 
 def hidden(sandbox: Sandbox) -> Property:
-    """As long as no driver has begun to commit the job, a plain listing of the destination shows none of its files."""
+    """Return C4: until a driver starts to commit the job, a plain listing shows none of its files."""
 
     def step(before: View, after: View, actor: str) -> str | None:
         if cluster_of(after).phase is Phase.COMMITTING:
             return None
         there = of_main(visible(after))
-        return f"no driver has begun to commit, and the destination shows {in_words(there.values())}" if there else None
+        return (
+            f"no driver has started to commit, and the destination shows {in_words(there.values())}" if there else None
+        )
 
     return Property(
         name="C4",

@@ -1,4 +1,4 @@
-"""C5: after an abort nothing of the job ever appears."""
+"""Check C5: after an abort nothing of the job ever appears."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["abortable"]
 
 
 def abortable(sandbox: Sandbox) -> Property:
-    """From the moment at which a driver is told that its job is aborted, none of its files is visible."""
+    """Return C5: from the moment at which a driver is told that its job is aborted, none of its files is visible."""
 
     def step(before: View, after: View, actor: str) -> str | None:
         told = was_told(after, "aborted")

@@ -1,4 +1,4 @@
-"""C6: after a job's decision no slow or partitioned attempt, nor driver, can change the destination."""
+"""Check C6: after a job's decision no slow or partitioned attempt or driver can change the destination."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ __all__ = ["continuity"]
 
 
 def continuity(sandbox: Sandbox) -> Property:
-    """Once a driver was told that the job is committed, its visible files stay as they are.
+    """Return C6: once a driver was told that the job is committed, its visible files do not change.
 
-    With its clean-up pending, files may still appear; none may go or change.
+    With its clean-up pending, files may still appear; none may disappear or change.
     """
 
     def step(before: View, after: View, actor: str) -> str | None:
@@ -23,9 +23,7 @@ def continuity(sandbox: Sandbox) -> Property:
         old, new = of_main(visible(before)), of_main(visible(after))
         changed = {path: origin for path, origin in old.items() if new.get(path) != origin}
         if changed:
-            return (
-                f"{told[0].who} was told that the job is committed, and {actor} takes {in_words(changed.values())} away"
-            )
+            return f"{told[0].who} was told that the job is committed, and {actor} removes {in_words(changed.values())}"
         added = [origin for path, origin in new.items() if path not in old]
         if added and any(one.detail for one in told):
             return f"{told[0].who} was told that the job is committed, and {actor} adds {in_words(added)}"

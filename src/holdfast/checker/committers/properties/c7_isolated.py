@@ -1,4 +1,4 @@
-"""C7: a job's commit, abort or clean-up never touches another job's pending or committed work."""
+"""Check C7: a job's commit, abort or clean-up never touches another job's pending or committed work."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["isolated"]
 
 
 def isolated(sandbox: Sandbox) -> Property:
-    """Live jobs that were there all the time can still commit, on the same destination and on one beside it.
+    """Return C7: live jobs can still commit after the history, in the same destination and in one beside it.
 
-    Another job that runs from start to end at the same time, and meets no fault, ends well, too; what it committed
-    stays, unless jobs overwrite.
+    Another job that runs concurrently from start to end, and meets no fault, succeeds as well; what it committed stays,
+    unless jobs overwrite.
     """
 
     def step(before: View, after: View, actor: str) -> str | None:
@@ -32,14 +32,14 @@ def isolated(sandbox: Sandbox) -> Property:
         if kept and not of_job(settled.visible().values(), "other"):
             for told in cluster_of(view).told:
                 if told.who == "other job" and told.outcome == "committed":
-                    return "another job on the destination was told that it is committed, and its file is gone"
+                    return "another job on the destination was told that it is committed, and its file is deleted"
         copy = sandbox.again(settled)
         return next((broke for one in sandbox.bystanders if (broke := _touched(copy, sandbox, one))), None)
 
     return Property(
         name="C7",
         title="isolated",
-        meaning="commit, abort and clean-up never touch another job's work",
+        meaning="commit, abort and cleanup never touch another job's work",
         step=step,
         end=end,
     )
@@ -50,7 +50,7 @@ def _touched(copy: Copy, sandbox: Sandbox, bystander: Bystander) -> str | None:
     try:
         sandbox.setting.committer.commit_job(ctx, bystander.job, [bystander.commit], 1)
     except HoldfastError as error:
-        return f"another live job, on {bystander.home}, cannot commit any more: {error.message}"
+        return f"another live job, on {bystander.home}, can no longer commit: {error.message}"
     if not any(origin.job == "bystander" and not origin.damaged for origin in copy.visible(bystander.home).values()):
         return f"another live job, on {bystander.home}, has lost its file"
     return None

@@ -1,4 +1,4 @@
-"""C8: a job is either committed or aborted, for ever, whoever decides."""
+"""Check C8: a job is either committed or aborted, permanently, no matter who decides."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ __all__ = ["decided_once"]
 
 
 def decided_once(sandbox: Sandbox) -> Property:
-    """No two drivers are told different outcomes, and what one was told is what recovery ends with.
+    """Return C8: no two drivers are told different outcomes, and recovery ends with what one was told.
 
-    A committer that keeps a log has one decision about the job in it, and that is what drivers were told.
+    A committer that keeps a log has one decision about the job in it, and drivers were told that decision.
     """
     keeps_log = sandbox.setting.committer.keeps_log
 
@@ -33,26 +33,30 @@ def decided_once(sandbox: Sandbox) -> Property:
         committed, aborted = was_told(view, "committed"), was_told(view, "aborted")
         if aborted and of_main(found):
             there = in_words(of_main(found).values())
-            return f"{aborted[0].who} was told that the job is aborted, and after recovery there is {there}"
+            return (
+                f"{aborted[0].who} was told that the job is aborted, and after recovery the destination shows {there}"
+            )
         lost = [one.missing for one in winners(cluster_of(view), found, sandbox.setting.files) if one.attempt is None]
         if committed and lost:
             who = committed[0].who
-            return f"{who} was told that the job is committed, and after recovery there is no {in_words(lost[0])}"
+            missing = in_words(lost[0])
+            return f"{who} was told that the job is committed, and after recovery the destination lacks {missing}"
         return _other_in_log(view, committed, aborted) if keeps_log else None
 
     return Property(
         name="C8",
         title="decided once",
-        meaning="committed or aborted, for ever, whoever decides",
+        meaning="committed or aborted, permanently, no matter who decides",
         step=step,
         end=end,
     )
 
 
 def _other_in_log(view: View, committed: Sequence[Told], aborted: Sequence[Told]) -> str | None:
-    """What the log has said of the job, if it is not what drivers were told.
+    """Describe how the log's decision about the job differs from what drivers were told.
 
-    Whoever was told that the job is aborted may have found that nobody can commit it any more: that needs no decision.
+    A driver that was told that the job is aborted may have found that no driver can commit it any more: that needs no
+    decision.
     """
     job = cluster_of(view).job
     if job is None:

@@ -1,4 +1,4 @@
-"""C9: kill any process at any store call; recovery ends with the job wholly there or wholly absent."""
+"""Check C9: if any process dies at any store call, recovery ends with all of the job visible, or nothing of it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["recoverable"]
 
 
 def recoverable(sandbox: Sandbox) -> Property:
-    """When nobody acts any more and recovery has run: every task has all the files of one attempt, or none has any."""
+    """Return C9: after the history and recovery, every task has all the files of one attempt, or no task has any."""
 
     def end(view: View) -> str | None:
         settled = sandbox.settled(view)
@@ -20,14 +20,14 @@ def recoverable(sandbox: Sandbox) -> Property:
         for winner in winners(cluster_of(view), found, sandbox.setting.files):
             did = "; ".join(settled.recovered) or "it found nothing to do"
             if winner.attempt is None:
-                return f"after recovery there is a part of the job: no {in_words(winner.missing)} (recovery: {did})"
+                return f"after recovery the job is visible without {in_words(winner.missing)} (recovery: {did})"
             if winner.strange:
-                return f"after recovery there is {in_words(winner.strange)} beside the job (recovery: {did})"
+                return f"after recovery {in_words(winner.strange)} is visible beside the job (recovery: {did})"
         return None
 
     return Property(
         name="C9",
         title="recoverable",
-        meaning="whatever dies, recovery ends with the job wholly there or wholly absent",
+        meaning="no matter what dies, recovery ends with all of the job visible, or nothing of it",
         end=end,
     )

@@ -1,4 +1,4 @@
-"""The destination is what the decisions of its log make of it, one after the other."""
+"""Check that the destination is the result of its log's decisions, carried out one after the other."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ __all__ = ["log_order"]
 
 
 def log_order(sandbox: Sandbox) -> Property:
-    """In every state of a destination with a log: what is listed and what is read is what the sequential model allows.
+    """Return the property that every state of a destination with a log is one that the sequential model allows.
 
-    What jobs are told is what the log says; ``_SUCCESS`` is that of the newest published decision, and never goes back.
-    In the end recovery has carried every decision out, and the destination takes the next job.
+    It judges what is listed and what is read, what jobs are told, and ``_SUCCESS``, which reports the newest published
+    decision and never goes back. In the end recovery has carried out every decision, and the destination accepts the
+    next job.
     """
     judge = Judge(sandbox) if sandbox.keeps_log else None
 
@@ -36,7 +37,7 @@ def log_order(sandbox: Sandbox) -> Property:
     return Property(
         name="log-order",
         title="log order",
-        meaning="the destination is what the decisions of its log make of it, one after the other",
+        meaning="the destination is the result of its log's decisions, carried out one after the other",
         step=step if judge else None,
         end=end if judge else None,
     )

@@ -1,4 +1,4 @@
-"""No pending upload of a job remains after recovery, nor anything hidden."""
+"""Check that no pending upload of a job, nor anything hidden, remains after recovery."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["no_leftovers"]
 
 
 def no_leftovers(sandbox: Sandbox) -> Property:
-    """When nobody acts any more and recovery has run, no store holds an upload or a hidden file with the job's id."""
+    """Return the property that after recovery no store holds an upload or a hidden file with the job's id."""
 
     def end(view: View) -> str | None:
         job = cluster_of(view).job

@@ -1,4 +1,4 @@
-"""Data that an overwrite replaces are never lost before their replacement is complete (C9)."""
+"""Check that data which an overwrite replaces is never lost before its replacement is complete (C9)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["replaced_data"]
 
 
 def replaced_data(sandbox: Sandbox) -> Property:
-    """In every state of an overwrite, the old files are all there or each task's new ones are."""
+    """Return the property that in every state of an overwrite all old files exist, or each task's new ones do."""
 
     def step(before: View, after: View, actor: str) -> str | None:
         old, now = visible(before), visible(after)
@@ -20,11 +20,11 @@ def replaced_data(sandbox: Sandbox) -> Property:
             return None
         if all(winner.attempt is not None for winner in winners(cluster_of(after), now, sandbox.setting.files)):
             return None
-        return f"{actor} deletes data of an earlier job, and what replaces them is not complete"
+        return f"{actor} deletes data of an earlier job before its replacement is complete"
 
     return Property(
         name="replaced-data",
         title="replaced data survive",
-        meaning="data that an overwrite replaces are there until their replacement is complete",
+        meaning="data that an overwrite replaces exists until its replacement is complete",
         step=step,
     )

@@ -1,4 +1,4 @@
-"""A reader through Holdfast never sees a part of a job."""
+"""Check that a reader through Holdfast never sees a part of a job."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["whole_reads"]
 
 
 def whole_reads(sandbox: Sandbox) -> Property:
-    """What `read_snapshot` returned holds all files of the job or none."""
+    """Return the property that the result of `read_snapshot` contains all files of the job or none."""
     whole = sandbox.setting.tasks * sandbox.setting.files
 
     def step(before: View, after: View, actor: str) -> str | None:

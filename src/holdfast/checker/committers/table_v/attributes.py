@@ -1,26 +1,26 @@
-"""The attributes of committers, as paper 000, Table V, has them, answered by exploration.
+"""Answer the attributes of committers in paper 000, Table V, by exploration.
 
-What the paper leaves open, and how it is read here:
+What the paper leaves open, and how it is interpreted here:
 
-- *Speculative tasks*: two attempts run side by side and nothing goes wrong. When both are over, the output is that of
-  one attempt. Stocator's loser deletes what it wrote, so it is judged then; what there is while it still writes is a
-  circumstance, as is that both commit, which Spark allows to sources in Python.
-- *Recoverable job*: a driver dies after some tasks have committed and while none is in its task commit; the next
-  attempt at the job takes over what there is (`Committer.recover_task` where a committer has one), runs the other
-  tasks, and knows the reports of these alone: Hadoop's job history tells which tasks committed, not what they said.
+- *Speculative tasks*: two attempts run concurrently, without faults. When both are over, the output is that of one
+  attempt. Stocator's losing attempt deletes what it wrote, so the output is judged then. What is visible while it still
+  writes is a circumstance, as is that both commit, which Spark allows to sources in Python.
+- *Recoverable job*: a driver dies after some tasks committed and while none is in its task commit. The next attempt at
+  the job takes over what exists (`recover_v1_task` for `file-v1`), runs the other tasks, and knows only the reports of
+  these: Hadoop's job history records which tasks committed, not what they reported.
 - *Abortable task*: aborted before it is told to commit, as the paper requires of "an uncommitted task" (II.A). That an
-  upload waits until the job's end counts as a circumstance, since the S3A committers abort uploads then (VI).
-- *Abortable job*: True in the paper also for `direct` and EMR, whose aborts take nothing back. So it must mean that a
-  job can be undone: by its abort or by hand, by the names of the files. What the abort does by itself is told as a
+  upload remains until the job's end counts as a circumstance, since the S3A committers abort uploads then (VI).
+- *Abortable job*: True in the paper also for `direct` and EMR, whose aborts undo nothing. So it must mean that a job
+  can be undone: by its abort, or by hand, using the names of the files. What the abort does by itself is a
   circumstance.
 - *Uncommitted output*: what an attempt writes before it is told to commit. EMR's is False in the paper although its
-  task commit shows file after file, so that is a circumstance.
-- *Atomic task commit*: an attempt dies in its task commit. Then none or all of its files are visible; where none is,
-  the next attempt and the job commit make a right job of it. `direct` has shown all by then, so its task commit is
-  atomic, and that the next attempt's files lie beside them is told by the rows above.
-- *Atomic job commit*: to the readers that the committer is made for.
-- *Partitioned executors*: cut off at any point, also in its task commit; C1, C2 and C6 hold. That the late attempt's
-  output may count instead of the accepted one's the paper accepts (VIII.C, XIV.A): a circumstance.
+  task commit publishes one file after the other, so that is a circumstance.
+- *Atomic task commit*: an attempt dies in its task commit. Then none or all of its files are visible; if none is, the
+  next attempt and the job commit produce the right output. `direct` has published all files by then, so its task commit
+  is atomic; that the next attempt's files lie beside them is the subject of the rows above.
+- *Atomic job commit*: for the readers that the committer is made for.
+- *Partitioned executors*: cut off at any point, including its task commit; C1, C2 and C6 hold. That the output of the
+  late attempt may count instead of the accepted one's is accepted by the paper (VIII.C, XIV.A): a circumstance.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ __all__ = ["ATTRIBUTES", "Attribute", "Explored", "Question", "answer", "explore
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A property that is looked at in some worlds.
+    """A property that is judged in some worlds.
 
     Attributes:
         worlds: names of experiments.
@@ -66,9 +66,10 @@ class Attribute:
     """A row of Table V.
 
     Attributes:
-        asked: questions that the paper asks: one bad answer makes the attribute bad.
-        besides: questions about circumstances in which a good attribute turns bad.
-        bad: what the attribute is if a question has a bad answer; True for what nobody wants to be observable.
+        asked: the paper's questions: one bad answer makes the attribute bad.
+        besides: questions about circumstances in which a good attribute becomes bad.
+        bad: the value of the attribute if a question has a bad answer; True for what users do not want to be
+            observable.
     """
 
     name: str
@@ -78,21 +79,22 @@ class Attribute:
 
     @property
     def worlds(self) -> tuple[str, ...]:
-        """Names of the experiments that it takes."""
+        """Return the names of the experiments that are needed."""
         return tuple(dict.fromkeys(world for one in (*self.asked, *self.besides) for world in one.worlds))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explored:
-    """What exploration answers.
+    """The answer of an exploration.
 
     Attributes:
         holds: whether the committer has the attribute.
-        circumstances: those in which a question, the paper's or one besides, had a bad answer; "" if it was in none.
+        circumstances: those in which a question, the paper's or an additional one, had a bad answer; "" if it needed
+            none.
         because: one sentence.
-        counterexample: None if nothing was found that speaks against the committer.
+        counterexample: None if nothing was found against the committer.
         states, histories: of the worlds of its questions.
-        complete: whether that is all there is.
+        complete: whether the exploration was complete.
     """
 
     holds: bool
@@ -176,8 +178,10 @@ ATTRIBUTES: Mapping[str, Attribute] = {
 """By name, in the order of the table."""
 
 _JUDGED_AT_DEATHS = frozenset({"dies-in-commit", "dies-beside"})
-"""Worlds that ask what there is when an attempt dies. No footprint shows a death, so these are explored without the
-reduction; they are small."""
+"""Worlds that ask what exists when an attempt dies.
+
+No footprint shows a death, so these small worlds are explored without reduction.
+"""
 
 
 def explore_attributes(
@@ -187,12 +191,12 @@ def explore_attributes(
     progress: Callable[[Exploration], None] = lambda found: None,
     budget: Budget = Budget(),
 ) -> dict[str, Explored]:
-    """Answer attributes of a committer; each world is gone through once.
+    """Answer attributes of a committer; each world is explored once.
 
     Args:
         names: of the attributes.
-        progress: told after each world.
-        budget: of each world. If it ends one, good answers that need it are not complete.
+        progress: called after each world.
+        budget: for each world. If it ends one, good answers that depend on it are not complete.
     """
     wanted = dict.fromkeys(world for name in names for world in ATTRIBUTES[name].worlds)
     explored = {}
@@ -204,7 +208,7 @@ def explore_attributes(
 
 
 def answer(attribute: Attribute, explored: Mapping[str, Exploration]) -> Explored:
-    """The answer, from the explorations of the attribute's worlds.
+    """Derive the answer from the explorations of the attribute's worlds.
 
     Args:
         explored: by name of the experiment.
@@ -218,7 +222,7 @@ def answer(attribute: Attribute, explored: Mapping[str, Exploration]) -> Explore
     return Explored(
         holds=attribute.bad if bad else not attribute.bad,
         circumstances=tuple(dict.fromkeys(when for when, _found in every)),
-        because=every[0][1].broke if every else "nothing was found that speaks against it",
+        because=every[0][1].broke if every else "nothing was found against it",
         counterexample=every[0][1] if every else None,
         states=states,
         histories=histories,

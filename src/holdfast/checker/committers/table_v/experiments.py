@@ -1,7 +1,7 @@
-"""The worlds in which the questions of paper 000, Table V, are asked, one after the other from start to end.
+"""Define the worlds in which the questions of paper 000, Table V, are asked.
 
-Attempts ask the driver before they commit, as the paper assumes. A committer's readers are those that it is made for:
-`two_phase` is read through Holdfast, `stocator` by the names in ``_SUCCESS``, the others by a listing.
+Attempts ask the driver before they commit, as the paper assumes. A committer is read by the readers that it is made
+for: `two_phase` through Holdfast, `stocator` by the names in ``_SUCCESS``, the others by a listing.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class Experiment:
     """A world for questions.
 
     Attributes:
-        asked: names of the properties, which are those of `questions`.
-        actors: what becomes of the scene's actors, from the setting of the world.
+        asked: names of properties in `questions`.
+        actors: changes the scene's actors, given the setting of the world.
     """
 
     scene: Scene
@@ -45,19 +45,19 @@ class Experiment:
 
     @property
     def name(self) -> str:
-        """The part of a world's name behind the committer's."""
+        """Return the part of the world's name after the committer's."""
         return self.scene.name
 
 
 def build_experiment(committer: Committer, experiment: Experiment) -> World:
-    """The world of an experiment with a committer."""
+    """Build the world of an experiment for a committer."""
     scene = experiment.scene
     world = build_world(committer, replace(scene, properties=()))
     stores = {name: one for name, one in world.resources.items() if isinstance(one, StoreResource)}
     setting = setting_of(committer, scene, stores)
     cluster = cast("Cluster", world.resources[CLUSTER])
     sandbox = Sandbox(setting, stores)
-    return World(  # in worlds as small as these, everybody may remember everything
+    return World(  # small worlds: no process needs to forget
         name=world.name,
         summary=world.summary,
         actors=experiment.actors(setting, world.actors),
@@ -69,13 +69,13 @@ def build_experiment(committer: Committer, experiment: Experiment) -> World:
 
 
 def _is_observed(call: Call) -> bool:
-    """Properties look at how attempts stand, too."""
+    """Check whether properties may see a call: the state of attempts counts as well."""
     return is_observed(call) or call.resource == CLUSTER
 
 
 # --- actors -----------------------------------------------------------------------------------------------------------
 def _abort_then_run(setting: Setting, found: tuple[Actor, ...]) -> tuple[Actor, ...]:
-    """The second attempt starts when the first one is lost, and aborts it before all else."""
+    """Let the second attempt start when the first one is lost, and abort it before anything else."""
 
     def run(port: Port) -> None:
         job = cast("JobRecord", port.call(Call(CLUSTER, "begin", (0, 1))))
@@ -92,8 +92,11 @@ def _abort_then_run(setting: Setting, found: tuple[Actor, ...]) -> tuple[Actor, 
 
 
 def _restart(setting: Setting, found: tuple[Actor, ...]) -> tuple[Actor, ...]:
-    """One attempt at each task, and a second driver that goes on as the next attempt at the job: it takes over what had
-    committed, if the committer can, runs the other tasks by itself, and commits with the reports that it has."""
+    """Let a second driver continue as the next attempt at the job, with one attempt at each task.
+
+    It takes over committed tasks, if the committer can, runs the other tasks itself, and commits with the reports that
+    it has.
+    """
 
     def run(port: Port) -> None:
         job, committed = cast("tuple[JobRecord, tuple[int, ...]]", port.call(Call(CLUSTER, "restart", ())))
@@ -116,7 +119,7 @@ def _restart(setting: Setting, found: tuple[Actor, ...]) -> tuple[Actor, ...]:
 
 
 def _one_task_repeated(setting: Setting, found: tuple[Actor, ...]) -> tuple[Actor, ...]:
-    """The other task has one attempt, so that worlds stay small: a job whose only task is lost would notice."""
+    """Give the other task one attempt, so that worlds stay small. A job whose only task is lost would notice."""
     return tuple(actor for actor in found if actor.name != attempt_actor(1, 1))
 
 
@@ -133,7 +136,7 @@ _ALL = (
     Experiment(
         scene=Scene(
             name="side-by-side",
-            summary="two attempts at a task run side by side, the driver lets one commit, nothing goes wrong",
+            summary="two attempts at a task run concurrently, the driver lets one commit, no fault happens",
             tasks=1,
             order=Order.ASK_FIRST,
         ),
@@ -150,7 +153,7 @@ _ALL = (
     Experiment(
         scene=Scene(
             name="two-commits",
-            summary="two attempts at a task run side by side and commit without asking, nothing goes wrong",
+            summary="two attempts at a task run concurrently and commit without asking, no fault happens",
             tasks=1,
             order=Order.REPORT,
         ),
@@ -159,7 +162,7 @@ _ALL = (
     Experiment(
         scene=Scene(
             name="new-driver",
-            summary="the driver dies when tasks have committed, a new one goes on as the next attempt at the job",
+            summary="the driver dies after tasks committed, a new one continues as the next attempt at the job",
             order=Order.ASK_FIRST,
             budgets={Fault.CRASH: 1},
             mortal=("driver",),
@@ -195,7 +198,7 @@ _ALL = (
     Experiment(
         scene=Scene(
             name="given-up",
-            summary="a person cancels the job when tasks have committed and others run, nothing else goes wrong",
+            summary="a user cancels the job when some tasks have committed and others run, no fault happens",
             attempts=1,
             files=1,
             order=Order.ASK_FIRST,
@@ -230,7 +233,7 @@ _ALL = (
     Experiment(
         scene=Scene(
             name="cut-off",
-            summary="an attempt is cut off from the driver, another takes over, and both go on",
+            summary="an attempt is cut off from the driver, another takes over, and both keep running",
             tasks=2,
             order=Order.ASK_FIRST,
             speculation=False,
@@ -242,4 +245,4 @@ _ALL = (
 )
 
 EXPERIMENTS: Mapping[str, Experiment] = {one.name: one for one in _ALL}
-"""By name, which is the part of their worlds' names behind the committer's."""
+"""By name, which is the part of their worlds' names after the committer's."""

@@ -1,4 +1,4 @@
-"""C1 to C10 and what an overwrite replaces, answered by going through the scenes of `holdfast check`."""
+"""Answer C1 to C10, and whether replaced data survive, by exploring the scenes of `holdfast check`."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ CIRCUMSTANCES: Mapping[str, frozenset[str]] = {
     ANOTHER_ENDS: frozenset({"second-driver", "slow-driver", "other-job"}),
     STAGED: frozenset({"crash", "lost-reply", "failure", "second-driver", "overwrite", "reader"}),
 }
-"""By declared circumstance: the scenes that have it. What breaks in another one is not accounted for."""
+"""By declared circumstance: the scenes that have it. A violation in another scene is not explained by it."""
 
 
 def invariant_worlds(rows: Sequence[str]) -> int:
-    """How many worlds a committer's answers take."""
+    """Return the number of worlds that a committer's answers need."""
     return len(SCENES) if rows else 0
 
 
 @dataclass(slots=True)
 class _Seen:
-    """What the scenes have shown of one row."""
+    """What the scenes have shown about one row."""
 
     properties: tuple[str, ...]
     is_denied: bool
@@ -60,7 +60,7 @@ class _Seen:
 
     @property
     def is_settled(self) -> bool:
-        """One counterexample is enough for what nobody claims."""
+        """Check whether the row needs no more scenes: one counterexample is enough for what is declared not to hold."""
         return self.is_denied and bool(self.broke)
 
 
@@ -71,14 +71,14 @@ def explore_invariants(
     progress: Callable[[Exploration], None] = lambda found: None,
     budget: Budget = Budget(),
 ) -> dict[str, Explored]:
-    """Answer rows of `GUARANTEES` for a committer, from the scenes, each gone through once.
+    """Answer rows of `GUARANTEES` for a committer; each scene is explored once.
 
-    What is declared not to hold is looked at until it breaks; all else in every scene.
+    What is declared not to hold is judged until it breaks; everything else in every scene.
 
     Args:
         rows: their names.
-        progress: told after each scene.
-        budget: of each scene. If it ends one, good answers are not complete.
+        progress: called after each scene.
+        budget: for each scene. If it ends one, good answers are not complete.
     """
     answers = {row.name: row.answers[committer.name] for row in GUARANTEES}
     seen = {row: _Seen(_properties(row), not answers[row].holds) for row in rows}
@@ -115,7 +115,7 @@ def _note(seen: _Seen, found: Exploration) -> None:
 
 
 def _answer(seen: _Seen, declared: Answer) -> Explored:
-    """Bad, if it broke in a scene that no declared circumstance accounts for; else good, at most unless."""
+    """Answer bad if the row broke in a scene that no declared circumstance explains; otherwise good."""
     scenes = {one.world.partition("/")[2] for one in seen.broke}
     here = tuple(one for one in declared.circumstances if scenes & CIRCUMSTANCES.get(one, frozenset()))
     expected = frozenset[str]().union(*(CIRCUMSTANCES[one] for one in here))
@@ -124,7 +124,7 @@ def _answer(seen: _Seen, declared: Answer) -> Explored:
     return Explored(
         holds=not beyond,
         circumstances=("", *here) if beyond else here,
-        because="nothing was found that speaks against it" if shown is None else shown.broke,
+        because="nothing was found against it" if shown is None else shown.broke,
         counterexample=shown,
         states=seen.states,
         histories=seen.histories,

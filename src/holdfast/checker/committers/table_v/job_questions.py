@@ -41,13 +41,13 @@ def committed_seen(sandbox: Sandbox) -> Property:
         for origin in of_main(visible(after)).values():
             if cluster.attempts[origin.task][origin.attempt] is Attempt.ENDED:
                 who = attempt_actor(origin.task, origin.attempt)
-                return f"{who} has committed, the driver has not begun to commit the job, and readers see {origin}"
+                return f"{who} has committed, the driver has not started to commit the job, and readers see {origin}"
         return None
 
     return Property(
         name="committed-output-observable",
         title="committed output seen",
-        meaning="no reader meets the output of committed tasks before the job commit",
+        meaning="no reader sees the output of committed tasks before the job commit",
         step=step,
     )
 
@@ -66,7 +66,7 @@ def job_commit(sandbox: Sandbox, read: Callable[[Sandbox, View], Reading], name:
         if old.over:
             return f"the job was over for {readers}, and the driver changes what they see to {shown}"
         if not new.over:
-            return f"the job commit is under way, and {readers} see {shown}"
+            return f"the job commit is in progress, and {readers} see {shown}"
         if old.files != new.files and (old.files or new.files != accepted(sandbox, after)):
             return f"{readers} see {in_words(old.files)}, and then {shown}"
         return None
@@ -100,12 +100,12 @@ def undone(sandbox: Sandbox, name: str, *, by_hand: bool) -> Property:
         job = cluster.job.job
         left = {path: origin for path, origin in of_main(visible(view)).items() if not (by_hand and job in path)}
         if left:
-            return f"the job was aborted, and there is {in_words(left.values())}"
+            return f"the job was aborted, and readers see {in_words(left.values())}"
         waiting = [key for key, _upload in _uploads(view) if not (by_hand and job in key)]
         return f"the job was aborted, and the upload {waiting[0]} is pending" if waiting else None
 
-    how = "by its abort, or by hand, by the names of what is left" if by_hand else "by its abort alone"
-    return Property(name=name, title="abortable job", meaning=f"a job that is given up can be undone {how}", end=end)
+    how = "by its abort, or by hand using file names" if by_hand else "by its abort alone"
+    return Property(name=name, title="abortable job", meaning=f"a job that is abandoned can be undone {how}", end=end)
 
 
 def recovered(sandbox: Sandbox) -> Property:
@@ -115,11 +115,11 @@ def recovered(sandbox: Sandbox) -> Property:
         if observed(view).second != "alive":
             return None
         found = wrong_end(sandbox, view, "second driver")
-        return f"a second driver has gone on with the job: {found}" if found else None
+        return f"a second driver has continued the job: {found}" if found else None
 
     return Property(
         name="recoverable-job",
         title="recoverable job",
-        meaning="a new driver goes on with the tasks that a dead one had committed",
+        meaning="a new driver reuses the tasks that a dead driver had committed",
         end=end,
     )

@@ -1,4 +1,4 @@
-"""A cluster that remembers how attempts were lost, and lets a new driver go on with the job of a dead one."""
+"""Remember how attempts were lost, and let a new driver continue the job of a dead one."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ __all__ = ["ObservedCluster", "ObservedState", "observed"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedState(ClusterState):
-    """What properties want to know beyond what drivers and tasks know.
+    """What properties of experiments know beyond what drivers and tasks know.
 
     Attributes:
-        lost: by task, then by attempt: what it was doing when it died, failed or was cut off; None if it was not, or if
-            the driver refused it before.
+        lost: by task, then by attempt: its state when it died, failed or was cut off; None if it did not, or if the
+            driver had rejected it before.
         dead: actors that died.
     """
 
@@ -29,18 +29,18 @@ class ObservedState(ClusterState):
 
 
 def observed(view: View) -> ObservedState:
-    """What drivers and tasks know, and how attempts were lost."""
+    """Return what drivers and tasks know, and how attempts were lost."""
     found = cluster_of(view)
     assert isinstance(found, ObservedState)
     return found
 
 
 class ObservedCluster:
-    """A `Cluster` in which losses are noted.
+    """A `Cluster` that records losses.
 
-    It knows one call more: ``restart``, the start of the next attempt at the job, as Hadoop starts one after its driver
-    died (paper 000, II.B.1). It gets the job and the numbers of the tasks that had committed. It comes after some had,
-    while none is in its task commit, and not when the first driver had begun to end the job.
+    It has an additional call, ``restart``: the start of the next attempt at the job, as Hadoop starts one after its
+    driver died (paper 000, II.B.1). It returns the job and the numbers of the committed tasks. It is possible after
+    some tasks committed, while none is in its task commit, and not once the first driver had begun to end the job.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -86,7 +86,7 @@ def _restart(state: ObservedState) -> Sequence[Alternative]:
 
 
 def _noted(before: ObservedState, after: ObservedState) -> ObservedState:
-    """With what the attempts that are gone now were doing before."""
+    """Return the state with what lost attempts were doing before."""
     lost = tuple(
         tuple(
             was if now is Attempt.GONE and was in (Attempt.RUNNING, Attempt.COMMITTING) else known

@@ -21,7 +21,7 @@ def wrong_output(sandbox: Sandbox, view: View) -> str:
             return f"the destination lacks {in_words(winner.missing)}"
         if winner.strange:
             more = in_words(winner.strange)
-            return f"beside the files of attempt {winner.attempt} at task {winner.task} there is {more}"
+            return f"beside the files of attempt {winner.attempt} at task {winner.task} the destination shows {more}"
     return ""
 
 
@@ -29,7 +29,7 @@ def wrong_attempt(sandbox: Sandbox, view: View) -> str:
     """Return how the output violates C1, C2 or C3; empty if it does not."""
     for winner in winners(observed(view), visible(view), sandbox.setting.files):
         if winner.attempt not in (None, winner.accepted):
-            return f"the driver accepted attempt {winner.accepted}, and there are the files of attempt {winner.attempt}"
+            return f"the driver accepted attempt {winner.accepted}, and the files are those of attempt {winner.attempt}"
     return wrong_output(sandbox, view)
 
 

@@ -1,7 +1,7 @@
-"""What the experiments on paper 000, Table V, ask: each question is a property, which breaks if the answer is bad.
+"""Collect the questions of the experiments on paper 000, Table V.
 
-`ASKED` has them by name. A name that starts like a row of the table is a question of that row; which circumstance it is
-about, `attributes` says.
+Each question is a property that breaks if the answer is bad. A name that starts like a row of the table is a question
+of that row; `attributes` says which circumstance it is about.
 """
 
 from __future__ import annotations
@@ -51,20 +51,20 @@ ASKED: Mapping[str, Callable[[Sandbox], Property]] = {
         seen,
         doing=Attempt.RUNNING,
         name="uncommitted-output-observable",
-        meaning="no reader meets what an attempt writes before it is told to commit",
+        meaning="no reader sees what an attempt writes before it is told to commit",
     ),
     "uncommitted-output-observable-in-commit": partial(
         seen,
         doing=Attempt.COMMITTING,
         name="uncommitted-output-observable-in-commit",
-        meaning="no reader meets what an attempt writes before its task commit has ended",
+        meaning="no reader sees what an attempt writes before its task commit has finished",
     ),
     "committed-output-observable": committed_seen,
     "atomic-task-commit": partial(task_commit, name="atomic-task-commit"),
     "atomic-task-commit-two-commits": partial(task_commit, name="atomic-task-commit-two-commits"),
     "atomic-job-commit": own_job_commit,
     "atomic-job-commit-listed": partial(
-        job_commit, read=listed, name="atomic-job-commit-listed", readers="readers who list the destination"
+        job_commit, read=listed, name="atomic-job-commit-listed", readers="readers that list the destination"
     ),
     "partitioned-executor": partial(cut_off, doing=Attempt.RUNNING, name="partitioned-executor", asked=_HARMLESS),
     "partitioned-executor-in-commit": partial(
@@ -74,4 +74,4 @@ ASKED: Mapping[str, Callable[[Sandbox], Property]] = {
         cut_off, doing=Attempt.COMMITTING, name="partitioned-executor-C3", asked=("C3",)
     ),
 }
-"""By name: what makes the property for a world."""
+"""By name: the function that makes the property for a world."""

@@ -1,4 +1,4 @@
-"""What readers find whom committers are made for: those who list, those who go by _SUCCESS, those of Holdfast."""
+"""Read a destination as the intended readers of a committer do: by listing, by _SUCCESS, or through Holdfast."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ __all__ = ["READERS", "Reading", "accepted", "listed"]
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a reader finds.
+    """What a reader sees.
 
     Attributes:
         files: those of accepted attempts.
-        over: whether the reader takes the job for committed.
+        over: whether the reader considers the job committed.
     """
 
     files: frozenset[Origin]
@@ -32,7 +32,7 @@ class Reading:
 
 
 def accepted(sandbox: Sandbox, view: View) -> frozenset[Origin]:
-    """Files of the attempts that the driver accepted."""
+    """Return the files of the attempts that the driver accepted."""
     return frozenset(
         origin
         for task, one in enumerate(observed(view).accepted)
@@ -42,7 +42,7 @@ def accepted(sandbox: Sandbox, view: View) -> frozenset[Origin]:
 
 
 def _success_names(view: View, job: str) -> frozenset[str] | None:
-    """Paths that this job's _SUCCESS names; None if there is none."""
+    """Return the paths in this job's _SUCCESS; None if there is no _SUCCESS of this job."""
     found = cast("MemoryImage", view.states[DESTINATION]).objects.get(f"{HOME}{SUCCESS}")
     if found is None:
         return None
@@ -53,14 +53,14 @@ def _success_names(view: View, job: str) -> frozenset[str] | None:
 
 
 def listed(sandbox: Sandbox, view: View) -> Reading:
-    """Somebody lists the destination, and looks whether there is a _SUCCESS of the job."""
+    """Read by listing the destination and checking for a _SUCCESS of the job."""
     job = observed(view).job
     over = job is not None and _success_names(view, job.job) is not None
     return Reading(frozenset(visible(view).values()) & accepted(sandbox, view), over)
 
 
 def _named(sandbox: Sandbox, view: View) -> Reading:
-    """Somebody takes the names from _SUCCESS."""
+    """Read the files that _SUCCESS names."""
     job = observed(view).job
     names = _success_names(view, job.job) if job is not None else None
     found = frozenset(origin for path, origin in visible(view).items() if path in (names or ()))
@@ -68,7 +68,7 @@ def _named(sandbox: Sandbox, view: View) -> Reading:
 
 
 def _whole(sandbox: Sandbox, view: View) -> Reading:
-    """Somebody reads through Holdfast."""
+    """Read through Holdfast."""
     there = visible(view)
     snapshot = read_snapshot(sandbox.copy(view).context())
     found = frozenset(there[file.path] for file in snapshot.files if file.path in there) & accepted(sandbox, view)
@@ -76,4 +76,4 @@ def _whole(sandbox: Sandbox, view: View) -> Reading:
 
 
 READERS: Mapping[str, Callable[[Sandbox, View], Reading]] = {"two_phase": _whole, "stocator": _named}
-"""By committer; who is not here is read by listing."""
+"""By committer; the others are read by listing."""

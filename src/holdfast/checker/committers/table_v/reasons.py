@@ -1,4 +1,4 @@
-"""What the papers answer, and why exploration or we ourselves answer otherwise."""
+"""Record what the papers answer, and why exploration or Holdfast's declarations differ."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _STOCATOR = (True, False, True, True, True, True, True, True, False)
 _S3A = (True, False, True, True, False, False, True, False, True)
 _EMR = (True, True, True, True, False, True, False, True, False)
 
-# What the text says of those that the table leaves out; None where it says nothing.
+# What the text says about committers that are not in the table; None where it says nothing.
 _FILE_V1 = (
     None,
     True,  # 000 III.B: a second job attempt can reuse the output of all committed tasks
@@ -30,7 +30,7 @@ _FILE_V2 = (
     None,
     None,
     None,
-    None,  # 000 III.C and 002: what is committed stays visible; so it is with EMR, of which Table V says True
+    None,  # 000 III.C and 002: what is committed stays visible, as with EMR, for which Table V says True
     None,
     True,  # 000 III: "intermediate work is visible"
     False,  # 000 III.C: "now a non-atomic operation"
@@ -62,29 +62,29 @@ _COLUMNS: Mapping[str, tuple[bool | None, ...]] = {
 
 
 def paper_answer(committer: str, row: str) -> bool | None:
-    """What papers 000 and 002 answer; None if they do not, or if the row is none of Table V."""
+    """Return the answer of papers 000 and 002; None if they have none, or if the row is not in Table V."""
     column = _COLUMNS.get(committer)
     return None if column is None else dict(zip(ATTRIBUTES, column, strict=True)).get(row)
 
 
 _STAGING_PARTITIONED = (
     "The pending sets pass through file-v1's task commit, which deletes what another attempt has committed before it "
-    "renames its own: a job commit between the two finds no set of the task and does not notice. The paper infers "
-    "resilience from v1 (VIII.B) and looks at whole commits alone."
+    "renames its own: a job commit between the two finds no set of the task and does not notice. The paper derives "
+    "resilience from v1 (VIII.B) and considers only complete commits."
 )
 
 REASONS: Mapping[tuple[str, str], str] = {
     ("magic", "recoverable-job"): (
-        "The paper says what its committers declare: they offer no recovery, so the job starts over. The pending sets "
-        "of committed tasks are still there, and a driver that goes on as the same job finds them; nothing in Holdfast "
-        "does so, which is what is declared."
+        "The paper reports what its committers declare: they support no recovery, so the job starts over. The pending "
+        "sets of committed tasks still exist, and a driver that continues the same job finds them; nothing in Holdfast "
+        "does so, as declared."
     ),
     ("staging-directory", "partitioned-executor"): _STAGING_PARTITIONED,
     ("staging-partitioned", "partitioned-executor"): _STAGING_PARTITIONED,
     ("file-v1", "partitioned-executor"): (
-        "An attempt that was cut off in its task commit deletes the directory that another attempt has committed, "
-        "before it renames its own; a job commit between the two lacks the task and does not notice. The paper looks "
-        "at whole task commits, which can be repeated (IV.1)."
+        "An attempt that was cut off during its task commit deletes the directory that another attempt has committed, "
+        "before it renames its own; a job commit between the two misses the task and does not notice. The paper "
+        "considers only complete task commits, which can be repeated (IV.1)."
     ),
 }
 """By committer and row: why a cell differs from the paper, or from what is declared. One or two sentences each."""

@@ -1,6 +1,6 @@
-"""Paper 000, Table V, and C1 to C10, as exploration finds them; compared with the paper and with what is declared.
+"""Build the table of paper 000, Table V, and C1 to C10, as found by exploration, and compare it.
 
-Worked composition::
+It is compared with the paper and with what is declared. Worked composition::
 
     table = build_table(progress=lambda now: print(now.world, now.states))
     for row in table.rows:
@@ -29,18 +29,20 @@ from holdfast.runtime import Clock, SystemClock
 __all__ = ["STATES", "Cell", "Progress", "Table", "build_table"]
 
 STATES = 10_000
-"""Of each world of C1 to C10, unless the budget says otherwise: about two minutes for all committers. `holdfast check`
-of one committer goes through all of them."""
+"""Maximum for each world of C1 to C10 by default: about two minutes for all committers.
+
+`holdfast check` of one committer explores its worlds completely.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far `build_table` has come.
+    """The progress of `build_table`.
 
     Attributes:
-        world: the one that was explored last; its name begins with the committer's.
+        world: the last explored world; its name starts with the committer's.
         done, total: worlds.
-        states: of all worlds by now.
+        states: of all worlds so far.
     """
 
     world: str
@@ -55,19 +57,18 @@ class Cell:
 
     Attributes:
         row: name of the guarantee.
-        wanted: the answer that a user wishes for.
-        holds: as found, where the question is the paper's.
-        unless: of a good answer, circumstances in which the opposite was found, in the words of
-            `holdfast.guarantees`.
-        only: of a bad answer, the circumstances that it takes; empty if it takes none.
-        because: what was found, one sentence.
-        paper: what papers 000 or 002 answer; None if they do not.
-        declared: what `holdfast committers` says.
-        states, histories: that were gone through for the answer.
-        complete: whether these were all, or a counterexample decides; if not, what was not found may still be there.
+        wanted: the answer that users want.
+        holds: the answer found, for the paper's question.
+        unless: of a good answer, circumstances in which the opposite was found, as named in `holdfast.guarantees`.
+        only: of a bad answer, the circumstances that it needs; empty if it needs none.
+        because: what was found, in one sentence.
+        paper: the answer of papers 000 or 002; None if they have none.
+        declared: what `holdfast committers` declares.
+        states, histories: explored for the answer.
+        complete: whether everything was explored, or a counterexample decides; if not, more may exist than was found.
         counterexample: the history that decides the answer, or that shows a circumstance; replays in the world of its
             name.
-        reason: why the answer differs from the paper's or from the declared one; empty where it does not.
+        reason: why the answer differs from the paper's or from the declared one; empty if it does not.
     """
 
     committer: str
@@ -87,16 +88,16 @@ class Cell:
 
     @property
     def agrees_with_paper(self) -> bool | None:
-        """None where the papers say nothing."""
+        """Check whether the answer is the paper's; None if the papers have none."""
         return None if self.paper is None else self.holds == self.paper
 
     @property
     def agrees_with_declaration(self) -> bool:
-        """Whether what is declared is what was found.
+        """Check whether the answer is what is declared.
 
-        "Yes, unless" is also right where the paper's question has a bad answer, if it takes that circumstance. Of
-        several circumstances of an attribute the worst is declared. One of C1 to C10 that is declared need not be
-        found: not every scene has it.
+        "Yes, unless" is also right if the paper's question has a bad answer that needs that circumstance. Of several
+        circumstances of an attribute the worst is declared. A circumstance that is declared for one of C1 to C10 need
+        not be found: not every scene has it.
         """
         said, found = set(self.declared.circumstances), set(self.unless)
         if self.declared.holds != self.wanted:
@@ -113,9 +114,9 @@ class Table:
     """All answers.
 
     Attributes:
-        rows: of `GUARANTEES`, those that were asked for.
+        rows: the requested rows of `GUARANTEES`.
         cells: by (name of the row, name of the committer).
-        states: that were gone through.
+        states: the number explored.
     """
 
     committers: tuple[str, ...]
@@ -125,17 +126,17 @@ class Table:
     seconds: float
 
     def cell(self, row: str, committer: str) -> Cell:
-        """One answer."""
+        """Return one answer."""
         return self.cells[row, committer]
 
     def differences(self) -> list[Cell]:
-        """Cells that differ from the paper or from the declaration, each with its reason, row by row."""
+        """List the cells that differ from the paper or from the declaration, row by row."""
         return [
             cell for cell in self.cells.values() if cell.agrees_with_paper is False or not cell.agrees_with_declaration
         ]
 
     def document(self) -> dict[str, object]:
-        """The table for ``--json``. What it says of time differs from run to run; counterexamples replay."""
+        """Return the table for ``--json``. Times differ from run to run; counterexamples replay."""
         return {
             "format": "holdfast-table/1",
             "committers": list(self.committers),
@@ -182,18 +183,19 @@ def build_table(
     budget: Budget = Budget(),
     clock: Clock | None = None,
 ) -> Table:
-    """Explore committers and compare.
+    """Explore committers, and compare.
 
-    Guarantee: the same code gives the same table, but for the time, and for the extent if the budget is one of seconds.
+    Guarantee: the same code gives the same table, except for the time, and for the extent if the budget is one of
+    seconds.
 
     Args:
         committers, rows: names; all if empty.
-        progress: told after each world.
-        budget: of each world of C1 to C10; `STATES` of each if it says nothing of states. The worlds of Table V are
-            gone through in full, as far as its seconds go.
+        progress: called after each world.
+        budget: for each world of C1 to C10; `STATES` for each if it has no limit of states. The worlds of Table V are
+            explored completely, within its seconds.
 
     Raises:
-        InvalidRequestError: no such committer or row.
+        InvalidRequestError: a committer or row does not exist.
     """
     clock = clock or SystemClock()
     started_s = clock.elapsed_s()

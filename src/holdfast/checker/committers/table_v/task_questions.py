@@ -36,12 +36,12 @@ def side_by_side(sandbox: Sandbox, name: str, wrong: Callable[[Sandbox, View], s
 
     def end(view: View) -> str | None:
         found = wrong_end(sandbox, view, wrong=wrong)
-        return f"two attempts ran, nothing went wrong, and when both are over: {found}" if found else None
+        return f"two attempts ran without faults, and when both are over: {found}" if found else None
 
     return Property(
         name=name,
         title="speculative tasks",
-        meaning="when two attempts at a task ran side by side, the job's output is that of one of them",
+        meaning="when two attempts at a task ran concurrently, the job's output is that of one of them",
         end=end,
     )
 
@@ -52,12 +52,12 @@ def while_one_writes(sandbox: Sandbox) -> Property:
     def step(before: View, after: View, actor: str) -> str | None:
         told = told_finished(before, after)
         found = wrong_attempt(sandbox, after) if told else ""
-        return f"{told} was told that the job is committed while another attempt is at work: {found}" if found else None
+        return f"{told} was told that the job is committed while another attempt runs: {found}" if found else None
 
     return Property(
         name="speculative-tasks-early",
         title="speculative tasks",
-        meaning="when the job is committed, the output is that of one attempt, also if another one still writes",
+        meaning="when the job is committed, the output is that of one attempt, even if another one still writes",
         step=step,
     )
 
@@ -77,14 +77,14 @@ def abort_task(sandbox: Sandbox, doing: Attempt, name: str) -> Property:
         if cluster.lost[0][0] is not doing:
             return None
         if found := wrong_end(sandbox, view):
-            return f"attempt 0 was aborted, attempt 1 has run, and at the end: {found}"
+            return f"attempt 0 was aborted, attempt 1 ran, and at the end: {found}"
         left = [key for key, _upload in _uploads(view)]
         return f"attempt 0 was aborted, and when the job is over the upload {left[0]} is pending" if left else None
 
     return Property(
         name=name,
         title="abortable task",
-        meaning="after its abort nothing of an attempt is left, and the next one's output is right",
+        meaning="after an attempt's abort nothing of it is left, and the next one's output is right",
         step=step,
         end=end,
     )
@@ -129,22 +129,20 @@ def task_commit(sandbox: Sandbox, name: str) -> Property:
         now = observed(after)
         just_died = attempt_actor(task, attempt) in now.dead and now.dead != observed(before).dead
         if not just_died or now.lost[task][attempt] is not Attempt.COMMITTING or now.phase is not Phase.RUNNING:
-            return None  # from the job commit on, the driver shows files, too
+            return None  # from the job commit on, the driver publishes files, too
         mine, found_there = files_of("main", task, attempt, sandbox.setting.files), visible(after)
         there = mine & frozenset(found_there.values())
         if all(origin in there or _is_replaced(origin, found_there) for origin in mine):
             return None
         if there:
-            return (
-                f"{attempt_actor(task, attempt)} dies in its task commit, and of its files there is {in_words(there)}"
-            )
+            return f"{attempt_actor(task, attempt)} dies in its task commit, and shows only {in_words(there)}"
         found = _finished_on(sandbox, after)
-        return f"{attempt_actor(task, attempt)} dies in its task commit, and in the end: {found}" if found else None
+        return f"{attempt_actor(task, attempt)} dies in its task commit, and at the end: {found}" if found else None
 
     return Property(
         name=name,
         title="atomic task commit",
-        meaning="a task commit that dies half way has done all or nothing",
+        meaning="a task commit that dies halfway has done everything or nothing",
         step=step,
     )
 
