@@ -52,7 +52,7 @@ _OTHERS: Mapping[str, tuple[str, ...]] = {
     ),
     "A gap: it needs two or more of something (stream batches, directories, dead Hadoop jobs) where tests have one": (
         "decision._targets first-left-out 6adfaf",
-        "hadoop_jobs.set_jobs._note_magic constant 154929",
+        "hadoop_jobs.s3a_jobs._note_magic constant 154929",
         "helping._touches constant 154929",
         "pending_uploads.find_uploads first-left-out a3ed93",
     ),
