@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from benchmarks.job_files import JobShape, write_files
 from holdfast.commit import CommitContext, CommitSettings, Committer, JobRecord, Place, SaveMode, TaskCommit
+from holdfast.commit.context import StagingPlaces
 from holdfast.commit.layout import iter_visible
 from holdfast.runtime import Environment, ThreadRunner
 from holdfast.stores.base import Capabilities, ObjectStore
@@ -135,8 +136,7 @@ def run_committer(committer: Committer, world: World, store: ObjectStore, shape:
         store=store,
         prefix=home,
         url=f"memory://bench/{home}",
-        scratch=_place("scratch"),
-        shared=_place("shared"),
+        staging=StagingPlaces(scratch=_place("scratch"), shared=_place("shared")),
         settings=_SETTINGS,
         environment=Environment(runner=ThreadRunner(shape.threads)),
     )

@@ -132,7 +132,7 @@ def test_killed_in_mid_job_commit(
     result = holdfast("recover", ctx.url, "--older-than", "0s", *shared)
     assert result.exit_code == 1, result.output
     waiting = TASKS * FILES - shown
-    assert f"{shown} of its {TASKS * FILES} files are visible, {waiting} wait" in result.stdout
+    assert f"{shown} of its {TASKS * FILES} files are visible, {waiting} are pending" in result.stdout
     assert holdfast("recover", ctx.url, *shared, "--foreign", resolution).exit_code == 0, "young: it may be running"
     assert len(visible(ctx)) == shown
     result = holdfast("recover", ctx.url, "--older-than", "0s", *shared, "--foreign", resolution)
@@ -155,7 +155,7 @@ def test_killed_before_its_job_commit(
     assert f"job {UUID} of Hadoop" in holdfast("verify", ctx.url).output
     arguments = ("recover", ctx.url, "--older-than", "0s", "--foreign", "commit")
     result = holdfast(*arguments)
-    assert result.exit_code == 1 and "nobody recorded how many tasks it had" in result.stdout and visible(ctx) == {}
+    assert result.exit_code == 1 and "the number of its tasks is not recorded" in result.stdout and visible(ctx) == {}
     assert holdfast(*arguments, "--accept-damage").exit_code == 0
     assert visible(ctx) == expected() and debris(ctx) == []
 

@@ -173,7 +173,7 @@ def test_a_driver_that_dies(place: Place, completed: int) -> None:
     found = len(visible(ctx))  # calls that were under way are finished
     expected = Action.BACK if not found else Action.CLEAN if found == 8 else Action.FORWARD
     assert left.action is expected and left.files == found
-    left.finish()
+    left.recover()
     assert visible(ctx) == ({} if expected is Action.BACK else {**files_of(0), **files_of(1)})
     assert debris(ctx) == []
     dying.close()

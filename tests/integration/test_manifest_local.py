@@ -97,7 +97,7 @@ def test_driver_killed_in_job_commit(tmp_path: Path) -> None:
         assert MANIFEST.leaves_records
         for leftover in MANIFEST.find_leftovers(ctx):
             seen.add(leftover.action)
-            leftover.finish()
+            leftover.recover()
         assert visible(ctx) == sorted(expected("old") + (expected("new") if shown else []))
         assert not any("_temporary" in path for path in on_disk(tmp_path / str(nth)))
         if not died:

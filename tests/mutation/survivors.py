@@ -51,7 +51,7 @@ _OTHERS: Mapping[str, tuple[str, ...]] = {
     ),
     "A gap: it needs two or more of something (stream batches, directories, dead Hadoop jobs) where tests have one": (
         "two_phase.decision._targets first-left-out 6adfaf",
-        "hadoop_jobs.set_jobs._note_magic constant 154929",
+        "hadoop_jobs.s3a_jobs._note_magic constant 154929",
         "two_phase.helping._touches constant 154929",
         "two_phase.pending_uploads.find_uploads first-left-out a3ed93",
     ),

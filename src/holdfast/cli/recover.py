@@ -13,7 +13,7 @@ from holdfast.wording import counted
 
 if TYPE_CHECKING:
     from holdfast.commit import RecoveredJob, RecoveryReport
-    from holdfast.commit.hadoop_jobs import Foreign
+    from holdfast.commit.hadoop_jobs import ForeignJobPolicy
 
 __all__ = ["recover"]
 
@@ -74,11 +74,11 @@ def recover(
     from holdfast.cli.destination_checks import require_anything
     from holdfast.commit import CommitSettings
     from holdfast.commit import recover as end_jobs
-    from holdfast.commit.hadoop_jobs import QUIET_S, Foreign, Resolution
+    from holdfast.commit.hadoop_jobs import QUIET_S, ForeignJobPolicy, Resolution
 
     older_than_s = _QUIET_S if older_than is None else older_than
     resolution = None if foreign is None else Resolution(foreign)
-    hadoops = Foreign(resolution=resolution, older_than_s=QUIET_S if older_than is None else older_than)
+    hadoops = ForeignJobPolicy(resolution=resolution, older_than_s=QUIET_S if older_than is None else older_than)
     settings = CommitSettings(shared_dir=shared_dir, scratch_dir=scratch_dir)
     with out.progress() as progress, reach.open(url, progress, settings=settings, staging=True) as ctx:
         require_anything(ctx)
@@ -127,7 +127,9 @@ _DONE = {
 }
 
 
-def _show(report: RecoveryReport, older_than_s: float, foreign: Foreign, dry_run: bool, url: str, out: Output) -> None:
+def _show(
+    report: RecoveryReport, older_than_s: float, foreign: ForeignJobPolicy, dry_run: bool, url: str, out: Output
+) -> None:
     for job in report.jobs:
         if job.is_foreign and (job.is_alive or foreign.resolution is None):
             out.say(_describe_hadoop_job(job, foreign.older_than_s, url))

@@ -1,7 +1,7 @@
 """The commit protocols. The house on one page is ARCHITECTURE.md; start reading at `job` and `finish`."""
 
 from holdfast.commit.committer import Committer
-from holdfast.commit.context import CommitContext, CommitSettings, HadoopSettings, Place, Progress
+from holdfast.commit.context import CommitContext, CommitSettings, HadoopSettings, Place, Progress, StagingPlaces
 from holdfast.commit.context_factory import open_context
 from holdfast.commit.ids import AttemptId, JobId
 from holdfast.commit.records import JobOutcome, JobRecord, JobReport, Kind, SaveMode, StreamBatch, TaskCommit, Totals
@@ -38,6 +38,7 @@ __all__ = [
     "RecoveryReport",
     "SaveMode",
     "Snapshot",
+    "StagingPlaces",
     "StreamBatch",
     "TaskAttempt",
     "TaskCommit",

@@ -71,7 +71,7 @@ class Leftover:
         reason: one sentence: what was found, and why that leads to `action`.
         files: visible files of the job.
         uploads: pending uploads of the job.
-        finish: does it. May be run again (C10).
+        recover: carries out `action`. Idempotent (C10).
     """
 
     committer: str
@@ -79,7 +79,7 @@ class Leftover:
     active_at_s: float
     action: Action
     reason: str
-    finish: Callable[[], None]
+    recover: Callable[[], None]
     files: int = 0
     uploads: int = 0
 
@@ -99,7 +99,7 @@ class Committer(abc.ABC):
         needs: what a store must offer.
         modes: the save modes that it supports.
         unsafe: why it runs only with ``allow_unsafe``; empty if it does not need that.
-        staging: whether it needs `CommitContext.scratch` and `CommitContext.shared`.
+        staging: whether it needs `CommitContext.staging`.
         keeps_log: whether the destination's decision log says what it committed.
         leaves_records: whether a job that died leaves records by which `find_leftovers` finds it.
         adopts_uploads: whether `find_leftovers` takes pending uploads of jobs without records for its own.

@@ -18,6 +18,7 @@ __all__ = [
     "HadoopSettings",
     "Place",
     "Progress",
+    "StagingPlaces",
     "files_only",
     "silent",
     "table_in_the_way",
@@ -151,6 +152,19 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StagingPlaces:
+    """The directories that `staging-*` needs.
+
+    Attributes:
+        scratch: a directory of this machine alone, for the files of its tasks.
+        shared: a directory that all machines of a job share, for the pending sets.
+    """
+
+    scratch: Place
+    shared: Place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CommitContext:
     """A destination, and the environment in which a step runs. Use it in a ``with`` statement, which closes its stores.
 
@@ -158,8 +172,7 @@ class CommitContext:
         store: where the destination is.
         prefix: key prefix of the destination: empty, or ending in ``/`` so that no neighbour shares it (C7).
         url: the destination as a person writes it, without credentials.
-        scratch: directory of this machine alone, for `staging-*`.
-        shared: directory that all machines of a job share, for `staging-*`.
+        staging: the directories that `staging-*` needs; None for every other committer.
         reports: where reports go besides ``_SUCCESS``.
         environment: clock, ids and threads.
         contract: what the decision asks before a job may change the destination's table.
@@ -170,8 +183,7 @@ class CommitContext:
     store: ObjectStore
     prefix: str
     url: str
-    scratch: Place | None = None
-    shared: Place | None = None
+    staging: StagingPlaces | None = None
     reports: Place | None = None
     environment: Environment = field(default_factory=Environment)
     settings: CommitSettings = field(default_factory=CommitSettings)
@@ -221,16 +233,16 @@ class CommitContext:
 
     def at(self, place: Place) -> CommitContext:
         """The same seams over another directory, which has no such places of its own."""
-        return replace(
-            self, store=place.store, prefix=place.prefix, url=place.url, scratch=None, shared=None, reports=None
-        )
+        return replace(self, store=place.store, prefix=place.prefix, url=place.url, staging=None, reports=None)
 
     def close(self) -> None:
         """Release what the stores hold. Safe to call twice."""
         self.store.close()
-        for place in (self.scratch, self.shared, self.reports):
-            if place is not None:
-                place.store.close()
+        if self.staging is not None:
+            self.staging.scratch.store.close()
+            self.staging.shared.store.close()
+        if self.reports is not None:
+            self.reports.store.close()
 
     def with_environment(self, **changes: object) -> CommitContext:
         """Return the same context with another clock, ids or runner."""

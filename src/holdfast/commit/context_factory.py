@@ -7,7 +7,7 @@ import stat
 import tempfile
 from collections.abc import Sequence
 
-from holdfast.commit.context import CommitContext, CommitSettings, Place, Progress, silent
+from holdfast.commit.context import CommitContext, CommitSettings, Place, Progress, StagingPlaces, silent
 from holdfast.errors import AccessDeniedError, InvalidRequestError
 from holdfast.runtime import Environment, ThreadRunner
 from holdfast.stores.local.store import LocalStore
@@ -46,8 +46,7 @@ def open_context(
         store=destination.store,
         prefix=destination.prefix,
         url=destination.url,
-        scratch=_scratch(settings.scratch_dir or _own("scratch", leave_no_trace)) if staging else None,
-        shared=_place(settings.shared_dir or _own("shared", leave_no_trace), store_options) if staging else None,
+        staging=_staging(settings, store_options, leave_no_trace) if staging else None,
         reports=_place(settings.report_dir, store_options) if settings.report_dir else None,
         environment=Environment(runner=ThreadRunner(threads)),
         settings=settings,
@@ -58,6 +57,13 @@ def open_context(
 def _place(url: str, store_options: Sequence[StoreOptions]) -> Place:
     found = open_destination(url, store_options)
     return Place(store=found.store, prefix=f"{found.prefix}/" if found.prefix else "", url=found.url)
+
+
+def _staging(settings: CommitSettings, store_options: Sequence[StoreOptions], leave_no_trace: bool) -> StagingPlaces:
+    return StagingPlaces(
+        scratch=_scratch(settings.scratch_dir or _own("scratch", leave_no_trace)),
+        shared=_place(settings.shared_dir or _own("shared", leave_no_trace), store_options),
+    )
 
 
 def _scratch(directory: str) -> Place:

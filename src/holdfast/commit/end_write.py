@@ -65,7 +65,7 @@ def end_write(ctx: CommitContext, committer: Committer, token: str) -> EndedWrit
             return EndedWrite(end=WriteEnd.COMMITTED if outcome.committed else WriteEnd.ABORTED, job=outcome.job)
     leftover = _find_leftover(ctx, token)
     if leftover is not None:
-        leftover.finish()
+        leftover.recover()
     written = find_written(ctx, token)
     if written is not None:
         return EndedWrite(end=WriteEnd.COMMITTED, job=written.job)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from holdfast.commit.committer import Committer, Leftover
 from holdfast.commit.context import CommitContext, CommitSettings
-from holdfast.commit.hadoop_jobs import Foreign, end_hadoop_jobs
+from holdfast.commit.hadoop_jobs import ForeignJobPolicy, end_hadoop_jobs
 from holdfast.commit.ids import JobId
 from holdfast.commit.recovery_report import RecoveryReport, end_leftover, is_quiet
 from holdfast.commit.registry import COMMITTERS
@@ -29,7 +29,7 @@ def recover(
     older_than_s: float = 0.0,
     dry_run: bool = False,
     accept_damage: bool = False,
-    foreign: Foreign | None = None,
+    foreign: ForeignJobPolicy | None = None,
     committers: Iterable[Committer] = tuple(COMMITTERS.values()),
 ) -> RecoveryReport:
     """Bring every job of the destination to its end.
@@ -40,7 +40,7 @@ def recover(
     One job's trouble does not keep the others from their end. Again does nothing.
 
     Args:
-        ctx: with `CommitContext.shared` and `CommitContext.scratch`, or jobs of `staging-*` are not looked for.
+        ctx: with `CommitContext.staging`, or jobs of `staging-*` are not looked for.
         older_than_s: leave jobs without a decision alone that wrote something more recently. For jobs of the log that
             is only a courtesy: a live one that is aborted fails, it does not corrupt anything. For others it is what
             keeps recovery and a live driver apart.
@@ -81,7 +81,7 @@ def find_leftovers(ctx: CommitContext, committer: Committer) -> list[Leftover]:
     """
     if committer.refusal(ctx.store.capabilities, _ANYTHING):
         return []
-    if committer.staging and ctx.shared is None:
+    if committer.staging and ctx.staging is None:
         return []
     recorded = frozenset(_recorded_jobs(ctx)) if committer.adopts_uploads else frozenset()
     return list(committer.find_leftovers(ctx, recorded))

@@ -99,7 +99,7 @@ def end_leftover(
     """Do what may be done about a job without a log, unless it may be alive, and put it down in `report`."""
     if not (is_alive or dry_run or leftover.action is Action.KEEP):
         try:
-            leftover.finish()
+            leftover.recover()
         except HoldfastError as error:
             report.damaged[leftover.job] = f"{leftover.action.value} failed, run it again: {error}"
             return

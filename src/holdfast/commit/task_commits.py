@@ -6,10 +6,11 @@ import zlib
 from collections.abc import Collection, Sequence
 
 from holdfast.commit.context import CommitContext
+from holdfast.commit.ids import FileOwner
 from holdfast.commit.records import FileEntry, JobRecord, TaskCommit, Totals
 from holdfast.errors import InvalidRequestError
 
-__all__ = ["check_messages", "inline_record", "totals_of"]
+__all__ = ["check_messages", "inline_record", "report_task", "reported_totals", "totals_of"]
 
 
 def check_messages(
@@ -52,4 +53,17 @@ def totals_of(files: tuple[FileEntry, ...]) -> Totals:
     totals = Totals()
     for file in files:
         totals += Totals(files=1, size_bytes=file.size_bytes, rows=file.rows)
+    return totals
+
+
+def report_task(owner: FileOwner, files: tuple[FileEntry, ...]) -> TaskCommit:
+    """Return a report that contains only counts, for a committer whose driver finds the files itself."""
+    return TaskCommit(job=owner.job, task=owner.task, attempt=owner.attempt, totals=totals_of(files))
+
+
+def reported_totals(commits: Sequence[TaskCommit]) -> Totals:
+    """Return the sum of the totals that tasks reported. Use it for reports only: no decision depends on it."""
+    totals = Totals()
+    for commit in commits:
+        totals += commit.totals
     return totals

@@ -6,10 +6,10 @@ import enum
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from holdfast.commit.attempt_names import file_job
 from holdfast.commit.committer import Action, Leftover
 from holdfast.commit.context import CommitContext
 from holdfast.commit.hadoop_jobs import find_upload_owners
+from holdfast.commit.hadoop_names import file_job
 from holdfast.commit.ids import JobId
 from holdfast.commit.intents import find_announcers
 from holdfast.commit.layout import job_of

@@ -36,7 +36,7 @@ def pending(ctx: CommitContext) -> int:
 def test_recover_describes_the_job_and_exits_1(ctx: CommitContext) -> None:
     result = run("recover", ctx.url, "--older-than", "0s")
     assert result.exit_code == 1
-    assert f"job of Hadoop: job {UUID} (hadoop-magic): 1 of its 2 files are visible, 1 wait" in result.stdout
+    assert f"job of Hadoop: job {UUID} (hadoop-magic): 1 of its 2 files are visible, 1 are pending" in result.stdout
     assert f"holdfast recover {ctx.url} --foreign abort" in result.stdout
     assert "nothing to do" not in result.stdout and pending(ctx) == 2
 
@@ -82,7 +82,7 @@ def test_uploads_are_listed_but_not_aborted(ctx: CommitContext) -> None:
 
 def test_verify_reports_the_job(ctx: CommitContext) -> None:
     result = run("verify", ctx.url)
-    assert result.exit_code == 2 and f"job {UUID} of Hadoop (hadoop-magic) is not over" in result.stderr
+    assert result.exit_code == 2 and f"Hadoop job {UUID} (hadoop-magic) is unfinished" in result.stderr
     ctx.store.delete(ctx.key(PATHS[0]))
     result = run("verify", ctx.url)
     assert result.exit_code == 0 and f"note: job {UUID} of Hadoop" in result.stdout

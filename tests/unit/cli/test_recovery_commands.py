@@ -20,7 +20,7 @@ from holdfast.commit import (
     open_context,
     read_snapshot,
 )
-from holdfast.commit.attempt_names import file_name as classic_name
+from holdfast.commit.hadoop_names import file_name as classic_name
 from holdfast.commit.ids import AttemptId, FileOwner, new_job_id
 from holdfast.runtime import SystemIds
 from holdfast.stores.base import Part, iter_uploads, multipart

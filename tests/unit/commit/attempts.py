@@ -1,4 +1,4 @@
-"""Attempts of the classic committers as their tests need them: with files of chosen names, and without a commit."""
+"""Run attempts of the committers without a log, with files of chosen names, and without a commit."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HOME = "out put/dataset1/"
 
 
 class Before:
-    """An interceptor that lets something else happen just before the first call of one kind."""
+    """An interceptor that calls a function just before the first call of one kind."""
 
     def __init__(self, operation: Operation, action: Callable[[], object]) -> None:
         self._operation = operation
@@ -35,7 +35,7 @@ class Before:
 
 
 def bucket_on_disk(committer: str, root: Path) -> Bucket:
-    """A bucket whose destination is a directory of this machine."""
+    """Return a bucket whose destination is a directory of this machine."""
     bucket = Bucket(committer)
     bucket.store = LocalStore(str(root), ids=bucket.ids)
     return bucket
@@ -44,7 +44,7 @@ def bucket_on_disk(committer: str, root: Path) -> Bucket:
 def open_attempt(
     bucket: Bucket, ctx: CommitContext, job: JobRecord, task: int, files: Mapping[str, bytes]
 ) -> TaskAttempt:
-    """An attempt that has written and closed `files` (path to content) and has not committed."""
+    """Return an attempt that has written and closed `files` (path to content) and has not committed."""
     attempt = bucket.value.setup_task(ctx, job, task)
     for path, content in files.items():
         sink = attempt.open(path)
@@ -56,11 +56,11 @@ def open_attempt(
 def run_attempt(
     bucket: Bucket, ctx: CommitContext, job: JobRecord, task: int, files: Mapping[str, bytes]
 ) -> TaskCommit:
-    """An attempt that writes `files` and commits."""
+    """Run an attempt that writes `files` and commits."""
     with open_attempt(bucket, ctx, job, task, files) as attempt:
         return attempt.commit()
 
 
 def faulty_context(bucket: Bucket, *faults: Fault) -> CommitContext:
-    """A process whose calls to the destination meet `faults`."""
+    """Return the context of a process whose calls to the destination meet `faults`."""
     return bucket.context(store=InterceptedStore(bucket.store, Faulty(*faults)))

@@ -1,11 +1,12 @@
-"""Whole jobs through any committer, on the kind of store that it is made for."""
+"""Run whole jobs with any committer, on the kind of store that it is made for."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from holdfast.commit import COMMITTERS, CommitContext, CommitSettings, Committer, JobOutcome, JobRecord, Place, SaveMode
+from holdfast.commit.context import StagingPlaces
 from holdfast.commit.layout import iter_visible
 from holdfast.commit.records import TaskCommit
 from holdfast.runtime import Environment, Runner, SerialRunner
@@ -15,14 +16,14 @@ from holdfast.stores.memory.store import MemoryStore
 
 RENAMING = ("manifest", "file-v1", "file-v2")
 SAFE = ("two_phase", "magic", "staging-directory", "staging-partitioned", "manifest", "file-v1")
-CONCURRENT = tuple(name for name in SAFE if name != "file-v1")  # one `_temporary` is all that file-v1 has
+CONCURRENT = tuple(name for name in SAFE if name != "file-v1")  # file-v1 has only one `_temporary`
 
-__all__ = ["CONCURRENT", "RENAMING", "SAFE", "Bucket"]
+__all__ = ["CONCURRENT", "RENAMING", "SAFE", "Bucket", "with_shared"]
 
 
 @dataclass
 class Bucket:
-    """A store for one committer, and what else its jobs need.
+    """A store for one committer, and everything else that its jobs need.
 
     Args:
         committer: its name.
@@ -57,8 +58,10 @@ class Bucket:
             store=store or self.store,
             prefix=home,
             url=f"memory://bucket/{home}",
-            scratch=Place(store=self.scratch, prefix="", url="memory://scratch"),
-            shared=Place(store=self.shared, prefix="", url="memory://shared"),
+            staging=StagingPlaces(
+                scratch=Place(store=self.scratch, prefix="", url="memory://scratch"),
+                shared=Place(store=self.shared, prefix="", url="memory://shared"),
+            ),
             settings=settings or CommitSettings(part_size_bytes=self.part_bytes, allow_unsafe=True),
             progress=progress or (lambda stage, done, total: None),
             environment=Environment(clock=self.clock, ids=self.ids, runner=self.runner),
@@ -70,7 +73,7 @@ class Bucket:
         return job
 
     def run_task(self, ctx: CommitContext, job: JobRecord, task: int, contents: list[bytes]) -> TaskCommit:
-        """An attempt that writes one file a content, each into the partition of its number."""
+        """Run an attempt that writes one file per content, each into the partition of its number."""
         with self.value.setup_task(ctx, job, task) as attempt:
             for number, content in enumerate(contents):
                 path = f"day={number}/{attempt.file_name('.txt')}"
@@ -100,7 +103,7 @@ class Bucket:
         return {path: self.store.get(info.key) for path, info in iter_visible(self.store, home)}
 
     def debris(self) -> list[str]:
-        """Pending uploads, hidden files but for the log and reports, scratch and shared files: must be none."""
+        """Return pending uploads, hidden files except log and reports, scratch and shared files: must be empty."""
         uploads = [upload.key for upload in iter_uploads(self.store, "")]
         kept = ("_SUCCESS", "_holdfast/log/")
         hidden = [
@@ -110,3 +113,9 @@ class Bucket:
         ]
         beside = [info.key for store in (self.scratch, self.shared) for info in iter_objects(store, "")]
         return uploads + hidden + beside
+
+
+def with_shared(ctx: CommitContext, store: ObjectStore, url: str = "memory://shared") -> CommitContext:
+    """Return the context with another store for the shared directory."""
+    assert ctx.staging is not None
+    return replace(ctx, staging=replace(ctx.staging, shared=Place(store=store, prefix="", url=url)))

@@ -23,10 +23,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_staged_files_are_for_their_user_alone(folder: Path, tmp_path: Path) -> None:
     """Paper 001, Security: nobody else can look into the directory or put anything there."""
     with contextlib.closing(open_context(str(tmp_path / "t"), staging=True)) as ctx:
-        assert ctx.scratch is not None and ctx.shared is not None
+        assert ctx.staging is not None
         (own,) = folder.iterdir()
         assert own.stat().st_mode & 0o777 == 0o700
-        assert ctx.scratch.url.startswith(f"file://{own}/") and ctx.shared.url.startswith(f"file://{own}/")
+        assert ctx.staging.scratch.url.startswith(f"file://{own}/") and ctx.staging.shared.url.startswith(
+            f"file://{own}/"
+        )
 
 
 def test_a_directory_that_others_can_write_is_refused(folder: Path, tmp_path: Path) -> None:
@@ -39,7 +41,7 @@ def test_a_directory_that_others_can_write_is_refused(folder: Path, tmp_path: Pa
 
 def test_who_only_looks_leaves_no_directory(folder: Path, tmp_path: Path) -> None:
     with contextlib.closing(open_context(str(tmp_path / "t"), staging=True, leave_no_trace=True)) as ctx:
-        assert ctx.scratch is not None and not ctx.scratch.store.list_page("").objects
+        assert ctx.staging is not None and not ctx.staging.scratch.store.list_page("").objects
     assert list(folder.iterdir()) == []
 
 
@@ -49,12 +51,12 @@ def test_directories_that_are_named_are_taken(folder: Path, tmp_path: Path) -> N
         scratch_dir=f"file://{places['scratch']}", shared_dir=str(places["shared"]), report_dir=str(places["reports"])
     )
     with contextlib.closing(open_context(str(tmp_path / "t"), settings=settings, staging=True)) as ctx:
-        assert ctx.scratch is not None and ctx.shared is not None and ctx.reports is not None
-        there = [ctx.scratch.url, ctx.shared.url, ctx.reports.url]
+        assert ctx.staging is not None and ctx.reports is not None
+        there = [ctx.staging.scratch.url, ctx.staging.shared.url, ctx.reports.url]
         assert there == [f"file://{path}" for path in places.values()]
     assert list(folder.iterdir()) == []
     with contextlib.closing(open_context(str(tmp_path / "t"), settings=settings)) as ctx:
-        assert ctx.scratch is None and ctx.shared is None
+        assert ctx.staging is None
 
 
 @pytest.mark.parametrize("url", ["s3://bucket/x", "memory://x"])

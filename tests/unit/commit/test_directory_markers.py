@@ -1,4 +1,4 @@
-"""Empty objects that only say that there is a directory are never data, wherever they are (S3 consoles, s3fs, S3A)."""
+"""Test that empty objects that mark directories are never data, wherever they are (S3 consoles, s3fs, S3A)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class Console:
-    """Marks every folder above whatever is written, in all the ways there are; again after they were deleted."""
+    """An interceptor that marks every folder above a written key, in all common ways; again after deletions."""
 
     def __init__(self, store: ObjectStore) -> None:
         self._store = store
@@ -38,9 +38,9 @@ class Console:
 
 
 def marked(committer: str) -> tuple[Bucket, ObjectStore]:
-    """A bucket in which there are markers before a job starts, and more and more of them."""
+    """Return a bucket that contains markers before a job starts, and more and more of them."""
     bucket = Bucket(committer)
-    # A store whose directories are renamed in one step keeps no objects for them.
+    # A store with directory renames keeps no objects for directories.
     bucket.store = MemoryStore(
         limits=MultipartLimits(min_part_size_bytes=bucket.part_bytes),
         rename=committer in RENAMING,
@@ -66,7 +66,7 @@ def test_jobs_of_every_committer(committer: str) -> None:
     bucket, store = marked(committer)
     ctx = bucket.context(store=store)
     replacing = next(mode for mode in (SaveMode.OVERWRITE, SaveMode.OVERWRITE_PARTITIONS) if mode in bucket.value.modes)
-    # In mode fail the tasks of staging-partitioned look themselves: see below.
+    # In mode fail the tasks of staging-partitioned check themselves: see below.
     first = SaveMode.APPEND if committer == "staging-partitioned" else SaveMode.FAIL
     for mode in (first, SaveMode.APPEND, replacing):
         job = bucket.start(ctx, mode)
@@ -79,7 +79,7 @@ def test_jobs_of_every_committer(committer: str) -> None:
     bucket.value.abort_job(ctx, dead)
     assert bucket.debris() == []
     assert [one for each in COMMITTERS.values() for one in find_leftovers(ctx, each)] == []
-    if committer in SAFE:  # the others show what is not committed
+    if committer in SAFE:  # the others show uncommitted data
         assert sorted(bucket.visible().values()) == written
     assert any(is_marker(info) for info in iter_objects(bucket.store, HOME, markers=True))
 
@@ -118,7 +118,7 @@ def test_what_looks_at_a_destination() -> None:
 
 
 def test_a_name_of_a_directory_that_holds_bytes() -> None:
-    """Hadoop's connector takes it for a directory, so no reader sees it; an overwrite leaves it."""
+    """Hadoop's connector treats it as a directory, so no reader sees it; an overwrite leaves it."""
     world = World("upload")
     ctx = world.context()
     for key in (HOME, f"{HOME}day=0/"):

@@ -42,7 +42,7 @@ def test_a_job_that_cannot_be_judged_is_kept(ctx: CommitContext, monkeypatch: py
         active_at_s=0.0,
         action=Action.KEEP,
         reason="1 file is lost",
-        finish=lambda: finished.append("finish"),
+        recover=lambda: finished.append("finish"),
     )
     monkeypatch.setattr("holdfast.commit.end_write.find_leftovers", lambda ctx, committer: [leftover])
     ended = end_write(ctx, get_committer("magic"), TOKEN_VALUE)

@@ -1,4 +1,4 @@
-"""Committers that rename, in a destination of which a partition is a link to another directory."""
+"""Test committers that rename, in a destination in which a partition is a link to another directory."""
 
 from __future__ import annotations
 

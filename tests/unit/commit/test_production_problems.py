@@ -1,4 +1,4 @@
-"""Paper 000, section XIV: what broke in production, once for every committer that is safe."""
+"""Test the production problems of paper 000, section XIV, once for every safe committer."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_no_thread_is_left_after_fifty_jobs(committer: str) -> None:
 
 @pytest.mark.parametrize("committer", CONCURRENT)
 def test_two_jobs_on_one_destination(committer: str) -> None:
-    """XIV.C.1, scenario 27: the job that ends first leaves the other one's hidden work alone (C7)."""
+    """XIV.C.1, scenario 27: the job that ends first does not touch the other one's hidden data (C7)."""
     bucket = Bucket(committer)
     ctx = bucket.context()
     one, two = bucket.start(ctx), bucket.start(ctx)
@@ -42,7 +42,7 @@ def test_two_jobs_on_one_destination(committer: str) -> None:
 
 @pytest.mark.parametrize("committer", CONCURRENT)
 def test_an_abort_leaves_the_other_job_alone(committer: str) -> None:
-    """C7 once more: clean-up after an abort was what took other jobs' uploads away (HADOOP-18797)."""
+    """C7 again: clean-up after an abort was what aborted other jobs' uploads (HADOOP-18797)."""
     bucket = Bucket(committer)
     ctx = bucket.context()
     one, two = bucket.start(ctx), bucket.start(ctx)
@@ -75,7 +75,7 @@ def test_jobs_of_one_second_have_ids_of_their_own(committer: str) -> None:
     ctx = bucket.context()
     jobs = []
     for _ in range(20):
-        bucket.clock.at_s = 1_800_000_000.0  # the clock stands still
+        bucket.clock.at_s = 1_800_000_000.0  # the clock does not move
         jobs.append(bucket.start(ctx).job)
     assert max(Counter(jobs).values()) == 1
 
@@ -100,7 +100,7 @@ def test_whitespace_in_paths(committer: str, home: str) -> None:
 
 @pytest.mark.parametrize("committer", SAFE)
 def test_bytes_and_files_are_counted(committer: str) -> None:
-    """HADOOP-17414, SPARK-33739, scenario 72: what was written is known, though nothing of it can be seen."""
+    """HADOOP-17414, SPARK-33739, scenario 72: the written files are known, although none is visible."""
     bucket = Bucket(committer)
     ctx = bucket.context()
     job = bucket.start(ctx)
@@ -114,7 +114,7 @@ def test_bytes_and_files_are_counted(committer: str) -> None:
 
 @pytest.mark.parametrize("committer", ["two_phase", "magic", "staging-directory", "manifest"])
 def test_a_long_job_commit_shows_progress(committer: str) -> None:
-    """HADOOP-15961, scenario 68: nobody takes a commit that moves on for one that hangs."""
+    """HADOOP-15961, scenario 68: a commit that makes progress reports it, so it does not appear to hang."""
     bucket = Bucket(committer)
     seen: list[tuple[str, int, int]] = []
     ctx = bucket.context(progress=lambda stage, done, total: seen.append((stage, done, total)))
@@ -126,7 +126,7 @@ def test_a_long_job_commit_shows_progress(committer: str) -> None:
 @pytest.mark.parametrize("committer", SAFE)
 @pytest.mark.parametrize("mode", [SaveMode.APPEND, SaveMode.FAIL])
 def test_a_task_without_output(committer: str, mode: SaveMode) -> None:
-    """Scenario 3: nothing written is no error, and the job's report names no file."""
+    """Scenario 3: no output is not an error, and the job's report names no file."""
     bucket = Bucket(committer)
     ctx = bucket.context()
     job = bucket.start(ctx, mode)
@@ -137,7 +137,7 @@ def test_a_task_without_output(committer: str, mode: SaveMode) -> None:
 
 @pytest.mark.parametrize("committer", SAFE)
 def test_an_empty_file(committer: str) -> None:
-    """Scenario 2: no byte is a file too."""
+    """Scenario 2: an empty file is a file too."""
     bucket = Bucket(committer)
     ctx = bucket.context()
     job = bucket.start(ctx)
@@ -166,7 +166,7 @@ def test_nothing_is_seen_before_the_job_commits(committer: str) -> None:
 
 @pytest.mark.parametrize("committer", SAFE)
 def test_of_two_attempts_at_a_task_one_counts(committer: str) -> None:
-    """Scenario 7, HADOOP-17258: the second attempt's commit is no error, and files of one alone appear (C2, C3)."""
+    """Scenario 7, HADOOP-17258: the second attempt's commit is not an error, and only one's files appear (C2, C3)."""
     bucket = Bucket(committer)
     ctx = bucket.context()
     job = bucket.start(ctx)

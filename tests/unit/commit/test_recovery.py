@@ -42,7 +42,7 @@ class Found:
                 active_at_s=active_at_s,
                 action=action,
                 reason=f"because of {job}",
-                finish=finish,
+                recover=finish,
                 files=2,
                 uploads=3,
             )

@@ -7,11 +7,11 @@ from typing import TypeVar
 
 import pytest
 
-from holdfast.commit import TWO_PHASE, CommitContext, Place, SaveMode, codec, verify
-from holdfast.commit.hadoop_jobs import QUIET_S, Foreign, Resolution
+from holdfast.commit import TWO_PHASE, CommitContext, Place, SaveMode, StagingPlaces, codec, verify
+from holdfast.commit.file_operations import delete_visible
+from holdfast.commit.hadoop_jobs import QUIET_S, ForeignJobPolicy, Resolution
 from holdfast.commit.ids import AttemptId, FileOwner, JobId, file_name
 from holdfast.commit.intents import find_announcers, is_intents
-from holdfast.commit.job_ends import delete_visible
 from holdfast.commit.layout import attempt_file, intents, manifest
 from holdfast.commit.records import FileEntry
 from holdfast.commit.recovery import recover
@@ -96,7 +96,7 @@ def test_a_dead_job_of_hadoop_is_ended_and_not_only_reported() -> None:
     at = Destination()
     HadoopTasks(at).commit_task(0, {name(0, number, UUID): b"x" for number in range(2)})
     at.clock.sleep(QUIET_S + 1)
-    assert recover(at.context(), foreign=Foreign(resolution=Resolution.ABORT)).rolled_back == [UUID]
+    assert recover(at.context(), foreign=ForeignJobPolicy(resolution=Resolution.ABORT)).rolled_back == [UUID]
     assert not any(at.debris())
 
 
@@ -142,7 +142,9 @@ def test_a_context_closes_every_store_that_it_has() -> None:
 
     places = {name: Place(store=Closing(name), prefix="", url=f"memory://{name}") for name in ("scratch", "shared")}
     reports = Place(store=Closing("reports"), prefix="", url="memory://reports")
-    CommitContext(store=Closing("own"), prefix="", url="memory://own", reports=reports, **places).close()
+    CommitContext(
+        store=Closing("own"), prefix="", url="memory://own", reports=reports, staging=StagingPlaces(**places)
+    ).close()
     assert sorted(closed) == ["own", "reports", "scratch", "shared"]
 
 

@@ -28,6 +28,7 @@ from holdfast.commit import (
     TaskAttempt,
     TaskCommit,
 )
+from holdfast.commit.context import StagingPlaces
 from holdfast.commit.recovery import recover
 from holdfast.commit.two_phase.snapshot import read_snapshot
 from holdfast.commit.two_phase.stream_jobs import join_batch, plan_batch, settle_batch
@@ -157,8 +158,9 @@ class Setting:
             store=store,
             prefix=home,
             url=f"memory://{DESTINATION}/{home}",
-            scratch=place("scratch", f"{port.name}/") if staging else None,
-            shared=place("shared", "") if staging else None,
+            staging=StagingPlaces(scratch=place("scratch", f"{port.name}/"), shared=place("shared", ""))
+            if staging
+            else None,
             settings=self.settings,
             environment=Environment(clock=StillClock(time_of(port.name)), ids=port, runner=runner),
         )

@@ -14,6 +14,7 @@ from holdfast.checker.committers.output import DESTINATION, HOME, Origin, conten
 from holdfast.checker.kernel.world import View
 from holdfast.checker.simulated_store.resource import StoreResource
 from holdfast.commit import COMMITTERS, CommitContext, JobOutcome, JobRecord, Place, SaveMode, TaskCommit
+from holdfast.commit.context import StagingPlaces
 from holdfast.commit.recovery import recover
 from holdfast.commit.two_phase.committer import TWO_PHASE
 from holdfast.errors import HoldfastError
@@ -66,8 +67,7 @@ class Copy:
             store=self.stores[DESTINATION],
             prefix=home,
             url=f"memory://{DESTINATION}/{home}",
-            scratch=places.get("scratch"),
-            shared=places.get("shared"),
+            staging=StagingPlaces(scratch=places["scratch"], shared=places["shared"]) if places else None,
             settings=self.setting.settings,
             environment=Environment(clock=StillClock(FINALLY_S), ids=self.ids, runner=SerialRunner()),
         )

@@ -1,11 +1,12 @@
-"""Where FileOutputCommitter keeps its work, and what both of its algorithms do there in a task.
+"""Name the working directories of FileOutputCommitter, and run the task steps that its two algorithms share.
 
     _temporary/<job attempt>/_temporary/<attempt>/<path>     while the attempt writes
-    _temporary/<job attempt>/<task>/<path>                   committed by the task; only in v1
+    _temporary/<job attempt>/<task>/<path>                   committed by the task; v1 only
     _temporary/0/job_<job>.<committer>.json                  from the start to the end of the job
 
-The last is ours: Hadoop makes the job attempt's directory, and stores have none. It goes right after ``_SUCCESS``;
-without it a job is over, and whatever attempts of it still write, recovery never takes its files for a dead job's.
+The last one is Holdfast's own: Hadoop creates the job attempt's directory, and stores have no directories. It is
+deleted right after ``_SUCCESS`` is written. A job without it is over: if its attempts still write, recovery does not
+take their files for those of a dead job.
 
 Source: paper 000, III.B; paper 001, "Hadoop MR Commit algorithm 1".
 """
@@ -16,13 +17,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from holdfast.commit.attempt_names import attempt_name, task_name
 from holdfast.commit.codec import encode_job
 from holdfast.commit.context import CommitContext
+from holdfast.commit.file_operations import delete_dir, is_dir, open_whole_file
+from holdfast.commit.hadoop_names import attempt_name, task_name
 from holdfast.commit.ids import FileOwner, JobId, is_job_id
-from holdfast.commit.job_ends import start_over
+from holdfast.commit.job_setup import new_truncating_job
 from holdfast.commit.measure import Measure
-from holdfast.commit.moves import delete_dir, is_dir, open_whole_file
 from holdfast.commit.records import JobOutcome, JobRecord, SaveMode
 from holdfast.commit.sinks import RenameSink, UploadSink
 from holdfast.commit.task import TaskScope
@@ -47,12 +48,15 @@ _RECORD = re.compile(rf"{TEMPORARY}/0/job_([0-9a-f-]+)\.([a-z0-9-]+)\.json")
 
 
 def job_record(job: JobRecord) -> str:
-    """What a job says of itself while it is not over; written once, by the first attempt at it."""
+    """Return the path of a job's record.
+
+    The first attempt at the job writes it, once. It exists until the job is over.
+    """
     return f"{job_attempt_dir(0)}/job_{job.job}.{job.committer}.json"
 
 
 def recorded_job(path: str) -> tuple[JobId, str] | None:
-    """The job whose record lies at `path`, and its committer; or None."""
+    """Return the job whose record is at `path`, and its committer; None for any other path."""
     match = _RECORD.fullmatch(path)
     return (JobId(match[1]), match[2]) if match is not None and is_job_id(match[1]) else None
 
@@ -60,50 +64,50 @@ def recorded_job(path: str) -> tuple[JobId, str] | None:
 def start_file_job(
     ctx: CommitContext, committer: str, mode: SaveMode, details: Mapping[str, object]
 ) -> JobRecord | None:
-    """As `start_over`, and the job's record is there before its first task.
+    """Create a job as `new_truncating_job` does, and write its record before its first task.
 
-    Crash: at most the record; `holdfast recover` removes it.
+    Crash: at most the record exists; `holdfast recover` deletes it.
     """
-    job = start_over(ctx, committer, mode, details)
+    job = new_truncating_job(ctx, committer, mode, details)
     if job is not None:
         ctx.store.put(ctx.key(job_record(job)), encode_job(job))
     return job
 
 
 def job_attempt_dir(job_attempt: int) -> str:
-    """Where an attempt at a job works. It does not name the job: one job at a time writes to a destination."""
+    """Return the directory of a job attempt. It does not name the job: only one job may write to a destination."""
     return f"{TEMPORARY}/{job_attempt}"
 
 
 def attempt_dir(job: JobRecord, owner: FileOwner) -> str:
-    """Where a task attempt writes."""
+    """Return the directory in which a task attempt writes."""
     return f"{job_attempt_dir(job.job_attempt)}/{TEMPORARY}/{attempt_name(owner)}"
 
 
 def committed_dir(job: JobRecord, task: int) -> str:
-    """Where v1 puts what a task committed."""
+    """Return the directory to which v1 moves the output of a committed task."""
     return f"{job_attempt_dir(job.job_attempt)}/{task_name(job.job, task)}"
 
 
 def open_attempt_file(scope: TaskScope, path: str) -> UploadSink | RenameSink:
-    """A file in the attempt's directory."""
+    """Open a file in the attempt's directory."""
     return open_whole_file(scope, f"{attempt_dir(scope.job, scope.owner)}/{path}", path)
 
 
 def require_attempt(ctx: CommitContext, job: JobRecord, owner: FileOwner, written: int) -> bool:
-    """Whether the attempt has anything to commit (``needsTaskCommit``).
+    """Check whether the attempt has anything to commit (``needsTaskCommit``).
 
     Args:
-        written: how many files the attempt says that it wrote.
+        written: how many files the attempt reports to have written.
 
     Raises:
-        NotFoundError: it wrote some and they are gone: the job ended, or another one cleaned up (scenario 6).
+        NotFoundError: it wrote files that do not exist: the job ended, or another job cleaned up (scenario 6).
     """
     if is_dir(ctx, attempt_dir(job, owner)):
         return True
     if written:
         raise NotFoundError(
-            "what the attempt wrote is gone, since a job ended in this destination: run the job again",
+            "the files of the attempt do not exist, because a job ended in this destination: run the job again",
             url=ctx.url,
             job=job.job,
             task=owner.task,
@@ -112,14 +116,14 @@ def require_attempt(ctx: CommitContext, job: JobRecord, owner: FileOwner, writte
 
 
 def abort_attempt(ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
-    """Delete the attempt's directory; nothing there is no error (scenarios 16 and 22)."""
+    """Delete the attempt's directory. Idempotent (scenarios 16 and 22)."""
     delete_dir(ctx, attempt_dir(job, owner))
 
 
 def clean_up(measure: Measure, job: JobRecord, outcome: JobOutcome) -> JobOutcome:
-    """Delete ``_temporary`` as a whole, with the work of every other job in this destination (C7 does not hold).
+    """Delete all of ``_temporary``, including the work of every other job in this destination (C7 does not hold).
 
-    The job has ended by now: trouble is part of the outcome, no error.
+    The job has ended by now, so an error becomes part of the outcome and is not raised.
     """
     try:
         with measure.stage("job_stage_cleanup"):

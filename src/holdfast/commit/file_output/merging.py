@@ -1,4 +1,4 @@
-"""``mergePaths`` of FileOutputCommitter: how a directory of files becomes part of the destination, in both algorithms.
+"""Merge a directory of files into the destination: ``mergePaths`` of FileOutputCommitter's two algorithms.
 
 Sources: paper 000, III.B and III.C; paper 001, "`mergePaths` Algorithm" and "v2 commit algorithm".
 """
@@ -6,33 +6,36 @@ Sources: paper 000, III.B and III.C; paper 001, "`mergePaths` Algorithm" and "v2
 from __future__ import annotations
 
 from holdfast.commit.context import CommitContext
-from holdfast.commit.moves import delete_dir, file_info, is_dir, list_children, move_dir, move_file
+from holdfast.commit.file_operations import delete_dir, file_info, is_dir, list_children, move_dir, move_file
 from holdfast.errors import NotFoundError
 
 __all__ = ["merge_paths_v1", "merge_paths_v2"]
 
 
 def merge_paths_v1(ctx: CommitContext, source: str) -> None:
-    """Move what is in the directory `source` into the destination; a directory that is not there moves as a whole.
+    """Move the content of the directory `source` to the destination; move a directory as a whole if its target is free.
 
-    Requires: nobody else writes into these directories: the rename of a directory is exclusive.
-    Guarantee: a file replaces what has its path, file or directory; directories are merged, depth first.
+    Requires: no other process writes in these directories.
+    Guarantee: a file replaces the file or directory at its target; directories are merged, depth first.
 
     Raises:
-        NotFoundError: somebody took `source`, or a part of it, away meanwhile; what has moved stays.
+        NotFoundError: another process moved or deleted `source`, or a part of it; what has moved stays.
 
-    Crash: some entries have moved and some have not, and nothing says which: it cannot simply be repeated.
+    Crash: some entries have moved and some have not, which is not recorded: the merge cannot simply be repeated.
     """
-    # The destination itself is always there: `source` lies in it.
+    # The destination itself always exists: `source` is in it.
     for name, is_directory in _children(ctx, source):
         _merge_v1(ctx, f"{source}/{name}", is_directory, name)
 
 
 def _children(ctx: CommitContext, source: str) -> list[tuple[str, bool]]:
-    """As `list_children`, of a directory that was there before: a file system does not list one that is gone."""
+    """List a directory that must exist, as `list_children` does: a file system lists nothing for a deleted one."""
     found = list_children(ctx, source)
     if not found:
-        raise NotFoundError("a committed directory is gone, a late attempt replaces it: run the job again", path=source)
+        raise NotFoundError(
+            "a committed directory does not exist, because a late attempt is replacing it: run the job again",
+            path=source,
+        )
     return found
 
 
@@ -50,11 +53,11 @@ def _merge_v1(ctx: CommitContext, source: str, is_directory: bool, target: str) 
 
 
 def merge_paths_v2(ctx: CommitContext, source: str) -> None:
-    """Move the files below the directory `source` into the destination one by one, as tasks can do it side by side.
+    """Move the files below the directory `source` to the destination one by one, so that tasks can do it concurrently.
 
-    Guarantee: a file replaces what has its path, file or directory. Nothing more: readers see each file as it comes.
+    Guarantee: a file replaces the file or directory at its target. Readers see each file as soon as it is moved.
 
-    Crash: some files have moved. Again, the rest moves.
+    Crash: some files have moved. A second call moves the rest.
     """
     for name, is_directory in list_children(ctx, source):
         _merge_v2(ctx, f"{source}/{name}", is_directory, name)

@@ -1,11 +1,11 @@
-"""What dead jobs of ``file-v1`` and ``file-v2`` left, found by their records and the ids in their directories' names.
+"""Find dead jobs of ``file-v1`` and ``file-v2`` by their records and the ids in directory names, and recover them.
 
-A job whose record is gone is over: what attempts of it wrote since is debris, and its visible files stay. A job with a
-record goes back, as far as its files can be told by their names: going forward is never provably right, because a late
-attempt may have replaced a committed directory (v1) or its files (v2), and a job commit that died in its merge left no
-note of how far it came. Only v1's is known to be through, once nothing committed is left to merge.
+A job without a record is over: what its attempts wrote since is deleted, and its visible files stay. A job with a
+record is rolled back, if the names of its files identify them. Rolling forward is never provably right: a late attempt
+may have replaced a committed directory (v1) or its files (v2), and a job commit that died during its merge recorded no
+progress. Only a job of v1 is known to be complete, once no committed directory is left to merge.
 
-Source: paper 001, "Job Recovery" and "v2 Job Recovery"; the clean-up of single jobs is ours.
+Source: paper 001, "Job Recovery" and "v2 Job Recovery"; the clean-up of single jobs is Holdfast's own.
 """
 
 from __future__ import annotations
@@ -14,29 +14,29 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from holdfast.commit import layout
-from holdfast.commit.attempt_names import attempt_owner, file_job, task_number
 from holdfast.commit.committer import Action, Leftover
 from holdfast.commit.context import CommitContext
+from holdfast.commit.file_operations import delete_dir, delete_visible
 from holdfast.commit.file_output.layout import TEMPORARY, recorded_job
+from holdfast.commit.hadoop_names import attempt_owner, file_job, task_number
 from holdfast.commit.ids import JobId, is_job_id
-from holdfast.commit.job_ends import delete_visible, succeeded
-from holdfast.commit.moves import delete_dir
+from holdfast.commit.job_success import has_succeeded
 from holdfast.errors import ConflictError
 from holdfast.stores.base import iter_objects, iter_uploads, multipart
 
-__all__ = ["find_file_jobs"]
+__all__ = ["file_leftovers"]
 
 
 @dataclass(slots=True)
 class _FileJob:
-    """What lies below ``_temporary`` of one job.
+    """A job's records, directories and uploads below ``_temporary``.
 
     Attributes:
-        committer: as its record says; empty without a record: the job is over.
+        committer: from its record; empty if it has no record, so that the job is over.
         records: paths of its records.
         directories: of its tasks and attempts, relative to the destination.
-        committed: the directories among them that a task committed.
-        chosen: whether a file has a name that does not tell the job.
+        committed: those of `directories` that a task committed.
+        unattributed: whether the name of a file does not carry the job's id.
     """
 
     committer: str = ""
@@ -44,15 +44,15 @@ class _FileJob:
     active_at_s: float = 0.0
     directories: set[str] = field(default_factory=set)
     committed: set[str] = field(default_factory=set)
-    chosen: bool = False
+    unattributed: bool = False
     uploads: int = 0
 
 
-def find_file_jobs(ctx: CommitContext, *, committer: str) -> Iterator[Leftover]:
-    """Jobs that have something below ``_temporary``, dead or alive.
+def file_leftovers(ctx: CommitContext, *, committer: str) -> Iterator[Leftover]:
+    """List the jobs that have data below ``_temporary``, live ones included.
 
     Args:
-        committer: ``file-v1``, with the debris of all jobs that are over, or ``file-v2``.
+        committer: ``file-v1``, which also lists the leftover data of all jobs that are over, or ``file-v2``.
     """
     jobs = {job: found for job, found in _scan(ctx).items() if (found.committer or "file-v1") == committer}
     if not jobs:
@@ -62,14 +62,14 @@ def find_file_jobs(ctx: CommitContext, *, committer: str) -> Iterator[Leftover]:
         if (job := file_job(path)) in visible:
             visible[job] += 1
     for job, found in sorted(jobs.items()):
-        action, reason = _judge(found, visible[job], is_success=succeeded(ctx, job))
+        action, reason = _decide(found, visible[job], is_success=has_succeeded(ctx, job))
         yield Leftover(
             committer=committer,
             job=job,
             active_at_s=found.active_at_s,
             action=action,
             reason=reason,
-            finish=_finish(ctx, job, found, action),
+            recover=_finish(ctx, job, found, action),
             files=visible[job],
             uploads=found.uploads,
         )
@@ -85,7 +85,7 @@ def _scan(ctx: CommitContext) -> dict[JobId, _FileJob]:
             of_record.records.append(path)
             of_record.active_at_s = max(of_record.active_at_s, info.modified_at_s)
         elif (found := _note(ctx, jobs, info.key, info.modified_at_s)) is not None:
-            found.chosen = found.chosen or file_job(info.key) is None
+            found.unattributed = found.unattributed or file_job(info.key) is None
     if ctx.store.capabilities.multipart is not None:
         for upload in iter_uploads(multipart(ctx.store), prefix):
             if (found := _note(ctx, jobs, upload.key, upload.initiated_at_s)) is not None:
@@ -94,7 +94,7 @@ def _scan(ctx: CommitContext) -> dict[JobId, _FileJob]:
 
 
 def _note(ctx: CommitContext, jobs: dict[JobId, _FileJob], key: str, at_s: float) -> _FileJob | None:
-    """Put down what lies at `key` for its job; None if it is nobody's that we know."""
+    """Record what exists at `key` for its job; return None if the job is unknown."""
     segments = key[len(ctx.prefix) :].split("/")
     if len(segments) < 4 or not segments[1].isdigit():
         return None
@@ -122,23 +122,25 @@ def _attempt_job(name: str) -> JobId | None:
     return None if owner is None else owner.job
 
 
-def _judge(found: _FileJob, visible: int, *, is_success: bool) -> tuple[Action, str]:
+def _decide(found: _FileJob, visible: int, *, is_success: bool) -> tuple[Action, str]:
     if not found.committer:
-        return Action.CLEAN, "the job is over, attempts of it wrote on"
+        return Action.CLEAN, "the job is over, but attempts continued to write"
     if is_success:
-        return Action.CLEAN, "_SUCCESS names the job, only its working directory is left"
+        return Action.CLEAN, "_SUCCESS names the job, so it is committed; only its working directory is left"
     tasks = "no task has committed a directory, as none does in file-v2"
     if found.committed:
-        tasks = f"{len(found.committed)} committed tasks could be taken over by a second attempt at the job"
-    if found.chosen:
+        tasks = f"a second attempt at the job could recover its {len(found.committed)} committed tasks"
+    if found.unattributed:
         return Action.KEEP, (
-            f"its files have names that do not tell the job, so nobody knows which of them are visible already; {tasks}"
+            f"the names of its files do not carry its id, so it is unknown which of them are visible; {tasks}"
         )
     if visible and found.committer == "file-v1" and not found.committed:
-        return Action.CLEAN, f"all that its tasks committed is visible, {visible} files; it died before its _SUCCESS"
+        return Action.CLEAN, (
+            f"all files that its tasks committed are visible ({visible}); it died before it wrote _SUCCESS"
+        )
     if visible:
         return Action.BACK, (
-            f"{visible} of its files are visible without _SUCCESS, and a late attempt may have replaced what is left"
+            f"{visible} of its files are visible without _SUCCESS, and a late attempt may have replaced the others"
         )
     return Action.BACK, f"none of its files is visible; {tasks}"
 
@@ -151,8 +153,8 @@ def _finish(ctx: CommitContext, job: JobId, found: _FileJob, action: Action) -> 
             if not _is_still(ctx, job, found, action):
                 return
             delete_visible(ctx, lambda path: file_job(path) == job)
-        # C7: its own directories; the committers themselves delete all of _temporary. The records go last: until then
-        # the job is not over, and whoever finds a part of it decides as this call has.
+        # C7: its own directories only; the committers themselves delete all of _temporary. Records are deleted last:
+        # until then the job is unfinished, and the next run comes to the same decision.
         for directory in sorted(found.directories):
             delete_dir(ctx, directory)
         for record in found.records:
@@ -162,12 +164,8 @@ def _finish(ctx: CommitContext, job: JobId, found: _FileJob, action: Action) -> 
 
 
 def _is_still(ctx: CommitContext, job: JobId, found: _FileJob, expected: Action) -> bool:
-    """Whether what was decided is still right and to be done: between looking and acting the job may have gone on.
-
-    Raises:
-        ConflictError: it has.
-    """
-    again = next((one for one in find_file_jobs(ctx, committer=found.committer) if one.job == job), None)
+    """Check whether a recovery action is still necessary and right: the job may have made progress."""
+    again = next((one for one in file_leftovers(ctx, committer=found.committer) if one.job == job), None)
     if again is not None and again.action is not expected:
-        raise ConflictError("the job has gone on: look again", job=job, found=again.reason)
+        raise ConflictError("the job has made progress: run recover again", job=job, found=again.reason)
     return again is not None

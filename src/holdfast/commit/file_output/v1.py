@@ -1,17 +1,18 @@
-"""``file-v1``: FileOutputCommitter's first algorithm. A task commits by renaming its directory, the job by merging.
+"""Implement ``file-v1``, FileOutputCommitter's algorithm 1: tasks commit by renaming a directory, the job by merging.
 
 What does not hold, as in the paper:
 
-- C1: an attempt that dies, or hangs, while its commit takes the place of an earlier one's has deleted that one's
-  directory, or a part of it; a job that commits now lacks the task's output and does not notice.
-- C4: files appear while the job commits, one after the other; a job commit that dies leaves some of them.
-- C3: of two attempts that commit, the later one counts, whichever the driver knows; also while the job commits.
-- C5, C6: what a failed job commit has merged stays; an attempt that commits after its job leaves a directory that the
-  next job of the destination takes for its own.
-- C7: a job merges and then deletes everything below ``_temporary``, also what another job of the destination has there.
-- C9: a job that died before its commit can be taken over (`recover_v1_task`), one that died in it cannot be finished.
+- C1: if an attempt dies or hangs while its commit replaces an earlier attempt's, the earlier directory is already
+  deleted, at least in part. A job that commits now lacks the task's output and does not notice.
+- C4: files appear one after the other during the job commit; a job commit that dies leaves some of them visible.
+- C3: of two attempts that commit, the later one counts, whichever the driver accepted; also during the job commit.
+- C5, C6: files that a failed job commit has merged stay visible. An attempt that commits after its job leaves a
+  directory that the next job in the destination takes for its own.
+- C7: a job merges and then deletes everything below ``_temporary``, including the work of other jobs.
+- C9: a job that died before its commit can be recovered (`recover_v1_task`); one that died during it cannot be
+  completed.
 
-On a store that moves a directory file by file, two attempts that commit at the same moment mix (C2).
+On a store that moves a directory file by file, two attempts that commit at the same moment can mix (C2).
 
 Sources: paper 000, III.B; paper 001, "Hadoop MR Commit algorithm 1".
 """
@@ -22,7 +23,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import final
 
-from holdfast.commit.attempt_names import file_name
 from holdfast.commit.committer import (
     CONSISTENT_LISTING,
     HIDDEN_WRITES,
@@ -32,6 +32,7 @@ from holdfast.commit.committer import (
     Leftover,
 )
 from holdfast.commit.context import CommitContext
+from holdfast.commit.file_operations import delete_dir, is_dir, list_children, list_files, move_dir
 from holdfast.commit.file_output.layout import (
     TEMPORARY,
     abort_attempt,
@@ -44,16 +45,16 @@ from holdfast.commit.file_output.layout import (
     start_file_job,
 )
 from holdfast.commit.file_output.merging import merge_paths_v1
-from holdfast.commit.file_output.recovery import find_file_jobs
+from holdfast.commit.file_output.recovery import file_leftovers
+from holdfast.commit.hadoop_names import file_name
 from holdfast.commit.ids import FileOwner, JobId
-from holdfast.commit.job_ends import report_task, reported_totals, succeed, succeeded
 from holdfast.commit.job_report import measured_abort, measured_commit, report_abort, report_commit
-from holdfast.commit.moves import delete_dir, is_dir, list_children, list_files, move_dir
+from holdfast.commit.job_success import has_succeeded, succeed
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, SaveMode, TaskCommit
 from holdfast.commit.sinks import RenameSink, UploadSink
 from holdfast.commit.success_file import FILENAME_LIMIT
 from holdfast.commit.task import TaskScope
-from holdfast.commit.task_commits import check_messages
+from holdfast.commit.task_commits import check_messages, report_task, reported_totals
 from holdfast.errors import NotFoundError
 
 __all__ = [
@@ -70,17 +71,17 @@ __all__ = [
 def commit_v1_attempt(ctx: CommitContext, job: JobRecord, owner: FileOwner, written: int) -> None:
     """Rename the attempt's directory to the task's. An attempt without files has nothing to commit (scenario 3).
 
-    Guarantee: on a store that renames directories, the task's directory holds all files of one attempt, the last one to
-    commit (scenario 7).
+    Guarantee: on a store that renames directories, the task's directory contains all files of one attempt, the last one
+    to commit (scenario 7).
 
     Args:
-        written: how many files the attempt says that it wrote.
+        written: how many files the attempt reports to have written.
 
     Raises:
-        NotFoundError: they are gone.
-        PreconditionError: another attempt committed in this very moment; the task counts as committed.
+        NotFoundError: they do not exist.
+        PreconditionError: another attempt committed concurrently; the task counts as committed.
 
-    Crash: an attempt that committed before is gone, this one's files are where they were; or all is done.
+    Crash: an earlier attempt's directory is deleted and this attempt's is not renamed yet; or all is done.
     """
     if require_attempt(ctx, job, owner, written):
         target = committed_dir(job, owner.task)
@@ -90,7 +91,7 @@ def commit_v1_attempt(ctx: CommitContext, job: JobRecord, owner: FileOwner, writ
 
 # --- job --------------------------------------------------------------------------------------------------------------
 def list_v1_tasks(ctx: CommitContext, job: JobRecord) -> Iterator[str]:
-    """The directories that tasks have committed, in the order of their names: whatever is there but ``_temporary``."""
+    """List the directories of committed tasks by name: every directory of the job attempt except ``_temporary``."""
     directory = job_attempt_dir(job.job_attempt)
     for name, is_directory in list_children(ctx, directory):
         if is_directory and name != TEMPORARY:
@@ -99,26 +100,26 @@ def list_v1_tasks(ctx: CommitContext, job: JobRecord) -> Iterator[str]:
 
 # --- recovery ---------------------------------------------------------------------------------------------------------
 def next_attempt(job: JobRecord) -> JobRecord:
-    """The same job, tried again after its driver died: tasks committed before need not run again."""
+    """Return the next attempt at the job after its driver died: tasks that have committed need not run again."""
     return replace(job, job_attempt=job.job_attempt + 1)
 
 
 def recover_v1_task(ctx: CommitContext, job: JobRecord, task: int) -> bool:
-    """Take over what the attempt before this one committed for a task; whether there was anything.
+    """Move what the previous job attempt committed for a task to this one; return whether there was anything.
 
-    A task that was committed without output leaves nothing: it runs again.
+    A task that committed without output leaves nothing: it runs again.
 
     Args:
         job: from `next_attempt`.
 
-    Crash: the directory is at one of the two places; again is harmless.
+    Crash: the directory is at one of the two paths. Idempotent.
     """
     target = committed_dir(job, task)
     if job.job_attempt == 0:
         return False
     source = committed_dir(replace(job, job_attempt=job.job_attempt - 1), task)
     if not is_dir(ctx, source):
-        return is_dir(ctx, target)  # taken over before
+        return is_dir(ctx, target)  # recovered before
     delete_dir(ctx, target)
     move_dir(ctx, source, target)
     return True
@@ -126,7 +127,7 @@ def recover_v1_task(ctx: CommitContext, job: JobRecord, task: int) -> bool:
 
 @final
 class FileV1Committer(Committer):
-    """Renames a directory at each task commit and merges the directories at job commit."""
+    """Rename a directory at each task commit and merge the directories at job commit."""
 
     name = "file-v1"
     summary = "directories renamed at task commit, merged one by one at job commit; one job at a time in a destination"
@@ -147,23 +148,22 @@ class FileV1Committer(Committer):
         commits: Sequence[TaskCommit | None],
         tasks: int | Collection[int],
     ) -> JobOutcome:
-        """Merge every committed directory, one after the other; then ``_SUCCESS``; then delete ``_temporary``.
+        """Merge every committed directory, one after the other, write ``_SUCCESS``, delete ``_temporary``.
 
         Args:
-            commits: of the tasks that ran in this attempt at the job; those taken over from an earlier one do not
-                report.
+            commits: the reports of the tasks that ran in this attempt at the job; recovered tasks do not report.
 
         Raises:
-            NotFoundError: tasks wrote files and nothing of them is there: the job ended before (scenario 8).
+            NotFoundError: tasks wrote files that do not exist: the job ended before (scenario 8).
 
-        Crash: some files are visible. It cannot be repeated: `holdfast recover` takes them back.
+        Crash: some files are visible. It cannot be repeated: `holdfast recover` deletes them.
         """
         with measured_commit(ctx, self.name, job) as measure:
             totals = reported_totals(check_messages(job, commits, tasks))
             committed = list(list_v1_tasks(measure.ctx, job))
             if totals.files and not committed:
                 raise NotFoundError(
-                    "nothing of the job is there, it was committed or aborted before: run it again",
+                    "no output of the job exists, so it was committed or aborted before: run it again",
                     url=measure.ctx.url,
                     job=job.job,
                 )
@@ -178,14 +178,14 @@ class FileV1Committer(Committer):
         return report_commit(ctx, measure, outcome)
 
     def abort_job(self, ctx: CommitContext, job: JobRecord) -> JobOutcome:
-        """Delete the job's directory and ``_temporary`` with it. What a failed job commit has merged stays (C5)."""
+        """Delete ``_temporary`` with the job's directory. Files that a failed job commit has merged stay (C5)."""
         with measured_abort(ctx) as measure:
-            committed = succeeded(measure.ctx, job.job)
+            committed = has_succeeded(measure.ctx, job.job)
             outcome = clean_up(measure, job, JobOutcome(job=job.job, committed=committed))
         return report_abort(ctx, measure, self.name, job, outcome)
 
     def find_leftovers(self, ctx: CommitContext, recorded: Collection[JobId] = ()) -> Iterator[Leftover]:
-        return find_file_jobs(ctx, committer=self.name)
+        return file_leftovers(ctx, committer=self.name)
 
     def name_file(self, owner: FileOwner, number: int, extension: str) -> str:
         return file_name(owner, number, extension)

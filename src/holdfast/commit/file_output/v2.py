@@ -1,13 +1,13 @@
-"""``file-v2``: FileOutputCommitter's second algorithm. A task commits by moving its files to their places, one by one.
+"""Implement ``file-v2``, FileOutputCommitter's algorithm 2: a task commits by moving its files to their final paths.
 
 What does not hold, as in the paper:
 
-- C4: the files of every committed task are visible while the job runs, and stay if it fails (C5).
-- C2, C3: a task commit that fails or hangs halfway leaves some files; the next attempt replaces only those that have
-  the same names, and an attempt that goes on late replaces some again.
+- C4: the files of every committed task are visible while the job runs, and stay visible if it fails (C5).
+- C2, C3: a task commit that fails or hangs halfway leaves some files visible. The next attempt replaces only those with
+  the same names, and an attempt that continues late replaces some again.
 - C6: it may do so after the job has committed.
-- C7: a job deletes everything below ``_temporary``, also what another job of the destination has there.
-- C9: nobody can tell the files of a task that died in its commit from those that count.
+- C7: a job deletes everything below ``_temporary``, including the work of other jobs.
+- C9: files of a task that died during its commit cannot be told from files that count.
 
 Sources: paper 000, III.C; paper 001, "v2 commit algorithm".
 """
@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import final
 
-from holdfast.commit.attempt_names import file_name
 from holdfast.commit.committer import CONSISTENT_LISTING, HIDDEN_WRITES, RENAME_OR_COPY, Committer, Leftover
 from holdfast.commit.context import CommitContext
 from holdfast.commit.file_output.layout import (
@@ -29,24 +28,25 @@ from holdfast.commit.file_output.layout import (
     start_file_job,
 )
 from holdfast.commit.file_output.merging import merge_paths_v2
-from holdfast.commit.file_output.recovery import find_file_jobs
+from holdfast.commit.file_output.recovery import file_leftovers
+from holdfast.commit.hadoop_names import file_name
 from holdfast.commit.ids import FileOwner, JobId
-from holdfast.commit.job_ends import report_task, reported_totals, succeed, succeeded
 from holdfast.commit.job_report import measured_abort, measured_commit, report_abort, report_commit
+from holdfast.commit.job_success import has_succeeded, succeed
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, SaveMode, TaskCommit
 from holdfast.commit.sinks import RenameSink, UploadSink
 from holdfast.commit.task import TaskScope
-from holdfast.commit.task_commits import check_messages
+from holdfast.commit.task_commits import check_messages, report_task, reported_totals
 
 __all__ = ["FILE_V2", "FileV2Committer"]
 
 
 @final
 class FileV2Committer(Committer):
-    """Renames files to their final names at each task commit."""
+    """Rename files to their final names at each task commit."""
 
     name = "file-v2"
-    summary = "files renamed to their places at task commit, where readers see them before the job has committed"
+    summary = "files renamed to their final names at task commit, where readers see them before the job commits"
     source = "papers 000 (III.C) and 001 (v2 commit algorithm)"
     needs = (CONSISTENT_LISTING, RENAME_OR_COPY, HIDDEN_WRITES)
     modes = frozenset({SaveMode.APPEND, SaveMode.FAIL, SaveMode.IGNORE, SaveMode.OVERWRITE})
@@ -64,7 +64,7 @@ class FileV2Committer(Committer):
         commits: Sequence[TaskCommit | None],
         tasks: int | Collection[int],
     ) -> JobOutcome:
-        """``_SUCCESS``, then delete ``_temporary``: the tasks have done the rest. Can be repeated (scenario 8).
+        """Write ``_SUCCESS``, then delete ``_temporary``: the tasks have done the rest. Idempotent (scenario 8).
 
         ``_SUCCESS`` names no files: the driver does not know them.
         """
@@ -75,14 +75,14 @@ class FileV2Committer(Committer):
         return report_commit(ctx, measure, outcome)
 
     def abort_job(self, ctx: CommitContext, job: JobRecord) -> JobOutcome:
-        """Delete ``_temporary``. The files of committed tasks stay where they are (C5 does not hold)."""
+        """Delete ``_temporary``. The files of committed tasks stay visible (C5 does not hold)."""
         with measured_abort(ctx) as measure:
-            committed = succeeded(measure.ctx, job.job)
+            committed = has_succeeded(measure.ctx, job.job)
             outcome = clean_up(measure, job, JobOutcome(job=job.job, committed=committed))
         return report_abort(ctx, measure, self.name, job, outcome)
 
     def find_leftovers(self, ctx: CommitContext, recorded: Collection[JobId] = ()) -> Iterator[Leftover]:
-        return find_file_jobs(ctx, committer=self.name)
+        return file_leftovers(ctx, committer=self.name)
 
     def name_file(self, owner: FileOwner, number: int, extension: str) -> str:
         return file_name(owner, number, extension)
@@ -91,9 +91,9 @@ class FileV2Committer(Committer):
         return open_attempt_file(scope, path)
 
     def commit_task(self, scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
-        """Merge the attempt's files into the destination: they are visible from now on.
+        """Merge the attempt's files into the destination, where they are visible at once.
 
-        Crash: some of them are visible. Nobody takes those back.
+        Crash: some of them are visible and are never deleted.
         """
         if require_attempt(scope.ctx, scope.job, scope.owner, len(files)):
             with scope.measure.stage("task_stage_rename_files"):

@@ -1,6 +1,6 @@
-"""Hadoop's formats on disk, so that a person with Hadoop's tools reads ours, and the paths that mean an upload.
+"""Encode and decode Hadoop's file formats, which Hadoop's tools can read, and interpret magic paths.
 
-Pure functions between bytes and frozen values; nothing here talks to a store.
+Pure functions between bytes and frozen values; no function accesses a store.
 """
 
 from holdfast.commit.hadoop.magic_path import (

@@ -1,9 +1,9 @@
-"""The manifest committer's record of a task attempt, as Hadoop writes it: which files to rename.
+"""Encode and decode the manifest committer's record of a task attempt, in Hadoop's format: the files to rename.
 
-The names of fields are those of Hadoop 3.3.5 to 3.5.0, compared with what 3.5.0 writes and reads: a file is
-``{"s": source, "d": dest, "z": size, "e": etag}``, a directory ``{"d": path, "t": status, "l": level}``. Paths are
-absolute URIs there and relative to the destination here. Rows, which Hadoop does not know, travel in a field of ours
-in the file's entry; Hadoop skips it.
+The field names are those of Hadoop 3.3.5 to 3.5.0, compared with what 3.5.0 writes and reads: a file is ``{"s": source,
+"d": dest, "z": size, "e": etag}``, a directory ``{"d": path, "t": status, "l": level}``. Paths are absolute URIs in the
+file and relative to the destination here. Hadoop does not know row counts: they are stored in an extra field of the
+file's entry, which Hadoop skips.
 
 Sources: paper 002, "The Intermediate Manifest"; Hadoop's TaskManifest, FileEntry, DirEntry and EntryStatus.
 """
@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 MAX_MANIFEST_BYTES = 256 * 1024 * 1024
-"""About half a million files; what is larger would only fill the driver's memory."""
+"""About half a million files; a larger manifest would only fill the driver's memory."""
 
 _TYPE = "org.apache.hadoop.mapreduce.lib.output.committer.manifest.files.TaskManifest/1"
 _VERSION = 1
@@ -50,7 +50,7 @@ _ROWS = "holdfast.rows"
 
 
 class DirStatus(enum.IntEnum):
-    """What the task attempt found where a directory has to be; on disk the number."""
+    """What the task attempt found where a directory is required; stored as the number."""
 
     UNKNOWN = 0
     NOT_FOUND = 1
@@ -61,7 +61,7 @@ class DirStatus(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestFile:
-    """A file to rename from `source` to `dest`, both relative to the destination; `etag` is empty where unknown."""
+    """A file to rename from `source` to `dest`, both relative to the destination; `etag` is empty if unknown."""
 
     source: str
     dest: str
@@ -72,7 +72,7 @@ class ManifestFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestDir:
-    """A directory that has to be there first.
+    """A directory that must exist before the renames.
 
     Attributes:
         path: relative to the destination; empty for the destination itself.
@@ -86,11 +86,11 @@ class ManifestDir:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntermediateManifest:
-    """What one task attempt wrote.
+    """The files that one task attempt wrote.
 
     Attributes:
         job_attempt: number of the job's attempt, from 0.
-        task_attempt_dir: where its files are, relative to the destination.
+        task_attempt_dir: the directory of its files, relative to the destination.
     """
 
     job_id: str
@@ -105,16 +105,16 @@ class IntermediateManifest:
 
 
 def manifest_job_dir(job_id: str) -> str:
-    """Everything that the manifest committer keeps of a job, relative to the destination."""
+    """Return the directory of a job of the manifest committer, relative to the destination."""
     return f"_temporary/manifest_{job_id}/"
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
 def encode_intermediate_manifest(manifest: IntermediateManifest, url: str) -> bytes:
-    """The record.
+    """Encode a manifest as Hadoop's JSON.
 
     Args:
-        manifest: its value.
+        manifest: the value to encode.
         url: of the destination, as `Destination.url` has it; absolute paths start with it.
     """
 
@@ -148,7 +148,7 @@ def encode_intermediate_manifest(manifest: IntermediateManifest, url: str) -> by
 
 # --- reading ----------------------------------------------------------------------------------------------------------
 def _stays_below(path: str, directory: str) -> bool:
-    """Whether `path` lies below `directory`, which ends in ``/``, by plain names."""
+    """Check whether `path` is below `directory`, which ends in ``/``, and contains only plain names."""
     own = path[len(directory) :].split("/")
     return path.startswith(directory) and not any(segment in ("", ".", "..") or "\0" in segment for segment in own)
 
@@ -160,10 +160,10 @@ def _read_file(value: object, url: str, attempt_dir: str) -> ManifestFile:
     require(bool(source), "the source of a file is missing")
     require(bool(dest), "the dest of a file is missing")
     source, dest = path_below(source, url), path_below(dest, url)
-    # A record that somebody changed must not make us rename other files, nor over our own records (C7).
+    # A manipulated record must not make a job rename other files, or replace Holdfast's own records (C7).
     require(_stays_below(source, attempt_dir), "a source is outside the attempt's directory")
     require(layout.is_safe_path(dest), "a dest leaves the destination")
-    require(type(value.get("z")) is int and value["z"] >= 0, "the size of a file is no count")
+    require(type(value.get("z")) is int and value["z"] >= 0, "the size of a file is not a count")
     return ManifestFile(
         source=source,
         dest=dest,
@@ -193,16 +193,16 @@ def _read_list(value: dict[str, Any], name: str) -> list[object]:
 
 
 def decode_intermediate_manifest(key: str, data: bytes, *, url: str, job_id: str) -> IntermediateManifest:
-    """The manifest in `data`, checked: its renames move files of its own attempt to places below the destination.
+    """Decode and check a manifest: its renames move only files of its own attempt to paths below the destination.
 
     Args:
         key: of the manifest itself, for errors.
         url: of the destination.
-        job_id: whose manifest it has to be.
+        job_id: the job that the manifest must belong to.
 
     Raises:
-        CorruptDataError: a field is missing or wrong, a dest comes twice, or it is another job's; the error says
-            which. The record is kept: report it, or abort the job.
+        CorruptDataError: a field is missing or wrong, a dest occurs twice, or it belongs to another job; the error says
+            which. The record is not deleted: report it, or abort the job.
     """
 
     def decode() -> IntermediateManifest:

@@ -1,11 +1,12 @@
-"""Pending uploads as Hadoop's S3A committers keep them: ``.pending`` for one, ``.pendingset`` for those of a task.
+"""Encode and decode pending uploads as Hadoop's S3A committers do: ``.pending`` for one, ``.pendingset`` for a task.
+task.
 
-Etags are objects, as Hadoop has them since 3.4.2 (HADOOP-15224), or texts, as it had them up to 3.4.1: no release
-reads both. We write what `Etags` says and read both. A set is of version 3, a single upload of version 2, in all
-releases from 3.3.6 to 3.5.0; sets of version 2 are older, and are read.
+Etags are objects in Hadoop since 3.4.2 (HADOOP-15224) and texts up to 3.4.1: no release reads both. `Etags` selects
+what is written; both are read. A set has version 3 and a single upload version 2 in all releases from 3.3.6 to 3.5.0;
+sets of version 2 are older, and are read.
 
-Hadoop knows no sizes of parts and no rows. Ours travel in ``extraData``, where Hadoop keeps what it does not know:
-``holdfast.part.sizes`` (comma separated) and ``holdfast.rows``.
+Hadoop stores no part sizes and no row counts. Holdfast puts them into ``extraData``, where Hadoop keeps fields that it
+does not know: ``holdfast.part.sizes`` (comma separated) and ``holdfast.rows``.
 
 Sources: paper 001, "Magic Committer"; Hadoop's SinglePendingCommit, PendingSet and UploadEtag; records that 3.4.1 and
 3.5.0 wrote (tests/unit/commit/hadoop/recorded).
@@ -51,13 +52,13 @@ __all__ = [
 ]
 
 MAX_PENDING_BYTES = 8 * 1024 * 1024
-"""More than 10,000 parts with the longest etags and checksums: nothing larger is a record of one upload."""
+"""More than 10,000 parts with the longest etags and checksums: a larger file is not a record of one upload."""
 
 MAX_PENDINGSET_BYTES = 256 * 1024 * 1024
-"""More than any task writes: 100,000 files of a few parts. What is larger would only fill the driver's memory."""
+"""More than any task writes: 100,000 files of a few parts. A larger set would only fill the driver's memory."""
 
 TASK_ATTEMPT_ID = "task.attempt.id"
-"""Key in a set's ``extraData``: which attempt of the task wrote it."""
+"""Key in a set's ``extraData``: the attempt that wrote it."""
 
 _VERSION = 2
 _SET_VERSION = 3
@@ -69,20 +70,20 @@ _ROWS = "holdfast.rows"
 
 
 class Etags(enum.Enum):
-    """How etags are written; whoever reads takes both."""
+    """How etags are written; both forms can be read."""
 
     OBJECTS = "objects"
-    """Hadoop from 3.4.2 on."""
+    """Hadoop since 3.4.2."""
 
     TEXTS = "texts"
-    """Hadoop up to 3.4.1; there is no place for checksums."""
+    """Hadoop up to 3.4.1; without checksums."""
 
 
 @dataclass(frozen=True, slots=True)
 class PendingPart:
-    """A part of an upload, with its checksum where the store gave one; `size_bytes` is 0 where nobody told it.
+    """A part of an upload, with its checksum if the store returned one; `size_bytes` is 0 if unknown.
 
-    The etag is without the quotes that it has on the wire and in Hadoop's records.
+    The etag has no quotes here; on the wire and in Hadoop's records it has.
     """
 
     etag: str
@@ -93,17 +94,17 @@ class PendingPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinglePending:
-    """One pending upload.
+    """A pending upload.
 
     Attributes:
-        key: where the file will appear, in `bucket`.
+        key: the key of the completed file, in `bucket`.
         parts: parts 1, 2, …
-        uri: of the path that the program wrote to; for people, nothing is done with it.
+        uri: of the path that the program wrote to; informational, not used.
         created_ms, saved_ms: milliseconds since the epoch.
-        date: the same for people.
-        job_id, task_id: whose it is; empty in what Hadoop's filesystem writes, which knows neither.
+        date: the same, human readable.
+        job_id, task_id: the owner; empty in what Hadoop's filesystem writes, which knows neither.
         text: notes.
-        filename: of the record itself; for people.
+        filename: of the record itself; informational.
     """
 
     bucket: str
@@ -125,13 +126,13 @@ class SinglePending:
 
     @property
     def checksums(self) -> tuple[tuple[str, str], ...]:
-        """Of the parts, as (algorithm, checksum); empty if none has one."""
+        """Return the parts' checksums as (algorithm, checksum); empty if no part has one."""
         found = tuple((part.checksum_algorithm, part.checksum) for part in self.parts)
         return found if any(kind for kind, _text in found) else ()
 
     @property
     def completed_etag(self) -> str:
-        """Etag of the object that the upload becomes, where etags of parts are MD5 sums of their bytes; else empty."""
+        """Return the etag of the completed object if part etags are MD5 sums of their bytes; else empty."""
         sums = [part.etag.lower() for part in self.parts]
         if not all(re.fullmatch("[0-9a-f]{32}", text) for text in sums):
             return ""
@@ -139,7 +140,7 @@ class SinglePending:
         return f"{whole}-{len(sums)}"
 
     def file_entry(self, prefix: str) -> FileEntry:
-        """The file that waits, for a destination whose keys start with `prefix`."""
+        """Return the pending file, for a destination whose keys start with `prefix`."""
         return FileEntry(
             path=self.key.removeprefix(prefix),
             size_bytes=self.size_bytes,
@@ -151,7 +152,7 @@ class SinglePending:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingSet:
-    """All pending uploads of a task: what its commit hands to the job's commit."""
+    """All pending uploads of a task: what its commit passes to the job commit."""
 
     job_id: str
     commits: tuple[SinglePending, ...]
@@ -176,7 +177,7 @@ def _etags(parts: Sequence[PendingPart], etags: Etags) -> list[object]:
 def _fields(pending: SinglePending, etags: Etags) -> dict[str, object]:
     extra = dict(pending.extra_data)
     sizes = [part.size_bytes for part in pending.parts]
-    if sum(sizes) == pending.size_bytes:  # else nobody told them
+    if sum(sizes) == pending.size_bytes:  # else they are unknown
         extra[_SIZES] = ",".join(map(str, sizes))
     if pending.rows:
         extra[_ROWS] = str(pending.rows)
@@ -202,12 +203,12 @@ def _fields(pending: SinglePending, etags: Etags) -> dict[str, object]:
 
 
 def encode_pending(pending: SinglePending, etags: Etags = Etags.OBJECTS) -> bytes:
-    """The ``.pending`` record."""
+    """Encode a ``.pending`` record."""
     return json_line(_fields(pending, etags))
 
 
 def encode_pendingset(pendingset: PendingSet, etags: Etags = Etags.OBJECTS) -> bytes:
-    """The ``.pendingset`` record."""
+    """Encode a ``.pendingset`` record."""
     return json_line(
         {
             "version": _SET_VERSION,
@@ -242,7 +243,7 @@ def _part(found: object, size_bytes: int) -> PendingPart:
 
 
 def _bare(etag: str) -> str:
-    """An etag as stores here have it: Hadoop keeps the quotes that S3 puts around it."""
+    """Return an etag without the quotes that S3 puts around it and that Hadoop keeps."""
     bare = etag[1:-1] if len(etag) > 1 and etag[0] == etag[-1] == '"' else etag
     require(bool(bare), "an etag is empty")
     return bare
@@ -263,9 +264,9 @@ def _read(value: dict[str, Any], bucket: str, prefix: str, job_id: str) -> Singl
     require(type(value["version"]) is int and value["version"] == _VERSION, f"version is not {_VERSION}")
     require(text_field(value, "bucket") == bucket, "the bucket is another one")
     key = text_field(value, "destinationKey")
-    # A record that somebody changed must not make us write elsewhere, nor over our own records (C7).
+    # A manipulated record must not make a job write elsewhere, or replace Holdfast's own records (C7).
     require(key.startswith(prefix) and layout.is_safe_path(key[len(prefix) :]), "the key leaves the destination")
-    key.encode()  # ValueError: half a surrogate pair, which no store takes
+    key.encode()  # ValueError: half a surrogate pair, which no store accepts
     check_uri(uri := text_field(value, "uri"))
     owner = optional_text(value, "jobId")
     require(owner in ("", job_id), "it is another job's")
@@ -292,17 +293,17 @@ def _read(value: dict[str, Any], bucket: str, prefix: str, job_id: str) -> Singl
 
 
 def decode_pending(record: str, data: bytes, *, bucket: str, prefix: str, job_id: str) -> SinglePending:
-    """The pending upload in `data`, checked: completing it can only make a file of this destination.
+    """Decode and check a pending upload: completing it can only make a file of this destination.
 
     Args:
         record: key of the record itself, for errors.
         bucket: the destination's.
         prefix: the destination's; empty or ending in ``/``.
-        job_id: whose upload it has to be; a record that names no job is taken for it.
+        job_id: the job that the upload must belong to; a record without a job is accepted.
 
     Raises:
-        CorruptDataError: a field is missing or wrong; the error says which. The record is kept: report it, or abort
-            the job.
+        CorruptDataError: a field is missing or wrong; the error says which. The record is not deleted: report it, or
+            abort the job.
     """
 
     def decode() -> SinglePending:
@@ -313,13 +314,14 @@ def decode_pending(record: str, data: bytes, *, bucket: str, prefix: str, job_id
 
 
 def decode_pendingset(record: str, data: bytes, *, bucket: str, prefix: str, job_id: str) -> PendingSet:
-    """The pending uploads of a task in `data`, each checked like `decode_pending` does, no file twice.
+    """Decode and check the pending uploads of a task, each as `decode_pending` does, and that no file occurs twice.
 
     Args:
-        job_id: whose set it has to be; one that names no job, as Hadoop's staging committers leave it, is taken for it.
+        job_id: the job that the set must belong to; a set without a job, as Hadoop's staging committers write it, is
+            accepted.
 
     Raises:
-        CorruptDataError: a field is missing or wrong, or the set is another job's.
+        CorruptDataError: a field is missing or wrong, or the set belongs to another job.
     """
 
     def decode() -> PendingSet:
@@ -329,7 +331,10 @@ def decode_pendingset(record: str, data: bytes, *, bucket: str, prefix: str, job
         owner = optional_text(value, "jobId")
         require(owner in ("", job_id), "it is another job's")
         found = value["commits"]
-        require(isinstance(found, list) and all(isinstance(one, dict) for one in found), "commits are no objects")
+        require(
+            isinstance(found, list) and all(isinstance(one, dict) for one in found),
+            ("commits are not a list of objects"),
+        )
         commits = tuple(_read(one, bucket, prefix, job_id) for one in found)
         require(len({pending.key for pending in commits}) == len(commits), "two uploads have the same destination")
         return PendingSet(

@@ -1,6 +1,6 @@
-"""Statistics as Hadoop's IOStatistics: the ``iostatistics`` of ``_SUCCESS``, pending uploads and manifests.
+"""Encode and decode statistics as Hadoop's IOStatistics: the ``iostatistics`` of ``_SUCCESS``, uploads and manifests.
 
-A duration is spread over four maps there: ``name`` and ``name.failures`` among the counters, ``name.min``,
+Hadoop spreads a duration over four maps: ``name`` and ``name.failures`` among the counters, and ``name.min``,
 ``name.max`` and ``name.mean`` (samples and sum) in maps of their own; all in milliseconds.
 
 Source: Hadoop's IOStatisticsSnapshot and StoreStatisticNames; facts checked against what Hadoop 3.5.0 writes.
@@ -15,11 +15,11 @@ from holdfast.commit.statistics import NO_STATISTICS, Duration, Statistics
 
 __all__ = ["decode_statistics", "encode_statistics"]
 
-_MAX_NAMES = 10_000  # of one kind; Hadoop's own lists have some hundred
+_MAX_NAMES = 10_000  # of one kind; Hadoop's own lists have a few hundred
 
 
 def encode_statistics(statistics: Statistics) -> dict[str, dict[str, Any]]:
-    """The object for ``iostatistics``, with all five of its maps."""
+    """Return the object for ``iostatistics``, with all five of its maps."""
     durations = statistics.durations
     return {
         "counters": {
@@ -38,13 +38,13 @@ def encode_statistics(statistics: Statistics) -> dict[str, dict[str, Any]]:
 
 
 def decode_statistics(value: object) -> Statistics:
-    """The statistics in an ``iostatistics`` object, which may be null; ours come back as they were.
+    """Decode an ``iostatistics`` object, which may be null. Inverse of `encode_statistics`.
 
-    Hadoop times failures apart, as ``name.failures.mean``; here they join the duration. Minimums and maximums of what
-    was never sampled are left out.
+    Hadoop times failures separately, as ``name.failures.mean``; here they join the duration. Minimums and maximums
+    without a sample are left out.
 
     Raises:
-        ValueError: not such an object. The sentence says why; the record that holds it is damaged.
+        ValueError: it is not such an object. The message says why; the record that contains it is damaged.
     """
     if value is None:
         return NO_STATISTICS
@@ -93,7 +93,7 @@ def _numbers(value: dict[Any, Any], kind: str) -> dict[str, int]:
 
 
 def _means(value: dict[Any, Any]) -> Iterator[tuple[str, int, int]]:
-    """(name, samples, sum) of every mean that has samples."""
+    """List every mean that has samples, as (name, samples, sum)."""
     for key, found in _entries(value, "meanstatistics"):
         if not isinstance(found, dict):
             raise ValueError(f"mean {key} is not an object")

@@ -1,7 +1,7 @@
-"""Urls of ours as Hadoop writes them: percent-encoded, ``s3a`` for ``s3``, ``file:/path`` for ``file:///path``.
+"""Convert URLs to and from Hadoop's form: percent-encoded, ``s3a`` for ``s3``, ``file:/path`` for ``file:///path``.
 
-Our urls take every character literally (`holdfast.stores.url`), Hadoop's are Java's ``URI``: ``file:///data/out put``
-is ``file:/data/out%20put`` there. What is encoded and what is not was compared with Hadoop 3.5.0.
+Holdfast's URLs take every character literally (`holdfast.stores.url`); Hadoop's are Java's ``URI``: there
+``file:///data/out put`` is ``file:/data/out%20put``. Which characters are encoded was compared with Hadoop 3.5.0.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from holdfast.commit.json_fields import BadFieldError, require
 __all__ = ["check_uri", "encode_uri", "path_below"]
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/]*)(.*)", re.DOTALL)
-# What java.net.URI lets stand in a path: its unreserved and punctuation characters, and all beyond ASCII but spaces.
+# Characters that java.net.URI allows in a path: unreserved, punctuation, and everything beyond ASCII except spaces.
 _PLAIN = r"!$&'()*+,\-./:;=@_~A-Za-z0-9\u00a1-\ud7ff\ue000-\U0010ffff"
 _QUOTED = re.compile(rf"[^{_PLAIN}]|\s")
 _URI = re.compile(rf"([A-Za-z][A-Za-z0-9+.-]*):(?://([A-Za-z0-9._-]*))?((?:/(?:[{_PLAIN}]|%[0-9A-Fa-f]{{2}})*)?)")
@@ -27,21 +27,21 @@ def _store(scheme: str, authority: str | None) -> tuple[str, str]:
 
 
 def _split_url(url: str) -> tuple[tuple[str, str], str]:
-    """(store, path without a slash at its end) of one of our urls."""
+    """Split one of Holdfast's URLs into (store, path without a trailing slash)."""
     if (found := _URL.fullmatch(url)) is None:
-        raise BadFieldError(f"the destination is no url: {url!r}")
+        raise BadFieldError(f"the destination is not a url: {url!r}")
     return _store(found[1], found[2]), found[3].rstrip("/")
 
 
 def _split_uri(uri: str) -> tuple[tuple[str, str], str]:
-    """(store, decoded path) of a URI."""
-    if (found := _URI.fullmatch(uri)) is None or uri.split() != [uri]:  # it holds white space
+    """Split a URI into (store, decoded path)."""
+    if (found := _URI.fullmatch(uri)) is None or uri.split() != [uri]:  # it contains white space
         raise BadFieldError(f"not a uri: {uri!r}")
     return _store(found[1], found[2]), unquote(found[3], errors="strict")
 
 
 def encode_uri(url: str, path: str = "") -> str:
-    """The URI of `path` below a destination.
+    """Return the URI of `path` below a destination.
 
     Args:
         url: the destination, literally, as `Destination.url` has it.
@@ -54,15 +54,15 @@ def encode_uri(url: str, path: str = "") -> str:
 
 
 def check_uri(uri: str) -> None:
-    """Refuse, with `BadFieldError` or `ValueError`, what Java would not parse as the URI of a file."""
+    """Raise `BadFieldError` or `ValueError` if Java cannot parse the URI of a file."""
     _split_uri(uri)
 
 
 def path_below(uri: str, url: str) -> str:
-    """What follows `url` in `uri`, literally; empty for the destination itself. Nothing else is checked in it.
+    """Return what follows `url` in `uri`, literally; empty for the destination itself. Nothing else is checked.
 
     Raises:
-        BadFieldError, ValueError: it is no URI, or one of another place.
+        BadFieldError, ValueError: it is not a URI, or one of another destination.
     """
     store, path = _split_uri(uri)
     own_store, base = _split_url(url)

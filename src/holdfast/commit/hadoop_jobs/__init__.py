@@ -1,19 +1,20 @@
-"""Jobs of Hadoop's own committers that died: found by what they have left, ended only when a person says how.
+"""Find and recover dead jobs of Hadoop's own committers. A user decides how each of them ends.
 
-Hadoop's committers keep no decision and have no fence. What is provable is what paper 001 says of pending sets; what is
-not (how many tasks a job had, whether its driver is alive) is told to the person, who has to insist. Interface::
+Hadoop's committers log no decision and have no fencing. Paper 001 says what can be proved from pending sets. What
+cannot be proved (the number of tasks of a job, whether its driver is alive) is reported to the user, who must confirm
+the risk. Interface::
 
-    for found in find_hadoop_jobs(ctx, Resolution.COMMIT): ...        # what there is, and what may be done about each
-    end_hadoop_jobs(ctx, report, Foreign(), ...)                # as part of `recover`
-    find_upload_owners(ctx, uploads)                            # whose pending uploads are
+    for found in find_hadoop_jobs(ctx, Resolution.COMMIT): ...  # the jobs, and the recovery action of each
+    end_hadoop_jobs(ctx, report, ForeignJobPolicy(), ...)       # part of `recover`
+    find_upload_owners(ctx, uploads)                            # which job each pending upload belongs to
 """
 
+from holdfast.commit.hadoop_jobs.hadoop_job import QUIET_S, ForeignJobPolicy, HadoopJob, HadoopLeftover, Resolution
 from holdfast.commit.hadoop_jobs.recovery import describe, end_hadoop_jobs, find_hadoop_jobs, find_upload_owners
-from holdfast.commit.hadoop_jobs.values import QUIET_S, Foreign, HadoopJob, HadoopLeftover, Resolution
 
 __all__ = [
     "QUIET_S",
-    "Foreign",
+    "ForeignJobPolicy",
     "HadoopJob",
     "HadoopLeftover",
     "Resolution",

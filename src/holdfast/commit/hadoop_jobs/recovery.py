@@ -1,18 +1,18 @@
-"""Hadoop's jobs in `recover`, `uploads` and `verify`: found by all, touched only by `recover` and on request (C7)."""
+"""Report and recover Hadoop's jobs: part of `recover`, `uploads` and `verify`; only `recover` changes anything (C7)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from holdfast.commit.attempt_names import file_job
 from holdfast.commit.committer import Leftover
 from holdfast.commit.context import CommitContext
-from holdfast.commit.hadoop_jobs.file_jobs import file_job_of, find_file_jobs
-from holdfast.commit.hadoop_jobs.set_ending import judge_set_jobs
-from holdfast.commit.hadoop_jobs.set_jobs import find_set_jobs
-from holdfast.commit.hadoop_jobs.set_look import recorded_uploads
-from holdfast.commit.hadoop_jobs.values import Foreign, HadoopLeftover, Resolution, ids_in
+from holdfast.commit.hadoop_jobs.file_output_jobs import file_output_job_of, hadoop_file_leftovers
+from holdfast.commit.hadoop_jobs.hadoop_job import ForeignJobPolicy, HadoopLeftover, Resolution, ids_in
+from holdfast.commit.hadoop_jobs.s3a_jobs import find_s3a_jobs
+from holdfast.commit.hadoop_jobs.s3a_recovery import s3a_leftovers
+from holdfast.commit.hadoop_jobs.s3a_state import recorded_uploads
+from holdfast.commit.hadoop_names import file_job
 from holdfast.commit.layout import job_of
 from holdfast.commit.recovery_report import RecoveryReport, end_leftover, is_quiet
 from holdfast.stores.base import UploadInfo, iter_uploads, multipart
@@ -21,7 +21,7 @@ __all__ = ["Owner", "describe", "end_hadoop_jobs", "find_hadoop_jobs", "find_upl
 
 
 class Owner(NamedTuple):
-    """Whose an upload is."""
+    """The job and the committer that an upload belongs to."""
 
     job: str
     committer: str
@@ -30,31 +30,32 @@ class Owner(NamedTuple):
 def find_hadoop_jobs(
     ctx: CommitContext, resolution: Resolution | None = None, *, insist: bool = False
 ) -> Iterator[HadoopLeftover]:
-    """Jobs of Hadoop's committers on this destination, each with what may be done about it; live ones are among them.
+    """List the jobs of Hadoop's committers on this destination, live ones included, with a recovery action each.
 
     Args:
-        resolution: what a person wants done; None: nothing.
-        insist: commit jobs although nobody knows whether all of their tasks had committed.
+        resolution: what the user wants done; None: nothing.
+        insist: commit jobs even if it is unknown whether all of their tasks had committed.
     """
-    yield from judge_set_jobs(ctx, list(find_set_jobs(ctx)), resolution, insist=insist)
-    yield from find_file_jobs(ctx, resolution, insist=insist)
+    yield from s3a_leftovers(ctx, list(find_s3a_jobs(ctx)), resolution, insist=insist)
+    yield from hadoop_file_leftovers(ctx, resolution, insist=insist)
 
 
 def describe(left: Leftover) -> str:
-    """A job that is not over, in one sentence, and what to do about it if it is dead."""
+    """Return one sentence about an unfinished job, and how to end it if it is dead."""
     return (
-        f"job {left.job} of Hadoop ({left.committer}) is not over: {left.reason}; running, or dead (then run holdfast "
+        f"Hadoop job {left.job} ({left.committer}) is unfinished: {left.reason}; it is running, or dead (then run "
+        "holdfast "
         "recover --foreign abort, or --foreign commit)"
     )
 
 
 def end_hadoop_jobs(
-    ctx: CommitContext, report: RecoveryReport, foreign: Foreign, *, dry_run: bool, insist: bool
+    ctx: CommitContext, report: RecoveryReport, foreign: ForeignJobPolicy, *, dry_run: bool, insist: bool
 ) -> None:
-    """Say what dead jobs of Hadoop there are, and end them if somebody wishes so; what was done goes into `report`.
+    """Report dead Hadoop jobs, and end them if the policy has a resolution; add the results to `report`.
 
-    A job that is through and has only left its directory is mentioned only if it is to be ended. An upload under a name
-    that tells nobody's job may be of a live job's task: while there is a young one, no job counts as dead.
+    A finished job that left only its directory is reported only if jobs are to be ended. An upload with a name that
+    identifies no job may belong to a task of a live job: while a recent one exists, no job counts as dead.
     """
     newest_stray_s: float | None = None
     for found in find_hadoop_jobs(ctx, foreign.resolution, insist=insist):
@@ -69,13 +70,13 @@ def end_hadoop_jobs(
 
 
 def find_upload_owners(ctx: CommitContext, uploads: Sequence[UploadInfo]) -> Mapping[tuple[str, str], Owner]:
-    """Which of the pending uploads are of jobs of Hadoop: by their records, else by the names of the files."""
+    """Return the pending uploads that belong to Hadoop jobs: by their records, otherwise by file names."""
     owners: dict[tuple[str, str], Owner] = {}
     for upload in uploads:
-        job = file_job_of(upload.key[len(ctx.prefix) :])
+        job = file_output_job_of(upload.key[len(ctx.prefix) :])
         if job is not None:
             owners[upload.key, upload.upload_id] = Owner(job, "hadoop-file")
-    found = list(find_set_jobs(ctx))
+    found = list(find_s3a_jobs(ctx))
     jobs = {one.job: Owner(one.job, one.committer) for one in found}
     for upload in uploads:
         for job in ids_in(upload.key):
@@ -89,7 +90,7 @@ def find_upload_owners(ctx: CommitContext, uploads: Sequence[UploadInfo]) -> Map
 
 
 def _newest_stray(ctx: CommitContext) -> float:
-    """When the newest upload was started of which nobody knows whose it is; 0 if there is none."""
+    """Return the start time of the newest upload that belongs to no known job; 0 if none exists."""
     if ctx.store.capabilities.multipart is None:
         return 0.0
     found = iter_uploads(multipart(ctx.store), ctx.prefix)

@@ -1,15 +1,16 @@
-"""`magic`: tasks upload to the final names at once, the job commit completes the uploads (paper 000, VI.A).
+"""Implement `magic`: tasks upload to the final names, and the job commit completes the uploads (paper 000, VI.A).
 
-Guarantees, by the names of ARCHITECTURE.md. They hold but for these:
+The guarantees of ARCHITECTURE.md hold, except for these:
 
-- C3: attempts at a task share the name of its pending set, and the last to write it wins, also if the driver accepted
-  another one, also during the job commit (HADOOP-17258; paper 000, VIII.C: known, and accepted there).
-- C4, C5: the job commit completes uploads one by one; a driver that dies halfway leaves a part of them visible, and an
-  abort does not take it back (paper 001, "Failure during job commit"). `holdfast recover` does, see `magic_recovery`.
+- C3: the attempts of a task share the name of its pending set. The last one to write it wins, even if the driver
+  accepted another one, and even during the job commit (HADOOP-17258; paper 000, VIII.C: known, and accepted there).
+- C4, C5: the job commit completes uploads one by one. A driver that dies halfway leaves some files visible, and an
+  abort does not delete them (paper 001, "Failure during job commit"). `holdfast recover` does, see `magic.recovery`.
 - C6: two jobs, or an old driver and a new one, may write ``_SUCCESS`` in any order.
-- C8: nothing records a decision.
-- C9: mode ``overwrite`` deletes before the first task runs. An upload to a name of the caller's choice whose attempt
-  died before it put the record is found by nobody but ``holdfast uploads``; so is one whose set was overwritten.
+- C8: no decision is logged.
+- C9: mode ``overwrite`` deletes data before the first task runs. If an attempt dies before it puts the record of an
+  upload with a name of the caller's choice, or if its pending set is overwritten, only ``holdfast uploads`` finds the
+  upload.
 
 Sources: paper 000, VI.A, VIII.C and XIV; paper 001, "Magic Committer"; HADOOP-16570, HADOOP-17258, HADOOP-18797.
 """
@@ -21,23 +22,23 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import final
 
-from holdfast.commit.attempt_names import attempt_name, file_name
 from holdfast.commit.committer import CONSISTENT_LISTING, MULTIPART, Committer, Leftover
 from holdfast.commit.context import CommitContext
+from holdfast.commit.file_operations import delete_dir
 from holdfast.commit.hadoop.pending import TASK_ATTEMPT_ID, PendingSet, SinglePending, encode_pendingset
+from holdfast.commit.hadoop_names import attempt_name, file_name
 from holdfast.commit.ids import FileOwner, JobId
-from holdfast.commit.job_ends import start_over
 from holdfast.commit.job_report import measured_abort, measured_commit, report_abort, report_commit
+from holdfast.commit.job_setup import new_truncating_job
+from holdfast.commit.job_success import has_succeeded
 from holdfast.commit.magic.file import iter_pending_paths, load_pending, open_magic_file
 from holdfast.commit.magic.layout import attempt_dir, magic_work_path, pendingset_path
 from holdfast.commit.magic.recovery import magic_jobs, magic_leftovers
 from holdfast.commit.magic.sets import clean_up, find_pendingsets, load_pendingset
 from holdfast.commit.measure import Measure
-from holdfast.commit.moves import delete_dir
 from holdfast.commit.pending_sets.completion import abort_all, complete_all, etags_of, succeed_with
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, SaveMode, TaskCommit
 from holdfast.commit.sinks import UploadSink
-from holdfast.commit.success_file import read_success
 from holdfast.commit.task import TaskScope
 from holdfast.commit.task_commits import check_messages, inline_record, totals_of
 from holdfast.errors import CorruptDataError, HoldfastError, InvalidRequestError, NotFoundError
@@ -47,11 +48,8 @@ __all__ = ["MAGIC", "MagicCommitter"]
 _log = logging.getLogger(__name__)
 
 
-# --- tasks ------------------------------------------------------------------------------------------------------------
-
-
 def _load_all(measure: Measure, owner: FileOwner, paths: list[str], rows: dict[str, int]) -> list[SinglePending]:
-    """All upload records of an attempt, each marked as its own; if one cannot be read, the others are aborted."""
+    """Load all upload records of an attempt and add its ids. If one cannot be parsed, abort the others and raise."""
     prefix = measure.ctx.prefix
 
     def load(path: str) -> SinglePending | HoldfastError:
@@ -73,12 +71,9 @@ def _load_all(measure: Measure, owner: FileOwner, paths: list[str], rows: dict[s
     return pendings
 
 
-# --- the driver -------------------------------------------------------------------------------------------------------
-
-
 @final
 class MagicCommitter(Committer):
-    """Uploads to the final names in tasks and completes all uploads at job commit."""
+    """Upload to the final names in tasks and complete all uploads at job commit."""
 
     name = "magic"
     summary = "uploads to the final names, which the job commit completes one by one"
@@ -90,7 +85,7 @@ class MagicCommitter(Committer):
         self, ctx: CommitContext, mode: SaveMode, details: Mapping[str, object] | None = None
     ) -> JobRecord | None:
         self.check_fit(ctx, mode)
-        return start_over(ctx, self.name, mode, details or {})
+        return new_truncating_job(ctx, self.name, mode, details or {})
 
     def commit_job(
         self,
@@ -99,18 +94,18 @@ class MagicCommitter(Committer):
         commits: Sequence[TaskCommit | None],
         tasks: int | Collection[int],
     ) -> JobOutcome:
-        """Complete the uploads of every pending set that a listing shows; then ``_SUCCESS``; then clean up.
+        """Complete the uploads of every pending set that a listing shows, write ``_SUCCESS``, clean up.
 
-        A set that travelled with its task's message is not read again if the listing shows the etag of its put. The
-        listing alone says what counts, so a set that was overwritten since is read.
+        A set that a task report carries inline is not read again if the listing shows the same etag. Only the listing
+        decides which sets count, so a set that was overwritten since is read.
 
         Guarantee: on return every file of the sets is visible. After an error the files that became visible are deleted
-        again and the other uploads aborted, as far as the store lets: the job has to be run again.
+        and the other uploads aborted, best effort: run the job again.
 
         Raises:
-            NotFoundError: there are no sets, since the job was committed or aborted before (scenario 8); or an upload
-                is gone.
-            CorruptDataError: a set cannot be read.
+            NotFoundError: no sets exist, because the job was already committed or aborted (scenario 8); or an upload
+                does not exist.
+            CorruptDataError: a set cannot be parsed.
 
         Crash: see C4 at the top of this module.
         Source: paper 000, VI.A (commitJob); sets are loaded as they are completed, not all before (HADOOP-16570).
@@ -121,17 +116,17 @@ class MagicCommitter(Committer):
                 names = find_pendingsets(measure.ctx, job.job)
             if reported and not names:
                 raise NotFoundError(
-                    "the job has no pending sets, it was committed or aborted: run it again", job=job.job
+                    "the job has no pending sets, so it was committed or aborted before: run it again", job=job.job
                 )
             with measure.stage("job_stage_complete_uploads"):
-                travelled = {
+                inlined = {
                     pendingset_path(job.job, commit.task): commit
                     for commit in reported
                     if commit.etag and names.get(pendingset_path(job.job, commit.task)) == commit.etag
                 }
 
                 def load(path: str) -> PendingSet:
-                    data = travelled[path].manifest_data() if path in travelled else None
+                    data = inlined[path].manifest_data() if path in inlined else None
                     return load_pendingset(measure, job.job, path, data)
 
                 published = complete_all(measure, list(names), load)
@@ -142,17 +137,16 @@ class MagicCommitter(Committer):
         return report_commit(ctx, measure, outcome)
 
     def abort_job(self, ctx: CommitContext, job: JobRecord) -> JobOutcome:
-        """Abort what is pending and delete the records; files that are visible stay (paper 000, VI.A, abortJob).
+        """Abort all pending uploads and delete the records. Visible files stay (paper 000, VI.A, abortJob).
 
-        A job whose ``_SUCCESS`` is there is committed, whoever asks to abort it: only its clean-up is finished.
+        A job that ``_SUCCESS`` names is committed: only its clean-up is finished.
         """
         with measured_abort(ctx) as measure:
             committed = False
             try:
-                report = read_success(measure.ctx)
-                committed = report is not None and report.get("jobId") == job.job
-            except HoldfastError as error:  # abort goes on: all it can meet are uploads that wait
-                _log.warning("the success report could not be read (%s)", error)
+                committed = has_succeeded(measure.ctx, job.job)
+            except HoldfastError as error:  # the abort goes on: it aborts pending uploads and nothing else
+                _log.warning("_SUCCESS could not be read (%s)", error)
             left = clean_up(measure, job.job, with_sets=True)
             outcome = JobOutcome(job=job.job, committed=committed, finished=not left, pending_reason=left)
         return report_abort(ctx, measure, self.name, job, outcome)
@@ -172,18 +166,19 @@ class MagicCommitter(Committer):
         )
 
     def commit_task(self, scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
-        """Gather the attempt's upload records into the task's pending set.
+        """Collect the attempt's upload records into the task's pending set.
 
-        Guarantee: one atomic put; it takes the place of an earlier attempt's set. What counts is what a listing of the
-        attempt's directory shows: files that were written there through a file system are among it.
+        Guarantee: one atomic put, which replaces an earlier attempt's set. A listing of the attempt's directory decides
+        what counts, so files that a program wrote through a file system are included.
 
         Raises:
             NotFoundError: the listing lacks a file that this attempt wrote: the job has ended (scenario 6), or the
                 store's listings lag. Nothing was committed.
-            HoldfastError: a record could not be read, or the set not be written. All uploads that were read are
+            HoldfastError: a record could not be loaded, or the set could not be written. All loaded uploads are
                 aborted.
 
-        Crash: before the put nothing is committed; after it the attempt's directory is left, which goes with the job.
+        Crash: before the put nothing is committed; after it the attempt's directory is left and is deleted with the
+        job's.
         """
         measure, owner = scope.measure, scope.owner
         ctx = measure.ctx
@@ -193,7 +188,7 @@ class MagicCommitter(Committer):
         missing = {ctx.key(file.path) for file in files} - {pending.key for pending in pendings}
         if missing:
             raise NotFoundError(
-                "records of the attempt's uploads are gone, its job was committed or aborted: run the job again",
+                "records of the attempt's uploads do not exist, so its job was committed or aborted: run the job again",
                 job=owner.job,
                 key=min(missing),
             )
@@ -214,8 +209,11 @@ class MagicCommitter(Committer):
                 raise
         try:
             delete_dir(ctx, attempt_dir(owner), unfinished=False)
-        except HoldfastError as error:  # the task is committed; the directory goes with the job's
-            _log.warning("the directory of a committed attempt could not be deleted yet (%s)", error)
+        except HoldfastError as error:  # the task is committed; the directory is deleted with the job's
+            _log.warning(
+                "the directory of a committed attempt could not be deleted and is left for the job's clean-up (%s)",
+                error,
+            )
         totals = totals_of(tuple(pending.file_entry(ctx.prefix) for pending in pendings))
         return TaskCommit(
             job=owner.job,
@@ -227,7 +225,7 @@ class MagicCommitter(Committer):
         )
 
     def abort_task(self, ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
-        """Abort the uploads that the attempt has recorded, then delete its directory; nothing there is no error."""
+        """Abort the uploads that the attempt has recorded, then delete its directory. Idempotent."""
         measure = Measure(ctx)
         with measure.stage("task_stage_abort_task"):
             found: list[SinglePending] = []
@@ -235,7 +233,10 @@ class MagicCommitter(Committer):
                 try:
                     found.append(load_pending(measure, owner.job, path))
                 except (CorruptDataError, NotFoundError) as error:
-                    _log.warning("an upload of an aborted attempt could not be read and is not aborted (%s)", error)
+                    _log.warning(
+                        "an upload record of an aborted attempt could not be loaded, so the upload is not aborted (%s)",
+                        error,
+                    )
             abort_all(measure, found)
             delete_dir(ctx, attempt_dir(owner), unfinished=False)
 

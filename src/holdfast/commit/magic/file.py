@@ -1,4 +1,4 @@
-"""A file behind a magic path: a pending upload to its final place, and the two records that stand for it.
+"""Write a file to a magic path: a pending upload to the final path, an empty marker, and the upload's record.
 
 Source: paper 000, VI.A ("When a magic output stream is closed …"); paper 001, "A new/modified output stream for delayed
 PUT commits"; HADOOP-17414.
@@ -28,20 +28,20 @@ __all__ = ["iter_pending_paths", "load_pending", "open_magic_file"]
 
 
 def open_magic_file(measure: Measure, path: str, *, background: BackgroundExecutor, budget: PartBudget) -> UploadSink:
-    """A sink for the file that `path` stands for.
+    """Open a sink for the file that the magic `path` stands for.
 
-    Guarantee: nothing is visible. When the sink is closed and its bytes are up, exactly two objects are put: an empty
-    marker at `path`, for programs that look for the file they have written, then the record of the upload beside it.
-    No request is made to look for anything (scenario 70).
+    Guarantee: nothing is visible. When the sink is closed and all parts are uploaded, exactly two objects are put: an
+    empty marker at `path`, for programs that check the file they have written, then the upload's record next to it. No
+    other request is made (scenario 70).
 
     Args:
-        path: magic, relative to the destination.
+        path: a magic path, relative to the destination.
 
     Raises:
-        InvalidRequestError: the path is not magic, or what it stands for is hidden or leaves the destination.
+        InvalidRequestError: the path is not magic, or its final path is hidden or outside the destination.
 
-    Crash: before the record is put, the upload waits unnamed; it goes with its job if the file's name carries the job,
-    else by ``holdfast uploads abort``.
+    Crash: before the record is put, the upload is pending without one. It is aborted with its job if the file's name
+    carries the job's id, otherwise by ``holdfast uploads abort``.
     """
     final = final_path(path)
     if not is_magic(path) or is_pending(path) or final == path or not layout.is_safe_path(final):
@@ -73,18 +73,18 @@ def open_magic_file(measure: Measure, path: str, *, background: BackgroundExecut
 
 
 def iter_pending_paths(ctx: CommitContext, directory: str) -> Iterator[str]:
-    """Paths of the upload records below `directory`, relative to the destination."""
+    """List the paths of the upload records below `directory`, relative to the destination."""
     for info in iter_objects(ctx.store, ctx.key(f"{directory}/")):
         if is_pending(info.key):
             yield info.key[len(ctx.prefix) :]
 
 
 def load_pending(measure: Measure, job: JobId, path: str) -> SinglePending:
-    """One upload record, checked: it can only make a file of this destination. One request, no look before it.
+    """Load one upload record and check that it can only make a file of this destination. Sends one request.
 
     Raises:
-        CorruptDataError: it cannot be read, or is another job's.
-        NotFoundError: it is gone.
+        CorruptDataError: it cannot be parsed, or belongs to another job.
+        NotFoundError: it does not exist.
     """
     ctx = measure.ctx
     with measure.recorder.timed("committer_load_single_pending_file"):

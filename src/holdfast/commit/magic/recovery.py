@@ -1,4 +1,4 @@
-"""What dead `magic` jobs left; `judge` says what may be done about each.
+"""Find dead `magic` jobs; `pending_sets.recovery` chooses the recovery action of each.
 
 Source: paper 001, "Job Driver failure during Job Commit" and "Cleaning up after complete job failure".
 """
@@ -12,13 +12,13 @@ from holdfast.commit.context import CommitContext
 from holdfast.commit.hadoop.magic_path import MAGIC_JOB_PREFIX
 from holdfast.commit.ids import JobId, is_job_id
 from holdfast.commit.magic.sets import clean_up, list_pendingsets, load_pendingset
-from holdfast.commit.pending_sets.recovery import SetStore, judge_job
+from holdfast.commit.pending_sets.recovery import PendingSetAccess, pending_set_leftover
 from holdfast.commit.records import JobRecord, SaveMode
 from holdfast.stores.base import iter_objects
 
 __all__ = ["magic_jobs", "magic_leftovers"]
 
-_SETS = SetStore(
+_SETS = PendingSetAccess(
     names=lambda ctx, job: list_pendingsets(ctx, job.job),
     load=lambda measure, job, name: load_pendingset(measure, job.job, name),
     clean_up=lambda measure, job: clean_up(measure, job.job, with_sets=True),
@@ -26,7 +26,7 @@ _SETS = SetStore(
 
 
 def magic_jobs(ctx: CommitContext) -> dict[JobId, float]:
-    """Jobs that have a magic directory at the destination, and when something was last written there."""
+    """Return the jobs that have a magic directory at the destination, with the time of the last write there."""
     jobs: dict[JobId, float] = {}
     start = ctx.key(MAGIC_JOB_PREFIX)
     for info in iter_objects(ctx.store, start):
@@ -37,13 +37,13 @@ def magic_jobs(ctx: CommitContext) -> dict[JobId, float]:
 
 
 def magic_leftovers(ctx: CommitContext) -> Iterator[Leftover]:
-    """One for each job with a magic directory; live jobs are among them."""
+    """List the leftover data of every job with a magic directory, live jobs included."""
     if ctx.store.capabilities.multipart is None:
         return
     for job, active_at_s in magic_jobs(ctx).items():
-        yield judge_job(ctx, _job_record(job), active_at_s, _SETS)
+        yield pending_set_leftover(ctx, _job_record(job), active_at_s, _SETS)
 
 
 def _job_record(job: JobId) -> JobRecord:
-    """What the job's own record would say: nothing of it is stored, and all modes end alike."""
+    """Return a substitute for the job's record: `magic` stores none, and all modes end alike."""
     return JobRecord(job=job, committer="magic", mode=SaveMode.APPEND, started_at_s=0.0)

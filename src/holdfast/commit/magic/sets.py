@@ -1,4 +1,4 @@
-"""The pending sets of a `magic` job, found by listing, and the clean-up that ends a job in every way.
+"""List and load the pending sets of a `magic` job, and clean up after the job.
 
 Source: paper 000, VI.A (job commit, abort, clean-up) and XIV.C; paper 001, "Job Commit".
 """
@@ -8,15 +8,15 @@ from __future__ import annotations
 import logging
 from typing import TypeAlias
 
-from holdfast.commit.attempt_names import file_job
 from holdfast.commit.context import CommitContext
+from holdfast.commit.file_operations import delete_dir
 from holdfast.commit.hadoop.magic_path import is_pendingset, magic_dir
 from holdfast.commit.hadoop.pending import PendingSet, SinglePending, decode_pendingset
+from holdfast.commit.hadoop_names import file_job
 from holdfast.commit.ids import JobId
 from holdfast.commit.magic.file import iter_pending_paths, load_pending
 from holdfast.commit.magic.layout import attempts_dir, pendingset_start
 from holdfast.commit.measure import Measure
-from holdfast.commit.moves import delete_dir
 from holdfast.commit.pending_sets.completion import bucket_name
 from holdfast.errors import CorruptDataError, HoldfastError, NotFoundError
 from holdfast.stores.base import Support, iter_objects, iter_uploads, multipart
@@ -30,25 +30,25 @@ _log = logging.getLogger(__name__)
 
 
 def find_pendingsets(ctx: CommitContext, job: JobId) -> dict[str, str]:
-    """The job's pending sets in the order of tasks: etags by path relative to the destination."""
+    """Return the etags of the job's pending sets by path relative to the destination, in the order of tasks."""
     found = iter_objects(ctx.store, ctx.key(pendingset_start(job)))
     return dict(sorted((info.key[len(ctx.prefix) :], info.etag) for info in found if is_pendingset(info.key)))
 
 
 def list_pendingsets(ctx: CommitContext, job: JobId) -> list[str]:
-    """Paths of the job's pending sets, relative to the destination, in the order of tasks."""
+    """Return the paths of the job's pending sets, relative to the destination, in the order of tasks."""
     return list(find_pendingsets(ctx, job))
 
 
 def load_pendingset(measure: Measure, job: JobId, path: str, data: bytes | None = None) -> PendingSet:
-    """One pending set, checked.
+    """Load and check one pending set.
 
     Args:
-        data: its bytes, if the caller has them; else they are read.
+        data: its bytes, if the caller has them; otherwise they are read.
 
     Raises:
-        CorruptDataError: it cannot be read, or is another job's.
-        NotFoundError: it is gone.
+        CorruptDataError: it cannot be parsed, or belongs to another job.
+        NotFoundError: it does not exist.
     """
     ctx = measure.ctx
     with measure.recorder.timed("op_load_manifest"):
@@ -58,20 +58,20 @@ def load_pendingset(measure: Measure, job: JobId, path: str, data: bytes | None 
 
 
 def clean_up(measure: Measure, job: JobId, *, with_sets: bool) -> str:
-    """Abort what the job still has pending, then delete its magic directory. Again is harmless (C10).
+    """Abort the job's pending uploads, then delete its magic directory. Idempotent (C10).
 
-    The job's uploads are those that its records name and those whose file names carry it; with the setting
-    ``abort_pending_uploads`` all below the destination, as Hadoop does it by default, other jobs' too (XIV.C.1). An
-    upload under a name of the caller's choice whose record was never put is not found.
+    The job's uploads are those that its records name and those whose file names carry its id. With the setting
+    ``abort_pending_uploads`` they are all uploads below the destination, including other jobs', which is Hadoop's
+    default (XIV.C.1). An upload with a name of the caller's choice whose record was never put is not found.
 
     Args:
-        with_sets: whether what tasks have committed is aborted, too; after a job commit there is nothing to abort.
+        with_sets: whether to abort what tasks have committed as well; after a job commit nothing of it is pending.
 
     Returns:
-        Why something is left, in a sentence; empty if nothing is. Errors are not raised: abort must not hide the error
-        that led to it, and a job that is committed stays so (paper 000, XI).
+        Why something is left, in one sentence; empty if nothing is. Errors are not raised: an abort must not hide the
+        error that caused it, and a committed job stays committed (paper 000, XI).
 
-    Crash: some uploads are gone, or some records; run it again.
+    Crash: some uploads are aborted, or some records deleted; run it again.
     """
     ctx = measure.ctx
     try:
@@ -84,21 +84,21 @@ def clean_up(measure: Measure, job: JobId, *, with_sets: bool) -> str:
 
 
 def _abort_uploads(measure: Measure, job: JobId, with_sets: bool) -> None:
-    """What records name is aborted although no listing shows it, where the server may not list by directory (MinIO)."""
+    """Abort the job's uploads, also those that no listing shows because the server cannot list by directory (MinIO)."""
     ctx = measure.ctx
     store = multipart(ctx.store)
     lists = ctx.store.capabilities.lists_uploads is Support.YES
     recorded: set[_Upload] | None = None
-    # A part that was on its way while its upload was aborted can leave the upload alive: look again, a few times.
+    # A part that is in flight during the abort can keep the upload alive: list again, a few times.
     for _ in range(_ROUNDS):
-        waiting = {(upload.key, upload.upload_id) for upload in iter_uploads(store, ctx.prefix)}
+        pending = {(upload.key, upload.upload_id) for upload in iter_uploads(store, ctx.prefix)}
         takes_all = ctx.settings.hadoop.abort_pending_uploads
-        own = waiting if takes_all else {upload for upload in waiting if file_job(upload[0]) == job}
+        own = pending if takes_all else {upload for upload in pending if file_job(upload[0]) == job}
         if recorded is None:
-            recorded = _recorded_uploads(measure, job, with_sets) if waiting != own or not lists else set()
-            own = own | (recorded & waiting if lists else recorded)
+            recorded = _recorded_uploads(measure, job, with_sets) if pending != own or not lists else set()
+            own = own | (recorded & pending if lists else recorded)
         else:
-            own = own | (recorded & waiting)
+            own = own | (recorded & pending)
         if not own:
             return
         for _done in ctx.runner.map(lambda upload: store.abort_upload(*upload), sorted(own)):
@@ -106,7 +106,7 @@ def _abort_uploads(measure: Measure, job: JobId, with_sets: bool) -> None:
 
 
 def _recorded_uploads(measure: Measure, job: JobId, with_sets: bool) -> set[_Upload]:
-    """What records tell to be the job's; those that cannot be read are passed over (paper 001, "Malicious …")."""
+    """Return the uploads that records name as the job's; skip unreadable ones (paper 001, "Malicious …")."""
     ctx = measure.ctx
 
     def load(path: str) -> tuple[SinglePending, ...]:
@@ -115,7 +115,7 @@ def _recorded_uploads(measure: Measure, job: JobId, with_sets: bool) -> set[_Upl
                 return load_pendingset(measure, job, path).commits
             return (load_pending(measure, job, path),)
         except (CorruptDataError, NotFoundError) as error:
-            _log.warning("uploads of job %s could not be read and are not aborted (%s)", job, error)
+            _log.warning("a record of job %s could not be loaded, so its uploads are not aborted (%s)", job, error)
             return ()
 
     paths = [*iter_pending_paths(ctx, attempts_dir(job)), *(list_pendingsets(ctx, job) if with_sets else ())]

@@ -1,13 +1,13 @@
-"""How `manifest` removes what it kept of a job (paper 002, "Job Abort/cleanup"; Hadoop's CleanupJobStage)."""
+"""Delete a `manifest` job's directory (paper 002, "Job Abort/cleanup"; Hadoop's CleanupJobStage)."""
 
 from __future__ import annotations
 
 import logging
 
 from holdfast.commit.context import CommitContext
+from holdfast.commit.file_operations import delete_dir, list_children
 from holdfast.commit.ids import JobId
 from holdfast.commit.manifest.layout import job_dir, job_mark, tasks_dir
-from holdfast.commit.moves import delete_dir, list_children
 from holdfast.commit.records import JobRecord
 from holdfast.errors import HoldfastError
 
@@ -17,21 +17,22 @@ _log = logging.getLogger(__name__)
 
 
 def clean_up(ctx: CommitContext, job: JobRecord, *, over: bool) -> str:
-    """Remove the job's directory, the way the options say (scenario 62).
+    """Delete the job's directory, as the settings say (scenario 62).
 
-    C7: only this job's directory; ``_temporary`` has no existence of its own in a store, and goes with the last file.
+    C7: only this job's directory is deleted. ``_temporary`` does not exist as an object; it disappears with its last
+    file.
 
     Args:
-        over: the job is committed. Its record goes before anything else, also where clean-up is skipped: without it
-            nobody takes the job for one that may still have to be ended.
+        over: whether the job is committed. Its record is then deleted first, even if clean-up is skipped: without the
+            record recovery does not consider the job unfinished.
 
     Returns:
-        Why something is left although it should not be; empty if nothing is.
+        Why something is left unexpectedly; empty if nothing is.
 
     Raises:
-        HoldfastError: it could not be removed, and `cleanup_failures_ignored` is off.
+        HoldfastError: the directory could not be deleted, and `cleanup_failures_ignored` is off.
 
-    Crash: part of the directory is left; run it again.
+    Crash: a part of the directory is left; run it again.
     """
     options = ctx.settings.hadoop
     try:
@@ -42,7 +43,7 @@ def clean_up(ctx: CommitContext, job: JobRecord, *, over: bool) -> str:
     except HoldfastError as error:
         if not options.cleanup_failures_ignored:
             raise
-        return f"the directory {job_dir(job.job)} of the job could not be removed: run holdfast recover ({error})"
+        return f"the job's directory {job_dir(job.job)} could not be deleted: run holdfast recover ({error})"
     return ""
 
 
@@ -52,23 +53,23 @@ def _remove(ctx: CommitContext, job: JobRecord) -> None:
         try:
             return remove_job_dir(ctx, job.job)
         except HoldfastError as error:
-            _log.info("%s is not removed in one go: %s", job_dir(job.job), error)
+            _log.info("%s could not be deleted in one step: %s", job_dir(job.job), error)
     if options.cleanup_parallel_delete:
         _remove_attempts(ctx, job)
     return remove_job_dir(ctx, job.job)
 
 
 def remove_job_dir(ctx: CommitContext, job: JobId) -> None:
-    """Remove all that is kept of a job; again is harmless."""
+    """Delete everything that is stored for a job. Idempotent."""
     delete_dir(ctx, job_dir(job))
 
 
 def _remove_attempts(ctx: CommitContext, job: JobRecord) -> None:
-    """Attempts' directories side by side. Trouble does not matter: the job's directory is removed next."""
+    """Delete the attempts' directories in parallel. Errors do not matter: the job's directory is deleted next."""
     directory = tasks_dir(job)
     try:
         attempts = [f"{directory}/{name}" for name, is_directory in list_children(ctx, directory) if is_directory]
         for _done in ctx.runner.map(lambda path: delete_dir(ctx, path), attempts):
             pass
     except HoldfastError as error:
-        _log.info("attempts below %s are not removed side by side: %s", directory, error)
+        _log.info("attempts below %s could not be deleted in parallel: %s", directory, error)

@@ -1,13 +1,13 @@
-"""`manifest`: tasks leave their files and say what to rename, the job commit renames all of them side by side."""
+"""Implement `manifest`: tasks list the files to rename, and the job commit renames all of them in parallel."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import final
 
-from holdfast.commit.attempt_names import file_name
 from holdfast.commit.committer import CONSISTENT_LISTING, RENAME, Committer, Leftover
 from holdfast.commit.context import CommitContext
+from holdfast.commit.hadoop_names import file_name
 from holdfast.commit.ids import FileOwner, JobId
 from holdfast.commit.job_report import measured_abort, measured_commit, report_abort, report_commit
 from holdfast.commit.manifest.job import abort_job, commit_job, setup_job
@@ -22,13 +22,13 @@ __all__ = ["MANIFEST", "ManifestCommitter"]
 
 @final
 class ManifestCommitter(Committer):
-    """Lists files to rename in tasks and renames all of them in parallel at job commit.
+    """List files to rename in tasks and rename all of them in parallel at job commit.
 
-    Refused where a rename is not atomic, as on S3, whatever the user accepts (scenario 63).
+    Refused on stores without atomic rename, such as S3, regardless of settings (scenario 63).
     """
 
     name = "manifest"
-    summary = "one record a task of what to rename, all renames at job commit"
+    summary = "one manifest per task lists the files to rename, the job commit renames them all"
     source = "paper 002"
     needs = (RENAME, CONSISTENT_LISTING)
     modes = frozenset(SaveMode)

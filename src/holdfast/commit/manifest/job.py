@@ -1,7 +1,7 @@
-"""The driver's side of `manifest`: list the tasks' manifests, rename all files that they name, say so.
+"""Set up, commit and abort a `manifest` job: load the tasks' manifests, rename the files, write ``_SUCCESS``.
 
-There is no decision: a job is committed when its last file is at its place. Until then a crash leaves some files
-visible and the rest waiting, with manifests that tell which.
+There is no logged decision: a job is committed when its last file is at its final path. A crash before that leaves some
+files visible and the others hidden; the manifests tell which.
 
 Source: paper 002, "Job Setup", "Job Commit", "Job Abort/cleanup"; Hadoop's job stages for names and order.
 """
@@ -14,18 +14,17 @@ from dataclasses import replace
 from holdfast.commit import layout
 from holdfast.commit.codec import encode_job
 from holdfast.commit.context import CommitContext
-from holdfast.commit.job_ends import new_job, succeed
+from holdfast.commit.file_operations import is_dir, move_file
+from holdfast.commit.job_setup import new_job
+from holdfast.commit.job_success import has_succeeded, succeed
 from holdfast.commit.manifest.cleanup import clean_up
 from holdfast.commit.manifest.layout import job_attempt_dir, job_mark, success_draft
 from holdfast.commit.manifest.loading import LoadedJob, check_reported, load_manifests, require_open
 from holdfast.commit.manifest.renaming import make_room, rename_files, validate_files
 from holdfast.commit.measure import Measure
-from holdfast.commit.moves import is_dir, move_file
 from holdfast.commit.records import JobOutcome, JobRecord, SaveMode, TaskCommit
-from holdfast.commit.success_file import read_success
 from holdfast.commit.task_commits import check_messages
 from holdfast.errors import (
-    CorruptDataError,
     DestinationExistsError,
     HoldfastError,
     OutcomeUnknownError,
@@ -33,25 +32,25 @@ from holdfast.errors import (
 )
 from holdfast.stores.base import Create, Overwrite, Support
 
-__all__ = ["abort_job", "commit_job", "finish_job", "is_reported", "setup_job"]
+__all__ = ["abort_job", "commit_job", "finish_job", "setup_job"]
 
 
 # --- start ------------------------------------------------------------------------------------------------------------
 def setup_job(ctx: CommitContext, committer: str, mode: SaveMode, details: Mapping[str, object]) -> JobRecord | None:
-    """Check the destination and make the job's directory, which is to be new (scenario 31).
+    """Check the destination and create the job's directory, which must not exist (scenario 31).
 
-    A store has no directories to make, so a record of the job stands for it. Hadoop looks and then makes it; here one
-    of two drivers that look at once is refused too, where the store has conditional writes.
+    A store has no directories to create, so the job's record stands for it. Hadoop checks and then creates; here, on a
+    store with conditional writes, the second of two concurrent drivers is refused as well.
 
     Raises:
-        DestinationExistsError: mode ``fail`` and the destination holds data, or the job was started before.
+        DestinationExistsError: mode ``fail`` and the destination contains data, or the job was started before.
 
-    Crash: ``_SUCCESS`` of the job before may be gone, and a record may be there; `leftovers` finds it.
+    Crash: an earlier ``_SUCCESS`` may be deleted, and a record may exist; `find_leftovers` finds it.
     """
     job = new_job(ctx, committer, mode, details)
     if job is None:
         return None
-    taken = "the job was started before: start another"
+    taken = "the job was started before: start another one"
     if is_dir(ctx, job_attempt_dir(job)):
         raise DestinationExistsError(taken, url=ctx.url, job=job.job)
     is_conditional = ctx.store.capabilities.conditional_put is Support.YES
@@ -66,25 +65,25 @@ def setup_job(ctx: CommitContext, committer: str, mode: SaveMode, details: Mappi
 def commit_job(
     measure: Measure, job: JobRecord, commits: Sequence[TaskCommit | None], tasks: int | Collection[int]
 ) -> JobOutcome:
-    """Rename the files of all committed tasks to their places.
+    """Rename the files of all committed tasks to their final paths.
 
-    Guarantee: when it returns, every file of every manifest in the job's directory is at its place (C1), and no file
-    of another attempt (C2). What counts is what lies there, not what the tasks' messages say.
+    Guarantee: on return every file of every manifest in the job's directory is at its final path (C1), and no file of
+    another attempt (C2). The manifests in the directory decide, not the tasks' reports.
 
     C3 does not hold: a partitioned attempt may have replaced its task's manifest. C4 does not hold: files appear one by
-    one. C5 does not hold once a job commit has failed half way: what is visible stays, also after an abort. C8 does not
-    hold: nothing keeps two drivers from committing and aborting one job at once. With the modes that overwrite, C9 does
-    not hold: see `make_room`.
+    one. C5 does not hold once a job commit has failed halfway: visible files stay, even after an abort. C8 does not
+    hold: two drivers can commit and abort one job at the same time. In the modes that overwrite, C9 does not hold: see
+    `make_room`.
 
     Raises:
-        NotFoundError: the job is over, or a manifest or file of it is gone.
-        InvalidRequestError: a task is missing or doubled, or two files have one target. Nothing is visible.
-        DestinationExistsError: a file of the caller's naming is there already (scenario 56).
-        CorruptDataError: a manifest cannot be read, or validation failed.
-        UnavailableError: a store call failed. What was renamed is visible; calling again goes on.
+        NotFoundError: the job is over, or one of its manifests or files does not exist.
+        InvalidRequestError: a task is missing or reported twice, or two files have the same target. Nothing is visible.
+        DestinationExistsError: a file with a name of the caller's choice already exists (scenario 56).
+        CorruptDataError: a manifest cannot be parsed, or validation failed.
+        UnavailableError: a store call failed. Renamed files are visible; calling again continues.
         OutcomeUnknownError: see `rename_files` and `finish_job`.
 
-    Crash: see `rename_files`; `leftovers` goes on or back.
+    Crash: see `rename_files`; recovery rolls the job forward or back.
     """
     ctx = measure.ctx
     present = check_messages(job, commits, tasks)
@@ -100,10 +99,10 @@ def commit_job(
 
 
 def finish_job(measure: Measure, job: JobRecord, loaded: LoadedJob) -> JobOutcome:
-    """The stages that come when all files are at their places: validation, ``_SUCCESS``, clean-up.
+    """Run the stages after the renames: validation, ``_SUCCESS``, clean-up.
 
     Raises:
-        OutcomeUnknownError: the job is committed, only clean-up failed, and `cleanup_failures_ignored` is off.
+        OutcomeUnknownError: the job is committed, but clean-up failed and `cleanup_failures_ignored` is off.
     """
     ctx = measure.ctx
     if ctx.settings.hadoop.validate_output:
@@ -128,7 +127,7 @@ def finish_job(measure: Measure, job: JobRecord, loaded: LoadedJob) -> JobOutcom
             left = clean_up(ctx, job, over=True)
     except HoldfastError as error:
         raise OutcomeUnknownError(
-            "the job is committed, its clean-up failed: run holdfast recover, or set cleanup_failures_ignored",
+            "the job is committed, but its clean-up failed: run holdfast recover, or set cleanup_failures_ignored",
             url=ctx.url,
             job=job.job,
         ) from error
@@ -137,23 +136,14 @@ def finish_job(measure: Measure, job: JobRecord, loaded: LoadedJob) -> JobOutcom
 
 # --- abort ------------------------------------------------------------------------------------------------------------
 def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
-    """Remove the job's directory, from whichever process (scenarios 17 to 22).
+    """Delete the job's directory, from any process (scenarios 17 to 22).
 
-    A job whose ``_SUCCESS`` stands is committed: only its clean-up is done, and the outcome says so. Files that a job
+    A job that ``_SUCCESS`` names is committed: only its clean-up is done, and the outcome says so. Files that a job
     commit renamed before it failed stay, as in Hadoop (C5 does not hold for them).
 
-    Crash: part of the directory is left; run it again.
+    Crash: a part of the directory is left; run it again.
     """
     ctx = measure.ctx
-    committed = is_reported(ctx, job)
+    committed = has_succeeded(ctx, job.job)
     left = clean_up(ctx, job, over=committed)
     return JobOutcome(job=job.job, committed=committed, finished=not left, pending_reason=left)
-
-
-def is_reported(ctx: CommitContext, job: JobRecord) -> bool:
-    """Whether ``_SUCCESS`` is this job's."""
-    try:
-        report = read_success(ctx)
-    except CorruptDataError:
-        return False  # somebody else's, or broken: it tells nothing of this job
-    return report is not None and report.get("jobId") == job.job

@@ -1,17 +1,17 @@
-"""Where `manifest` keeps what, relative to the destination (paper 002, "Directory Structure").
+"""Name the paths of `manifest`, relative to the destination (paper 002, "Directory Structure").
 
 ``_temporary/manifest_<job>/``
 └── ``00/``                                    the attempt at the job
-    ├── ``job.json``                           ours: the job is not over while it is there
-    ├── ``manifests/<task>-manifest.json``     which files to rename; one a task
+    ├── ``job.json``                           Holdfast's own: the job is not over while it exists
+    ├── ``manifests/<task>-manifest.json``     which files to rename; one per task
     │              ``<attempt>-manifest.json.tmp``
-    └── ``tasks/<attempt>/…``                  the attempts' files, where they will be below the destination
+    └── ``tasks/<attempt>/…``                  the attempts' files, under their final paths
 """
 
 from __future__ import annotations
 
-from holdfast.commit.attempt_names import attempt_name, task_name
 from holdfast.commit.hadoop import manifest_job_dir
+from holdfast.commit.hadoop_names import attempt_name, task_name
 from holdfast.commit.ids import FileOwner, JobId
 from holdfast.commit.records import JobRecord
 
@@ -30,52 +30,52 @@ __all__ = [
 ]
 
 TEMPORARY = "_temporary"
-"""Shared with other jobs and committers: nothing but a job's own directory is ever removed in it (C7)."""
+"""Shared with other jobs and committers: only a job's own directory is ever deleted in it (C7)."""
 
 MANIFEST_SUFFIX = "-manifest.json"
-"""Ends the name of every committed task's manifest."""
+"""The end of the name of every committed task's manifest."""
 
 
 def job_dir(job: JobId) -> str:
-    """Everything of a job, all attempts at it."""
+    """Return the directory of a job, with all attempts at it."""
     return manifest_job_dir(job).rstrip("/")
 
 
 def job_attempt_dir(job: JobRecord) -> str:
-    """Everything of one attempt at a job."""
+    """Return the directory of one attempt at a job."""
     return f"{job_dir(job.job)}/{job.job_attempt:02d}"
 
 
 def job_mark(job: JobRecord) -> str:
-    """Stands for Hadoop's directory of the job's attempt: made first, and gone when the job is over."""
+    """Return the path of the job's record. It stands for Hadoop's job attempt directory."""
     return f"{job_attempt_dir(job)}/job.json"
 
 
 def manifests_dir(job: JobRecord) -> str:
-    """What committed tasks report."""
+    """Return the directory of the committed tasks' manifests."""
     return f"{job_attempt_dir(job)}/manifests"
 
 
 def tasks_dir(job: JobRecord) -> str:
-    """Directories of all task attempts."""
+    """Return the directory that contains the directories of all task attempts."""
     return f"{job_attempt_dir(job)}/tasks"
 
 
 def attempt_dir(job: JobRecord, owner: FileOwner) -> str:
-    """Where one task attempt, and nobody else, writes."""
+    """Return the directory in which only this task attempt writes."""
     return f"{tasks_dir(job)}/{attempt_name(owner)}"
 
 
 def task_manifest(job: JobRecord, task: int) -> str:
-    """What the task's committed attempt wrote: whoever renames last to this name is the one."""
+    """Return the path of the task's manifest. The last attempt to rename its own to this path is the committed one."""
     return f"{manifests_dir(job)}/{task_name(job.job, task)}{MANIFEST_SUFFIX}"
 
 
 def attempt_manifest(job: JobRecord, owner: FileOwner) -> str:
-    """The same, while it is being saved."""
+    """Return the path of an attempt's manifest while it is being saved."""
     return f"{manifests_dir(job)}/{attempt_name(owner)}{MANIFEST_SUFFIX}.tmp"
 
 
 def success_draft(job: JobRecord) -> str:
-    """``_SUCCESS`` while it is being saved."""
+    """Return the path of ``_SUCCESS`` while it is being saved."""
     return f"{job_attempt_dir(job)}/_SUCCESS.tmp"

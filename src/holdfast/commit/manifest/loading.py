@@ -1,7 +1,7 @@
-"""What the tasks of a job committed, found by listing and loaded in bounded memory.
+"""List and load the manifests of a job's tasks in bounded memory.
 
-Hadoop spills the entries of all manifests into a local file between loading and renaming (MAPREDUCE-7435). Here each
-manifest is read once and what the renames need of it is kept packed: some ten bytes a file.
+Hadoop spills the entries of all manifests to a local file between loading and renaming (MAPREDUCE-7435). Here each
+manifest is read once, and what the renames need of it is kept compressed: about ten bytes per file.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from holdfast.commit.attempt_names import task_name
 from holdfast.commit.context import CommitContext
+from holdfast.commit.file_operations import file_info, list_files
 from holdfast.commit.hadoop import (
     MAX_MANIFEST_BYTES,
     DirStatus,
@@ -21,8 +21,8 @@ from holdfast.commit.hadoop import (
     ManifestFile,
     decode_intermediate_manifest,
 )
+from holdfast.commit.hadoop_names import task_name
 from holdfast.commit.manifest.layout import MANIFEST_SUFFIX, job_mark, manifests_dir
-from holdfast.commit.moves import file_info, list_files
 from holdfast.commit.records import JobRecord, TaskCommit, Totals
 from holdfast.commit.statistics import NO_STATISTICS, Statistics
 from holdfast.commit.success_file import FILENAME_LIMIT
@@ -34,15 +34,15 @@ __all__ = ["LoadedJob", "check_reported", "load_manifests", "require_open"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedJob:
-    """A job's manifests, added up.
+    """The merged content of a job's manifests.
 
     Attributes:
         tasks: names of the committed tasks.
-        directories: what has to be a directory, and what the tasks found there.
-        partitions: directories that files go into (``""`` for the destination itself).
+        directories: the required directories, and what the tasks found there.
+        partitions: directories that receive files (``""`` for the destination itself).
         statistics: of all tasks.
         names: the first hundred files.
-        packed: the files, a chunk a task.
+        packed: the compressed files, one chunk per task.
         marks: digests of the files' targets.
     """
 
@@ -56,13 +56,13 @@ class LoadedJob:
     marks: Collection[bytes]
 
     def files(self) -> Iterator[ManifestFile]:
-        """Every file, task by task; unpacked as they are drawn."""
+        """Iterate over every file, task by task; decompress chunks on demand."""
         for chunk in self.packed:
             for source, dest, size_bytes, etag in json.loads(zlib.decompress(chunk)):
                 yield ManifestFile(source=source, dest=dest, size_bytes=size_bytes, etag=etag)
 
     def is_target(self, path: str) -> bool:
-        """Whether a file of the job goes there."""
+        """Check whether `path` is the target of a file of the job."""
         return _mark(path) in self.marks
 
 
@@ -81,36 +81,36 @@ class _Loaded:
 
 
 def _mark(path: str) -> bytes:
-    return hashlib.blake2b(path.encode(), digest_size=16).digest()  # a hundred thousand long paths would be heavy
+    return hashlib.blake2b(path.encode(), digest_size=16).digest()  # a hundred thousand long paths take too much memory
 
 
 def require_open(ctx: CommitContext, job: JobRecord) -> None:
-    """Go on only if the job is not over.
+    """Raise an error if the job is over.
 
     Raises:
         NotFoundError: it was committed or aborted before (scenarios 8, 10).
     """
     if file_info(ctx, job_mark(job)) is None:
         raise NotFoundError(
-            "the job's directory is gone, it was committed or aborted before: run it again", job=job.job
+            "the job's directory does not exist, so it was committed or aborted before: run it again", job=job.job
         )
 
 
 def check_reported(job: JobRecord, loaded: LoadedJob, commits: Sequence[TaskCommit]) -> None:
-    """Refuse to commit without the manifest of a task that has reported (C1); what reports say of it does not count.
+    """Refuse to commit without the manifest of a task that has reported (C1). The reported counts do not matter.
 
     Raises:
-        NotFoundError: somebody removed it.
+        NotFoundError: a manifest was deleted.
     """
     missing = [commit.task for commit in commits if task_name(job.job, commit.task) not in loaded.tasks]
     if missing:
         raise NotFoundError(
-            "manifests of committed tasks are gone: run the job again", job=job.job, missing=missing[:5]
+            "manifests of committed tasks do not exist: run the job again", job=job.job, missing=missing[:5]
         )
 
 
 def load_manifests(ctx: CommitContext, job: JobRecord) -> LoadedJob:
-    """Every manifest below the job's directory: a task counts if it has one there, whoever put it there.
+    """Load every manifest in the job's directory: a task counts if it has one there, whoever wrote it.
 
     Raises:
         CorruptDataError: a manifest is not what a task of this job would write.
@@ -153,18 +153,21 @@ def load_manifests(ctx: CommitContext, job: JobRecord) -> LoadedJob:
 
 
 def _merged(known: DirStatus | None, status: DirStatus) -> DirStatus:
-    """A file that any task met has to go; a directory that any task met was there."""
+    """Merge what two tasks found at a path.
+
+    A file that any task found must be deleted; a directory that any task found existed.
+    """
     order = (DirStatus.FILE, DirStatus.DIR, DirStatus.CREATED_DIR, DirStatus.UNKNOWN, DirStatus.NOT_FOUND)
     return status if known is None else min(known, status, key=order.index)
 
 
 def _load(ctx: CommitContext, job: JobRecord, path: str, info: ObjectInfo) -> _Loaded:
     if info.size_bytes > MAX_MANIFEST_BYTES:
-        raise CorruptDataError("a manifest is too long for one task; its bytes are kept: report it", key=path)
+        raise CorruptDataError("a manifest is too long for one task and is left as it is: report it", key=path)
     data = ctx.store.get(ctx.key(path))
     manifest = decode_intermediate_manifest(path, data, url=ctx.url, job_id=job.job)
     if path != f"{manifests_dir(job)}/{manifest.task_id}{MANIFEST_SUFFIX}":
-        raise CorruptDataError("a manifest is another task's; its bytes are kept: report it", key=path)
+        raise CorruptDataError("a manifest belongs to another task and is left as it is: report it", key=path)
     return _packed(manifest)
 
 

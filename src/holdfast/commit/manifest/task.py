@@ -1,15 +1,15 @@
-"""The task's side of `manifest`: files in a directory of the attempt's own, then one record of what to rename.
+"""Write, commit and abort a task attempt of `manifest`: files in its own directory, then one manifest of the renames.
 
 Source: paper 002, "Task Commit" and "The Intermediate Manifest"; Hadoop's TaskAttemptScanDirectoryStage and
-SaveTaskManifestStage for the order of calls and the tries.
+SaveTaskManifestStage for the order of calls and the retries.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from holdfast.commit.attempt_names import attempt_name, task_name
 from holdfast.commit.context import CommitContext
+from holdfast.commit.file_operations import delete_dir, file_info, is_dir, list_files
 from holdfast.commit.hadoop import (
     DirStatus,
     IntermediateManifest,
@@ -17,9 +17,9 @@ from holdfast.commit.hadoop import (
     ManifestFile,
     encode_intermediate_manifest,
 )
+from holdfast.commit.hadoop_names import attempt_name, task_name
 from holdfast.commit.ids import FileOwner
 from holdfast.commit.manifest.layout import attempt_dir, attempt_manifest, job_mark, task_manifest
-from holdfast.commit.moves import delete_dir, file_info, is_dir, list_files
 from holdfast.commit.records import FileEntry, JobRecord, TaskCommit
 from holdfast.commit.sinks import RenameSink
 from holdfast.commit.task import TaskScope
@@ -29,30 +29,30 @@ from holdfast.stores.base import rename
 
 __all__ = ["abort_task", "commit_task", "open_file"]
 
-_PAUSE_S = 0.5  # Hadoop's, times the number of the try
+_PAUSE_S = 0.5  # as in Hadoop; multiplied by the number of the attempt
 
 
 def open_file(scope: TaskScope, path: str) -> RenameSink:
-    """Open a file in the attempt\'s directory; the job commit renames it to `path`."""
+    """Open a file in the attempt's directory; the job commit renames it to `path`."""
     source = f"{attempt_dir(scope.job, scope.owner)}/{path}"
     return RenameSink(rename(scope.ctx.store), scope.ctx.key(source), source, path, background=scope.background)
 
 
 # --- commit -----------------------------------------------------------------------------------------------------------
 def commit_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
-    """Scan the attempt's directory, save what is to be renamed as the task's manifest.
+    """Scan the attempt's directory and save the list of its files as the task's manifest.
 
-    Guarantee: the manifest appears whole, in one step, and replaces that of another attempt at the task: the last
-    attempt to commit is the task's result, and its files only (scenario 7). Nothing is visible.
+    Guarantee: the manifest appears complete, in one step, and replaces that of another attempt of the task. The last
+    attempt to commit is the task's result, and only its files (scenario 7). Nothing is visible.
 
-    C3 does not hold: a partitioned attempt may replace the manifest of the one that the driver was told of.
+    C3 does not hold: a partitioned attempt may replace the manifest of the attempt that the driver accepted.
 
     Raises:
-        NotFoundError: files of the attempt are gone, or its job's directory is: the job is over (scenarios 6, 10, 47).
-        ConflictError: somebody else writes in the attempt's directory (scenario 32).
-        UnavailableError, OutcomeUnknownError: the manifest could not be saved in `manifest_save_attempts` tries.
+        NotFoundError: the attempt's files or the job's directory do not exist: the job is over (scenarios 6, 10, 47).
+        ConflictError: another process writes in the attempt's directory (scenario 32).
+        UnavailableError, OutcomeUnknownError: the manifest could not be saved in `manifest_save_attempts` attempts.
 
-    Crash: before the rename the task has not committed and its files go with the job; after it, it has.
+    Crash: before the rename the task has not committed, and its files are deleted with the job; after it, it has.
     """
     ctx, job, owner = scope.ctx, scope.job, scope.owner
     with scope.measure.stage("task_stage_scan_directory"):
@@ -78,10 +78,10 @@ def commit_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
 def _scan(
     ctx: CommitContext, job: JobRecord, owner: FileOwner, files: tuple[FileEntry, ...]
 ) -> tuple[ManifestFile, ...]:
-    """What lies in the attempt's directory: exactly the files that the attempt wrote, with their etags.
+    """List the attempt's directory, which must contain exactly the files that the attempt wrote.
 
-    An attempt that wrote nothing has no directory. It may commit all the same, unless its job is over: in Hadoop the
-    directory that set-up made would be missing then (scenarios 3, 47).
+    An attempt that wrote nothing has no directory. It may commit, unless its job is over: in Hadoop the directory that
+    set-up created would not exist then (scenarios 3, 47).
     """
     directory = attempt_dir(job, owner)
     written = {file.source: file for file in files}
@@ -89,13 +89,13 @@ def _scan(
     for source, info in list_files(ctx, directory):
         file = written.pop(source, None)
         if file is None or file.size_bytes != info.size_bytes:
-            raise ConflictError("somebody else writes in the attempt's directory: run the task again", path=source)
+            raise ConflictError("another process writes in the attempt's directory: run the task again", path=source)
         found.append(
             ManifestFile(source=source, dest=file.path, size_bytes=info.size_bytes, etag=info.etag, rows=file.rows)
         )
     if written or (not found and file_info(ctx, job_mark(job)) is None):
         raise NotFoundError(
-            "files of the task attempt are gone, most likely its job is over: run the job again",
+            "files of the task attempt do not exist, most likely because its job is over: run the job again",
             directory=directory,
             missing=sorted(written)[:3],
         )
@@ -103,9 +103,9 @@ def _scan(
 
 
 def _probe_directories(ctx: CommitContext, dests: list[str]) -> tuple[ManifestDir, ...]:
-    """Every directory that the files need below the destination, and what is there now; those above first.
+    """Return every directory that the files need, with its current status; parents first.
 
-    Below what is no directory there is nothing: only children of existing directories are looked up.
+    Nothing exists below a path that is not a directory, so only children of existing directories are checked.
     """
     needed: dict[str, int] = {}
     for dest in dests:
@@ -130,9 +130,10 @@ def _status(ctx: CommitContext, path: str) -> DirStatus:
 
 # --- saving -----------------------------------------------------------------------------------------------------------
 def _save(scope: TaskScope, manifest: IntermediateManifest) -> None:
-    """Save the manifest, again and again if the store has trouble (scenarios 48 to 52; MAPREDUCE-7474).
+    """Save the manifest, with retries if the store fails (scenarios 48 to 52; MAPREDUCE-7474).
 
-    Each try starts over, so it does not matter how far the one before came. The saved manifest counts the failed ones.
+    Each retry starts from the beginning, so it does not matter how far the one before came. The saved manifest counts
+    the failed ones.
     """
     ctx = scope.ctx
     attempts = max(1, ctx.settings.hadoop.manifest_save_attempts)
@@ -157,17 +158,17 @@ def _save_once(scope: TaskScope, manifest: IntermediateManifest) -> None:
     try:
         store.rename(ctx.key(draft), ctx.key(final))
     except NotFoundError:
-        # The store itself may have repeated a rename whose reply was lost.
+        # The store client may have repeated a rename whose reply was lost.
         if file_info(ctx, final) is None or ctx.store.get(ctx.key(final)) != data:
             raise
     except InvalidRequestError:
-        # A directory stands there. Nobody makes one in this place on purpose (scenario 52).
+        # A directory exists at the target. It was not created there on purpose (scenario 52).
         delete_dir(ctx, final)
         store.rename(ctx.key(draft), ctx.key(final))
 
 
 # --- abort ------------------------------------------------------------------------------------------------------------
 def abort_task(ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
-    """Remove the attempt's directory; the manifest of an attempt that committed stays (scenarios 10, 16, 22)."""
+    """Delete the attempt's directory; the manifest of a committed attempt stays (scenarios 10, 16, 22)."""
     delete_dir(ctx, attempt_dir(job, owner))
     ctx.store.delete(ctx.key(attempt_manifest(job, owner)))

@@ -1,12 +1,12 @@
-"""Pending uploads of a whole job: completed side by side, taken back when one fails, or aborted.
+"""Complete the pending uploads of a whole job in parallel, revert them after an error, or abort them.
 
-What a job commit completes are sets, one a task, each behind a name: a record in a store. They are loaded a few ahead
-of the completions, so that memory holds some sets and not all (HADOOP-16570). Interface::
+A job commit completes sets, one per task. Each set has a name, which refers to a record in a store. Sets are loaded a
+few ahead of the completions, so memory holds some sets and not all (HADOOP-16570). Interface::
 
     published = complete_all(measure, names, load)      # names: Sequence[T]; load: T -> PendingSet
-    abort_sets(measure, names, load)                    # as far as the sets can be loaded
+    abort_sets(measure, names, load)                    # of all sets that can be loaded
     abort_all(measure, pendings)                        # of any iterable of SinglePending
-    pending = pending_of_entry(ctx, file, owner, uri=...)   # what to save of a file whose bytes are all up
+    pending = pending_of_entry(ctx, file, owner, uri=...)   # the record of a file whose parts are all uploaded
 
 Sources: paper 000, VI and XIV.B; paper 001, "Magic Committer" (Task commit, Job Commit); HADOOP-16570.
 """
@@ -19,11 +19,11 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Generic, TypeVar
 
-from holdfast.commit.attempt_names import attempt_name, attempt_owner
 from holdfast.commit.context import CommitContext
 from holdfast.commit.hadoop.pending import Etags, PendingPart, PendingSet, SinglePending
+from holdfast.commit.hadoop_names import attempt_name, attempt_owner
 from holdfast.commit.ids import AttemptId, FileOwner
-from holdfast.commit.job_ends import succeed
+from holdfast.commit.job_success import succeed
 from holdfast.commit.measure import Measure
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, Totals
 from holdfast.commit.statistics import NO_STATISTICS, Statistics
@@ -39,9 +39,9 @@ __all__ = [
     "bucket_name",
     "complete_all",
     "etags_of",
+    "has_unlisted_upload",
     "pending_of_entry",
     "succeed_with",
-    "waits_unlisted",
     "writer_of",
 ]
 
@@ -51,12 +51,12 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Published:
-    """What `complete_all` has made visible.
+    """The result of `complete_all`.
 
     Attributes:
-        sets: how many there were.
+        sets: the number of sets.
         paths: the first files, relative to the destination, as many as a report names.
-        statistics: of the sets' tasks.
+        statistics: of the tasks whose sets were loaded.
     """
 
     sets: int
@@ -66,17 +66,17 @@ class Published:
 
 
 def bucket_name(url: str) -> str:
-    """The bucket that records of a destination at `url` name; for files, which have none, ``file``."""
+    """Return the bucket that records of a destination name; ``file`` for a local destination, which has none."""
     scheme, _, rest = url.partition("://")
     return rest.partition("/")[0] or scheme
 
 
 def pending_of_entry(ctx: CommitContext, file: FileEntry, owner: FileOwner | None, *, uri: str) -> SinglePending:
-    """What to save of a file whose bytes are all up: enough for any process to complete or abort it.
+    """Return the record of a file whose parts are all uploaded: enough for any process to complete or abort the upload.
 
     Args:
-        owner: the attempt that wrote it; None if nobody knows, as for files written through a plain file system.
-        uri: of the path that the program wrote to.
+        owner: the attempt that wrote it; None if unknown, as for files written through a plain file system.
+        uri: the URI of the path that the program wrote to.
     """
     now_s = ctx.clock.now_s()
     now_ms = int(now_s * 1000)
@@ -97,26 +97,26 @@ def pending_of_entry(ctx: CommitContext, file: FileEntry, owner: FileOwner | Non
 
 
 def etags_of(ctx: CommitContext) -> Etags:
-    """How the user wants etags written: for which releases of Hadoop."""
+    """Return the format of etags that the settings ask for: it depends on the release of Hadoop."""
     return Etags.TEXTS if ctx.settings.hadoop.etags_as_text else Etags.OBJECTS
 
 
 def writer_of(pending: SinglePending) -> AttemptId | None:
-    """The attempt that wrote the file, where its record tells: two attempts may share the file's name."""
+    """Return the attempt that the record names as the file's writer: two attempts may share a file name."""
     owner = attempt_owner(pending.task_id)
     return None if owner is None else owner.attempt
 
 
 @dataclass(slots=True)
 class _Run(Generic[T]):
-    """How far a run has come. Workers only append to `completed` and `unknown` and remove from `waiting`."""
+    """The progress of a run. Workers only append to `completed` and `unknown`, and remove from `pending`."""
 
     measure: Measure
     sets: Sequence[T]
     load: Callable[[T], PendingSet]
     loaded: int = 0
     statistics: Statistics = NO_STATISTICS
-    waiting: dict[tuple[str, str], SinglePending] = field(default_factory=dict)
+    pending: dict[tuple[str, str], SinglePending] = field(default_factory=dict)
     completed: list[str] = field(default_factory=list)
     unknown: list[SinglePending] = field(default_factory=list)
 
@@ -124,7 +124,7 @@ class _Run(Generic[T]):
         for found in self.measure.ctx.runner.map(self.load, self.sets):
             self.loaded += 1
             self.statistics += found.statistics
-            self.waiting.update({(one.key, one.upload_id): one for one in found.commits})
+            self.pending.update({(one.key, one.upload_id): one for one in found.commits})
             yield from found.commits
 
     def complete(self, pending: SinglePending) -> SinglePending:
@@ -134,7 +134,7 @@ class _Run(Generic[T]):
                 there = _complete(ctx, pending)
             if not there:
                 raise NotFoundError(
-                    "somebody aborted a pending upload of the job, as another job on the destination with "
+                    "a pending upload of the job was aborted, as another job on the destination with "
                     "abort_pending_uploads does: run the job again",
                     key=pending.key,
                 )
@@ -144,35 +144,35 @@ class _Run(Generic[T]):
                 self.unknown.append(pending)
             raise
         self.completed.append(pending.key)
-        del self.waiting[pending.key, pending.upload_id]
+        del self.pending[pending.key, pending.upload_id]
         recorder.count("committer_commits_completed")
         recorder.count("committer_bytes_committed", pending.size_bytes)
         return pending
 
     def undo(self) -> None:
-        # Deletions first: while something waits, recovery can still tell a job that was taken back from one that
-        # was committed and lost files to a later job (see `judge`).
+        # Deletions first: while uploads are pending, recovery can tell a reverted job from a committed one that lost
+        # files to a later job.
         runner = self.measure.ctx.runner
         _run_through(runner.map(self._revert, self.completed))
-        abort_all(self.measure, self.waiting.values())
-        _run_through(runner.map(self._revert_if_there, self.unknown))
+        abort_all(self.measure, self.pending.values())
+        _run_through(runner.map(self._revert_if_visible, self.unknown))
         abort_sets(self.measure, self.sets[self.loaded :], self.load)
 
     def _revert(self, key: str) -> None:
         try:
             self.measure.ctx.store.delete(key)
         except HoldfastError as error:
-            _log.warning("a file of a job that failed could not be deleted: delete it (%s)", error)
+            _log.warning("a file of a failed job could not be deleted: delete it (%s)", error)
         else:
             self.measure.recorder.count("committer_commits_reverted")
 
-    def _revert_if_there(self, pending: SinglePending) -> None:
-        """The store never said whether it is visible; its upload is aborted by now, so what stands there stays."""
+    def _revert_if_visible(self, pending: SinglePending) -> None:
+        """Delete a file whose completion was not confirmed. Its upload is aborted by now, so the state is final."""
         ctx = self.measure.ctx
         try:
             there = is_published(ctx, pending.file_entry(ctx.prefix), writer_of(pending))
         except HoldfastError as error:
-            _log.warning("nobody knows whether a file of a job that failed is visible: look at it (%s)", error)
+            _log.warning("it is unknown whether a file of a failed job is visible: check it (%s)", error)
         else:
             if there:
                 self._revert(pending.key)
@@ -183,9 +183,10 @@ def _is_named(pending: SinglePending) -> bool:
 
 
 def _complete(ctx: CommitContext, pending: SinglePending) -> bool:
-    """As `complete_upload`. A file that an attempt of ours wrote is known by its metadata, one of Hadoop's by its etag.
+    """Complete an upload as `complete_upload` does.
 
-    Where its store's etags say nothing and its name does not tell the job, its size has to do.
+    A file of a Holdfast attempt is identified by its metadata, one of Hadoop's by its etag. If etags of the store carry
+    no information and the name does not carry the job's id, only the size is compared.
     """
     file, writer = pending.file_entry(ctx.prefix), writer_of(pending)
     if writer is not None or not pending.completed_etag or _is_named(pending):
@@ -206,21 +207,21 @@ def complete_all(
 ) -> Published:
     """Make every pending upload of `sets` visible.
 
-    Guarantee: on return all files are there. After an error none of them is, as far as the store lets: files that this
-    call completed are deleted, all other uploads of sets that can be loaded are aborted, and the first error is the
-    one that is raised, whatever else goes wrong (scenarios 11, 15). A completion whose reply was lost is settled.
+    Guarantee: on return all files are visible. After an error none is, best effort: the files that this call completed
+    are deleted, all other uploads of sets that can be loaded are aborted, and the first error is raised, whatever else
+    fails (scenarios 11, 15). A completion whose reply was lost is checked.
     Memory: the sets that are loaded ahead, and the keys of completed files.
 
     Args:
-        sets: names of the sets; small values.
-        load: reads one, in a worker thread.
-        revert: False to leave everything as it is at an error, so that the call can be run again.
+        sets: the names of the sets; small values.
+        load: loads one set, in a worker thread.
+        revert: False to leave everything as it is after an error, so that the call can be repeated.
 
     Raises:
-        NotFoundError: an upload is gone and its file is not there.
-        HoldfastError: of `load` or of the store.
+        NotFoundError: an upload does not exist and its file is not visible.
+        HoldfastError: `load` or the store failed.
 
-    Crash: some files are visible (C4 does not hold), the uploads of the others wait; run it again.
+    Crash: some files are visible (C4 does not hold), the uploads of the others are pending; run it again.
     """
     ctx = measure.ctx
     run = _Run(measure, sets, load)
@@ -233,15 +234,20 @@ def complete_all(
                 paths.append(pending.key.removeprefix(ctx.prefix))
             ctx.progress("uploads", done, 0)
     except Exception:
-        uploads.close()  # ends the threads that load
+        uploads.close()  # stops the threads that load
         if revert:
             run.undo()
         raise
     return Published(sets=run.loaded, totals=totals, paths=tuple(paths), statistics=run.statistics)
 
 
-def succeed_with(measure: Measure, job: JobRecord, published: Published) -> JobOutcome:
-    """The end of a job whose uploads were completed: see `succeed`."""
+def succeed_with(
+    measure: Measure,
+    job: JobRecord,
+    published: Published,
+    save: Callable[[CommitContext, bytes], None] | None = None,
+) -> JobOutcome:
+    """Report the success of a job whose uploads are completed, as `succeed` does."""
     return succeed(
         measure,
         job,
@@ -249,13 +255,15 @@ def succeed_with(measure: Measure, job: JobRecord, published: Published) -> JobO
         tasks=published.sets,
         paths=published.paths,
         statistics=published.statistics,
+        save=save,
     )
 
 
-def waits_unlisted(ctx: CommitContext, pending: SinglePending) -> bool:
-    """Whether an upload waits that a listing by directory has not shown: asked by its key, where there may be such.
+def has_unlisted_upload(ctx: CommitContext, pending: SinglePending) -> bool:
+    """Check by key whether an upload is pending that a listing by directory has not shown.
 
-    MinIO shows none, others lose some: a listing confirms what a record tells, it does not deny it.
+    MinIO shows none of them, other stores lose some: a listing can confirm a record, but it cannot refute it. On stores
+    with complete listings no request is made.
     """
     if ctx.store.capabilities.lists_uploads is Support.YES:
         return False
@@ -263,10 +271,10 @@ def waits_unlisted(ctx: CommitContext, pending: SinglePending) -> bool:
 
 
 def abort_all(measure: Measure, pendings: Iterable[SinglePending]) -> int:
-    """Abort pending uploads side by side; returns how many. Missing ones are no error, again is harmless.
+    """Abort pending uploads in parallel; return how many. Missing ones are not an error. Idempotent.
 
-    An upload that cannot be aborted is logged, not raised: aborts happen because of another error (paper 001, "Failure
-    during task/job abort"), and ``holdfast uploads abort`` finds what is left.
+    An upload that cannot be aborted is logged, not raised: an abort follows another error (paper 001, "Failure during
+    task/job abort"), and ``holdfast uploads abort`` finds what is left.
     """
     store, recorder = multipart(measure.ctx.store), measure.recorder
 
@@ -283,13 +291,13 @@ def abort_all(measure: Measure, pendings: Iterable[SinglePending]) -> int:
 
 
 def abort_sets(measure: Measure, sets: Iterable[T], load: Callable[[T], PendingSet]) -> int:
-    """Abort every upload of the sets that can be loaded, set by set; returns how many."""
+    """Abort every upload of the sets that can be loaded, set by set; return how many."""
 
     def load_if_possible(name: T) -> Sequence[SinglePending]:
         try:
             return load(name).commits
         except HoldfastError as error:
-            _log.warning("pending uploads could not be read and are not aborted (%s)", error)
+            _log.warning("a pending set could not be loaded, so its uploads are not aborted (%s)", error)
             return ()
 
     def drawn() -> Iterator[SinglePending]:

@@ -1,20 +1,23 @@
-"""What may be done about a job of pending sets whose driver died: paper 001's recipe, for `magic` and `staging-*`.
+"""Choose and carry out the recovery action of a dead job with pending sets: paper 001's recipe for `magic` and
+`staging-*`.
 
-Commits are the uploads that the pending sets name, Outstanding those that still wait, Written the files that stand at
-their places. Sets are all there before the first completion, and gone only after ``_SUCCESS`` or an abort; so
+A job's commits are the uploads that its pending sets name. Each is *pending* if the upload still exists, and *visible*
+if its file exists at the final path. All sets exist before the first upload is completed, and they are deleted only
+after ``_SUCCESS`` or an abort. So:
 
-- something is Written, and each commit either Written or Outstanding: the job commit was under way. FORWARD.
-- nothing is Written: it had not begun. BACK. There is nothing to delete but uploads.
-- some are Written, some wait, some are neither: it had failed and was taking its files back. BACK, if their names
-  carry the job; what has a name of the caller's choice may be somebody else's. Then KEEP.
-- nothing waits: the job is over. CLEAN, if all is Written or nothing is; else nobody can tell a job that was given up
-  from one that lost files to a later job. KEEP.
+- Some commits are visible, and all others are pending: the job commit had started. FORWARD.
+- No commit is visible: the job commit had not started. BACK. Only uploads have to be aborted.
+- Some commits are visible, some pending, some neither: the job commit had failed and was deleting its files. BACK if
+  the names carry the job's id. Files with names of the caller's choice may be another job's: KEEP.
+- Nothing is pending: the job is over. CLEAN if all commits are visible or none is. Otherwise the job may have been
+  aborted, or a later job may have replaced its files: KEEP.
 
-Where a late attempt has left a set after the end, or put one over the accepted one (paper 000, VIII.C), files of the
-job are visible that no set names. They are never deleted: KEEP, or CLEAN if there are no sets at all.
+A late attempt may add a set after the job's end, or replace the accepted one (paper 000, VIII.C). Then files of the job
+are visible that no set names (*orphans*). They are never deleted: KEEP, or CLEAN if the job has no sets at all.
 
-Not provable, and not noticed: a clean-up that died halfway, a late set that names none of the job's files, and a later
-job that has replaced just the files whose sets are gone. All three together look like the first case.
+One case cannot be proved and is not detected: a clean-up that died halfway, a late set that names none of the job's
+files, and a later job that has replaced just the files whose sets are gone. All three together look like the first
+case.
 
 Source: paper 001, "Job Driver failure during Job Commit" and "Cleaning up after complete job failure".
 """
@@ -26,29 +29,30 @@ from dataclasses import dataclass
 from functools import partial
 
 from holdfast.commit import layout
-from holdfast.commit.attempt_names import file_job
 from holdfast.commit.committer import Action, Leftover
 from holdfast.commit.context import CommitContext
 from holdfast.commit.hadoop.pending import PendingSet, SinglePending
+from holdfast.commit.hadoop_names import file_job
+from holdfast.commit.job_success import names_job
 from holdfast.commit.measure import Measure
-from holdfast.commit.pending_sets.completion import complete_all, succeed_with, waits_unlisted, writer_of
+from holdfast.commit.pending_sets.completion import complete_all, has_unlisted_upload, succeed_with, writer_of
 from holdfast.commit.records import JobRecord
 from holdfast.commit.success_file import read_success
 from holdfast.commit.uploads import is_published
 from holdfast.errors import ConflictError, CorruptDataError, UnavailableError
 from holdfast.stores.base import batched_keys, iter_uploads, multipart
 
-__all__ = ["SetStore", "judge_job"]
+__all__ = ["PendingSetAccess", "pending_set_leftover"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SetStore:
-    """Where a committer keeps a job's pending sets.
+class PendingSetAccess:
+    """How to reach a job's pending sets.
 
     Attributes:
-        names: of the sets, found by listing.
-        load: reads one.
-        clean_up: aborts what waits and deletes the sets; returns why something is left, or an empty text.
+        names: lists the names of the sets.
+        load: loads one set.
+        clean_up: aborts pending uploads and deletes the sets; returns why something is left, or an empty text.
     """
 
     names: Callable[[CommitContext, JobRecord], list[str]]
@@ -56,13 +60,13 @@ class SetStore:
     clean_up: Callable[[Measure, JobRecord], str]
 
 
-def judge_job(ctx: CommitContext, job: JobRecord, active_at_s: float, sets: SetStore) -> Leftover:
-    """What a job has left at the destination of `ctx`, and what may be done about it.
+def pending_set_leftover(ctx: CommitContext, job: JobRecord, active_at_s: float, sets: PendingSetAccess) -> Leftover:
+    """Return a job's leftover data at the destination of `ctx`, and its recovery action.
 
     Args:
-        active_at_s: when its committer's records last changed, seconds since the epoch.
+        active_at_s: when the committer's records last changed, seconds since the epoch.
     """
-    found = _look(ctx, job, sets)
+    found = _inspect(ctx, job, sets)
     action, reason = _decide(found)
     return Leftover(
         committer=job.committer,
@@ -70,40 +74,41 @@ def judge_job(ctx: CommitContext, job: JobRecord, active_at_s: float, sets: SetS
         active_at_s=active_at_s,
         action=action,
         reason=reason,
-        finish=partial(_finish, ctx, job, sets, action),
-        files=len(found.written | found.both | found.strangers),
+        recover=partial(_finish, ctx, job, sets, action),
+        files=len(found.visible | found.both | found.orphans),
         uploads=found.uploads,
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Found:
-    """What there is of a job. Paths are relative to the destination.
+class _JobState:
+    """The state of a job's files and uploads. Paths are relative to the destination.
 
     Attributes:
-        succeeded: ``_SUCCESS`` is this job's.
-        damaged: the record that cannot be read, or empty.
-        waiting, written, both, neither: the commits, by path.
-        strangers: visible files whose names carry the job, and which are not Written.
-        uploads: pending uploads that its sets or its file names tell to be the job's.
+        succeeded: whether ``_SUCCESS`` names this job.
+        damaged: a record that cannot be parsed, or empty.
+        pending, visible, both, missing: the commits by state, as paths; *both* are pending and visible, *missing*
+            neither.
+        orphans: visible files whose names carry the job's id and that are not visible commits.
+        uploads: the number of pending uploads that belong to the job by its sets or its file names.
     """
 
     succeeded: bool = False
     damaged: str = ""
-    waiting: frozenset[str] = frozenset()
-    written: frozenset[str] = frozenset()
+    pending: frozenset[str] = frozenset()
+    visible: frozenset[str] = frozenset()
     both: frozenset[str] = frozenset()
-    neither: frozenset[str] = frozenset()
-    strangers: frozenset[str] = frozenset()
+    missing: frozenset[str] = frozenset()
+    orphans: frozenset[str] = frozenset()
     uploads: int = 0
 
     @property
     def commits(self) -> frozenset[str]:
-        return self.waiting | self.written | self.both | self.neither
+        return self.pending | self.visible | self.both | self.missing
 
 
-# --- looking ----------------------------------------------------------------------------------------------------------
-def _look(ctx: CommitContext, job: JobRecord, sets: SetStore) -> _Found:
+# --- inspecting -------------------------------------------------------------------------------------------------------
+def _inspect(ctx: CommitContext, job: JobRecord, sets: PendingSetAccess) -> _JobState:
     measure = Measure(ctx)
     ctx = measure.ctx
     outstanding = {(upload.key, upload.upload_id) for upload in iter_uploads(multipart(ctx.store), ctx.prefix)}
@@ -113,97 +118,106 @@ def _look(ctx: CommitContext, job: JobRecord, sets: SetStore) -> _Found:
         loaded = ctx.runner.map(lambda name: sets.load(measure, job, name).commits, sets.names(ctx, job))
         commits = {pending.key[len(ctx.prefix) :]: pending for found in loaded for pending in found}
     except CorruptDataError as error:
-        return _Found(damaged=str(error.variables.get("key", "")), uploads=len(named))
+        return _JobState(damaged=str(error.variables.get("key", "")), uploads=len(named))
     sizes = {
         path: info.size_bytes
         for path, info in layout.iter_visible(ctx.store, ctx.prefix)
         if path in commits or file_job(path) == job.job
     }
-    waiting = {path for path, one in commits.items() if (one.key, one.upload_id) in outstanding}
-    written = _written(ctx, commits, sizes)
-    waiting |= {path for path, one in commits.items() if path not in waiting | written and waits_unlisted(ctx, one)}
-    return _Found(
-        succeeded=report is not None and report.get("jobId") == job.job,
-        waiting=frozenset(waiting - written),
-        written=frozenset(written - waiting),
-        both=frozenset(written & waiting),
-        neither=frozenset(commits.keys() - written - waiting),
-        strangers=frozenset(path for path in sizes if path not in written and file_job(path) == job.job),
-        uploads=len(named | {(commits[path].key, commits[path].upload_id) for path in waiting}),
+    pending = {path for path, one in commits.items() if (one.key, one.upload_id) in outstanding}
+    visible = _visible_commits(ctx, commits, sizes)
+    pending |= {
+        path for path, one in commits.items() if path not in pending | visible and has_unlisted_upload(ctx, one)
+    }
+    return _JobState(
+        succeeded=names_job(report, job.job),
+        pending=frozenset(pending - visible),
+        visible=frozenset(visible - pending),
+        both=frozenset(visible & pending),
+        missing=frozenset(commits.keys() - visible - pending),
+        orphans=frozenset(path for path in sizes if path not in visible and file_job(path) == job.job),
+        uploads=len(named | {(commits[path].key, commits[path].upload_id) for path in pending}),
     )
 
 
-def _written(ctx: CommitContext, commits: dict[str, SinglePending], sizes: dict[str, int]) -> set[str]:
-    """The commits whose own bytes stand at their places, not another attempt's nor an older file's."""
+def _visible_commits(ctx: CommitContext, commits: dict[str, SinglePending], sizes: dict[str, int]) -> set[str]:
+    """Return the commits whose own bytes are visible, not those of another attempt or an older file."""
     candidates = [one for path, one in commits.items() if sizes.get(path) == one.size_bytes]
 
-    def look(pending: SinglePending) -> tuple[str, bool]:
+    def check(pending: SinglePending) -> tuple[str, bool]:
         file = pending.file_entry(ctx.prefix)
         return file.path, is_published(ctx, file, writer_of(pending))
 
-    return {path for path, there in ctx.runner.map(look, candidates) if there}
+    return {path for path, there in ctx.runner.map(check, candidates) if there}
 
 
 # --- deciding ---------------------------------------------------------------------------------------------------------
-def _decide(found: _Found) -> tuple[Action, str]:
-    """What may be done, and why."""
+def _decide(found: _JobState) -> tuple[Action, str]:
+    """Return the recovery action and the reason."""
     if found.damaged:
-        return Action.KEEP, f"a record cannot be read, its bytes are kept: {found.damaged}"
+        return Action.KEEP, f"a record cannot be parsed and is left as it is: {found.damaged}"
     if found.succeeded:
-        return Action.CLEAN, "it is committed, _SUCCESS says so; its records are left"
+        return Action.CLEAN, "_SUCCESS names the job, so it is committed; only its records are left"
     if not found.commits:
-        if found.strangers:
-            return Action.CLEAN, "files of it are visible and its pending sets are gone: it is over"
+        if found.orphans:
+            return Action.CLEAN, "its files are visible and its pending sets do not exist: it is over"
         return Action.BACK, "no task has committed anything"
-    if found.strangers and (found.waiting or found.both or found.neither):
+    if found.orphans and (found.pending or found.both or found.missing):
         return Action.KEEP, (
-            "files of it are visible that its pending sets do not name, a late attempt has written: look at them, then "
+            "files of the job are visible that its pending sets do not name, so a late attempt has written: "
+            "inspect them, then "
             "abort its uploads"
         )
     if found.both:
-        return Action.KEEP, "files of it are visible whose uploads still wait, so that nobody can tell whose they are"
-    if not found.waiting:
-        if found.written and found.neither:
+        return Action.KEEP, (
+            "files of the job are visible whose uploads are still pending, so it is unknown which attempt wrote them"
+        )
+    if not found.pending:
+        if found.visible and found.missing:
             return Action.KEEP, (
-                "some of its files are visible, the others are gone and nothing waits: it was given up, or a later job "
+                "some of its files are visible, the others are missing and nothing is pending: it was aborted, "
+                "or a later job "
                 "has replaced files"
             )
-        return Action.CLEAN, "all of its files are visible" if found.written else "nothing of it is visible or waits"
-    if not found.written:
-        return Action.BACK, "its job commit had not begun to show files"
-    if not found.neither:
-        return Action.FORWARD, (
-            f"its job commit was under way: {len(found.written)} of its files are visible, {len(found.waiting)} wait"
+        return Action.CLEAN, "all of its files are visible" if found.visible else (
+            "none of its files is visible or pending"
         )
-    if any(file_job(path) is None for path in found.written):
-        return Action.KEEP, "it had failed and was taking files back whose names do not tell that they are its own"
-    return Action.BACK, "its job commit had failed and was taking its files back"
+    if not found.visible:
+        return Action.BACK, "its job commit had not published any file"
+    if not found.missing:
+        return Action.FORWARD, (
+            f"its job commit had started: {len(found.visible)} of its files are visible, {len(found.pending)} are "
+            "pending"
+        )
+    if any(file_job(path) is None for path in found.visible):
+        return Action.KEEP, "its job commit had failed and was deleting files whose names do not carry its id"
+    return Action.BACK, "its job commit had failed and was deleting its files"
 
 
 # --- acting -----------------------------------------------------------------------------------------------------------
-def _finish(ctx: CommitContext, job: JobRecord, sets: SetStore, expected: Action) -> None:
-    """Do what was decided, if it is still right: between looking and acting the job may have gone on.
+def _finish(ctx: CommitContext, job: JobRecord, sets: PendingSetAccess, expected: Action) -> None:
+    """Carry out the recovery action, if it is still the right one: the job may have made progress since the inspection.
 
     Raises:
-        ConflictError: the job has gone on.
+        ConflictError: the job has made progress.
         UnavailableError: something is left; run it again.
 
-    Crash: run it again; what is half done leads to the same end (C10).
+    Crash: run it again; a partly finished recovery leads to the same end (C10).
     """
     if expected is Action.KEEP:
         return
-    found = _look(ctx, job, sets)
+    found = _inspect(ctx, job, sets)
     action, reason = _decide(found)
     if found.commits and action not in (expected, Action.CLEAN):
-        raise ConflictError("the job has gone on: look again", job=job.job, found=reason)
+        raise ConflictError("the job has made progress: run recover again", job=job.job, found=reason)
     measure = Measure(ctx)
     if action is Action.FORWARD:
         names = sets.names(measure.ctx, job)
         published = complete_all(measure, names, lambda name: sets.load(measure, job, name), revert=False)
         succeed_with(measure, job, published)
     if action is Action.BACK:
-        # Before the uploads: while some wait, whoever looks next comes to the same decision.
-        for batch in batched_keys(measure.ctx.key(path) for path in sorted(found.written)):
+        # Before the uploads: while some are pending, the next run comes to the same decision.
+        for batch in batched_keys(measure.ctx.key(path) for path in sorted(found.visible)):
             measure.ctx.store.delete_many(batch)
     left = sets.clean_up(measure, job)
     if left:

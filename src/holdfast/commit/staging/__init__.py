@@ -1,1 +1,1 @@
-"""The `staging` committers (papers 000 and 001): files are staged on local disks, uploaded at task commit."""
+"""The `staging` committers (papers 000 and 001): files are staged on local disks and uploaded at task commit."""

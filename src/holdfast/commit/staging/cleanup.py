@@ -1,4 +1,4 @@
-"""How a `staging-*` job ends, in every way: its uploads, its directory that all machines share, its files here.
+"""Clean up after a `staging-*` job: abort its uploads, delete its shared directory and its scratch files.
 
 Source: paper 000, VI.1 (cleanupJob, abortJob) and XIV.C; paper 001, "Explicit Job Abort" and "Job complete/abort".
 """
@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import logging
 
+from holdfast.commit.file_operations import delete_dir
 from holdfast.commit.ids import JobId
 from holdfast.commit.measure import Measure
-from holdfast.commit.moves import delete_dir
 from holdfast.commit.pending_sets.completion import abort_sets
 from holdfast.commit.records import JobRecord
 from holdfast.commit.staging.layout import (
@@ -29,20 +29,20 @@ _log = logging.getLogger(__name__)
 
 
 def clean_up(measure: Measure, job: JobRecord, *, with_sets: bool = True) -> str:
-    """Abort what the job still has pending, then delete its records and its files. Again is harmless (C10).
+    """Abort the job's pending uploads, then delete its records and its scratch files. Idempotent (C10).
 
-    The job's uploads are those that its pending sets name and those whose file names hold it; with the setting
-    ``abort_pending_uploads`` all below the destination, as Hadoop does it by default, other jobs' too (XIV.C.1). Files
-    on other machines stay there: the paper's clean-up does not reach them either.
+    The job's uploads are those that its pending sets name and those whose file names contain its id. With the setting
+    ``abort_pending_uploads`` they are all uploads below the destination, including other jobs', which is Hadoop's
+    default (XIV.C.1). Scratch files on other machines are not deleted; the paper's clean-up does not reach them either.
 
     Args:
-        with_sets: whether what tasks have committed is aborted, too; after a job commit there is nothing to abort.
+        with_sets: whether to abort what tasks have committed as well; after a job commit nothing of it is pending.
 
     Returns:
-        Why something is left, in a sentence; empty if nothing is. Errors are not raised: abort must not hide the error
-        that led to it, and a job that is committed stays so (paper 000, XI).
+        Why something is left, in one sentence; empty if nothing is. Errors are not raised: an abort must not hide the
+        error that caused it, and a committed job stays committed (paper 000, XI).
 
-    Crash: some uploads are gone, or some records; run it again. The job's own record goes last.
+    Crash: some uploads are aborted, or some records deleted; run it again. The job's own record is deleted last.
     """
     ctx = measure.ctx
     try:
@@ -59,17 +59,17 @@ def clean_up(measure: Measure, job: JobRecord, *, with_sets: bool = True) -> str
 
 
 def _abort_uploads(measure: Measure, job: JobId) -> None:
-    """What no pending set names: of attempts that died, or failed and could not abort."""
+    """Abort uploads that no pending set names: of attempts that died, or failed and could not abort."""
     ctx = measure.ctx
     store = multipart(ctx.store)
-    # A part that was on its way while its upload was aborted can leave the upload alive: look again, a few times.
+    # A part that is in flight during the abort can keep the upload alive: list again, a few times.
     for _ in range(_ROUNDS):
-        waiting = [
+        pending = [
             upload
             for upload in iter_uploads(store, ctx.prefix)
             if ctx.settings.hadoop.abort_pending_uploads or job in upload.key.rpartition("/")[2]
         ]
-        if not waiting:
+        if not pending:
             return
-        for _done in ctx.runner.map(lambda upload: store.abort_upload(upload.key, upload.upload_id), waiting):
+        for _done in ctx.runner.map(lambda upload: store.abort_upload(upload.key, upload.upload_id), pending):
             measure.recorder.count("committer_commits_aborted")

@@ -1,20 +1,20 @@
-"""`staging-directory` and `staging-partitioned`: tasks write to their machine and upload when they commit.
+"""Implement `staging-directory` and `staging-partitioned`: tasks write to local disks and upload at task commit.
 
-What a task has uploaded is named by one record, its pending set, which passes through the algorithm of `file-v1` in a
-directory that all machines share; the job commit completes the uploads of the sets that it finds there.
+One record, the pending set, names the uploads of a task. It is committed with the algorithm of `file-v1` in a directory
+that all machines share. The job commit completes the uploads of the sets that it finds there.
 
-Guarantees, by the names of ARCHITECTURE.md. They hold but for these:
+The guarantees of ARCHITECTURE.md hold, except for these:
 
-- C1: an attempt that dies, or hangs, while its commit takes the place of an earlier one's has deleted that one's
-  pending set; a job that commits now lacks the task's output and does not notice. So it is with `file-v1`.
+- C1: if an attempt dies or hangs while its commit replaces an earlier attempt's, the earlier pending set is already
+  deleted. A job that commits now lacks the task's output and does not notice. The same holds for `file-v1`.
 - C3: of two attempts that commit, the later one counts, whichever the driver accepted; also during the job commit.
-- C4, C5: the job commit completes uploads one by one; a driver that dies halfway leaves a part of them visible, and an
-  abort does not take it back. `holdfast recover` does, or goes on: see `staging_recovery`.
+- C4, C5: the job commit completes uploads one by one. A driver that dies halfway leaves some files visible, and an
+  abort does not delete them. `holdfast recover` does, or completes the job: see `staging.recovery`.
 - C6: two jobs, or an old driver and a new one, may write ``_SUCCESS`` in any order.
-- C8: nothing records a decision.
-- C9: what is replaced is deleted before its replacement is visible. An upload to a name that does not hold the job,
-  whose attempt died before it saved its set, is found by nobody but ``holdfast uploads``; ``unique_filenames`` puts the
-  job into every name. Files on the machine of a task that died stay there.
+- C8: no decision is logged.
+- C9: replaced data is deleted before its replacement is visible. If an attempt dies before it saves its pending set,
+  and a name does not contain the job's id, only ``holdfast uploads`` finds the upload; ``unique_filenames`` adds the id
+  to every name. Scratch files on the machine of a dead task stay there.
 
 Sources: paper 000, VI.1, VI.2, VIII.B and XIV; paper 001, "The Netflix Staging committer".
 """
@@ -26,17 +26,18 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import final
 
-from holdfast.commit.attempt_names import attempt_name, file_name
 from holdfast.commit.committer import MULTIPART, Committer, Leftover, Need
 from holdfast.commit.context import CommitContext
+from holdfast.commit.file_operations import delete_dir
 from holdfast.commit.file_output.layout import abort_attempt
 from holdfast.commit.file_output.v1 import commit_v1_attempt
 from holdfast.commit.hadoop.pending import TASK_ATTEMPT_ID, PendingSet, encode_pendingset
+from holdfast.commit.hadoop_names import attempt_name, file_name
 from holdfast.commit.ids import FileOwner, JobId
-from holdfast.commit.job_ends import new_job, report_task, succeeded
 from holdfast.commit.job_report import measured_abort, measured_commit, report_abort, report_commit
+from holdfast.commit.job_setup import new_job
+from holdfast.commit.job_success import has_succeeded
 from holdfast.commit.measure import Measure
-from holdfast.commit.moves import delete_dir
 from holdfast.commit.pending_sets.completion import Published, abort_all, complete_all, etags_of, succeed_with
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, SaveMode, TaskCommit
 from holdfast.commit.sinks import RenameSink
@@ -56,19 +57,13 @@ from holdfast.commit.staging.layout import (
 from holdfast.commit.staging.recovery import staging_leftovers
 from holdfast.commit.staging.uploading import upload_files
 from holdfast.commit.task import TaskScope
-from holdfast.commit.task_commits import check_messages
+from holdfast.commit.task_commits import check_messages, report_task
 from holdfast.errors import HoldfastError
 from holdfast.stores.base import rename
 
 __all__ = ["STAGING_DIRECTORY", "STAGING_PARTITIONED", "StagingCommitter"]
 
 _log = logging.getLogger(__name__)
-
-
-# --- start ------------------------------------------------------------------------------------------------------------
-
-
-# --- tasks ------------------------------------------------------------------------------------------------------------
 
 
 def _save_pendingset(ctx: CommitContext, job: JobRecord, owner: FileOwner, pendingset: PendingSet) -> None:
@@ -78,23 +73,22 @@ def _save_pendingset(ctx: CommitContext, job: JobRecord, owner: FileOwner, pendi
 
 
 def _delete_scratch(ctx: CommitContext, owner: FileOwner) -> None:
-    """The bytes are up, nobody reads them here any more. Trouble is no reason to fail: they go with the job's."""
+    """Delete an attempt's scratch files after the upload. Log an error: they are deleted with the job's."""
     try:
         delete_dir(scratch_context(ctx), scratch_dir(owner.job, owner))
     except HoldfastError as error:
-        _log.warning("staged files of a committed attempt could not be deleted yet (%s)", error)
-
-
-# --- the driver -------------------------------------------------------------------------------------------------------
+        _log.warning(
+            "staged files of a committed attempt could not be deleted and are left for the job's clean-up (%s)", error
+        )
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagingCommitter(Committer):
-    """Stages files on each task's machine, uploads them at task commit and completes the uploads at job commit.
+    """Stage files on each task's machine, upload them at task commit and complete the uploads at job commit.
 
     Attributes:
-        conflicts: what it does about data that the destination contains.
+        conflicts: what it does about existing data in the destination.
     """
 
     name: str
@@ -109,7 +103,7 @@ class StagingCommitter(Committer):
         self, ctx: CommitContext, mode: SaveMode, details: Mapping[str, object] | None = None
     ) -> JobRecord | None:
         self.check_fit(ctx, mode)
-        # A mode that is checked later, by task, must not refuse the destination now.
+        # A mode that is checked later, in tasks, must not refuse the destination now.
         job = new_job(ctx, self.name, mode if self.conflicts.at_setup else SaveMode.APPEND, details or {})
         if job is None:
             return None
@@ -124,31 +118,33 @@ class StagingCommitter(Committer):
         commits: Sequence[TaskCommit | None],
         tasks: int | Collection[int],
     ) -> JobOutcome:
-        """Settle conflicts, complete the uploads of every pending set in the shared directory, ``_SUCCESS``, clean up.
+        """Resolve conflicts, complete the uploads of every pending set, write ``_SUCCESS``, clean up.
 
-        Guarantee: on return every file of the sets is visible. If an error occurs once conflicts are being resolved,
-        the job is aborted: files that became visible are deleted again and all other uploads aborted (scenarios 11 and
-        46), best effort. What was replaced does not come back.
+        The pending sets are those in the shared directory.
+
+        Guarantee: on return every file of the sets is visible. If an error occurs after conflict resolution has
+        started, the job is aborted, best effort: files that became visible are deleted and all other uploads aborted
+        (scenarios 11 and 46). Replaced data is not restored.
 
         Raises:
-            NotFoundError: the job is not there any more (scenario 8); or an upload is gone.
-            DestinationExistsError: mode ``fail``, and data have come since the job started.
-            CorruptDataError: a set cannot be read.
+            NotFoundError: the job has ended (scenario 8); or an upload does not exist.
+            DestinationExistsError: mode ``fail``, and data was added since the job started.
+            CorruptDataError: a set cannot be parsed.
 
-        Crash: what is replaced may be gone (C9); some files may be visible and the others wait (C4).
+        Crash: replaced data may be deleted (C9); some files may be visible and the others pending (C4).
         Source: paper 000, VI.1 (commitJob); sets are loaded as they are completed, not all before (HADOOP-16570).
         """
         with measured_commit(ctx, self.name, job) as measure:
             check_messages(job, commits, tasks)
             with measure.stage("job_stage_load_manifests"):
                 names = list_pendingsets(measure.ctx, job)
-                require_job(measure.ctx, job.job)  # after the listing: a directory that is gone lists nothing
+                require_job(measure.ctx, job.job)  # after the listing: a deleted directory lists nothing
             try:
                 published = self._publish(measure, job, names)
             except Exception:
                 failed_in = measure.stage_name
                 clean_up(measure, job)
-                measure.stage_name = failed_in  # the stage to report
+                measure.stage_name = failed_in  # the report names the stage that failed
                 raise
             outcome = succeed_with(measure, job, published)
             left = clean_up(measure, job, with_sets=False)
@@ -165,12 +161,12 @@ class StagingCommitter(Committer):
             return complete_all(measure, names, load)
 
     def abort_job(self, ctx: CommitContext, job: JobRecord) -> JobOutcome:
-        """Abort the uploads of all pending sets, delete them and the staged files; visible files stay.
+        """Abort the uploads of all pending sets, delete the sets and the scratch files. Visible files stay.
 
-        A job whose ``_SUCCESS`` is there is committed, whoever asks to abort it: only its clean-up is finished.
+        A job that ``_SUCCESS`` names is committed: only its clean-up is finished.
         """
         with measured_abort(ctx) as measure:
-            committed = succeeded(measure.ctx, job.job)
+            committed = has_succeeded(measure.ctx, job.job)
             left = clean_up(measure, job)
             outcome = JobOutcome(job=job.job, committed=committed, finished=not left, pending_reason=left)
         return report_abort(ctx, measure, self.name, job, outcome)
@@ -190,17 +186,18 @@ class StagingCommitter(Committer):
         return RenameSink(rename(scratch.store), scratch.key(source), "", path, background=scope.background)
 
     def commit_task(self, scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
-        """Upload the attempt's files, save what was uploaded, commit that record as `file-v1` does.
+        """Upload the attempt's files, save the pending set, and commit it as `file-v1` does.
 
-        Guarantee: an attempt without files has nothing to commit. Otherwise the record is that of one attempt at the
-        task, the last one to commit (scenario 7). After an error, every upload that was started is aborted
-        (scenarios 12 to 15).
+        Guarantee: an attempt without files has nothing to commit. Otherwise the task's pending set is that of one
+        attempt, the last one to commit (scenario 7). After an error every upload that was started is aborted (scenarios
+        12 to 15).
 
         Raises:
-            NotFoundError: the job has ended (scenario 6), or the shared directory is not shared; a staged file is gone.
+            NotFoundError: the job has ended (scenario 6), or the shared directory is not shared; or a staged file does
+                not exist.
 
-        Crash: uploads are pending; from the rename of the record on the task is committed.
-        Source: paper 000, VI.1 (commitTask); the text has the record saved before it is committed, the listing after.
+        Crash: uploads are pending. The task is committed once its pending set is renamed.
+        Source: paper 000, VI.1 (commitTask); the text saves the record before the commit, the listing after it.
         """
         measure, owner, job = scope.measure, scope.owner, scope.job
         self.conflicts.check_task(scope.ctx, job, files)
@@ -228,7 +225,7 @@ class StagingCommitter(Committer):
         return report_task(owner, files)
 
     def abort_task(self, ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
-        """Delete the attempt's files, if they are on this machine, and its record if it has not committed."""
+        """Delete the attempt's scratch files on this machine, and its pending set unless it has committed."""
         delete_dir(scratch_context(ctx), scratch_dir(owner.job, owner))
         abort_attempt(shared_context(ctx, job.job), job, owner)
 
@@ -242,7 +239,7 @@ STAGING_DIRECTORY = StagingCommitter(
 
 STAGING_PARTITIONED = StagingCommitter(
     name="staging-partitioned",
-    summary="as staging-directory, but looks for conflicts in, and replaces, only the partitions that it writes into",
+    summary="as staging-directory, but checks and replaces only the partitions that it writes into",
     modes=frozenset({SaveMode.APPEND, SaveMode.FAIL, SaveMode.OVERWRITE_PARTITIONS}),
     conflicts=PARTITION_CONFLICTS,
 )

@@ -1,13 +1,14 @@
-"""What `staging-*` does about data that its destination holds. Each mode decides at the moment that its paper says.
+"""Resolve conflicts of `staging-*` with existing data in the destination, each mode at the moment its paper names.
 
     staging-directory      fail: at job start, and again before the first completion; overwrite: before the first
                            completion, the whole directory
     staging-partitioned    fail: in the commit of a task that writes into a partition with data; overwrite: before the
                            first completion, the partitions that the job has written into and all below them
-    append                 never looks (scenario 41)
+    append                 never checks (scenario 41)
 
-A partition is a directory that holds a file of the job. Files at the top lie in none, so `staging-partitioned` takes
-them only to append: Hadoop's committer would look for them in vain, or replace the whole destination for them.
+A partition is a directory that contains a file of the job. Files at the top level are in no partition, so
+`staging-partitioned` accepts them only in mode append: Hadoop's committer would not find them, or would replace the
+whole destination for them.
 
 Source: paper 000, VI.2; paper 001, "Conflict Resolution".
 """
@@ -18,9 +19,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from holdfast.commit.context import CommitContext
-from holdfast.commit.destination import has_output
+from holdfast.commit.destination import has_output, is_to_be_skipped
+from holdfast.commit.file_operations import delete_visible
 from holdfast.commit.hadoop.pending import PendingSet
-from holdfast.commit.job_ends import delete_visible
 from holdfast.commit.measure import Measure
 from holdfast.commit.records import FileEntry, JobRecord, SaveMode
 from holdfast.errors import DestinationExistsError, InvalidRequestError
@@ -29,7 +30,7 @@ __all__ = ["DIRECTORY_CONFLICTS", "PARTITION_CONFLICTS", "ConflictPolicy", "Load
 
 
 LoadSet = Callable[[str], PendingSet]
-"""Reads one of the job's pending sets by its name."""
+"""Loads one of the job's pending sets by its name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,30 +49,19 @@ class ConflictPolicy:
     resolve: Callable[[Measure, JobRecord, Sequence[str], LoadSet], None]
 
 
-def _refuse_data(ctx: CommitContext) -> None:
-    """Go on only if the destination holds nothing.
-
-    Raises:
-        DestinationExistsError: it does.
-    """
-    if has_output(ctx):
-        raise DestinationExistsError(
-            "the destination holds data already: choose mode append or overwrite, or another destination", url=ctx.url
-        )
-
-
 def _partitions_of(paths: Iterable[str]) -> set[str]:
-    """The directories that hold `paths`.
+    """Return the directories that contain `paths`.
 
     Raises:
-        InvalidRequestError: one lies at the top.
+        InvalidRequestError: a path is at the top level.
     """
     found = set[str]()
     for path in paths:
         partition = path.rpartition("/")[0]
         if not partition:
             raise InvalidRequestError(
-                "a file at the top of the destination lies in no partition: partition the data, append, or write with "
+                "a file at the top level of the destination is in no partition: partition the data, append, or "
+                "write with "
                 "staging-directory",
                 path=path,
             )
@@ -84,27 +74,27 @@ def _inside(ctx: CommitContext, partition: str) -> CommitContext:
 
 
 def _refuse_partitions_with_data(ctx: CommitContext, partitions: Iterable[str]) -> None:
-    """Go on only if there is no file in any of the partitions, nor below them.
+    """Raise an error if a file exists in any of the partitions or below them.
 
     Raises:
-        DestinationExistsError: there is one; names the partition (scenario 43).
+        DestinationExistsError: one exists; the error names the partition (scenario 43).
     """
     for partition in sorted(partitions):
         if has_output(_inside(ctx, partition)):
             raise DestinationExistsError(
-                "the partition holds data already: choose mode append or overwrite-partitions",
+                "the partition already contains data: choose mode append or overwrite-partitions",
                 url=ctx.url,
                 partition=partition,
             )
 
 
 def _delete_partitions(ctx: CommitContext, partitions: Iterable[str]) -> None:
-    """Delete what readers see in the partitions and below them; neither siblings nor parents (scenario 45).
+    """Delete the visible files in the partitions and below them, but not in siblings or parents (scenario 45).
 
-    Crash: some are gone, and what replaces them is not there (C9 does not hold).
+    Crash: some files are deleted, and their replacement is not visible yet (C9 does not hold).
 
     Raises:
-        HoldfastError: not all of it could be deleted (scenario 46).
+        HoldfastError: some files could not be deleted (scenario 46).
     """
 
     def delete(partition: str) -> int:
@@ -117,13 +107,13 @@ def _delete_partitions(ctx: CommitContext, partitions: Iterable[str]) -> None:
 
 # --- policies ---------------------------------------------------------------------------------------------------------
 def _accept_task(ctx: CommitContext, job: JobRecord, files: Sequence[FileEntry]) -> None:
-    """Accept every task: the whole directory is checked by the driver."""
+    """Accept every task: the driver checks the whole directory."""
 
 
 def _resolve_directory(measure: Measure, job: JobRecord, names: Sequence[str], load: LoadSet) -> None:
     """Refuse data (mode ``fail``, scenario 40) or delete all of it (mode ``overwrite``)."""
     if job.mode is SaveMode.FAIL:
-        _refuse_data(measure.ctx)
+        is_to_be_skipped(measure.ctx, SaveMode.FAIL)  # raises the error
     if job.mode is SaveMode.OVERWRITE:
         delete_visible(measure.ctx)
 
@@ -137,7 +127,7 @@ def _check_partitions(ctx: CommitContext, job: JobRecord, files: Sequence[FileEn
 
 
 def _resolve_partitions(measure: Measure, job: JobRecord, names: Sequence[str], load: LoadSet) -> None:
-    """Delete the partitions that any of the job's pending sets names: one pass over all sets."""
+    """Delete the partitions that any of the job's pending sets names, in one pass over all sets."""
     if job.mode is not SaveMode.OVERWRITE_PARTITIONS:
         return
     ctx = measure.ctx

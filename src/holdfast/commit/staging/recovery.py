@@ -1,7 +1,7 @@
-"""What dead `staging-*` jobs left, as far as the shared directory tells; `judge` says what may be done about each.
+"""Find dead `staging-*` jobs in the shared directory; `pending_sets.recovery` chooses the recovery action of each.
 
-Without the shared directory a job's uploads are all that is found, by their names (`emr` lists those). A job without
-its record is over: what an attempt has saved there since goes, with the uploads that it names.
+Without the shared directory only a job's uploads are found, by their names (`emr` lists those). A job without its
+record is over: its late attempts' pending sets are deleted and their uploads aborted.
 
 Source: paper 001, "Job Driver failure before Job Commit", "… during Job Commit".
 """
@@ -17,7 +17,7 @@ from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import JobId
 from holdfast.commit.measure import Measure
 from holdfast.commit.pending_sets.completion import abort_sets
-from holdfast.commit.pending_sets.recovery import SetStore, judge_job
+from holdfast.commit.pending_sets.recovery import PendingSetAccess, pending_set_leftover
 from holdfast.commit.records import JobRecord, SaveMode
 from holdfast.commit.staging.cleanup import clean_up
 from holdfast.commit.staging.layout import (
@@ -31,7 +31,7 @@ from holdfast.errors import CorruptDataError, NotFoundError, UnavailableError
 
 __all__ = ["staging_leftovers"]
 
-_SETS = SetStore(
+_SETS = PendingSetAccess(
     names=list_pendingsets,
     load=lambda measure, job, name: load_pendingset(measure, job.job, name),
     clean_up=clean_up,
@@ -40,16 +40,16 @@ _SETS = SetStore(
 
 def staging_leftovers(ctx: CommitContext, committer: str) -> Iterator[Leftover]:
     """List the jobs of `committer` in the shared directory, live ones included."""
-    if ctx.scratch is None or ctx.store.capabilities.multipart is None:
+    if ctx.staging is None or ctx.store.capabilities.multipart is None:
         return
     for destination, job, active_at_s in find_jobs(ctx):
         if job.committer != committer:
             continue
-        found = judge_job(destination, job, active_at_s, _SETS)
+        found = pending_set_leftover(destination, job, active_at_s, _SETS)
         replaces = job.mode in (SaveMode.OVERWRITE, SaveMode.OVERWRITE_PARTITIONS)
         if replaces and found.action is Action.BACK:
-            # Paper 001: nothing tells how far the deletions before the first completion came.
-            found = replace(found, reason=f"{found.reason}; what it was to replace may be gone")
+            # Paper 001: it is not recorded how much was deleted before the first completion.
+            found = replace(found, reason=f"{found.reason}; the data that it replaces may already be deleted")
         yield found
     for ended, active_at_s in list_ended_jobs(ctx):
         uploads = _late_uploads(ctx, ended)
@@ -59,35 +59,33 @@ def staging_leftovers(ctx: CommitContext, committer: str) -> Iterator[Leftover]:
                 job=ended,
                 active_at_s=active_at_s,
                 action=Action.CLEAN,
-                reason="the job is over, attempts of it wrote on",
-                finish=partial(_clean_up_ended, ctx, ended, committer),
+                reason="the job is over, but attempts continued to write",
+                recover=partial(_clean_up_ended, ctx, ended, committer),
                 uploads=uploads,
             )
 
 
 def _late_uploads(ctx: CommitContext, job: JobId) -> int | None:
-    """How many uploads the job's pending sets name; None if it has none for this destination."""
+    """Return the number of uploads that the job's sets name; None if it has no set for this destination."""
     measure = Measure(ctx)
     count = None
     for path in list_saved_pendingsets(ctx, job):
         try:
             count = (count or 0) + len(load_pendingset(measure, job, path).commits)
         except (CorruptDataError, NotFoundError):
-            continue  # another destination's, or nobody can say whose
+            continue  # of another destination, or unreadable
     return count
 
 
 def _clean_up_ended(ctx: CommitContext, job: JobId, committer: str) -> None:
-    """Again is harmless (C10).
+    """Clean up after a job without a record. Idempotent (C10).
 
     Raises:
         UnavailableError: something is left; run it again.
     """
     measure = Measure(ctx)
     abort_sets(measure, list_saved_pendingsets(ctx, job), lambda path: load_pendingset(measure, job, path))
-    record = JobRecord(
-        job=job, committer=committer, mode=SaveMode.APPEND, started_at_s=0.0
-    )  # what it would say: all modes end alike
+    record = JobRecord(job=job, committer=committer, mode=SaveMode.APPEND, started_at_s=0.0)  # all modes end alike
     left = clean_up(measure, record)
     if left:
         raise UnavailableError("clean-up is incomplete: run holdfast recover again", job=job, left=left)

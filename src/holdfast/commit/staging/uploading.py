@@ -1,6 +1,6 @@
-"""A task's files from its machine to pending uploads: side by side, in pieces, all or none.
+"""Upload a task's staged files as pending uploads: in parallel, in parts, all or none.
 
-Source: paper 000, VI.1 (``uploadFileToPendingCommit``) and XIV.B.3 (HADOOP-15961: progress while it lasts).
+Source: paper 000, VI.1 (``uploadFileToPendingCommit``) and XIV.B.3 (HADOOP-15961: progress during the upload).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ATTEMPTS = 3
 
 
 def unique_path(path: str, job: JobId) -> str:
-    """`path` with the job in its last name, before the first dot, unless it is there: ``a/b-<job>.tar.gz``."""
+    """Return `path` with the job id in its last segment, before the first dot: ``a/b-<job>.tar.gz``. Idempotent."""
     directory, slash, name = path.rpartition("/")
     if job in name:
         return path
@@ -46,10 +46,10 @@ class _Piece:
 
 
 def _pieces(ctx: CommitContext, index: int, file: FileEntry) -> Iterator[_Piece]:
-    """The parts of a file; an empty file has one empty part (scenario 2).
+    """Split a file into parts; an empty file has one empty part (scenario 2).
 
     Raises:
-        InvalidRequestError: there are more than the store takes (scenario 71).
+        InvalidRequestError: there are more parts than the store allows (scenario 71).
     """
     limits = multipart(ctx.store).capabilities.multipart
     assert limits is not None  # `multipart` checked it
@@ -70,7 +70,7 @@ def _pieces(ctx: CommitContext, index: int, file: FileEntry) -> Iterator[_Piece]
 
 
 def _batches(pieces: Sequence[_Piece], limit_bytes: int) -> Iterator[list[_Piece]]:
-    """Pieces that may be in memory at the same time, at least one of them."""
+    """Group pieces that may be in memory at the same time; at least one piece per group."""
     batch: list[_Piece] = []
     held_bytes = 0
     for piece in pieces:
@@ -86,18 +86,18 @@ def _batches(pieces: Sequence[_Piece], limit_bytes: int) -> Iterator[list[_Piece
 def upload_files(measure: Measure, owner: FileOwner, files: Sequence[FileEntry]) -> list[SinglePending]:
     """Upload an attempt's files as pending uploads to their final names.
 
-    Guarantee: all of them are up, or this raises and every upload that it started is aborted, as far as the store lets;
-    the error raised is the first one, also when aborting fails (scenarios 12 to 15). Memory: parts of no more than
-    ``part_buffer_bytes``. Progress is told for every part.
+    Guarantee: all files are uploaded, or this raises and every upload that it started is aborted, best effort; the
+    first error is raised, even if the abort fails as well (scenarios 12 to 15). Memory: parts of at most
+    ``part_buffer_bytes``. Progress is reported for every part.
 
     Args:
-        files: as the attempt's sinks tell them; their paths are their places below the attempt's scratch directory.
+        files: as the attempt's sinks report them; their paths are relative to the attempt's scratch directory.
 
     Raises:
-        NotFoundError: a file is gone from this machine (scenario 68). CorruptDataError: it is shorter than it was.
+        NotFoundError: a file does not exist on this machine (scenario 68). CorruptDataError: it has become shorter.
         InvalidRequestError: a file has too many parts; nothing was uploaded.
 
-    Crash: uploads are pending that no record names; those whose names hold the job go with it.
+    Crash: uploads are pending that no record names; those whose names contain the job id are aborted with it.
     """
     ctx = measure.ctx
     pieces = [piece for index, file in enumerate(files) for piece in _pieces(ctx, index, file)]
@@ -125,7 +125,7 @@ def _target(ctx: CommitContext, job: JobId, file: FileEntry) -> str:
 
 @dataclass(slots=True)
 class _Run:
-    """Uploads under way. Workers write to different entries of `started` and `parts`."""
+    """Uploads in progress. Workers write to different entries of `started` and `parts`."""
 
     measure: Measure
     owner: FileOwner
@@ -153,7 +153,9 @@ class _Run:
         key = scratch.key(f"{scratch_dir(self.owner.job, self.owner)}/{file.path}")
         data = scratch.store.get(key, piece.start, piece.size_bytes)
         if len(data) != piece.size_bytes:
-            raise CorruptDataError("a staged file has become shorter, somebody changed it: run the task again", key=key)
+            raise CorruptDataError(
+                "a staged file has become shorter, so another process changed it: run the task again", key=key
+            )
         return data
 
     def _upload(self, piece: _Piece, data: bytes) -> Part:
@@ -163,7 +165,7 @@ class _Run:
                 self.measure.ctx.clock.sleep(0.2 * 2**attempt)
             try:
                 return self.store.upload_part(key, upload_id, piece.number, data)
-            except (UnavailableError, OutcomeUnknownError):  # the same part again replaces itself
+            except (UnavailableError, OutcomeUnknownError):  # uploading a part again replaces it
                 if attempt == _ATTEMPTS - 1:
                     raise
         raise AssertionError("the last try returns or raises")

@@ -1,1 +1,1 @@
-"""Committers that show output before the job commits: `direct`, `stocator`, `emr`. Here for comparison."""
+"""Committers that publish output before the job commits: `direct`, `stocator`, `emr`. For comparison only."""

@@ -1,15 +1,16 @@
-"""`emr`: delayed uploads that the *task* commit completes (paper 000, XII.C; Table V). Here for comparison.
+"""Implement `emr`: delayed uploads that the *task* commit completes (paper 000, XII.C; Table V). For comparison only.
 
-It saves the job commit's work and the records, and gives up, by the names of ARCHITECTURE.md:
+It saves the job commit's work and the records. Of the guarantees of ARCHITECTURE.md it gives up:
 
 - C4: the files of every committed task are visible while the job runs.
-- C5: they stay when the job fails or is aborted; somebody has to delete them by hand.
-- C2, C3: a task commit completes its uploads side by side and may die halfway; the next attempt writes files of the
-  same names over these, and if it writes fewer, some of the dead one's stay. A slow attempt replaces an accepted one's.
-- C6: it does so also after the job is committed.
-- C8, C9: nothing records a decision, and mode ``overwrite`` deletes before the first task runs.
+- C5: they stay visible if the job fails or is aborted; the user must delete them.
+- C2, C3: a task commit completes its uploads in parallel and may die halfway. The next attempt replaces files with the
+  same names; if it writes fewer files, some of the dead attempt's stay. A slow attempt replaces an accepted one's
+  files.
+- C6: it does so even after the job is committed.
+- C8, C9: no decision is logged, and mode ``overwrite`` deletes data before the first task runs.
 
-Source: paper 000, XII.C and Table V; facts on EMRFS, which is closed.
+Source: paper 000, XII.C and Table V; facts about EMRFS, which is closed source.
 """
 
 from __future__ import annotations
@@ -20,15 +21,16 @@ from dataclasses import replace
 from functools import partial
 from typing import final
 
-from holdfast.commit.attempt_names import file_job, file_name
 from holdfast.commit.committer import MULTIPART, Action, Committer, Leftover
 from holdfast.commit.context import CommitContext
 from holdfast.commit.hadoop.magic_path import MAGIC_JOB_PREFIX
 from holdfast.commit.hadoop.pending import PendingSet
 from holdfast.commit.hadoop.uri import encode_uri
+from holdfast.commit.hadoop_names import file_job, file_name
 from holdfast.commit.ids import FileOwner, JobId
-from holdfast.commit.job_ends import start_over, succeed
 from holdfast.commit.job_report import measured_abort, measured_commit, report_abort, report_commit
+from holdfast.commit.job_setup import new_truncating_job
+from holdfast.commit.job_success import succeed
 from holdfast.commit.layout import folders, is_hidden
 from holdfast.commit.measure import Measure
 from holdfast.commit.pending_sets.completion import complete_all, pending_of_entry
@@ -43,13 +45,7 @@ from holdfast.stores.base import UploadInfo, iter_objects, iter_uploads, multipa
 __all__ = ["EMR", "EmrCommitter"]
 
 
-# --- tasks ------------------------------------------------------------------------------------------------------------
-
-
-# --- the driver -------------------------------------------------------------------------------------------------------
-
-
-def _abort_waiting(measure: Measure, job: JobId) -> str:
+def _abort_pending(measure: Measure, job: JobId) -> str:
     try:
         _abort_uploads(measure.ctx, job)
     except HoldfastError as error:
@@ -58,9 +54,9 @@ def _abort_waiting(measure: Measure, job: JobId) -> str:
 
 
 def _job_uploads(ctx: CommitContext) -> dict[JobId, list[UploadInfo]]:
-    """Pending uploads to final places under names as the classic committers give them, by job.
+    """Return pending uploads to visible paths, grouped by the job in their names.
 
-    Those below hidden directories are of committers that move whole files from there.
+    Uploads below hidden directories belong to committers that move whole files from there.
     """
     jobs: dict[JobId, list[UploadInfo]] = {}
     for upload in iter_uploads(multipart(ctx.store), ctx.prefix):
@@ -72,13 +68,13 @@ def _job_uploads(ctx: CommitContext) -> dict[JobId, list[UploadInfo]]:
 
 def _abort_uploads(ctx: CommitContext, job: JobId) -> None:
     store = multipart(ctx.store)
-    waiting = _job_uploads(ctx).get(job, [])
-    for _done in ctx.runner.map(lambda upload: store.abort_upload(upload.key, upload.upload_id), waiting):
+    pending = _job_uploads(ctx).get(job, [])
+    for _done in ctx.runner.map(lambda upload: store.abort_upload(upload.key, upload.upload_id), pending):
         pass
 
 
 def _has_magic_below(ctx: CommitContext, job: JobId, uploads: list[UploadInfo]) -> bool:
-    """Whether it is a job of `magic` in another destination (C7): its directory is above all its files."""
+    """Check whether the job is one of `magic` in another destination (C7): its directory is above all its files."""
     common = posixpath.commonprefix([upload.key for upload in uploads])
 
     def is_magic_home(folder: str) -> bool:
@@ -94,7 +90,7 @@ def _has_magic_below(ctx: CommitContext, job: JobId, uploads: list[UploadInfo]) 
 
 @final
 class EmrCommitter(Committer):
-    """Uploads to the final names and completes the uploads in each task commit."""
+    """Upload to the final names and complete the uploads in each task commit."""
 
     name = "emr"
     summary = "uploads to the final names, which each task's commit completes"
@@ -102,13 +98,16 @@ class EmrCommitter(Committer):
     needs = (MULTIPART,)
     modes = frozenset({SaveMode.APPEND, SaveMode.FAIL, SaveMode.IGNORE, SaveMode.OVERWRITE})
     adopts_uploads = True
-    unsafe = "every task shows its files before the job is decided, and they stay when it dies halfway or the job fails"
+    unsafe = (
+        "every task publishes its files before the job commits, and they stay visible if the task dies halfway "
+        "or the job fails"
+    )
 
     def setup_job(
         self, ctx: CommitContext, mode: SaveMode, details: Mapping[str, object] | None = None
     ) -> JobRecord | None:
         self.check_fit(ctx, mode)
-        return start_over(ctx, self.name, mode, details or {})
+        return new_truncating_job(ctx, self.name, mode, details or {})
 
     def commit_job(
         self,
@@ -123,22 +122,22 @@ class EmrCommitter(Committer):
             totals = sum((commit.totals for commit in reported), Totals())
             outcome = succeed(measure, job, totals=totals, tasks=len(reported), paths=())
             with measure.stage("job_stage_cleanup"):
-                left = _abort_waiting(measure, job.job)
+                left = _abort_pending(measure, job.job)
             outcome = replace(outcome, finished=not left, pending_reason=left)
         return report_commit(ctx, measure, outcome)
 
     def abort_job(self, ctx: CommitContext, job: JobRecord) -> JobOutcome:
-        """Abort what still waits; the files of committed tasks stay (C5 does not hold)."""
+        """Abort pending uploads; the files of committed tasks stay visible (C5 does not hold)."""
         with measured_abort(ctx) as measure:
-            left = _abort_waiting(measure, job.job)
+            left = _abort_pending(measure, job.job)
             outcome = JobOutcome(job=job.job, committed=False, finished=not left, pending_reason=left)
         return report_abort(ctx, measure, self.name, job, outcome)
 
     def find_leftovers(self, ctx: CommitContext, recorded: Collection[JobId] = ()) -> Iterator[Leftover]:
-        """List jobs that have nothing but uploads: those of `emr`, and of any job whose records are gone.
+        """List jobs that have nothing but uploads: those of `emr`, and of any job whose records are missing.
 
-        A live job of `emr` looks the same, and one of `staging-*` whose shared directory is not at hand: only their age
-        tells them apart.
+        A live job of `emr` looks the same, and so does one of `staging-*` whose shared directory is not accessible:
+        only their age distinguishes them.
         """
         if ctx.store.capabilities.multipart is None:
             return
@@ -149,8 +148,8 @@ class EmrCommitter(Committer):
                     job=job,
                     active_at_s=max(upload.initiated_at_s for upload in uploads),
                     action=Action.BACK,
-                    reason="its uploads wait and no record says what for",
-                    finish=partial(_abort_uploads, ctx, job),
+                    reason="its uploads are pending and it has no records",
+                    recover=partial(_abort_uploads, ctx, job),
                     uploads=len(uploads),
                 )
 
@@ -161,12 +160,12 @@ class EmrCommitter(Committer):
         return open_upload(scope, path)
 
     def commit_task(self, scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
-        """Show the attempt's files, side by side.
+        """Complete the attempt's uploads in parallel.
 
         Raises:
-            HoldfastError: some are visible now, the others are not; the next attempt has to write over them.
+            HoldfastError: some files are visible now and the others are not; the next attempt must replace them.
 
-        Crash: the same; the uploads of the others wait until the job ends.
+        Crash: the same; the other uploads are pending until the job ends.
         """
         measure, owner = scope.measure, scope.owner
         pendings = tuple(

@@ -1,13 +1,13 @@
-"""`stocator`: tasks write to the final place under names that hold the attempt; ``_SUCCESS`` says which count.
+"""Implement `stocator`: tasks write to the final directory under attempt names; ``_SUCCESS`` lists what counts.
 
-Stocator hides below the classic committer and takes its renames for the news which attempts have committed; here the
-messages of the tasks are that news. By the names of ARCHITECTURE.md it gives up:
+Stocator runs below FileOutputCommitter and learns from its renames which attempts have committed; here the task reports
+tell that. Of the guarantees of ARCHITECTURE.md it gives up:
 
 - C2: files of attempts that do not count are listed until the job commit deletes those that it finds.
-- C4: everything is visible as soon as it is written; readers that go by ``_SUCCESS`` wait for it.
-- C5, C6: an attempt that goes on after its abort, or after the job's end, adds files that nobody looks for any more.
-- C8, C9: nothing records a decision, and mode ``overwrite`` deletes before the first task runs; what a dead job has
-  written stays visible.
+- C4: everything is visible as soon as it is written; readers that rely on ``_SUCCESS`` wait for it.
+- C5, C6: an attempt that continues after its abort, or after the job's end, adds files that nothing deletes.
+- C8, C9: no decision is logged, and mode ``overwrite`` deletes data before the first task runs; files of a dead job
+  stay visible.
 
 Source: paper 000, XII.B and Table V.
 """
@@ -23,14 +23,15 @@ from typing import final
 from holdfast.commit import layout
 from holdfast.commit.committer import CONSISTENT_LISTING, MULTIPART, Committer, Leftover
 from holdfast.commit.context import CommitContext
+from holdfast.commit.file_operations import delete_visible, open_uploaded_file
 from holdfast.commit.ids import AttemptId, FileOwner, JobId
-from holdfast.commit.job_ends import delete_visible, report_task, reported_totals, start_over, succeed, succeeded
 from holdfast.commit.job_report import measured_abort, measured_commit, report_abort, report_commit
-from holdfast.commit.moves import open_uploaded_file
+from holdfast.commit.job_setup import new_truncating_job
+from holdfast.commit.job_success import has_succeeded, succeed
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, SaveMode, TaskCommit
 from holdfast.commit.sinks import UploadSink
 from holdfast.commit.task import TaskScope
-from holdfast.commit.task_commits import check_messages
+from holdfast.commit.task_commits import check_messages, report_task, reported_totals
 from holdfast.errors import HoldfastError
 from holdfast.stores.base import iter_uploads, multipart
 
@@ -49,7 +50,7 @@ def _file_name(owner: FileOwner, number: int, extension: str) -> str:
 
 
 def _marked(path: str, owner: FileOwner) -> str:
-    """`path` with the attempt in its last name, before the first dot, unless it is there."""
+    """Return `path` with the attempt in its last segment, before the first dot. Idempotent."""
     directory, slash, name = path.rpartition("/")
     if _written_by(path) == (owner.job, owner.attempt):
         return path
@@ -58,7 +59,7 @@ def _marked(path: str, owner: FileOwner) -> str:
 
 
 def _written_by(path: str) -> tuple[JobId, AttemptId] | None:
-    """The job and the attempt in a file's name; the last ones, as `_marked` puts them behind what the caller chose."""
+    """Return the last job and attempt in a file's name: `_marked` puts them after what the caller chose."""
     found = _MARK.findall(path.rpartition("/")[2])
     return (JobId(found[-1][0]), AttemptId(found[-1][1])) if found else None
 
@@ -67,19 +68,13 @@ def _is_of_job(job: JobId) -> Callable[[str], bool]:
     return lambda path: (_written_by(path) or ("", ""))[0] == job
 
 
-# --- tasks ------------------------------------------------------------------------------------------------------------
-
-
 def _remove(ctx: CommitContext, in_scope: Callable[[str], bool]) -> None:
-    """Give up pending uploads, then delete visible files."""
+    """Abort pending uploads, then delete visible files."""
     store = multipart(ctx.store)
     for upload in list(iter_uploads(store, ctx.prefix)):
         if in_scope(upload.key):
             store.abort_upload(upload.key, upload.upload_id)
     delete_visible(ctx, in_scope)
-
-
-# --- the driver -------------------------------------------------------------------------------------------------------
 
 
 def _list_job(ctx: CommitContext, job: JobId) -> Iterator[tuple[str, AttemptId]]:
@@ -91,21 +86,21 @@ def _list_job(ctx: CommitContext, job: JobId) -> Iterator[tuple[str, AttemptId]]
 
 @final
 class StocatorCommitter(Committer):
-    """Writes to the final directory under names of the attempt; ``_SUCCESS`` lists the files that count."""
+    """Write to the final directory under names of the attempt; ``_SUCCESS`` lists the files that count."""
 
     name = "stocator"
-    summary = "tasks write to the final place under names of their attempt; _SUCCESS names the files that count"
+    summary = "tasks write to the final directory under names of their attempt; _SUCCESS names the files that count"
     source = "paper 000 (XII.B, Table V)"
     needs = (MULTIPART, CONSISTENT_LISTING)
     modes = frozenset({SaveMode.APPEND, SaveMode.FAIL, SaveMode.IGNORE, SaveMode.OVERWRITE})
-    unsafe = "what tasks write is visible at once, and an executor that is cut off adds files after the job's end"
+    unsafe = "output is visible at once, and an executor that is cut off adds files after the job's end"
     leaves_records = False
 
     def setup_job(
         self, ctx: CommitContext, mode: SaveMode, details: Mapping[str, object] | None = None
     ) -> JobRecord | None:
         self.check_fit(ctx, mode)
-        return start_over(ctx, self.name, mode, details or {})
+        return new_truncating_job(ctx, self.name, mode, details or {})
 
     def commit_job(
         self,
@@ -116,9 +111,9 @@ class StocatorCommitter(Committer):
     ) -> JobOutcome:
         """List the job's files, write ``_SUCCESS`` with the names of all that count, delete the others.
 
-        Guarantee: readers that take the names from ``_SUCCESS`` see all of the job at one instant. Can be repeated.
+        Guarantee: readers that take the names from ``_SUCCESS`` see all of the job at one instant. Idempotent.
 
-        Crash: files of attempts that do not count stay listed.
+        Crash: files of attempts that do not count are still listed.
         """
         with measured_commit(ctx, self.name, job) as measure:
             present = check_messages(job, commits, tasks)
@@ -127,7 +122,7 @@ class StocatorCommitter(Committer):
                 paths = sorted(path for path, attempt in _list_job(measure.ctx, job.job) if attempt in winners)
 
             def save(ctx: CommitContext, data: bytes) -> None:
-                names = ["/" + ctx.key(path).lstrip("/") for path in paths]  # all of them, not just the first hundred
+                names = ["/" + ctx.key(path).lstrip("/") for path in paths]  # all of them, not only the first hundred
                 document = {**json.loads(data), "filenames": names}
                 ctx.store.put(ctx.key(layout.SUCCESS), json.dumps(document).encode())
 
@@ -141,16 +136,16 @@ class StocatorCommitter(Committer):
                     )
             except HoldfastError as error:
                 left = (
-                    "files of attempts that do not count may be left: delete what _SUCCESS does not name "
+                    "files of attempts that do not count may be left: delete the files that _SUCCESS does not name "
                     f"({error.message})"
                 )
                 outcome = replace(outcome, finished=False, pending_reason=left)
         return report_commit(ctx, measure, outcome)
 
     def abort_job(self, ctx: CommitContext, job: JobRecord) -> JobOutcome:
-        """Delete the job's files, unless ``_SUCCESS`` is its own. Attempts that go on writing leave some (C5)."""
+        """Delete the job's files, unless ``_SUCCESS`` names the job. Attempts that still write leave files (C5)."""
         with measured_abort(ctx) as measure:
-            committed = succeeded(measure.ctx, job.job)
+            committed = has_succeeded(measure.ctx, job.job)
             if not committed:
                 _remove(measure.ctx, _is_of_job(job.job))
             outcome = JobOutcome(job=job.job, committed=committed)
@@ -167,11 +162,11 @@ class StocatorCommitter(Committer):
         return open_uploaded_file(scope, target, target)
 
     def commit_task(self, scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
-        """Nothing but the message."""
+        """Do nothing but report."""
         return report_task(scope.owner, files)
 
     def abort_task(self, ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
-        """Delete the attempt's files. If it goes on writing, the rest stays."""
+        """Delete the attempt's files. If the attempt is still writing, its later files stay."""
         _remove(ctx, lambda path: _written_by(path) == (owner.job, owner.attempt))
 
 

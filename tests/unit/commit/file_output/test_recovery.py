@@ -1,4 +1,4 @@
-"""What dead jobs of ``file-v1`` and ``file-v2`` leave, and what recovery makes of it."""
+"""Test what dead jobs of ``file-v1`` and ``file-v2`` leave, and how recovery ends them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ V1 = COMMITTERS["file-v1"]
 
 
 def run_with(bucket: Bucket, *faults: Fault) -> JobOutcome:
-    """A job of two tasks whose first attempt at each task has died before its commit, on a store with `faults`."""
+    """Return a job of two tasks whose first attempt at each task died before its commit, on a store with `faults`."""
     job = bucket.start(bucket.context())
     for task in range(2):
         open_attempt(bucket, bucket.context(), job, task, {f"day=1/{part(job, task)}": b"dead"})
@@ -30,14 +30,14 @@ def part(job: JobRecord, task: int) -> str:
 
 
 def finish_all(bucket: Bucket) -> list[Action]:
-    """What a person does with ``holdfast recover``."""
+    """Recover as a user does with ``holdfast recover``."""
     actions = []
     for name in ("file-v1", "file-v2"):
         find = COMMITTERS[name].find_leftovers
         assert find is not None
         for found in list(find(bucket.context())):
-            found.finish()
-            found.finish()
+            found.recover()
+            found.recover()
             actions.append(found.action)
     return actions
 
@@ -75,7 +75,7 @@ def test_every_rename_whose_reply_is_lost_is_settled(operation: Operation) -> No
 
 
 def test_a_job_that_died_before_success_with_nothing_left_below_temporary() -> None:
-    """The last rename is done: all files are there, and only the job's record is left to remove."""
+    """The last rename is done: all files are visible, and only the job's record is left to delete."""
     bucket = Bucket("file-v1")
     ctx = bucket.context()
     job = bucket.start(ctx)
@@ -88,7 +88,7 @@ def test_a_job_that_died_before_success_with_nothing_left_below_temporary() -> N
 
 @pytest.mark.parametrize("after", [False, True])
 def test_file_v2_killed_at_every_call(after: bool) -> None:
-    """Recovery takes back what the dead job had shown, as far as anything is left of it below ``_temporary``."""
+    """Recovery deletes what the dead job had shown, as long as anything of it is left below ``_temporary``."""
     nth, seen = 0, set[Action]()
     while True:
         nth += 1
@@ -107,7 +107,7 @@ def test_file_v2_killed_at_every_call(after: bool) -> None:
 
 
 def test_leftovers_say_what_was_found() -> None:
-    """A job that died before its commit: nothing visible, one task could be taken over; live or dead, it has an age."""
+    """A job that died before its commit: nothing visible, one task could be recovered; live or dead, it has an age."""
     bucket = Bucket("file-v1")
     ctx = bucket.context()
     job = bucket.start(ctx)
@@ -115,12 +115,12 @@ def test_leftovers_say_what_was_found() -> None:
     assert V1.leaves_records
     (found,) = V1.find_leftovers(ctx)
     assert (found.action, found.job, found.files, found.committer) == (Action.BACK, job.job, 0, "file-v1")
-    assert "1 committed tasks could be taken over" in found.reason
+    assert "could recover its 1 committed tasks" in found.reason
     assert 0 < bucket.clock.at_s - found.active_at_s < 1
 
 
 def test_files_of_chosen_names_are_kept() -> None:
-    """Nobody can tell which of them are visible: recovery touches nothing."""
+    """It is unknown which of them are visible: recovery touches nothing."""
     bucket = Bucket("file-v1")
     ctx = bucket.context()
     job = bucket.start(ctx)
@@ -131,7 +131,7 @@ def test_files_of_chosen_names_are_kept() -> None:
 
 
 def test_recovery_spares_other_jobs() -> None:
-    """C7: unlike the committer itself, recovery deletes the directories of one job only, and foreign ones never."""
+    """C7: unlike the committer itself, recovery deletes only the directories of one job, and never Hadoop's."""
     bucket = Bucket("file-v1")
     ctx = bucket.context()
     one, two = bucket.start(ctx), bucket.start(ctx)
@@ -142,7 +142,7 @@ def test_recovery_spares_other_jobs() -> None:
     for key in (foreign, manifest):
         bucket.store.put(key, b"")
     assert V1.leaves_records
-    {found.job: found for found in V1.find_leftovers(ctx)}[one.job].finish()
+    {found.job: found for found in V1.find_leftovers(ctx)}[one.job].recover()
     left = [info.key for info in bucket.store.list_page("").objects]
     assert {foreign, manifest} < set(left)
     assert not any(one.job in key for key in left if key != manifest) and any(two.job in key for key in left)
@@ -150,7 +150,7 @@ def test_recovery_spares_other_jobs() -> None:
 
 @pytest.mark.parametrize("committer", ["file-v1", "manifest"])
 def test_a_job_that_commits_between_look_and_act_keeps_its_files(committer: str) -> None:
-    """Recovery looks at every job before it acts on the first."""
+    """Recovery inspects every job before it acts on the first."""
     bucket = Bucket(committer)
     ctx = bucket.context()
     job = bucket.start(ctx)
@@ -160,7 +160,7 @@ def test_a_job_that_commits_between_look_and_act_keeps_its_files(committer: str)
     (found,) = find(bucket.context())
     assert found.action is Action.BACK
     bucket.commit(ctx, job, commits)
-    found.finish()
+    found.recover()
     assert sorted(bucket.visible().values()) == bucket.expected("new", 1)
 
 
@@ -173,8 +173,8 @@ def test_a_job_that_has_gone_on_between_look_and_act_is_left_alone(committer: st
     find = COMMITTERS[committer].find_leftovers
     assert find is not None
     (found,) = find(bucket.context())
-    with pytest.raises(SimulatedCrash):  # all is in place, _SUCCESS is not
+    with pytest.raises(SimulatedCrash):  # all files are visible, _SUCCESS is not
         bucket.commit(faulty_context(bucket, Fault(FaultMode.CRASH_BEFORE, Operation.PUT)), job, commits)
-    with pytest.raises(ConflictError, match="look again"):
-        found.finish()
+    with pytest.raises(ConflictError, match="made progress"):
+        found.recover()
     assert sorted(bucket.visible().values()) == bucket.expected("new", 1)

@@ -1,4 +1,4 @@
-"""``file-v1``: what holds, what does not, and what a second attempt at the job takes over."""
+"""Test ``file-v1``: what holds, what does not, and what a second attempt at the job recovers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ UNSAFE = CommitSettings(part_size_bytes=4, allow_unsafe=True)
 
 
 def bucket_without_rename_dir() -> Bucket:
-    """Like GCS: files are renamed, directories are not."""
+    """A store like GCS: it renames files, but not directories."""
     bucket = Bucket("file-v1")
     bucket.store = MemoryStore(rename=True, rename_dir=False, clock=bucket.clock, ids=bucket.ids)
     return bucket
@@ -131,7 +131,7 @@ def test_the_last_attempt_to_commit_wins() -> None:
 
 
 def test_an_uncommitted_attempt_is_no_output() -> None:
-    """Scenario 9: the job commit shows nothing of it and takes its files away."""
+    """Scenario 9: the job commit shows nothing of it and deletes its files."""
     bucket = Bucket("file-v1")
     ctx = bucket.context()
     job = bucket.start(ctx)
@@ -142,7 +142,7 @@ def test_an_uncommitted_attempt_is_no_output() -> None:
 
 
 def test_a_task_commit_after_the_job_fails() -> None:
-    """Scenario 6: what the attempt wrote is gone, and it is told so."""
+    """Scenario 6: the attempt's files do not exist, and it raises an error."""
     bucket = Bucket("file-v1")
     ctx = bucket.context()
     job = bucket.start(ctx)
@@ -155,7 +155,7 @@ def test_a_task_commit_after_the_job_fails() -> None:
 
 
 def test_a_job_commit_can_be_tried_again_before_it_has_moved_anything() -> None:
-    """Scenario 8: an injected failure, then success; the third one finds nothing of the job."""
+    """Scenario 8: an injected failure, then success; the third one finds no output of the job."""
     bucket = Bucket("file-v1")
     ctx = bucket.context()
     job = bucket.start(ctx)
@@ -171,7 +171,7 @@ def test_a_job_commit_can_be_tried_again_before_it_has_moved_anything() -> None:
 
 # --- aborts -----------------------------------------------------------------------------------------------------------
 def test_aborts_without_work() -> None:
-    """Scenarios 16, 17, 20 and 22: nothing to abort is no error, and neither is aborting twice."""
+    """Scenarios 16, 17, 20 and 22: nothing to abort is not an error, and neither is aborting twice."""
     bucket = Bucket("file-v1")
     ctx = bucket.context()
     job = bucket.start(ctx)
@@ -197,7 +197,7 @@ def test_aborts_take_everything_away() -> None:
 
 
 def test_what_a_killed_attempt_was_writing_goes_with_the_job(tmp_path: Path) -> None:
-    """On a file system an unfinished file is hidden from listings, and still ends with its job (C9)."""
+    """On a file system an unfinished file is hidden from listings, and still deleted with its job (C9)."""
     bucket = bucket_on_disk("file-v1", tmp_path)
     ctx = bucket.context()
     job = bucket.start(ctx)
@@ -206,13 +206,13 @@ def test_what_a_killed_attempt_was_writing_goes_with_the_job(tmp_path: Path) -> 
     assert list(tmp_path.rglob(".holdfast-*"))
     (found,) = COMMITTERS["file-v1"].find_leftovers(ctx)
     assert (found.action, found.uploads, found.files) == (Action.BACK, 1, 0)
-    found.finish()
+    found.recover()
     assert list(tmp_path.rglob("*")) == [], "nothing is left, nor any empty directory"
     unfinished.abort()
 
 
 def test_an_abort_after_the_commit_says_that_it_is_committed() -> None:
-    """Spark aborts in a new process after a commit whose reply was lost: nothing is taken back."""
+    """Spark aborts in a new process after a commit whose reply was lost: nothing is deleted."""
     bucket = Bucket("file-v1")
     job = bucket.start(bucket.context())
     commits = [bucket.run_task(bucket.context(), job, 0, bucket.contents("new", 0))]
@@ -224,7 +224,7 @@ def test_an_abort_after_the_commit_says_that_it_is_committed() -> None:
 
 
 def test_trouble_in_clean_up_is_no_failed_commit() -> None:
-    """Scenario 82: the output is there, so the job is committed; the next clean-up does the rest."""
+    """Scenario 82: the output is visible, so the job is committed; the next clean-up does the rest."""
     bucket = Bucket("file-v1")
     ctx = bucket.context()
     job = bucket.start(ctx)
@@ -239,7 +239,7 @@ def test_trouble_in_clean_up_is_no_failed_commit() -> None:
 
 # --- modes and refusals -----------------------------------------------------------------------------------------------
 def test_modes() -> None:
-    """Scenario 73 too: the old ``_SUCCESS`` goes when a job starts."""
+    """Scenario 73 too: the old ``_SUCCESS`` is deleted when a job starts."""
     bucket = Bucket("file-v1")
     ctx = bucket.context()
     bucket.run_job(ctx, "old")
@@ -272,7 +272,7 @@ def test_stores_that_do_not_fit_are_refused(store: MemoryStore) -> None:
 
 
 def test_unsafe_on_a_store_without_rename() -> None:
-    """With ``allow_unsafe`` every rename is a copy and a deletion, and the result of a calm job is the same."""
+    """With ``allow_unsafe`` every rename is a copy and a deletion, and the result of an undisturbed job is the same."""
     bucket, recorded = Bucket("file-v1"), Recorder()
     bucket.store = MemoryStore(limits=MultipartLimits(min_part_size_bytes=4), clock=bucket.clock, ids=bucket.ids)
     bucket.run_job(bucket.context(store=InterceptedStore(bucket.store, recorded), settings=UNSAFE), "new")
@@ -282,7 +282,7 @@ def test_unsafe_on_a_store_without_rename() -> None:
 
 # --- what does not hold -----------------------------------------------------------------------------------------------
 def test_attempts_mix_where_directories_move_file_by_file() -> None:
-    """C2 does not hold on such a store: two attempts that commit at one moment leave files of both."""
+    """C2 does not hold on such a store: two attempts that commit concurrently leave files of both."""
     bucket = bucket_without_rename_dir()
     job = bucket.start(bucket.context())
     other = open_attempt(bucket, bucket.context(), job, 0, {"a": b"other", "only-other": b"other"})
@@ -295,7 +295,7 @@ def test_attempts_mix_where_directories_move_file_by_file() -> None:
 
 
 def test_attempts_do_not_mix_where_directories_are_renamed() -> None:
-    """C2 on a file system: the same race leaves the files of one, and the other is told."""
+    """C2 on a file system: the same race leaves the files of one, and the other raises an error."""
     bucket = Bucket("file-v1")
     job = bucket.start(bucket.context())
     other = open_attempt(bucket, bucket.context(), job, 0, {"a": b"other", "only-other": b"other"})
@@ -309,7 +309,7 @@ def test_attempts_do_not_mix_where_directories_are_renamed() -> None:
 
 
 def test_an_attempt_that_dies_displacing_another_takes_the_output_away() -> None:
-    """C1 does not hold: the accepted attempt's directory is deleted, or half of it, and the job commits without it."""
+    """C1 does not hold: the accepted attempt's directory is deleted, in whole or part, the job commits without it."""
     for operation, left in ((Operation.RENAME_DIR, {"b": b"1"}), (Operation.DELETE_MANY, {"a": b"0", "b": b"1"})):
         bucket = Bucket("file-v1")
         ctx = bucket.context()
@@ -323,7 +323,7 @@ def test_an_attempt_that_dies_displacing_another_takes_the_output_away() -> None
 
 
 def test_a_committed_directory_that_goes_while_it_is_merged_fails_the_job() -> None:
-    """The job commit has listed it, then a late attempt deletes it: it is not merged as if it had been empty."""
+    """The job commit has listed it, then a late attempt deletes it: it is not merged as if it were empty."""
     bucket = Bucket("file-v1")
     job = bucket.start(bucket.context())
     commit = run_attempt(bucket, bucket.context(), job, 0, {"day=0/a": b"one"})
@@ -337,7 +337,7 @@ def test_a_committed_directory_that_goes_while_it_is_merged_fails_the_job() -> N
                 bucket.store.delete_many([info.key for info in iter_objects(bucket.store, committed)])
         return proceed()
 
-    with pytest.raises(NotFoundError, match="a late attempt replaces it"):
+    with pytest.raises(NotFoundError, match="a late attempt is replacing it"):
         bucket.commit(bucket.context(store=InterceptedStore(bucket.store, displace)), job, [commit])
     assert bucket.visible() == {}
 
@@ -370,7 +370,7 @@ def test_an_attempt_after_the_job_gets_into_the_next_one() -> None:
 
 # --- a second attempt at the job --------------------------------------------------------------------------------------
 def test_a_second_attempt_takes_over_what_was_committed() -> None:
-    """Scenario 24 and better: the tasks that had committed do not run again, what was under way does."""
+    """Scenario 24 and better: committed tasks do not run again, unfinished ones do."""
     bucket = Bucket("file-v1")
     ctx = bucket.context()
     job = bucket.start(ctx)

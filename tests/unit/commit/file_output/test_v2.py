@@ -1,4 +1,4 @@
-"""``file-v2``: a job that goes well, and all that its readers and its retries may see of one that does not."""
+"""Test ``file-v2``: a successful job, and what readers and retries may see of a failed one."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_life_of_a_job_on_a_real_file_system(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("disk", [False, True])
 def test_trees_are_merged_and_what_stands_in_the_way_goes(disk: bool, tmp_path: Path) -> None:
-    """Scenario 4 and paper 000, mergePathsV2: directories are merged, a file replaces whatever has its path."""
+    """Scenario 4 and paper 000, mergePathsV2: directories are merged, a file replaces anything at its path."""
     bucket = bucket_on_disk("file-v2", tmp_path) if disk else Bucket("file-v2")
     ctx = bucket.context()
     for path in ("file", "dir/below/x", "dir/y", "was-a-file"):
@@ -87,7 +87,7 @@ def test_a_task_that_died_in_its_commit_mixes_with_the_next_attempt() -> None:
 
 
 def test_a_late_attempt_changes_a_committed_job() -> None:
-    """C6 does not hold: it starts over in ``_temporary`` when the job is over, and its commit still moves files."""
+    """C6 does not hold: it writes in ``_temporary`` again when the job is over, and its commit still moves files."""
     bucket = Bucket("file-v2")
     ctx = bucket.context()
     job = bucket.start(ctx)
@@ -109,7 +109,7 @@ def test_an_attempt_whose_files_the_job_cleaned_up_fails() -> None:
 
 
 def test_an_aborted_job_leaves_what_tasks_committed() -> None:
-    """C5 does not hold. Scenarios 16 to 20: aborts, with or without work, once or twice, are no errors."""
+    """C5 does not hold. Scenarios 16 to 20: aborts, with or without work, once or twice, are not errors."""
     bucket = Bucket("file-v2")
     ctx = bucket.context()
     job = bucket.start(ctx)
@@ -145,7 +145,7 @@ def test_a_task_without_output_commits() -> None:
 
 
 def test_it_runs_where_files_are_renamed() -> None:
-    """A store without directory renames will do; one that only copies needs ``allow_unsafe``."""
+    """A store without directory renames is sufficient; one that only copies needs ``allow_unsafe``."""
     bucket = Bucket("file-v2")
     bucket.store = MemoryStore(rename=True, rename_dir=False, clock=bucket.clock, ids=bucket.ids)
     bucket.run_job(bucket.context(settings=CommitSettings()), "new")

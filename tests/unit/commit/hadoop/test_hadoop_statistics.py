@@ -1,4 +1,4 @@
-"""Statistics as IOStatistics: there and back, and as Hadoop itself writes them."""
+"""Test statistics as IOStatistics: round trips, and records that Hadoop wrote."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Magic paths: paper 000 Table III, and the rules that Hadoop tests."""
+"""Test magic paths: paper 000 Table III, and the rules that Hadoop tests."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_the_last_base_counts() -> None:
 
 
 def test_a_magic_directory_may_carry_the_job() -> None:
-    """HADOOP-18797: jobs on one destination have magic directories of their own."""
+    """HADOOP-18797: jobs in one destination have separate magic directories."""
     assert magic_dir("j7") == "__magic_job-j7"
     assert final_path("out put/__magic_job-j7/00/tasks/attempt_3/__base/a b.csv") == "out put/a b.csv"
 
@@ -128,4 +128,4 @@ def test_a_final_path_is_never_magic_and_stays_below_the_destination(segments: l
     except InvalidRequestError:
         return
     assert final == path or (not is_magic(final) and final.startswith("dest/"))
-    assert final_path(final) == final  # also a record's, which stays where it is
+    assert final_path(final) == final  # also a record's path, which is its own final path

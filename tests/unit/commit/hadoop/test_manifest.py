@@ -1,4 +1,4 @@
-"""The manifest committer's record: as Hadoop writes it, there and back, and every check on the way in."""
+"""Test the manifest committer's record: Hadoop's own files, round trips, and every check of the decoder."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _URL = "file:///data/out put"
 _KEY = "data/out put/_temporary/manifest_job_1/00/manifests/task_1-manifest.json"
 _ATTEMPT = "_temporary/manifest_job_1/00/tasks/attempt_1"
 
-# What Hadoop 3.5.0 makes of such a manifest, and fields that a later version might add.
+# What Hadoop 3.5.0 writes for such a manifest, with fields that a later version might add.
 _GOLDEN = """{
   "extraData" : {
     "k" : "v"
@@ -162,7 +162,7 @@ def test_the_destination_itself_may_be_a_directory_to_make() -> None:
     ]
     assert _decode(json.dumps(value).encode()).directories == (
         ManifestDir(path="", status=DirStatus.DIR),
-        ManifestDir(path="a", status=DirStatus.UNKNOWN, level=1),  # as Hadoop takes a number that it does not know
+        ManifestDir(path="a", status=DirStatus.UNKNOWN, level=1),  # as Hadoop treats an unknown number
     )
 
 
@@ -182,9 +182,9 @@ def _in_dir(name: str, found: object) -> _Change:
     ("change", "reason"),
     [
         (lambda value: value["files"].append(value["files"][0]), "two files have the same dest"),
-        (_in_file("z", -1), "the size of a file is no count"),
-        (lambda value: value["files"][0].pop("z"), "the size of a file is no count"),
-        (_in_file("z", "1"), "the size of a file is no count"),
+        (_in_file("z", -1), "the size of a file is not a count"),
+        (lambda value: value["files"][0].pop("z"), "the size of a file is not a count"),
+        (_in_file("z", "1"), "the size of a file is not a count"),
         (lambda value: value["files"][0].pop("d"), "the dest of a file is missing"),
         (_in_file("d", ""), "the dest of a file is missing"),
         (_in_file("d", None), "the dest of a file is missing"),
@@ -256,7 +256,7 @@ def test_what_hadoop_refuses_is_refused_with_the_reason(change: _Change, reason:
     ],
 )
 def test_a_damaged_manifest_is_refused_with_the_reason(change: _Change, reason: str) -> None:
-    """C7: renames stay below the destination and take only the attempt's own files."""
+    """C7: renames stay below the destination and move only the attempt's own files."""
     _refused(change, reason)
 
 

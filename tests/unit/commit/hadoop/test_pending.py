@@ -1,4 +1,4 @@
-"""``.pending`` and ``.pendingset``: as Hadoop writes them, there and back, and every check on the way in."""
+"""Test ``.pending`` and ``.pendingset``: Hadoop's own files, round trips, and every check of the decoder."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from tests.unit.commit.statistics_values import statistics
 
 _RECORD = "out put/__magic_job-j1/00/tasks/attempt_3/__base/year=2026/a b.csv.pending"
 
-# What Hadoop's SinglePendingCommit makes of a file of 12 bytes in two parts: its fields in their order, those that
-# nobody set as null or empty, and one that a later version might add.
+# What Hadoop's SinglePendingCommit writes for a file of 12 bytes in two parts: its fields in order, unset
+# ones null or empty, and one that a later version might add.
 _GOLDEN = """{
   "version" : 2,
   "filename" : null,
@@ -96,7 +96,7 @@ def test_ours_has_hadoops_fields_and_no_others() -> None:
 
 
 def test_etags_as_texts_for_releases_up_to_3_4_1() -> None:
-    """HADOOP-15224: none of them reads an object, and none of the later ones a text."""
+    """HADOOP-15224: none of them reads an object, and none of the later ones reads a text."""
     golden = json.loads(_GOLDEN)
     golden["etags"] = ['"9b2c"', '"77fe"']
     del golden["fromTheFuture"]
@@ -215,7 +215,7 @@ def _without(name: str) -> _Change:
     ],
 )
 def test_a_damaged_record_is_refused_with_the_reason(change: _Change, reason: str) -> None:
-    """What SinglePendingCommit.validate refuses, and more: nothing may lead out of the destination (C7)."""
+    """What SinglePendingCommit.validate refuses, and more: no record may point outside the destination (C7)."""
     value = json.loads(_GOLDEN)
     change(value)
     data = json.dumps(value).encode()
@@ -267,7 +267,7 @@ def test_a_set_that_hadoop_wrote_is_read() -> None:
 
 @pytest.mark.parametrize("change", [{"version": 2}, {"jobId": ""}, {"jobId": None}])
 def test_older_sets_and_those_of_staging_are_read(change: dict[str, Any]) -> None:
-    """Version 2 is that of releases before 3.3.6; Hadoop's staging committers leave the job out."""
+    """Version 2 is from releases before 3.3.6; Hadoop's staging committers omit the job."""
     same = _decode_set(json.dumps(_pendingset()).encode())
     assert _decode_set(json.dumps({**_pendingset(), **change}).encode()) == same
 
@@ -290,8 +290,8 @@ def test_a_task_without_output_has_an_empty_set() -> None:
         (_set("jobId", "j2"), "another job's"),
         (_set("jobId", 1), "jobId is not a text"),
         (_without("commits"), "commits"),
-        (_set("commits", {}), "commits are no objects"),
-        (_set("commits", [3]), "commits are no objects"),
+        (_set("commits", {}), "commits are not a list of objects"),
+        (_set("commits", [3]), "commits are not a list of objects"),
         (_set("extraData", {"a": None}), "extraData holds something else"),
         (lambda value: value["commits"].append(value["commits"][0]), "the same destination"),
         (lambda value: value["commits"][1].update({"jobId": "j2"}), "another job's"),

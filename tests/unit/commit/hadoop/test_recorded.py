@@ -1,4 +1,4 @@
-"""Records that Hadoop 3.5.0 and 3.4.1 wrote, byte for byte (recorded/README.md), through our readers."""
+"""Test Holdfast's decoders on records that Hadoop 3.5.0 and 3.4.1 wrote, byte for byte (recorded/README.md)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _bytes(release: str, name: str) -> bytes:
 
 
 def _without_statistics(data: bytes) -> Any:
-    """Ours counts other things and adds data of its own; and Hadoop leaves out a set's extra data if there are none."""
+    """Holdfast counts other statistics and adds its own data; Hadoop omits a set's extra data if it is empty."""
     value = json.loads(data)
     for one in (value, *value.get("commits", ())):
         one["iostatistics"] = {}
@@ -82,6 +82,6 @@ def test_a_report(release: str) -> None:
 
 @pytest.mark.parametrize("release", _RELEASES)
 def test_our_magic_directory_is_laid_out_as_hadoops(release: str) -> None:
-    """A job of ours has its sets and attempts where Hadoop's would have them, under the job's id."""
+    """A Holdfast job has its sets and attempts where Hadoop's would have them, under the job's id."""
     ours = f"out put/{pendingset_path(JobId(_JOB), 0)}".replace(f"task_{_JOB}_m", "task_20261122101112_0007_m")
     assert ours in _bytes(release, "listing.txt").decode().splitlines()

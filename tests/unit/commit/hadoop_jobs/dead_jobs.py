@@ -1,4 +1,4 @@
-"""Jobs of Hadoop's committers as they are left when a driver dies: their records are those that Hadoop wrote."""
+"""Build jobs of Hadoop's committers as a dead driver leaves them, from records that Hadoop wrote."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.commit import CommitContext, Place
+from holdfast.commit.context import StagingPlaces
 from holdfast.commit.hadoop_jobs import Resolution, find_hadoop_jobs
 from holdfast.commit.layout import iter_visible
 from holdfast.runtime import Environment, SerialRunner
@@ -23,19 +24,19 @@ _TASK = "20261122101112_0007_m_{:06d}"
 
 
 def name(task: int, number: int = 0, uuid: str = UUID) -> str:
-    """A file's path as Spark names it."""
+    """Return a file's path as Spark names it."""
     return f"day={number}/part-{task:05d}-{uuid}-c{number:03d}.txt"
 
 
 @dataclass
 class Destination:
-    """A destination in a bucket of memory, and the directory that machines share."""
+    """A destination in a bucket in memory, and the directory that machines share."""
 
     home: str = "out put/dataset1/"
     bucket: str = "bucket"
     clock: SimulatedClock = field(default_factory=SimulatedClock)
     ids: CountingIds = field(default_factory=CountingIds)
-    store: MultipartStore = None  # type: ignore[assignment]  # made below, of the same clock
+    store: MultipartStore = None  # created below, with the same clock
 
     def __post_init__(self) -> None:
         self.store = self.store or MemoryStore(clock=self.clock, ids=self.ids)
@@ -46,7 +47,10 @@ class Destination:
             store=store or self.store,
             prefix=home or self.home,
             url=f"memory://bucket/{home or self.home}",
-            shared=Place(store=self.shared, prefix="", url="memory://shared"),
+            staging=StagingPlaces(
+                scratch=Place(store=MemoryStore(rename=True), prefix="", url="memory://scratch"),
+                shared=Place(store=self.shared, prefix="", url="memory://shared"),
+            ),
             environment=Environment(clock=self.clock, ids=self.ids, runner=SerialRunner()),
         )
 
@@ -54,7 +58,7 @@ class Destination:
         return {path: self.store.get(info.key) for path, info in iter_visible(self.store, self.home)}
 
     def debris(self) -> list[str]:
-        """Uploads, records in the bucket, records in the shared directory."""
+        """Return uploads, records in the bucket, records in the shared directory."""
         hidden = (info.key for info in iter_objects(self.store, "", markers=True))
         return [
             *(one.key for one in iter_uploads(self.store, "")),
@@ -65,7 +69,7 @@ class Destination:
 
 @dataclass
 class HadoopTasks:
-    """Writes what tasks of a job of Hadoop's S3A committers leave.
+    """Write what tasks of a Hadoop S3A committer job leave.
 
     Args:
         release: whose records.
@@ -87,7 +91,7 @@ class HadoopTasks:
         }[self.layout]
 
     def commit_task(self, task: int, files: Mapping[str, bytes]) -> None:
-        """A task that has committed: its pending set."""
+        """Add a task that has committed: its pending set."""
         found = self._template("task_20261122101112_0007_m_000000.pendingset")
         one = found["commits"][0]
         found["commits"] = [self._upload(one, path, data) for path, data in files.items()]
@@ -101,7 +105,7 @@ class HadoopTasks:
             self.at.store.put(f"{self.directory}/task_{_TASK.format(task)}.pendingset", json.dumps(found).encode())
 
     def write(self, task: int, files: Mapping[str, bytes]) -> None:
-        """An attempt that has written and not committed."""
+        """Add an attempt that has written and not committed."""
         one = self._template("late.csv.pending")
         attempt = f"attempt_{_TASK.format(task)}_0"
         for path, data in files.items():
@@ -116,7 +120,7 @@ class HadoopTasks:
             self.at.store.put(f"{base}.pending", record)
 
     def complete(self, path: str) -> None:
-        """What Hadoop's job commit does to one file."""
+        """Complete one file, as Hadoop's job commit does."""
         upload_id, parts = self.uploads[path]
         self.at.store.complete_upload(self.at.home + path, upload_id, parts)
 
@@ -148,6 +152,6 @@ class HadoopTasks:
 
 
 def only(ctx: CommitContext, resolution: Resolution | None = None, *, insist: bool = False) -> Any:
-    """The one job of Hadoop there is."""
+    """Return the only Hadoop job."""
     (found,) = find_hadoop_jobs(ctx, resolution, insist=insist)
     return found.leftover

@@ -1,4 +1,4 @@
-"""What the tests of `magic` share: its objects by kind, files that are written with it, leftovers by job."""
+"""Support the tests of `magic`: list its objects by kind, write files with it, find leftovers by job."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAGIC = COMMITTERS["magic"]
 
 
 class WithoutMetadata(MemoryStore):
-    """Says that it keeps no metadata."""
+    """A store that reports to keep no metadata."""
 
     @property
     def capabilities(self) -> Capabilities:
@@ -27,18 +27,18 @@ class WithoutMetadata(MemoryStore):
 
 
 def hidden(bucket: Bucket, ending: str = "", home: str = HOME) -> list[str]:
-    """Paths of all objects in magic directories of the destination, or of those with an ending."""
+    """Return the paths of all objects in magic directories of the destination, or of those with an ending."""
     keys = (info.key[len(home) :] for info in iter_objects(bucket.store, home))
     return [path for path in keys if path.startswith("__magic") and path.endswith(ending)]
 
 
 def uploads(bucket: Bucket) -> list[str]:
-    """Keys of all pending uploads in the bucket."""
+    """Return the keys of all pending uploads in the bucket."""
     return [upload.key for upload in iter_uploads(bucket.store, "")]
 
 
 def write_attempt(bucket: Bucket, ctx: CommitContext, job: JobRecord, task: int, name: str) -> TaskAttempt:
-    """An attempt that has written and not committed: a file named by Holdfast and one of the caller's choice."""
+    """Return an attempt that has written and not committed: one file named by Holdfast, one of the caller's choice."""
     number = f"day=0/part-{task:05d}-{job.job}-c000.txt"
     return open_attempt(
         bucket, ctx, job, task, {number: f"{name}/{task}/0".encode(), f"blobs/{task}.tar": f"{name}/{task}/1".encode()}
@@ -46,7 +46,7 @@ def write_attempt(bucket: Bucket, ctx: CommitContext, job: JobRecord, task: int,
 
 
 def run_tasks(bucket: Bucket, ctx: CommitContext, job: JobRecord, name: str, tasks: int = 2) -> list[TaskCommit]:
-    """Tasks that each write the two files of `write_attempt` and commit."""
+    """Run tasks that each write the two files of `write_attempt` and commit."""
     commits = []
     for task in range(tasks):
         with write_attempt(bucket, ctx, job, task, name) as attempt:
@@ -55,7 +55,7 @@ def run_tasks(bucket: Bucket, ctx: CommitContext, job: JobRecord, name: str, tas
 
 
 def leftovers(ctx: CommitContext, committer: str = "magic") -> Mapping[str, Leftover]:
-    """What the committer finds of dead jobs, by job."""
+    """Return the leftovers that the committer finds, by job."""
     find = COMMITTERS[committer].find_leftovers
     assert find is not None
     return {left.job: left for left in find(ctx)}

@@ -1,4 +1,4 @@
-"""``magic``: the life of a job, its records as Hadoop's, repeated commits, aborts."""
+"""Test ``magic``: the life of a job, records in Hadoop's format, repeated commits, aborts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.unit.commit.magic.magic_jobs import MAGIC, WithoutMetadata, hidden, r
 
 # --- the life of a job ------------------------------------------------------------------------------------------------
 def test_life_of_a_job() -> None:
-    """Scenario 1: a task's commit shows nothing; the job's shows the exact bytes, and nothing is left."""
+    """Scenario 1: a task commit shows nothing; the job commit shows the exact bytes and leaves nothing else."""
     bucket = Bucket("magic")
     ctx = bucket.context()
     job = bucket.start(ctx)
@@ -36,7 +36,7 @@ def test_life_of_a_job() -> None:
 
 
 def test_what_an_attempt_puts() -> None:
-    """Scenarios 35 and 37, HADOOP-17414: an empty marker that tells the length, and the record beside it."""
+    """Scenarios 35 and 37, HADOOP-17414: an empty marker that contains the length, and the record next to it."""
     bucket = Bucket("magic")
     ctx = bucket.context()
     job = bucket.start(ctx)
@@ -64,7 +64,7 @@ def test_a_store_without_metadata_gets_a_plain_marker() -> None:
 
 
 def test_what_a_task_and_a_job_report() -> None:
-    """Scenario 72: figures of tasks travel in their sets; the report names files, bytes and the job."""
+    """Scenario 72: statistics of tasks are stored in their sets; the report names files, bytes and the job."""
     bucket = Bucket("magic")
     ctx = bucket.context()
     job = bucket.start(ctx)
@@ -97,7 +97,7 @@ def test_of_hundreds_of_files_a_hundred_are_named() -> None:
 
 
 def test_directories_and_an_empty_file() -> None:
-    """Scenarios 2, 4 and 5: the tree is kept, also ``__base`` once more and names that look hidden are refused."""
+    """Scenarios 2, 4 and 5: the tree is kept, even with a second ``__base``; names that look hidden are refused."""
     bucket = Bucket("magic")
     ctx = bucket.context()
     job = bucket.start(ctx)
@@ -131,7 +131,7 @@ def test_modes(mode: SaveMode, left: list[str]) -> None:
 
 
 def test_a_store_whose_listings_lag_is_refused() -> None:
-    """Paper 000, VIII.C: everything rests on listings."""
+    """Paper 000, VIII.C: everything depends on listings."""
     bucket = Bucket("magic")
     lagging = bucket.context(store=MemoryStore(consistent_listing=False))
     with pytest.raises(UnsupportedError, match="listings that show every object at once"):
@@ -149,7 +149,7 @@ def test_no_success_report_if_the_user_wants_none() -> None:
 
 @pytest.mark.parametrize("as_text", [False, True])
 def test_etags_as_the_users_hadoop_reads_them(as_text: bool) -> None:
-    """Objects from 3.4.2 on, texts before: in the record of a file and in the task's set."""
+    """Objects since 3.4.2, texts before: in the record of a file and in the task's set."""
     bucket = Bucket("magic")
     ctx = bucket.context(settings=CommitSettings(hadoop=HadoopSettings(etags_as_text=as_text)))
     job = bucket.start(ctx)
@@ -163,7 +163,7 @@ def test_etags_as_the_users_hadoop_reads_them(as_text: bool) -> None:
 
 
 def test_places() -> None:
-    """Scenario 34 for our own layout: whose directory a path lies in."""
+    """Scenario 34 for Holdfast's own layout: the attempt in whose directory a path is."""
     owner = FileOwner(JobId("20270115080000000-00000000000a"), 3, AttemptId("00000000000b"))
     work = magic_work_path(owner)
     home = f"__magic_job-{owner.job}/job-{owner.job}/00"
@@ -175,9 +175,9 @@ def test_places() -> None:
     assert path_owner(work.replace(f"/job-{owner.job}/00", "")) is None
 
 
-# --- commits that come twice ------------------------------------------------------------------------------------------
+# --- repeated commits -------------------------------------------------------------------------------------------------
 def test_a_second_commit_of_a_task() -> None:
-    """Scenarios 6 and 10: after the job has ended, either way, a task's commit fails and writes nothing."""
+    """Scenarios 6 and 10: after the job has ended, committed or aborted, a task commit fails and writes nothing."""
     bucket = Bucket("magic")
     ctx = bucket.context()
     job = bucket.start(ctx)
@@ -194,7 +194,7 @@ def test_a_second_commit_of_a_task() -> None:
 
 
 def test_two_attempts_at_a_task() -> None:
-    """Scenario 7, HADOOP-17258: both commits succeed; the last one's set takes the place of the other's."""
+    """Scenario 7, HADOOP-17258: both commits succeed; the last one's set replaces the other's."""
     bucket = Bucket("magic")
     ctx = bucket.context()
     job = bucket.start(ctx)
@@ -212,7 +212,7 @@ def test_two_attempts_at_a_task() -> None:
 
 
 def test_a_job_commit_that_fails_is_tried_again() -> None:
-    """Scenario 8: it fails before anything was done, succeeds, and cannot be done once more."""
+    """Scenario 8: it fails before anything is done, then succeeds, and then cannot be repeated."""
     bucket = Bucket("magic")
     ctx = bucket.context()
     job = bucket.start(ctx)
@@ -227,7 +227,7 @@ def test_a_job_commit_that_fails_is_tried_again() -> None:
 
 
 def test_a_task_that_has_not_committed() -> None:
-    """Scenario 9: its files do not appear, its uploads are aborted, under whatever name."""
+    """Scenario 9: its files do not appear, and its uploads are aborted under any name."""
     bucket = Bucket("magic")
     ctx = bucket.context()
     job = bucket.start(ctx)
@@ -237,7 +237,7 @@ def test_a_task_that_has_not_committed() -> None:
 
 
 def test_spark_itself_lost_a_task() -> None:
-    """The driver must have heard of every task once, whatever the listing shows."""
+    """The driver must have received exactly one report per task, regardless of the listing."""
     bucket = Bucket("magic")
     ctx = bucket.context()
     job = bucket.start(ctx)
@@ -250,7 +250,7 @@ def test_spark_itself_lost_a_task() -> None:
 # --- aborts -----------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("work", ["none", "written", "committed"])
 def test_abort(work: str) -> None:
-    """Scenarios 16 to 18 and 20 to 22: of a task and a job, twice, by another process, with nothing there."""
+    """Scenarios 16 to 18 and 20 to 22: of a task and a job, twice, by another process, with nothing to abort."""
     bucket = Bucket("magic")
     ctx = bucket.context()
     bucket.run_job(ctx, "old")
@@ -274,7 +274,7 @@ def test_abort(work: str) -> None:
 
 
 def test_abort_of_a_job_alone() -> None:
-    """Scenario 19: the directories of attempts that nobody aborted go as well, and what only their records name."""
+    """Scenario 19: directories of unaborted attempts are deleted, and uploads aborted that only their records name."""
     bucket = Bucket("magic")
     ctx = bucket.context()
     job = bucket.start(ctx)
@@ -286,7 +286,7 @@ def test_abort_of_a_job_alone() -> None:
 
 
 def test_an_abort_that_fails_says_so_and_can_be_done_again() -> None:
-    """Paper 000, XI: abort does not raise."""
+    """Paper 000, XI: an abort does not raise."""
     bucket = Bucket("magic")
     ctx = bucket.context()
     job = bucket.start(ctx)
@@ -297,7 +297,7 @@ def test_an_abort_that_fails_says_so_and_can_be_done_again() -> None:
 
 
 def test_abort_of_a_job_that_is_committed() -> None:
-    """An abort after the end changes nothing; the job's files stay."""
+    """An abort after the end changes nothing; the job's files stay visible."""
     bucket = Bucket("magic")
     ctx = bucket.context()
     job = bucket.start(ctx)
@@ -307,7 +307,7 @@ def test_abort_of_a_job_that_is_committed() -> None:
 
 
 def test_records_that_cannot_be_read_do_not_stop_an_abort() -> None:
-    """Paper 001, "Malicious Serialized Data": a best effort, then everything goes."""
+    """Paper 001, "Malicious Serialized Data": best effort, then everything is deleted."""
     bucket = Bucket("magic")
     ctx = bucket.context()
     job = bucket.start(ctx)
@@ -321,14 +321,14 @@ def test_records_that_cannot_be_read_do_not_stop_an_abort() -> None:
     MAGIC.abort_task(ctx, job, attempt.owner)
     assert not any(path.startswith(attempt_dir(attempt.owner)) for path in hidden(bucket))
     MAGIC.abort_job(ctx, job)
-    # What only a damaged record named is nobody's: `holdfast uploads` shows it with its age.
+    # An upload that only a damaged record named has no owner: `holdfast uploads` shows it with its age.
     assert uploads(bucket) == [f"{HOME}blobs/0.tar", f"{HOME}blobs/3.tar"]
     assert hidden(bucket) == []
 
 
 @pytest.mark.parametrize("abort_all", [False, True])
 def test_two_jobs_on_one_destination(abort_all: bool) -> None:
-    """Scenario 27, paper 000 XIV.C.1: with Hadoop's default the job that ends first takes the other one's work away."""
+    """Scenario 27, paper 000 XIV.C.1: with Hadoop's default, the job that ends first aborts the other one's uploads."""
     bucket = Bucket("magic")
     hadoop = HadoopSettings(abort_pending_uploads=abort_all)
     ctx = bucket.context(settings=CommitSettings(part_size_bytes=4, hadoop=hadoop))
@@ -336,7 +336,7 @@ def test_two_jobs_on_one_destination(abort_all: bool) -> None:
     commits_two = run_tasks(bucket, ctx, two, "two")
     bucket.commit(ctx, one, run_tasks(bucket, ctx, one, "one"))
     if abort_all:
-        with pytest.raises(NotFoundError, match="somebody aborted"):
+        with pytest.raises(NotFoundError, match="was aborted"):
             bucket.commit(ctx, two, commits_two)
         return
     bucket.commit(ctx, two, commits_two)

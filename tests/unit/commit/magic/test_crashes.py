@@ -27,7 +27,7 @@ Process = Callable[[CommitContext], object]
 
 
 def crashes(prepare: Callable[[Bucket], Process]) -> Iterator[Bucket]:
-    """Buckets in which one process died at its nth call, for every n and both sides of the effect."""
+    """Yield buckets in which one process died at its nth call, for every n and both sides of the effect."""
     for after in (False, True):
         for nth in itertools.count(1):
             bucket = Bucket("magic")
@@ -42,13 +42,13 @@ def crashes(prepare: Callable[[Bucket], Process]) -> Iterator[Bucket]:
 
 
 def finish_all(bucket: Bucket) -> list[Action]:
-    """What `recover` does: finish all that can be, twice (C10)."""
+    """Recover as `recover` does: carry out every possible action, twice (C10)."""
     found = leftovers(bucket.context())
     for left in found.values():
-        left.finish()
-        left.finish()
+        left.recover()
+        left.recover()
     for left in leftovers(bucket.context(), "emr").values():
-        left.finish()
+        left.recover()
     return [left.action for left in found.values()]
 
 
@@ -59,7 +59,7 @@ def started(bucket: Bucket) -> tuple[CommitContext, JobRecord]:
 
 
 def test_driver_dies_in_job_commit() -> None:
-    """Paper 001, "Job Driver failure during Job Commit": all or nothing, and which of them is known before."""
+    """Paper 001, "Job Driver failure during Job Commit": all or nothing, and which of the two is known before."""
 
     def prepare(bucket: Bucket) -> Process:
         ctx, job = started(bucket)
@@ -85,7 +85,7 @@ def test_driver_dies_in_job_commit() -> None:
 
 
 def test_driver_dies_while_it_takes_files_back() -> None:
-    """A job commit fails at its fifth file and dies at every call of what follows: nothing of the job stays."""
+    """A job commit fails at its fifth file and dies at every following call: nothing of the job stays."""
 
     def prepare(bucket: Bucket) -> Process:
         ctx, job = started(bucket)
@@ -94,7 +94,7 @@ def test_driver_dies_while_it_takes_files_back() -> None:
         bucket.store.abort_upload(lost.key, lost.upload_id)
 
         def process(dying: CommitContext) -> None:
-            with pytest.raises(NotFoundError, match="somebody aborted"):
+            with pytest.raises(NotFoundError, match="was aborted"):
                 bucket.commit(dying, job, commits)
 
         return process
@@ -108,7 +108,7 @@ def test_driver_dies_while_it_takes_files_back() -> None:
 
 
 def test_recovery_dies_too() -> None:
-    """C9, C10: the driver dies at every call, and then what finishes the job dies at every one of its calls."""
+    """C9, C10: the driver dies at every call, and then recovery dies at every one of its calls."""
     for nth in itertools.count(1):
         for again in itertools.count(1):
             bucket = Bucket("magic")
@@ -121,7 +121,7 @@ def test_recovery_dies_too() -> None:
                 whole = [left.action is not Action.BACK for left in leftovers(ctx).values()]
             try:
                 for left in leftovers(faulty_context(bucket, crash_at(again, after=True))).values():
-                    left.finish()
+                    left.recover()
             except SimulatedCrash:
                 finish_all(bucket)
                 new = bucket.expected("new") if all(whole) else []
@@ -132,7 +132,7 @@ def test_recovery_dies_too() -> None:
 
 
 def test_task_attempt_dies_and_is_run_again() -> None:
-    """C2: the next attempt's files count, the dead one's never. Uploads under chosen names may be left, pending."""
+    """C2: the next attempt's files count, never the dead one's. Uploads under chosen names may stay pending."""
 
     def prepare(bucket: Bucket) -> Process:
         _ctx, job = started(bucket)
@@ -146,12 +146,12 @@ def test_task_attempt_dies_and_is_run_again() -> None:
         bucket.commit(ctx, job, run_tasks(bucket, ctx, job, "new"))
         assert sorted(bucket.visible().values()) == sorted(bucket.expected("old") + bucket.expected("new"))
         assert hidden(bucket) == []
-        # The dead attempt's upload to a chosen name: it had not been recorded, or its set was replaced.
+        # The dead attempt's upload to a chosen name: it was not recorded yet, or its set was replaced.
         assert set(uploads(bucket)) <= {f"{HOME}blobs/0.tar"}
 
 
 def test_everything_dies_in_a_task() -> None:
-    """No job commit ever comes: what is left is rolled back, by its records or by the names of its uploads."""
+    """No job commit follows: the leftovers are rolled back, by records or by the names of uploads."""
 
     def prepare(bucket: Bucket) -> Process:
         _ctx, job = started(bucket)
@@ -178,7 +178,7 @@ def test_driver_dies_in_an_abort() -> None:
 
 
 def test_an_abort_instead_of_a_recovery() -> None:
-    """C5 does not hold: after a commit that died, an abort aborts what waits and leaves what is visible."""
+    """C5 does not hold: after a commit that died, an abort aborts pending uploads and leaves visible files."""
     partial = 0
     jobs: dict[int, JobRecord] = {}
 
@@ -197,7 +197,7 @@ def test_an_abort_instead_of_a_recovery() -> None:
 
 
 def test_a_neighbour_is_not_touched() -> None:
-    """Scenario 26 (C7): a crash in ``dataset1``, and what is done about it, leave a job in ``dataset10`` alone."""
+    """Scenario 26 (C7): a crash in ``dataset1`` and its recovery do not affect a job in ``dataset10``."""
     neighbour = HOME.replace("dataset1", "dataset10")
     others = {}
 

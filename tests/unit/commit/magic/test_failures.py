@@ -1,4 +1,4 @@
-"""``magic``: calls to the store that fail, in tasks and in the driver."""
+"""Test ``magic`` with failing store calls, in tasks and in the driver."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from tests.unit.commit.magic.magic_jobs import MAGIC, hidden, leftovers, run_tas
     ],
 )
 def test_a_task_that_fails(fault: Fault) -> None:
-    """Scenarios 12, 13 and 14: the error comes out, every upload is aborted, the attempt's directory is gone."""
+    """Scenarios 12, 13 and 14: the error is raised, every upload aborted, the attempt's directory deleted."""
     bucket = Bucket("magic")
     job = bucket.start(bucket.context())
     with pytest.raises((UnavailableError, OutcomeUnknownError)):
@@ -62,7 +62,7 @@ def write_and_commit(ctx: CommitContext, job: JobRecord) -> None:
 
 
 def test_a_task_whose_abort_fails_too() -> None:
-    """Scenario 15: the first error is the one that is raised; the next clean-up finds what was left."""
+    """Scenario 15: the first error is raised; the next clean-up finds what was left."""
     bucket = Bucket("magic")
     job = bucket.start(bucket.context())
     ctx = faulty_context(
@@ -79,7 +79,7 @@ def test_a_task_whose_abort_fails_too() -> None:
 
 
 def test_a_set_whose_put_was_not_confirmed() -> None:
-    """Paper 001, "Task commit": the uploads are aborted. If the set was written, another attempt has to replace it."""
+    """Paper 001, "Task commit": the uploads are aborted. If the set was written, another attempt must replace it."""
     bucket = Bucket("magic")
     ctx = bucket.context()
     job = bucket.start(ctx)
@@ -92,7 +92,7 @@ def test_a_set_whose_put_was_not_confirmed() -> None:
 
 
 def test_a_damaged_record_fails_the_task() -> None:
-    """Paper 001, "Task commit": what could be loaded is aborted, then the failure is reported."""
+    """Paper 001, "Task commit": the uploads that could be loaded are aborted, then the failure is reported."""
     bucket = Bucket("magic")
     ctx = bucket.context()
     job = bucket.start(ctx)
@@ -104,7 +104,7 @@ def test_a_damaged_record_fails_the_task() -> None:
 
 
 def test_a_record_of_another_destination_fails_the_task() -> None:
-    """C7: what comes from a store is data; it cannot make us write elsewhere."""
+    """C7: stored records are untrusted; they cannot make a job write elsewhere."""
     bucket = Bucket("magic")
     ctx = bucket.context()
     job = bucket.start(ctx)
@@ -140,7 +140,7 @@ def test_a_directory_that_cannot_be_deleted_does_not_fail_the_task() -> None:
 
 # --- late attempts ----------------------------------------------------------------------------------------------------
 def test_an_attempt_that_goes_on_after_the_job_shows_nothing() -> None:
-    """Paper 000, Table V and VIII.A: a dead attempt stays dead. It leaves records, which can be told from the job's."""
+    """Paper 000, Table V and VIII.A: a dead attempt stays dead. Its records can be distinguished from the job's."""
     bucket = Bucket("magic")
     ctx = bucket.context()
     job = bucket.start(ctx)
@@ -153,15 +153,15 @@ def test_an_attempt_that_goes_on_after_the_job_shows_nothing() -> None:
     with late:
         late.commit()
     assert sorted(bucket.visible().values()) == bucket.expected("new")
-    bucket.run_job(ctx, "next")  # its _SUCCESS takes the place of the one that told
+    bucket.run_job(ctx, "next")  # its _SUCCESS replaces the one that named the job
     left = leftovers(ctx)[job.job]
     assert (left.action, left.files, left.uploads) == (Action.KEEP, 2, 1)
-    left.finish()
+    left.recover()
     assert sorted(bucket.visible().values()) == sorted(bucket.expected("new") + bucket.expected("next"))
 
 
 def test_an_attempt_that_commits_during_the_job_commit() -> None:
-    """Paper 000, VIII.C: the set of a partitioned attempt takes the accepted one's place just before the listing."""
+    """Paper 000, VIII.C: the set of a partitioned attempt replaces the accepted one just before the listing."""
     bucket = Bucket("magic")
     ctx = bucket.context()
     job = bucket.start(ctx)
@@ -175,7 +175,7 @@ def test_an_attempt_that_commits_during_the_job_commit() -> None:
 
 # --- the driver -------------------------------------------------------------------------------------------------------
 def test_a_job_commit_that_fails_halfway_takes_its_files_back() -> None:
-    """Scenario 11, and an abort after it, as Spark does it: nothing is left."""
+    """Scenario 11, followed by an abort as in Spark: nothing is left."""
     for nth in range(1, 5):
         bucket = Bucket("magic")
         ctx = bucket.context()
@@ -191,7 +191,7 @@ def test_a_job_commit_that_fails_halfway_takes_its_files_back() -> None:
 
 
 def test_a_set_that_cannot_be_read_fails_the_job() -> None:
-    """Paper 001, "Job Commit": the uploads of the others are aborted, the error says which record it was."""
+    """Paper 001, "Job Commit": the other uploads are aborted, and the error names the record."""
     bucket = Bucket("magic")
     ctx = bucket.context()
     job = bucket.start(ctx)
@@ -205,7 +205,7 @@ def test_a_set_that_cannot_be_read_fails_the_job() -> None:
 
 
 def test_a_clean_up_that_fails_is_reported_and_not_raised() -> None:
-    """The job is committed, and says so; what is left can be told from a job that is not."""
+    """The job is committed and reported so; its leftovers differ from those of an uncommitted job."""
     bucket = Bucket("magic")
     ctx = bucket.context()
     job = bucket.start(ctx)
@@ -214,13 +214,13 @@ def test_a_clean_up_that_fails_is_reported_and_not_raised() -> None:
     assert outcome.committed and not outcome.finished and "holdfast recover" in outcome.pending_reason
     left = leftovers(ctx)[job.job]
     assert left.action is Action.CLEAN and "_SUCCESS" in left.reason
-    left.finish()
-    left.finish()
+    left.recover()
+    left.recover()
     assert sorted(bucket.visible().values()) == bucket.expected("new") and bucket.debris() == []
 
 
 def test_a_success_report_that_cannot_be_written() -> None:
-    """C4, C5: the error comes after the files are visible, and an abort does not take them back."""
+    """C4, C5: the error occurs after the files are visible, and an abort does not delete them."""
     bucket = Bucket("magic")
     ctx = bucket.context()
     job = bucket.start(ctx)
@@ -233,7 +233,7 @@ def test_a_success_report_that_cannot_be_written() -> None:
 
 
 def test_the_order_of_the_job_commit() -> None:
-    """Paper 000, VI.A: list, load, complete, ``_SUCCESS``, and only then the clean-up."""
+    """Paper 000, VI.A: list, load, complete, ``_SUCCESS``, and only then clean up."""
     bucket = Bucket("magic")
     ctx = bucket.context(settings=CommitSettings(part_size_bytes=4, inline_manifest_bytes=0))
     job = bucket.start(ctx)
@@ -258,7 +258,7 @@ def test_the_order_of_the_job_commit() -> None:
 
 
 def test_a_job_does_not_recover_tasks() -> None:
-    """Scenario 24: asked to, nobody can; an abort then leaves no upload."""
+    """Scenario 24: recovery is not possible on request; an abort then leaves no upload."""
     assert not hasattr(MAGIC, "recover_task")
     bucket = Bucket("magic")
     ctx = bucket.context()
@@ -270,7 +270,7 @@ def test_a_job_does_not_recover_tasks() -> None:
 
 @pytest.mark.parametrize("mode", [FaultMode.FAIL, FaultMode.LOST_REPLY])
 def test_each_call_of_a_job_commit_fails_once(mode: FaultMode) -> None:
-    """Before it is done, or after it: an error of ours or none, and all or nothing after an abort."""
+    """Before its effect or after it: a Holdfast error or none, and all or nothing after an abort."""
     for nth in range(1, 40):
         bucket = Bucket("magic")
         ctx = bucket.context()
@@ -294,7 +294,7 @@ def test_each_call_of_a_job_commit_fails_once(mode: FaultMode) -> None:
 
 
 def test_a_lost_directory_is_not_another_jobs() -> None:
-    """NotFoundError names the job, so that a person finds it."""
+    """The NotFoundError names the job, so that a user finds it."""
     bucket = Bucket("magic")
     ctx = bucket.context()
     job = bucket.start(ctx)

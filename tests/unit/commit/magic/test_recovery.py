@@ -1,4 +1,4 @@
-"""What may be done about a dead `magic` job: each answer of `magic_recovery`, and why it is the right one."""
+"""Test the recovery action for a dead `magic` job: each action of `pending_sets.recovery`, and why it is right."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.unit.commit.magic.magic_jobs import MAGIC, WithoutMetadata, hidden, l
 
 
 def committed_tasks(bucket: Bucket, tasks: int = 2) -> tuple[CommitContext, JobRecord]:
-    """A job whose tasks have committed two files each and whose driver is gone."""
+    """Return a job whose tasks have committed two files each and whose driver is dead."""
     ctx = bucket.context()
     job = bucket.start(ctx)
     for task in range(tasks):
@@ -30,7 +30,7 @@ def committed_tasks(bucket: Bucket, tasks: int = 2) -> tuple[CommitContext, JobR
 
 
 def complete(bucket: Bucket, job: JobRecord, task: int, files: int) -> list[str]:
-    """What a job commit does before it dies: complete the first uploads of a task."""
+    """Complete the first uploads of a task, as a job commit does before it dies."""
     path = pendingset_path(job.job, task)
     found = decode_pendingset(path, bucket.store.get(HOME + path), bucket="bucket", prefix=HOME, job_id=job.job)
     done = []
@@ -56,19 +56,19 @@ def test_nothing_is_left_of_jobs_that_end() -> None:
 
 
 def test_a_job_commit_that_was_under_way_goes_on() -> None:
-    """Paper 001: Outstanding == Commits - Written, and something is Written."""
+    """Paper 001: Outstanding == Commits - Written, and Written is not empty."""
     bucket = Bucket("magic")
     ctx, job = committed_tasks(bucket)
     complete(bucket, job, 0, 1)
     left = only(ctx)
     assert (left.committer, left.job, left.action) == ("magic", job.job, Action.FORWARD)
-    assert "1 of its files are visible, 3 wait" in left.reason and (left.files, left.uploads) == (1, 3)
+    assert "1 of its files are visible, 3 are pending" in left.reason and (left.files, left.uploads) == (1, 3)
     assert left.active_at_s == max(bucket.store.head(HOME + path).modified_at_s for path in hidden(bucket))
-    left.finish()
+    left.recover()
     assert sorted(bucket.visible().values()) == bucket.expected("new") and bucket.debris() == []
     report = read_success(ctx)
     assert report is not None and report["jobId"] == job.job and len(report["filenames"]) == 4
-    left.finish()
+    left.recover()
     assert sorted(bucket.visible().values()) == bucket.expected("new")
 
 
@@ -78,9 +78,9 @@ def test_going_on_does_not_take_back_when_the_store_is_away() -> None:
     complete(bucket, job, 0, 1)
     left = only(faulty_context(bucket, Fault(FaultMode.FAIL, Operation.COMPLETE_UPLOAD, nth=3)))
     with pytest.raises(UnavailableError):
-        left.finish()
+        left.recover()
     assert len(bucket.visible()) == 2 and len(uploads(bucket)) == 2
-    left.finish()
+    left.recover()
     assert sorted(bucket.visible().values()) == bucket.expected("new") and bucket.debris() == []
 
 
@@ -90,7 +90,7 @@ def test_a_job_commit_that_had_not_begun_is_rolled_back() -> None:
     write_attempt(bucket, ctx, job, 5, "new")
     left = only(ctx)
     assert (left.action, left.files, left.uploads) == (Action.BACK, 0, 5), "the sixth has a chosen name, in no set"
-    left.finish()
+    left.recover()
     assert bucket.visible() == {} and bucket.debris() == []
 
 
@@ -100,7 +100,7 @@ def test_a_job_without_committed_tasks_is_rolled_back() -> None:
     write_attempt(bucket, ctx, bucket.start(ctx), 0, "new")
     left = only(ctx)
     assert left.action is Action.BACK and "no task has committed" in left.reason
-    left.finish()
+    left.recover()
     assert bucket.debris() == []
 
 
@@ -110,8 +110,8 @@ def test_a_job_that_was_taking_files_back_is_rolled_back() -> None:
     done = complete(bucket, job, 0, 2)
     bucket.store.delete(done[0])
     left = only(ctx)
-    assert left.action is Action.BACK and "taking its files back" in left.reason
-    left.finish()
+    assert left.action is Action.BACK and "deleting its files" in left.reason
+    left.recover()
     assert bucket.visible() == {} and bucket.debris() == []
 
 
@@ -123,14 +123,14 @@ def test_files_of_the_callers_naming_are_not_taken_back() -> None:
     done = complete(bucket, job, 0, 2)
     bucket.store.delete(done[0])
     left = only(ctx)
-    assert left.action is Action.KEEP and "names do not tell" in left.reason
+    assert left.action is Action.KEEP and "names do not carry its id" in left.reason
     before = (bucket.visible(), hidden(bucket), uploads(bucket))
-    left.finish()
+    left.recover()
     assert (bucket.visible(), hidden(bucket), uploads(bucket)) == before
 
 
 def test_an_older_file_of_the_same_name_and_size_is_not_taken_for_the_jobs() -> None:
-    """Without this a job that has shown nothing would look like one whose commit was under way."""
+    """Otherwise a job that has shown nothing would look like one whose commit had started."""
     bucket = Bucket("magic")
     ctx = bucket.context()
     job = bucket.start(ctx)
@@ -139,7 +139,7 @@ def test_an_older_file_of_the_same_name_and_size_is_not_taken_for_the_jobs() -> 
     run_attempt(bucket, ctx, job, 0, {"a": b"2", "b": b"3"})
     left = only(ctx)
     assert (left.action, left.files) == (Action.BACK, 0)
-    left.finish()
+    left.recover()
     assert bucket.visible() == {"a": b"1"} and bucket.debris() == []
 
 
@@ -150,12 +150,12 @@ def test_a_job_that_has_shown_everything_is_cleaned_up() -> None:
         complete(bucket, job, task, 2)
     left = only(ctx)
     assert left.action is Action.CLEAN and "all of its files are visible" in left.reason
-    left.finish()
+    left.recover()
     assert sorted(bucket.visible().values()) == bucket.expected("new") and bucket.debris() == []
 
 
 def test_what_a_late_attempt_left_of_a_committed_job_is_cleaned_up() -> None:
-    """Its data stay, though ``_SUCCESS`` speaks of a later job and no set names them."""
+    """Its data stays, although ``_SUCCESS`` names a later job and no set names the files."""
     bucket = Bucket("magic")
     ctx, job = committed_tasks(bucket)
     late = open_attempt(bucket, ctx, job, 0, {"late": b"late"})
@@ -163,24 +163,24 @@ def test_what_a_late_attempt_left_of_a_committed_job_is_cleaned_up() -> None:
     MAGIC.abort_task(ctx, job, late.owner)
     for task in range(2):
         complete(bucket, job, task, 2)
-    only(ctx).finish()
+    only(ctx).recover()
     for path, data in records.items():
         bucket.store.put(HOME + path, data)
     left = only(ctx)
     assert left.action is Action.CLEAN and "it is over" in left.reason
-    left.finish()
+    left.recover()
     assert sorted(bucket.visible().values()) == bucket.expected("new") and bucket.debris() == []
 
 
 def test_files_that_no_set_names_are_kept() -> None:
-    """A late attempt has replaced a set while the job commit was under way: nobody can tell what is right."""
+    """A late attempt replaced a set during the job commit: it is unknown which one is right."""
     bucket = Bucket("magic")
     ctx, job = committed_tasks(bucket)
     complete(bucket, job, 0, 2)
     bucket.run_task(ctx, job, 0, [b"late/0/0"])
     left = only(ctx)
     assert left.action is Action.KEEP and "pending sets do not name" in left.reason and left.files == 2
-    left.finish()
+    left.recover()
     assert len(bucket.visible()) == 2
 
 
@@ -192,7 +192,7 @@ def test_files_that_are_gone_are_no_proof_of_a_rollback() -> None:
         done = complete(bucket, job, task, 2)
     bucket.store.delete(done[0])
     left = only(ctx)
-    assert left.action is Action.KEEP and "nothing waits" in left.reason
+    assert left.action is Action.KEEP and "nothing is pending" in left.reason
 
 
 def test_a_job_of_which_nothing_is_left_but_records() -> None:
@@ -201,9 +201,9 @@ def test_a_job_of_which_nothing_is_left_but_records() -> None:
     for upload in list(bucket.store.list_uploads_page("").uploads):
         bucket.store.abort_upload(upload.key, upload.upload_id)
     left = only(ctx)
-    assert left.action is Action.CLEAN and "nothing of it is visible" in left.reason
-    left.finish()
-    left.finish()
+    assert left.action is Action.CLEAN and "none of its files is visible or pending" in left.reason
+    left.recover()
+    left.recover()
     assert bucket.debris() == []
 
 
@@ -213,9 +213,9 @@ def test_a_store_without_metadata_cannot_tell_whose_file_it_is() -> None:
     ctx, job = committed_tasks(bucket)
     (key,) = complete(bucket, job, 0, 1)
     bucket.store.put(key, bucket.store.get(key))  # as if it had never had metadata
-    bucket.run_task(ctx, job, 0, bucket.contents("new", 0))  # a late attempt: the same names and sizes
+    bucket.run_task(ctx, job, 0, bucket.contents("new", 0))  # a late attempt with the same names and sizes
     left = only(ctx)
-    assert left.action is Action.KEEP and "whose uploads still wait" in left.reason
+    assert left.action is Action.KEEP and "whose uploads are still pending" in left.reason
 
 
 def test_a_damaged_set_keeps_everything() -> None:
@@ -225,19 +225,19 @@ def test_a_damaged_set_keeps_everything() -> None:
     bucket.store.put(record, b"{")
     left = only(ctx)
     assert left.action is Action.KEEP and pendingset_path(job.job, 1) in left.reason and left.uploads == 4
-    left.finish()
+    left.recover()
     assert bucket.store.get(record) == b"{" and len(uploads(bucket)) == 4
 
 
 def test_a_job_that_goes_on_while_somebody_looks() -> None:
-    """Between looking and acting the driver was alive after all: nothing is done."""
+    """The driver turned out to be alive between the inspection and the action: nothing is done."""
     bucket = Bucket("magic")
     ctx, job = committed_tasks(bucket)
     left = only(ctx)
     assert left.action is Action.BACK
     complete(bucket, job, 0, 1)
-    with pytest.raises(ConflictError, match="gone on"):
-        left.finish()
+    with pytest.raises(ConflictError, match="made progress"):
+        left.recover()
     assert len(bucket.visible()) == 1 and len(uploads(bucket)) == 3
 
 
@@ -246,13 +246,13 @@ def test_a_clean_up_that_fails_is_raised() -> None:
     committed_tasks(bucket)
     left = only(faulty_context(bucket, Fault(FaultMode.FAIL, Operation.ABORT_UPLOAD)))
     with pytest.raises(UnavailableError, match="recover again"):
-        left.finish()
-    left.finish()
+        left.recover()
+    left.recover()
     assert bucket.debris() == []
 
 
 def test_other_directories_are_left_alone() -> None:
-    """Hadoop's own jobs have other ids; a directory may merely look like one."""
+    """Hadoop's own jobs have other ids; a directory may only look like a job's."""
     bucket = Bucket("magic")
     ctx = bucket.context()
     for path in ("__magic_job-0d5c8f7e-uuid/a", "__magic/b", "__magic_job-/c", "__magic_jobs/d"):
@@ -261,7 +261,7 @@ def test_other_directories_are_left_alone() -> None:
 
 
 def test_uploads_that_no_record_names() -> None:
-    """A job of `emr`, or of any committer whose records are gone: found by the names of its uploads."""
+    """A job of `emr`, or of any committer whose records are missing: found by the names of its uploads."""
     bucket = Bucket("magic")
     ctx = bucket.context()
     job, running = bucket.start(ctx), bucket.start(ctx)
@@ -273,8 +273,8 @@ def test_uploads_that_no_record_names() -> None:
     (left,) = leftovers(ctx, "emr").values()
     assert (left.job, left.action, left.uploads) == (job.job, Action.BACK, 1)
     assert left.active_at_s > job.started_at_s
-    left.finish()
-    left.finish()
+    left.recover()
+    left.recover()
     names = uploads(bucket)
     assert f"{HOME}day=1/part-00000-{job.job}-c000.txt" not in names and len(names) == 5 and kept
 
@@ -282,14 +282,14 @@ def test_uploads_that_no_record_names() -> None:
 # --- a server that does not list uploads by directory -----------------------------------------------------------------
 @pytest.mark.parametrize("completed", [0, 1, 2])
 def test_on_a_server_like_minio_records_tell_what_waits(completed: int) -> None:
-    """Its listing by directory is empty: recovery takes none of it for gone, and leaves none."""
+    """Its listing by directory is empty: recovery treats no upload as aborted, and leaves none."""
     bucket = Bucket("magic")
     ctx, job = committed_tasks(bucket)
     write_attempt(bucket, ctx, job, 2, "late")
     complete(bucket, job, 0, completed)
     left = only(bucket.context(store=MinioLike(bucket.store)))
     assert left.action is (Action.FORWARD if completed else Action.BACK) and left.files == completed
-    left.finish()
+    left.recover()
     assert len(bucket.visible()) == (4 if completed else 0) and bucket.debris() == []
 
 

@@ -1,4 +1,4 @@
-"""``magic``: what each step costs in requests, as Hadoop's ITestCommitOperationCost asks (scenario 70)."""
+"""Test the number of requests of each step of ``magic``, as Hadoop's ITestCommitOperationCost does (scenario 70)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def counts(recorded: Recorder) -> dict[str, int]:
 
 
 def test_a_file() -> None:
-    """Scenario 70: create is one request and looks for nothing, close is two puts besides the parts."""
+    """Scenario 70: create is one request and checks nothing, close is two puts in addition to the parts."""
     bucket, recorded = Bucket("magic"), Recorder()
     job = bucket.start(bucket.context())
     attempt = MAGIC.setup_task(bucket.context(store=InterceptedStore(bucket.store, recorded)), job, 0)
@@ -39,7 +39,7 @@ def test_a_file() -> None:
 
 
 def test_a_task_commit() -> None:
-    """Scenario 70: one listing, one GET a record and no HEAD, one PUT; then the directory goes."""
+    """Scenario 70: one listing, one GET per record, no HEAD, one PUT; then the directory is deleted."""
     bucket, recorded = Bucket("magic"), Recorder()
     ctx = bucket.context(store=InterceptedStore(bucket.store, recorded))
     with MAGIC.setup_task(ctx, bucket.start(ctx), 0) as attempt:
@@ -56,7 +56,7 @@ def test_a_task_commit() -> None:
 
 
 def test_a_job_commit() -> None:
-    """Scenario 70: a file is one request; 200 tasks of five files are less than 1.25 requests a file.
+    """Scenario 70: a file is one request; 200 tasks of five files need less than 1.25 requests per file.
 
     This is what it costs when no set travels with its task's message.
     """
@@ -86,7 +86,7 @@ def test_an_abort_with_nothing_there() -> None:
 
 
 def test_sets_that_travelled_are_not_read_again() -> None:
-    """A listing still says what counts: a set that was written over since is read, the others are not."""
+    """A listing decides what counts: a set that was overwritten since is read, the others are not."""
     bucket, recorded = Bucket("magic"), Recorder()
     ctx = bucket.context()
     job = bucket.start(ctx)

@@ -1,4 +1,4 @@
-"""``magic`` at the size of Hadoop's TestDirectoryCommitterScale: 500 tasks, 10 files each, 101 parts a file."""
+"""Test ``magic`` at the size of Hadoop's TestDirectoryCommitterScale: 500 tasks, 10 files each, 101 parts per file."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from holdfast.commit.attempt_names import attempt_name, file_name
 from holdfast.commit.hadoop.pending import TASK_ATTEMPT_ID, PendingSet, encode_pendingset
+from holdfast.commit.hadoop_names import attempt_name, file_name
 from holdfast.commit.ids import FileOwner, new_attempt_id
 from holdfast.commit.magic.layout import pendingset_path
 from holdfast.commit.pending_sets.completion import pending_of_entry
@@ -24,7 +24,7 @@ TASKS, FILES, PARTS = 500, 10, 101
 
 
 class Uploads(InterceptedStore):
-    """Takes every completion without keeping a byte: what is measured is the committer, not the store."""
+    """A store that accepts every completion without keeping a byte: the test measures the committer, not the store."""
 
     def __init__(self, store: MemoryStore) -> None:
         super().__init__(store, lambda call, proceed: proceed())
@@ -37,7 +37,7 @@ class Uploads(InterceptedStore):
 
 
 def put_set(bucket: Bucket, job: JobRecord, task: int) -> tuple[TaskCommit, int]:
-    """What a task of ten large files would have left: its set, and how long that is."""
+    """Return the pending set that a task of ten large files would have left, and its length."""
     ctx = bucket.context()
     owner = FileOwner(job.job, task, new_attempt_id(bucket.ids))
     commits = []
@@ -75,5 +75,5 @@ def test_a_large_job_is_committed_in_bounded_memory() -> None:
     assert store.completed == outcome.totals.files == TASKS * FILES
     assert outcome.report is not None and len(outcome.report.filenames) == 100
     assert bucket.debris() == []
-    # The sets alone, undecoded, are four times as much; decoded, all at once, forty times.
+    # The encoded sets alone take four times as much; all of them decoded, forty times.
     assert peak_bytes < sum(sizes) / 4, f"{peak_bytes} bytes at the peak for {sum(sizes)} bytes of sets"

@@ -1,4 +1,4 @@
-"""``manifest``, clean-up: what goes, in which order, and what its trouble means."""
+"""Test the clean-up of ``manifest``: what is deleted, in which order, and the effect of errors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ATTEMPTS = "*/tasks/attempt_*"
 
 
 def ended(bucket: Bucket, *faults: Fault, **options: bool) -> tuple[JobRecord, JobOutcome | None, Recorder]:
-    """A job with an attempt that never committed; its commit meets `faults` and runs with `options`."""
+    """Return a job with an attempt that never committed; its commit meets `faults` and runs with `options`."""
     recorded = Recorder()
     store = InterceptedStore(InterceptedStore(bucket.store, Faulty(*faults)), recorded)
     ctx = bucket.context(store=store).with_settings(hadoop=HadoopSettings(**options))
@@ -42,13 +42,13 @@ def actions(bucket: Bucket) -> list[Action]:
 def finish_all(bucket: Bucket) -> None:
     assert MANIFEST.leaves_records
     for found in MANIFEST.find_leftovers(bucket.context()):
-        found.finish()
+        found.recover()
 
 
 @pytest.mark.parametrize("parallel", [True, False])
 @pytest.mark.parametrize("base_first", [True, False])
 def test_clean_up(parallel: bool, base_first: bool) -> None:
-    """Scenario 62: attempts' directories one by one, or the job's directory in one go."""
+    """Scenario 62: attempts' directories one by one, or the job's directory in one step."""
     bucket = Bucket("manifest")
     _job, outcome, recorded = ended(bucket, cleanup_parallel_delete=parallel, cleanup_base_first=base_first)
     assert outcome is not None and outcome.finished and bucket.debris() == []
@@ -63,7 +63,7 @@ def test_clean_up_side_by_side_on_threads() -> None:
 
 
 def test_clean_up_is_skipped() -> None:
-    """Scenario 62: the directory stays, the job is over all the same: nobody goes on with it, or back."""
+    """Scenario 62: the directory stays, but the job is over: recovery rolls it neither forward nor back."""
     bucket = Bucket("manifest")
     job, outcome, _recorded = ended(bucket, cleanup_skipped=True)
     assert outcome is not None and outcome.finished and bucket.debris() != []

@@ -1,4 +1,4 @@
-"""``manifest``, the driver's side: start, the stages of a job commit, abort."""
+"""Test ``manifest`` in the driver: start, the stages of a job commit, abort."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def run_tasks(bucket: Bucket, ctx: CommitContext, job: JobRecord, name: str, tas
 
 
 def committed(bucket: Bucket, files: dict[str, bytes], mode: SaveMode = SaveMode.APPEND, **options: bool) -> JobOutcome:
-    """A job of one task."""
+    """Return a job of one task."""
     ctx = bucket.context()
     ctx = ctx.with_settings(hadoop=HadoopSettings(**options))
     job = bucket.start(ctx, mode)
@@ -94,7 +94,7 @@ def test_report_names_a_hundred_files() -> None:
 
 
 def test_job_without_tasks() -> None:
-    """Scenario 3, scenario 9 and scenario 17: nothing to do is well done; what a task left without a commit goes."""
+    """Scenario 3, scenario 9 and scenario 17: an empty job succeeds; what a task left without a commit is deleted."""
     bucket = Bucket("manifest")
     ctx = bucket.context()
     job = bucket.start(ctx)
@@ -133,7 +133,7 @@ def test_a_message_has_to_come_from_every_task() -> None:
 
 
 def test_second_start_of_a_job() -> None:
-    """Scenario 28 and scenario 31: the directory of a job's attempt has to be new; that of the next attempt is."""
+    """Scenario 28 and scenario 31: the directory of a job attempt must be new; that of the next attempt is."""
     bucket = Bucket("manifest")
 
     def same_moment() -> CommitContext:
@@ -158,7 +158,7 @@ def test_second_start_of_a_job() -> None:
 
 @pytest.mark.parametrize("rename", [False, True])
 def test_store_without_rename_is_refused(rename: bool) -> None:
-    """Scenario 63: on S3 whatever the user accepts, with the committers that would do; also without full listings."""
+    """Scenario 63: on S3 with any setting, naming committers that fit; also without full listings."""
     store = MemoryStore(rename=rename, consistent_listing=not rename)
     bucket = Bucket("manifest")
     ctx = bucket.context(store=store).with_settings(allow_unsafe=True)
@@ -171,7 +171,7 @@ def test_store_without_rename_is_refused(rename: bool) -> None:
 
 # --- neighbours -------------------------------------------------------------------------------------------------------
 def test_two_jobs_on_one_destination() -> None:
-    """HADOOP-17318: both survive, whichever ends first; the clean-up of one leaves the other alone (C7)."""
+    """HADOOP-17318: both survive, whichever ends first; the clean-up of one does not touch the other (C7)."""
     bucket = Bucket("manifest")
     one, two = bucket.context(), bucket.context()
     first, second = bucket.start(one), bucket.start(two)
@@ -186,7 +186,7 @@ def test_two_jobs_on_one_destination() -> None:
 
 
 def test_neighbouring_destinations() -> None:
-    """Scenario 25 and scenario 26: ``dataset10`` is no part of ``dataset1``."""
+    """Scenario 25 and scenario 26: ``dataset10`` is not part of ``dataset1``."""
     bucket = Bucket("manifest")
     near, far = bucket.context(), bucket.context("out put/dataset10/")
     job, other = bucket.start(near), bucket.start(far)
@@ -200,7 +200,7 @@ def test_neighbouring_destinations() -> None:
 
 # --- failures of a job commit -----------------------------------------------------------------------------------------
 def test_job_commit_fails_then_succeeds_then_fails() -> None:
-    """Scenario 8: the first fails before it does anything, the second works, the third finds no job."""
+    """Scenario 8: the first fails before it does anything, the second succeeds, the third finds no job."""
     bucket = Bucket("manifest")
     ctx = bucket.context()
     job = bucket.start(ctx)
@@ -245,7 +245,7 @@ def test_rename_that_raises_ends_the_job_commit() -> None:
 
 @pytest.mark.parametrize("options", [{}, {"delete_target_files": True}])
 def test_missing_source(options: dict[str, bool]) -> None:
-    """Scenario 55: always an error, whatever the options, also when another file has its name."""
+    """Scenario 55: always an error, with any options, even if another file has its name."""
     for stands_there in (False, True):
         bucket = Bucket("manifest")
         ctx = bucket.context().with_settings(hadoop=HadoopSettings(**options))
@@ -255,14 +255,14 @@ def test_missing_source(options: dict[str, bool]) -> None:
         bucket.store.delete(HOME + source)
         if stands_there:
             bucket.store.put(f"{HOME}d/a", b"old")
-        with pytest.raises(NotFoundError, match="gone") as raised:
+        with pytest.raises(NotFoundError, match="does not exist") as raised:
             bucket.commit(ctx, job, [commit])
         assert raised.value.variables["source"] == source
 
 
 @pytest.mark.parametrize("path", ["a", "day=1/a"])
 def test_target_exists(path: str) -> None:
-    """Scenario 56: a file of the caller's naming is not replaced, unless `delete_target_files` or the mode says so."""
+    """Scenario 56: a file with a chosen name is not replaced, unless `delete_target_files` or the mode allows it."""
     bucket = Bucket("manifest")
     bucket.store.put(HOME + path, b"old")
     with pytest.raises(DestinationExistsError, match="delete_target_files"):
@@ -287,7 +287,7 @@ def test_directory_stands_where_a_file_goes() -> None:
 
 
 def test_no_request_is_spent_on_names_of_our_own() -> None:
-    """A rename a file, and no look at its target: nobody else uses its name, or its directory is new."""
+    """One rename per file, and no check of its target: nothing else uses its name, or its directory is new."""
     bucket = Bucket("manifest")
     bucket.store.put(f"{HOME}day=0/old", b"old")
     ctx = bucket.context()
@@ -300,7 +300,7 @@ def test_no_request_is_spent_on_names_of_our_own() -> None:
 
 
 def test_file_where_a_directory_has_to_be() -> None:
-    """Scenario 57: it is deleted; one that came after the task looked makes the job commit fail, and stays."""
+    """Scenario 57: it is deleted; one added after the task's check makes the job commit fail, and stays."""
     bucket = Bucket("manifest")
     bucket.store.put(f"{HOME}a", b"in the way")
     bucket.store.put(f"{HOME}b/c", b"in the way")
@@ -343,7 +343,7 @@ def _changed(change: Callable[[dict[str, object]], object]) -> Callable[[bytes],
     ],
 )
 def test_damaged_manifest(damage: Callable[[bytes], bytes]) -> None:
-    """Scenario 58: nothing is renamed, and the record keeps its bytes."""
+    """Scenario 58: nothing is renamed, and the record is not changed."""
     bucket = Bucket("manifest")
     ctx = bucket.context()
     job = bucket.start(ctx)
@@ -357,7 +357,7 @@ def test_damaged_manifest(damage: Callable[[bytes], bytes]) -> None:
 
 
 def test_manifest_that_is_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is not even read: the driver's memory is for those of many tasks (HADOOP-16570)."""
+    """It is not even read: the driver's memory is for the records of many tasks (HADOOP-16570)."""
     monkeypatch.setattr("holdfast.commit.manifest.loading.MAX_MANIFEST_BYTES", 100)
     bucket = Bucket("manifest")
     recorded = Recorder()
@@ -383,7 +383,7 @@ def test_two_tasks_with_one_target() -> None:
 
 @pytest.mark.parametrize("found", [b"wrong size", b"wrng", None])
 def test_validation(found: bytes | None) -> None:
-    """Scenario 59: a missing file, one of another size and one of the same size are seen."""
+    """Scenario 59: a missing file, one of another size and one of the same size are detected."""
     bucket = Bucket("manifest")
 
     def change() -> None:
@@ -403,7 +403,7 @@ def test_validation(found: bytes | None) -> None:
 
 
 class AfterRenames:
-    """Lets something happen after the nth rename."""
+    """An interceptor that calls a function after the nth rename."""
 
     def __init__(self, nth: int, action: Callable[[], None]) -> None:
         self._left = nth
@@ -419,7 +419,7 @@ class AfterRenames:
 
 
 def test_only_manifests_count() -> None:
-    """Scenario 60: counts, bytes and directories of all manifests; drafts and other files are passed over."""
+    """Scenario 60: counts, bytes and directories of all manifests; drafts and other files are skipped."""
     bucket = Bucket("manifest")
     ctx = bucket.context()
     job = bucket.start(ctx)
@@ -457,7 +457,7 @@ def test_modes_that_look_at_the_start() -> None:
     ],
 )
 def test_modes_that_replace(mode: SaveMode, left: set[str]) -> None:
-    """Scenario 42 and scenario 45: at the job commit, the destination or just the partitions that are written."""
+    """Scenario 42 and scenario 45: at the job commit, the destination or only the partitions that are written."""
     bucket = Bucket("manifest")
     old = dict.fromkeys(("top", "p=1/old", "p=1/q=2/old", "p=2/old", "p=10/old"), b"old")
     committed(bucket, old)
@@ -471,7 +471,7 @@ def test_modes_that_replace(mode: SaveMode, left: set[str]) -> None:
 
 @pytest.mark.parametrize("mode", REPLACING)
 def test_replacing_job_commit_goes_on_after_an_error(mode: SaveMode) -> None:
-    """C10: the second try deletes nothing that the first one renamed, whatever its name."""
+    """C10: the second attempt deletes nothing that the first one renamed, whatever its name."""
     bucket = Bucket("manifest")
     committed(bucket, {"d/old": b"old", "d/a": b"old"})
     ctx = bucket.context()
@@ -526,7 +526,7 @@ def test_abort_of_a_job() -> None:
 
 
 def test_abort_after_a_commit() -> None:
-    """A driver that asks for an abort because it missed the commit's reply is told that the job is committed."""
+    """A driver that requests an abort because it missed the commit's reply learns that the job is committed."""
     bucket = Bucket("manifest")
     ctx = bucket.context()
     job = bucket.start(ctx)
@@ -541,7 +541,7 @@ def test_abort_after_a_commit() -> None:
 
 
 def test_abort_after_half_a_commit_leaves_what_is_visible() -> None:
-    """C5 does not hold, as in Hadoop: the job's directory goes, files that were renamed stay."""
+    """C5 does not hold, as in Hadoop: the job's directory is deleted, renamed files stay visible."""
     bucket = Bucket("manifest")
     ctx = bucket.context()
     job = bucket.start(ctx)

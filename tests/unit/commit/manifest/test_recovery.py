@@ -1,4 +1,4 @@
-"""``manifest``, leftovers: every store call crashed once, every reply lost once, and what may be done then."""
+"""Test the recovery of ``manifest``: crash at every store call, lose every reply, and check the recovery action."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def leftovers(bucket: Bucket) -> list[Leftover]:
 
 
 def prepared(mode: SaveMode = SaveMode.APPEND) -> tuple[Bucket, JobRecord, list[TaskCommit]]:
-    """An old job that ended, and a new one whose tasks have committed."""
+    """Return a bucket with an old job that ended, and a new one whose tasks have committed."""
     bucket = Bucket("manifest")
     ctx = bucket.context()
     bucket.run_job(ctx, "old", tasks=1)
@@ -43,7 +43,7 @@ def prepared(mode: SaveMode = SaveMode.APPEND) -> tuple[Bucket, JobRecord, list[
 
 
 def crashes(prepare: Callable[[], tuple[Bucket, Process]]) -> Iterator[Bucket]:
-    """Buckets in which one process died at its nth call, for every n and both sides of the effect."""
+    """Yield buckets in which one process died at its nth call, for every n and both sides of the effect."""
     for after in (False, True):
         for nth in itertools.count(1):
             bucket, process = prepare()
@@ -62,7 +62,7 @@ def contents(bucket: Bucket) -> list[bytes]:
 
 # --- crashes ----------------------------------------------------------------------------------------------------------
 def test_driver_dies_in_job_commit() -> None:
-    """C1, C2, C9 at every call of a job commit: afterwards all of it is there, or nothing; old data stay."""
+    """C1, C2, C9 at every call of a job commit: afterwards all of its files are visible, or none; old data stays."""
 
     def prepare() -> tuple[Bucket, Process]:
         bucket, job, commits = prepared()
@@ -79,8 +79,8 @@ def test_driver_dies_in_job_commit() -> None:
             assert 0 < len(shown) < 4
         for leftover in found:
             assert leftover.files == len(shown) or action is Action.CLEAN
-            leftover.finish()
-            leftover.finish()  # C10
+            leftover.recover()
+            leftover.recover()  # C10
         expected = sorted(OLD + (bucket.expected("new") if shown else []))
         assert contents(bucket) == expected and bucket.debris() == [] and leftovers(bucket) == []
         if action is Action.FORWARD:
@@ -91,7 +91,7 @@ def test_driver_dies_in_job_commit() -> None:
 
 @pytest.mark.parametrize("mode", [SaveMode.OVERWRITE, SaveMode.OVERWRITE_PARTITIONS])
 def test_driver_dies_in_a_job_commit_that_replaces(mode: SaveMode) -> None:
-    """C9 does not hold: what is replaced goes before the first rename. The new data are all there or none."""
+    """C9 does not hold: replaced data is deleted before the first rename. The new data is complete or absent."""
 
     def prepare() -> tuple[Bucket, Process]:
         bucket, job, commits = prepared(mode)
@@ -101,7 +101,7 @@ def test_driver_dies_in_a_job_commit_that_replaces(mode: SaveMode) -> None:
     for bucket in crashes(prepare):
         shown = set(contents(bucket)) - set(OLD)
         for leftover in leftovers(bucket):
-            leftover.finish()
+            leftover.recover()
         after = contents(bucket)
         assert after == bucket.expected("new") if shown else after in (OLD, [])
         lost = lost or not after
@@ -110,7 +110,7 @@ def test_driver_dies_in_a_job_commit_that_replaces(mode: SaveMode) -> None:
 
 
 def test_driver_dies_and_another_commits_again() -> None:
-    """C10: the job commit is called again, by a new process, wherever the first one died."""
+    """C10: a new process repeats the job commit, wherever the first one died."""
 
     def prepare() -> tuple[Bucket, Process]:
         bucket, job, commits = prepared()
@@ -125,7 +125,7 @@ def test_driver_dies_and_another_commits_again() -> None:
         except NotFoundError:
             for leftover in leftovers(bucket):
                 assert leftover.action is Action.CLEAN
-                leftover.finish()
+                leftover.recover()
         assert contents(bucket) == sorted(OLD + bucket.expected("new")) and bucket.debris() == []
 
 
@@ -147,7 +147,7 @@ def test_task_attempt_dies() -> None:
 
 
 def test_second_attempt_dies_while_the_first_counts() -> None:
-    """C1, C3: it may take the first one's manifest along; then the job says so, and shows nothing of either."""
+    """C1, C3: it may delete the first one's manifest; then the job fails with an error, and shows nothing of either."""
     jobs: list[tuple[JobRecord, TaskCommit]] = []
 
     def prepare() -> tuple[Bucket, Process]:
@@ -183,7 +183,7 @@ def test_driver_dies_in_start_or_abort() -> None:
     for bucket in itertools.chain(crashes(start), crashes(abort)):
         for leftover in leftovers(bucket):
             assert leftover.action in (Action.BACK, Action.CLEAN)
-            leftover.finish()
+            leftover.recover()
         assert contents(bucket) == OLD and bucket.debris() == []
 
 
@@ -200,12 +200,12 @@ def test_recovery_dies_too() -> None:
             assert MANIFEST.leaves_records
             try:
                 for leftover in MANIFEST.find_leftovers(faulty_context(bucket, crash_at(recovery_nth, after=True))):
-                    leftover.finish()
+                    leftover.recover()
                 done = True
             except SimulatedCrash:
                 done = False
                 for leftover in leftovers(bucket):
-                    leftover.finish()
+                    leftover.recover()
             assert contents(bucket) == sorted(OLD + (bucket.expected("new") if shown else []))
             assert bucket.debris() == []
             if done:
@@ -214,7 +214,7 @@ def test_recovery_dies_too() -> None:
 
 # --- two drivers, late attempts ---------------------------------------------------------------------------------------
 def interleaved(other: Callable[[Bucket, JobRecord, list[TaskCommit]], object]) -> Iterator[tuple[Bucket, bool]]:
-    """Buckets in which something else happened before the nth call of a job commit, and whether that one ended well."""
+    """Yield buckets in which an action ran before the nth call of a job commit, and whether the commit succeeded."""
     for nth in itertools.count(1):
         bucket, job, commits = prepared()
         at = At(nth, lambda b=bucket, j=job, c=commits: other(b, j, c))  # type: ignore[misc]  # bound to this turn
@@ -229,7 +229,7 @@ def interleaved(other: Callable[[Bucket, JobRecord, list[TaskCommit]], object]) 
 
 
 def test_two_drivers_commit_one_job() -> None:
-    """Each file is renamed by one of them; the slower one finds it in place by its etag, or finds the job ended."""
+    """Each file is renamed by one of them; the slower one recognizes its etag, or finds that the job has ended."""
 
     def commit_too(bucket: Bucket, job: JobRecord, commits: list[TaskCommit]) -> None:
         with contextlib.suppress(NotFoundError):
@@ -244,7 +244,7 @@ def test_two_drivers_commit_one_job() -> None:
 
 
 def test_abort_in_the_middle_of_a_job_commit() -> None:
-    """C8 does not hold: nothing is decided, so part of the job may stay; the job commit that misses a file says so."""
+    """C8 does not hold: nothing is logged, so a part of the job may stay; a job commit that misses a file fails."""
     shown = set()
     for bucket, ended in interleaved(lambda b, j, c: MANIFEST.abort_job(b.context(), j)):
         new = set(contents(bucket)) - set(OLD)
@@ -254,7 +254,7 @@ def test_abort_in_the_middle_of_a_job_commit() -> None:
 
 
 def test_attempt_that_goes_on_after_its_job_has_ended() -> None:
-    """C6: what it writes stays hidden, and is removed as what an ended job left."""
+    """C6: what it writes stays hidden, and is deleted as leftover data of an ended job."""
     bucket = Bucket("manifest")
     ctx = bucket.context()
     job = bucket.start(ctx)
@@ -268,7 +268,7 @@ def test_attempt_that_goes_on_after_its_job_has_ended() -> None:
         MANIFEST.commit_job(ctx, job, [], 0)
     (found,) = leftovers(bucket)
     assert found.action is Action.CLEAN
-    found.finish()
+    found.recover()
     assert bucket.visible() == {"a": b"1"} and bucket.debris() == []
 
 
@@ -294,7 +294,7 @@ def test_reply_of_every_rename_is_lost_once(had_effect: bool) -> None:
 
 
 def test_rename_that_never_answers() -> None:
-    """It is not known whether the file moved: the error says so, and recovery finds out."""
+    """It is unknown whether the file was renamed: the error says so, and recovery finds out."""
     bucket, job, commits = prepared()
     error = OutcomeUnknownError("injected fault: timed out, read before repeating")
     fault = Fault(FaultMode.FAIL, Operation.RENAME, nth=2, times=FOR_EVER, error=error)
@@ -302,13 +302,13 @@ def test_rename_that_never_answers() -> None:
         bucket.commit(faulty_context(bucket, fault), job, commits)
     (found,) = leftovers(bucket)
     assert found.action is Action.FORWARD
-    found.finish()
+    found.recover()
     assert contents(bucket) == sorted(OLD + bucket.expected("new"))
 
 
-# --- judging ----------------------------------------------------------------------------------------------------------
+# --- choosing the action ----------------------------------------------------------------------------------------------
 def half_committed(files: dict[str, bytes], mode: SaveMode = SaveMode.APPEND) -> tuple[Bucket, JobRecord]:
-    """A job of one task that died after its first rename."""
+    """Return a job of one task that died after its first rename."""
     bucket = Bucket("manifest")
     ctx = bucket.context()
     job = bucket.start(ctx, mode)
@@ -333,19 +333,19 @@ def test_forward_also_with_chosen_names(files: dict[str, bytes]) -> None:
     bucket, _job = half_committed(files)
     (found,) = leftovers(bucket)
     assert (found.committer, found.action, found.files) == ("manifest", Action.FORWARD, 1)
-    assert "1 files are at their places, 1 wait" in found.reason
-    found.finish()
+    assert "1 files are visible, 1 are pending" in found.reason
+    found.recover()
     assert contents(bucket) == [b"a", b"b"] and bucket.debris() == []
 
 
 def test_lost_file_means_back() -> None:
-    """Visible files that carry the job's id go, and nothing else."""
+    """Visible files that carry the job's id are deleted, and nothing else."""
     bucket, job = half_committed(OWN)
     bucket.store.put(f"{HOME}d/other", b"somebody else's")
     bucket.store.delete(waiting(bucket))
     (found,) = leftovers(bucket)
     assert found.action is Action.BACK and "1 are lost" in found.reason and found.job == job.job
-    found.finish()
+    found.recover()
     assert bucket.visible() == {"d/other": b"somebody else's"} and bucket.debris() == []
 
 
@@ -354,24 +354,24 @@ def test_files_of_chosen_names_are_never_deleted() -> None:
     bucket.store.delete(waiting(bucket))
     before = [info.key for info in iter_objects(bucket.store, "")]
     (found,) = leftovers(bucket)
-    assert found.action is Action.KEEP and "do not tell whose files they are" in found.reason
-    found.finish()
+    assert found.action is Action.KEEP and "file names do not carry the job's id" in found.reason
+    found.recover()
     assert [info.key for info in iter_objects(bucket.store, "")] == before
 
 
 def test_late_attempt_that_replaced_a_manifest_during_the_job_commit() -> None:
-    """C3: the visible file is the accepted attempt's, the manifest names the late one's. Not provable: back."""
+    """C3: the visible file is the accepted attempt's, but the manifest names the late one's. Not provable: back."""
     bucket, job = half_committed(OWN)
     files = {path.format(job=job.job): b"late" for path in OWN}
     run_attempt(bucket, bucket.context(), job, 0, files)
     (found,) = leftovers(bucket)
     assert found.action is Action.BACK and "blocked" in found.reason
-    found.finish()
+    found.recover()
     assert bucket.visible() == {} and bucket.debris() == []
 
 
 def test_late_attempt_that_replaced_a_manifest_when_more_was_visible() -> None:
-    """C3: going forward would put the late attempt's files over those of the accepted one."""
+    """C3: rolling forward would replace files of the accepted attempt with those of the late one."""
     bucket = Bucket("manifest")
     ctx = bucket.context()
     job = bucket.start(ctx)
@@ -383,19 +383,19 @@ def test_late_attempt_that_replaced_a_manifest_when_more_was_visible() -> None:
     bucket.run_task(ctx, job, 0, bucket.contents("late", 0))
     (found,) = leftovers(bucket)
     assert found.action is Action.BACK and "2 are blocked" in found.reason
-    found.finish()
+    found.recover()
     assert bucket.visible() == {} and bucket.debris() == []
 
 
 @pytest.mark.parametrize("mode", list(SaveMode))
 def test_file_of_somebody_else_stands_where_one_goes(mode: SaveMode) -> None:
-    """What the job may replace it replaces; else it cannot be completed."""
+    """The job replaces what it may replace; otherwise it cannot be completed."""
     bucket, _job = half_committed(CHOSEN, mode)
     bucket.store.put(f"{HOME}d/two", b"old")
     (found,) = leftovers(bucket)
     replaces = mode in (SaveMode.OVERWRITE, SaveMode.OVERWRITE_PARTITIONS)
     assert found.action is (Action.FORWARD if replaces else Action.KEEP)
-    found.finish()
+    found.recover()
     assert bucket.visible() == {"d/one": b"a", "d/two": b"b" if replaces else b"old"}
 
 
@@ -404,7 +404,7 @@ def test_recovery_cleans_up_whatever_the_options_say() -> None:
     ctx = bucket.context().with_settings(hadoop=HadoopSettings(cleanup_skipped=True))
     assert MANIFEST.leaves_records
     for found in MANIFEST.find_leftovers(ctx):
-        found.finish()
+        found.recover()
     assert contents(bucket) == [b"a", b"b"] and bucket.debris() == []
 
 
@@ -416,11 +416,11 @@ def test_visible_file_that_no_manifest_names() -> None:
     moved = waiting(bucket)
     bucket.store.rename(moved, f"{HOME}d/{moved.rpartition('/')[2]}")
     (found,) = leftovers(bucket)
-    assert found.action is Action.KEEP and "nobody can say" in found.reason
+    assert found.action is Action.KEEP and "it is unknown which of them belong to the job" in found.reason
 
 
 def test_success_marker_of_the_job_means_clean() -> None:
-    """Whatever became of its files since."""
+    """Regardless of the later fate of its files."""
     bucket, job, commits = prepared()
     crash = Fault(FaultMode.CRASH_BEFORE, Operation.DELETE)
     with pytest.raises(SimulatedCrash):
@@ -429,17 +429,17 @@ def test_success_marker_of_the_job_means_clean() -> None:
     bucket.store.delete(HOME + victim)
     (found,) = leftovers(bucket)
     assert found.action is Action.CLEAN and "_SUCCESS" in found.reason
-    found.finish()
+    found.recover()
     assert len(bucket.visible()) == 2 + 3 and bucket.debris() == []
 
 
 def test_later_success_marker_stays() -> None:
-    """C6: rolling an old job forward does not turn the report of a later one back."""
+    """C6: rolling an old job forward does not replace the report of a later one."""
     bucket, _job = half_committed(OWN)
     bucket.run_job(bucket.context(), "later")
     before = read_success(bucket.context())
     (found,) = leftovers(bucket)
-    found.finish()
+    found.recover()
     assert read_success(bucket.context()) == before and len(bucket.visible()) == 6
 
 
@@ -450,12 +450,12 @@ def test_damaged_records_are_kept(damaged: str) -> None:
     bucket.store.put(HOME + path, b"{")
     (found,) = leftovers(bucket)
     assert found.action is Action.KEEP and "cannot be used" in found.reason
-    found.finish()
+    found.recover()
     assert bucket.store.get(HOME + path) == b"{" and len(bucket.visible()) == 1
 
 
 def test_record_of_another_job() -> None:
-    """What lies in a store is data: a record that names another job is believed by nobody."""
+    """Stored records are untrusted: a record that names another job is ignored."""
     bucket, job = half_committed(OWN)
     other = bucket.start(bucket.context())
     bucket.store.put(HOME + job_mark(job), bucket.store.get(HOME + job_mark(other)))
@@ -463,7 +463,7 @@ def test_record_of_another_job() -> None:
 
 
 def test_others_in_the_temporary_directory() -> None:
-    """C7: of Hadoop's own jobs, of classic ones and of neighbours nothing is touched; live jobs wrote recently."""
+    """C7: Hadoop's own jobs, jobs of other committers and neighbors are not touched; live jobs wrote recently."""
     bucket = Bucket("manifest")
     ctx = bucket.context()
     strangers = [
@@ -478,7 +478,7 @@ def test_others_in_the_temporary_directory() -> None:
     open_attempt(bucket, ctx, job, 0, {"a": b"1"})
     (found,) = leftovers(bucket)
     assert found.job == job.job and found.active_at_s > at_s
-    found.finish()
+    found.recover()
     assert bucket.debris() == sorted(strangers)
 
 
@@ -492,7 +492,7 @@ def test_newest_attempt_at_a_job_counts() -> None:
 
 
 def test_job_that_ends_while_recovery_looks() -> None:
-    """A live job may be gone at the next call: it is passed over."""
+    """A live job may end at the next call: it is skipped."""
     bucket, job, _commits = prepared()
     meanwhile = Before(Operation.GET, lambda: MANIFEST.abort_job(bucket.context(), job))
     assert MANIFEST.leaves_records

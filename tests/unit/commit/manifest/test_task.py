@@ -1,4 +1,4 @@
-"""``manifest``, the task's side: scan, save, retry; attempts that die, come late or come twice."""
+"""Test ``manifest`` in a task: scan, save, retry; attempts that die, are late or are repeated."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_task_commit_shows_nothing_and_says_everything() -> None:
 
 
 def test_request_cost_of_a_task_commit() -> None:
-    """One listing of the attempt's directory, at most two looks at a directory of the destination, three to save."""
+    """One listing of the attempt's directory, at most two checks of a destination directory, three calls to save."""
     bucket, _ctx, job = started()
     recorded = Recorder()
     ctx = bucket.context(store=InterceptedStore(bucket.store, recorded))
@@ -124,7 +124,7 @@ def test_missing_directory_of_an_attempt() -> None:
 
 
 def test_second_task_commit_after_the_job_commit() -> None:
-    """Scenario 6: the attempt's files are gone, so its second commit fails and changes nothing."""
+    """Scenario 6: the attempt's files do not exist, so its second commit fails and changes nothing."""
     bucket, ctx, job = started()
     attempt = open_attempt(bucket, ctx, job, 0, {"a": b"1"})
     bucket.commit(ctx, job, [attempt.commit()])
@@ -153,7 +153,7 @@ def test_late_attempt_replaces_the_one_that_counts() -> None:
 
 
 def test_late_attempt_that_dies_takes_the_other_ones_manifest_along() -> None:
-    """C1: the old manifest is deleted before the new one has its name. The job commit says so, and shows nothing."""
+    """C1: the old manifest is deleted before the new one is renamed. The job commit fails, and shows nothing."""
     bucket, ctx, job = started()
     counted = run_attempt(bucket, ctx, job, 0, {"a": b"counted"})
     lost = Fault(FaultMode.FAIL, Operation.RENAME, times=FOR_EVER)
@@ -166,7 +166,7 @@ def test_late_attempt_that_dies_takes_the_other_ones_manifest_along() -> None:
 
 @pytest.mark.parametrize(("path", "error"), [("a", PreconditionError), ("b", ConflictError)])
 def test_two_attempts_with_one_name(path: str, error: type[ConflictError]) -> None:
-    """Scenario 32: attempts have random names; were two alike, the second would not add its files to the first's."""
+    """Scenario 32: attempts have random names; if two were equal, the second would not add its files to the first's."""
     bucket, ctx, job = started()
     open_attempt(bucket, ctx.with_environment(ids=CountingIds()), job, 0, {"a": b"1"})
     with pytest.raises(error):
@@ -174,11 +174,11 @@ def test_two_attempts_with_one_name(path: str, error: type[ConflictError]) -> No
 
 
 def test_file_that_changed_before_the_commit() -> None:
-    """C1: what the attempt wrote is not what lies there."""
+    """C1: the directory does not contain what the attempt wrote."""
     bucket, ctx, job = started()
     attempt = open_attempt(bucket, ctx, job, 0, {"a": b"mine"})
     bucket.store.put(f"{HOME}{attempt_dir(job, attempt.owner)}/a", b"another's")
-    with pytest.raises(ConflictError, match="somebody else"):
+    with pytest.raises(ConflictError, match="another process"):
         attempt.commit()
 
 
@@ -189,7 +189,7 @@ def _failures(bucket: Bucket, job: JobRecord) -> tuple[int, int]:
 
 
 def test_saving_fails_all_times_but_one() -> None:
-    """Scenario 48: the last try is good, and the saved manifest tells of the others; the pauses grow."""
+    """Scenario 48: the last attempt succeeds, and the saved manifest counts the others; the pauses grow."""
     bucket, _ctx, job = started()
     drafts = Fault(FaultMode.FAIL, Operation.PUT, "*.json.tmp", times=TRIES - 1)
     before_s = bucket.clock.at_s
@@ -201,7 +201,7 @@ def test_saving_fails_all_times_but_one() -> None:
 
 @pytest.mark.parametrize("operation", [Operation.PUT, Operation.DELETE, Operation.RENAME])
 def test_saving_fails_every_time(operation: Operation) -> None:
-    """Scenario 48: then the task has not committed, and its directory is gone."""
+    """Scenario 48: then the task has not committed, and its directory is deleted."""
     bucket, _ctx, job = started()
     fault = Fault(FaultMode.FAIL, operation, "*-manifest.json*", times=TRIES)
     with pytest.raises(UnavailableError, match="injected"):
@@ -246,7 +246,7 @@ def test_saving_recovers(operation: Operation, mode: FaultMode, retried: bool) -
 
 
 def test_store_that_repeats_a_rename_by_itself() -> None:
-    """Scenario 50: the rename had its effect, its repetition finds no source: the manifest that stands is ours."""
+    """Scenario 50: the rename had its effect, its retry finds no source: the existing manifest is the attempt's own."""
     bucket, _ctx, job = started()
     error = NotFoundError("no such object: check the key")
 
@@ -275,7 +275,7 @@ def test_directory_where_the_manifest_goes() -> None:
 
 # --- abort ------------------------------------------------------------------------------------------------------------
 def test_abort_of_a_task() -> None:
-    """Scenario 16, scenario 18 and scenario 22: with work, without, twice, and of an attempt that never was."""
+    """Scenario 16, scenario 18 and scenario 22: with work, without, twice, and of an attempt that never existed."""
     bucket, ctx, job = started()
     attempt = open_attempt(bucket, ctx, job, 0, {"a": b"1", "d/b": b"2"})
     bucket.store.put(HOME + attempt_manifest(job, attempt.owner), b"{}")
@@ -290,7 +290,7 @@ def test_abort_of_a_task() -> None:
 
 
 def test_manifest_is_json_of_one_line() -> None:
-    """A person can look into it; the paths are absolute."""
+    """A user can read it; the paths are absolute."""
     bucket, ctx, job = started()
     run_attempt(bucket, ctx, job, 7, {"a": b"1"})
     value = json.loads(bucket.store.get(HOME + task_manifest(job, 7)))

@@ -1,4 +1,4 @@
-"""Pending uploads of a whole job: all completed, or taken back."""
+"""Test the completion of a whole job's pending uploads, and their revert after an error."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ OWNER = FileOwner(JOB, 0, AttemptId("00000000000b"))
 
 
 def upload(ctx: CommitContext, path: str, content: bytes) -> SinglePending:
-    """A pending upload whose bytes are up."""
+    """Return a pending upload whose parts are all uploaded."""
     store = ctx.store
     upload_id = store.create_upload(ctx.key(path), {ATTEMPT_METADATA: OWNER.attempt})  # type: ignore[attr-defined]  # a MultipartStore
     part = store.upload_part(ctx.key(path), upload_id, 1, content)  # type: ignore[attr-defined]  # a MultipartStore
@@ -45,7 +45,7 @@ def upload(ctx: CommitContext, path: str, content: bytes) -> SinglePending:
 
 
 def three_sets(bucket: Bucket) -> dict[str, PendingSet]:
-    """Twelve uploads in three sets."""
+    """Return twelve uploads in three sets."""
     ctx = bucket.context()
     return {
         f"set{one}": PendingSet(
@@ -64,7 +64,7 @@ def pending(bucket: Bucket) -> list[str]:
 
 
 def test_all_are_completed() -> None:
-    """Scenarios 23 and 68: files, figures, and a sign of life for each file."""
+    """Scenarios 23 and 68: files, counts, and progress for each file."""
     bucket = Bucket("magic")
     seen: list[tuple[str, int, int]] = []
     ctx = bucket.context(progress=lambda *told: seen.append(told))
@@ -82,7 +82,7 @@ def test_all_are_completed() -> None:
 
 
 def test_a_failure_takes_all_back() -> None:
-    """Scenario 11: of twelve completions the sixth fails: five files are deleted, seven uploads aborted."""
+    """Scenario 11: the sixth of twelve completions fails: five files are deleted, seven uploads aborted."""
     bucket = Bucket("magic")
     sets, recorded = three_sets(bucket), Recorder()
     faulty = Faulty(Fault(FaultMode.FAIL, Operation.COMPLETE_UPLOAD, nth=6))
@@ -101,7 +101,7 @@ def test_a_failure_takes_all_back() -> None:
 
 
 def test_a_failure_among_threads_takes_all_back() -> None:
-    """Scenario 11, side by side: what was under way when another one failed is taken back as well."""
+    """Scenario 11, in parallel: completions in flight when another one fails are reverted as well."""
     for nth in range(1, 13):
         bucket = Bucket("magic", runner=ThreadRunner(threads=4))
         sets = three_sets(bucket)
@@ -182,7 +182,7 @@ def test_sets_are_loaded_as_they_are_completed() -> None:
 
 
 def test_lost_replies_are_settled() -> None:
-    """A completion whose reply was lost was done: the file is there, and it is its own."""
+    """A completion whose reply was lost had its effect: the file is visible, and it is the upload's own."""
     bucket = Bucket("magic")
     sets = three_sets(bucket)
     ctx = faulty_context(bucket, Fault(FaultMode.LOST_REPLY, Operation.COMPLETE_UPLOAD, times=FOR_EVER))
@@ -191,7 +191,7 @@ def test_lost_replies_are_settled() -> None:
 
 
 def test_two_transient_failures_of_a_completion_are_survived() -> None:
-    """Scenario 69: the third try goes through."""
+    """Scenario 69: the third attempt succeeds."""
     bucket = Bucket("magic")
     sets = three_sets(bucket)
     unknown = OutcomeUnknownError("injected: it may have happened")
@@ -201,7 +201,7 @@ def test_two_transient_failures_of_a_completion_are_survived() -> None:
 
 @pytest.mark.parametrize("done", [True, False])
 def test_a_completion_that_nobody_confirms_is_taken_back(done: bool) -> None:
-    """The store never says: whether it was done or not, nothing is left."""
+    """The store never answers: whether it completed or not, nothing is left."""
     bucket = Bucket("magic")
     sets = three_sets(bucket)
     last = sets["set2"].commits[3]
@@ -219,20 +219,20 @@ def complete_plainly(bucket: Bucket, one: SinglePending) -> None:
 
 
 def test_an_upload_that_somebody_aborted() -> None:
-    """Scenario 27: the job fails and says how it may have come; another attempt's file of its size does not count."""
+    """Scenario 27: the job fails and names a possible cause; another attempt's file of the same size does not count."""
     bucket = Bucket("magic")
     sets = three_sets(bucket)
     one = sets["set1"].commits[0]
     bucket.store.abort_upload(one.key, one.upload_id)
     bucket.store.put(one.key, b"x/x", metadata={ATTEMPT_METADATA: "00000000000c"})
-    with pytest.raises(NotFoundError, match="somebody aborted"):
+    with pytest.raises(NotFoundError, match="was aborted"):
         complete(bucket.context(), sets)
     assert bucket.visible() == {"day=1/f0": b"x/x"} and pending(bucket) == []
 
 
 @pytest.mark.parametrize("abort", ["all", "sets"])
 def test_abort(abort: str) -> None:
-    """Again is harmless; what cannot be loaded or aborted does not stop the rest."""
+    """Idempotent; what cannot be loaded or aborted does not stop the rest."""
     bucket = Bucket("magic")
     sets = three_sets(bucket)
     measure = Measure(faulty_context(bucket, Fault(FaultMode.FAIL, Operation.ABORT_UPLOAD, nth=2)))

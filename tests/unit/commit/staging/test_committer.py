@@ -1,4 +1,4 @@
-"""The life of a `staging-*` job: where its bytes are at each moment, what repeats, what aborts, what is reported."""
+"""Test the life of a `staging-*` job: where its bytes are at each moment, repeated steps, aborts, reports."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from holdfast.stores.interceptors.faulty import FOR_EVER, Fault, FaultMode, Faul
 from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
 from holdfast.stores.memory.store import MemoryStore
 from tests.unit.commit.attempts import HOME, faulty_context, open_attempt, run_attempt
-from tests.unit.commit.committer_jobs import Bucket
+from tests.unit.commit.committer_jobs import Bucket, with_shared
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -50,7 +50,7 @@ def with_hadoop(bucket: Bucket, **options: bool) -> CommitContext:
 # --- where the bytes are ----------------------------------------------------------------------------------------------
 @_each
 def test_life_of_a_job(committer: str) -> None:
-    """Scenario 1: files on the task's machine, then uploads that wait, then visible files and nothing else."""
+    """Scenario 1: files on the task's machine, then pending uploads, then visible files and nothing else."""
     bucket = Bucket(committer)
     ctx = bucket.context()
     job = bucket.start(ctx)
@@ -74,7 +74,7 @@ def test_life_of_a_job(committer: str) -> None:
 
 @_each
 def test_what_a_task_hands_over(committer: str) -> None:
-    """Hadoop's pending set: bytes of each part, the attempt, and what the task measured."""
+    """Hadoop's pending set: bytes of each part, the attempt, and the task's statistics."""
     bucket = Bucket(committer)
     ctx = bucket.context()
     job = bucket.start(ctx)
@@ -93,7 +93,7 @@ def test_what_a_task_hands_over(committer: str) -> None:
 
 @_each
 def test_a_job_on_real_directories(committer: str, tmp_path: Path) -> None:
-    """Through `open_context`: nothing stays in the scratch and shared directories, nor hidden at the destination."""
+    """With `open_context`: nothing stays in the scratch and shared directories, or hidden at the destination."""
     settings = CommitSettings(scratch_dir=str(tmp_path / "scratch"), shared_dir=str(tmp_path / "shared"))
     ctx = open_context(str(tmp_path / "out put"), settings=settings, staging=True).with_environment(
         runner=SerialRunner()
@@ -111,10 +111,10 @@ def test_a_job_on_real_directories(committer: str, tmp_path: Path) -> None:
     assert files == {"out put/day=1/x y", "out put/_SUCCESS"}
 
 
-# --- what repeats -----------------------------------------------------------------------------------------------------
+# --- repeated steps ---------------------------------------------------------------------------------------------------
 @_each
 def test_a_task_commit_after_the_job_fails(committer: str) -> None:
-    """Scenario 6, and scenario 10: the committed work stays as it was."""
+    """Scenarios 6 and 10: the committed work stays as it was."""
     bucket = Bucket(committer)
     ctx = bucket.context()
     job = bucket.start(ctx)
@@ -128,7 +128,7 @@ def test_a_task_commit_after_the_job_fails(committer: str) -> None:
 
 @_each
 def test_the_last_attempt_to_commit_wins(committer: str) -> None:
-    """Scenario 7, HADOOP-17258: both commits succeed; the first one's files never appear and its uploads go."""
+    """Scenario 7, HADOOP-17258: both commits succeed; the first one's files never appear, its uploads are aborted."""
     bucket = Bucket(committer)
     ctx = bucket.context()
     job = bucket.start(ctx)
@@ -148,8 +148,8 @@ def test_a_job_commit_can_be_tried_again_before_it_began(committer: str) -> None
     ctx = bucket.context()
     job = bucket.start(ctx)
     commits = [bucket.run_task(ctx, job, 0, bucket.contents("new", 0))]
-    assert ctx.shared is not None
-    away = replace(ctx, shared=replace(ctx.shared, store=failing(bucket.shared, Operation.LIST)))
+    assert ctx.staging is not None
+    away = with_shared(ctx, failing(bucket.shared, Operation.LIST))
     with pytest.raises(UnavailableError):
         bucket.commit(away, job, commits)
     assert bucket.visible() == {} and len(uploads(bucket)) == 2
@@ -167,7 +167,7 @@ def test_an_uncommitted_attempt_is_no_output(committer: str) -> None:
     job = bucket.start(ctx)
     commits = [bucket.run_task(ctx, job, 0, bucket.contents("new", 0))]
     dead = open_attempt(bucket, ctx, job, 0, {f"day=9/part-00000-{job.job}-c000": b"dead"})
-    bucket.store.create_upload(f"{HOME}day=9/part-00000-{job.job}-c000")  # it died while it uploaded
+    bucket.store.create_upload(f"{HOME}day=9/part-00000-{job.job}-c000")  # it died during the upload
     bucket.commit(ctx, job, commits)
     assert sorted(bucket.visible().values()) == bucket.expected("new", 1) and bucket.debris() == []
     del dead
@@ -184,7 +184,7 @@ def test_an_uncommitted_attempt_is_no_output(committer: str) -> None:
 )
 @_each
 def test_a_failed_task_commit_leaves_nothing(committer: str, fault: Fault) -> None:
-    """Scenarios 12, 13 and 14: an error, every upload that was started aborted, the attempt's directory gone."""
+    """Scenarios 12, 13 and 14: an error, every started upload aborted, the attempt's directory deleted."""
     bucket = Bucket(committer)
     job = bucket.start(bucket.context())
     with pytest.raises(UnavailableError):
@@ -210,12 +210,12 @@ def test_the_first_error_is_the_one_that_is_raised(committer: str) -> None:
 
 @_each
 def test_a_pending_set_that_cannot_be_saved(committer: str) -> None:
-    """The shared directory is away when all bytes are up: the uploads are aborted."""
+    """The shared directory is unavailable after all parts are uploaded: the uploads are aborted."""
     bucket = Bucket(committer)
     ctx = bucket.context()
     job = bucket.start(ctx)
-    assert ctx.shared is not None
-    away = replace(ctx, shared=replace(ctx.shared, store=failing(bucket.shared, Operation.PUT)))
+    assert ctx.staging is not None
+    away = with_shared(ctx, failing(bucket.shared, Operation.PUT))
     with pytest.raises(UnavailableError):
         run_attempt(bucket, away, job, 0, {"day=1/a": b"0123456789"})
     assert uploads(bucket) == [] and keys(bucket.scratch) == []
@@ -223,7 +223,7 @@ def test_a_pending_set_that_cannot_be_saved(committer: str) -> None:
 
 @_each
 def test_a_part_is_sent_again(committer: str) -> None:
-    """Scenario 69: two failures in a row, or a reply that is lost, do not fail a task."""
+    """Scenario 69: two failures in a row, or a lost reply, do not fail a task."""
     for fault in (
         Fault(FaultMode.FAIL, Operation.UPLOAD_PART, times=2),
         Fault(FaultMode.LOST_REPLY, Operation.UPLOAD_PART, times=2),
@@ -236,7 +236,7 @@ def test_a_part_is_sent_again(committer: str) -> None:
 
 @_each
 def test_progress_is_told_for_every_part(committer: str) -> None:
-    """HADOOP-15961, scenario 68: an upload that lasts is seen to move."""
+    """HADOOP-15961, scenario 68: a long upload reports progress."""
     bucket = Bucket(committer)
     seen: list[tuple[str, int, int]] = []
     ctx = bucket.context(progress=lambda stage, done, total: seen.append((stage, done, total)))
@@ -247,7 +247,7 @@ def test_progress_is_told_for_every_part(committer: str) -> None:
 
 @dataclass(frozen=True)
 class RecordingRunner(SerialRunner):
-    """Notes what may be under way at the same time: the items of one run."""
+    """A runner that records what may run at the same time: the items of one call."""
 
     runs: list[list[object]] = field(default_factory=list)
 
@@ -258,7 +258,7 @@ class RecordingRunner(SerialRunner):
 
 @_each
 def test_an_upload_holds_no_more_than_its_budget(committer: str) -> None:
-    """However many threads there are: parts are read as earlier ones are gone, a part that is larger goes alone."""
+    """With any number of threads: parts are read as earlier ones are uploaded, a larger part is read alone."""
     runner = RecordingRunner()
     bucket = Bucket(committer, runner=runner)
     for budget_bytes, largest in ((12, 12), (13, 12), (3, 4)):
@@ -275,7 +275,7 @@ def test_an_upload_holds_no_more_than_its_budget(committer: str) -> None:
 
 @_each
 def test_a_staged_file_that_is_gone_or_changed(committer: str) -> None:
-    """Scenario 68: an error at once, and no progress."""
+    """Scenario 68: an immediate error, and no progress."""
     bucket = Bucket(committer)
     seen: list[int] = []
     ctx = bucket.context(progress=lambda stage, done, total: seen.append(done))
@@ -307,19 +307,19 @@ def test_too_many_parts_are_refused_up_front(committer: str) -> None:
 # --- the shared directory ---------------------------------------------------------------------------------------------
 @_each
 def test_a_machine_that_does_not_share_the_directory(committer: str) -> None:
-    """The task is told what is wrong, instead of a job whose output is silently empty."""
+    """The task raises an error that explains the problem, instead of a job with silently empty output."""
     bucket = Bucket(committer)
     ctx = bucket.context()
     job = bucket.start(ctx)
-    elsewhere = replace(ctx, shared=Place(store=MemoryStore(rename=True), prefix="", url="memory://elsewhere"))
-    with pytest.raises(NotFoundError, match="name one that they share with shared_dir"):
+    elsewhere = with_shared(ctx, MemoryStore(rename=True), url="memory://elsewhere")
+    with pytest.raises(NotFoundError, match="set shared_dir to one that they share"):
         run_attempt(bucket, elsewhere, job, 0, {"day=1/a": b"0"})
     assert uploads(bucket) == []
 
 
 @_each
 def test_a_shared_directory_in_an_object_store(committer: str) -> None:
-    """One record a task needs no atomic directory rename: its copy has the same name whichever attempt made it."""
+    """One record per task needs no atomic directory rename: its copy has the same name for every attempt."""
     bucket = Bucket(committer)
     bucket.shared = MemoryStore(clock=bucket.clock, ids=bucket.ids)
     ctx = bucket.context()
@@ -334,10 +334,10 @@ def test_a_shared_directory_in_an_object_store(committer: str) -> None:
 def test_a_context_without_places_is_refused(committer: str) -> None:
     bucket = Bucket(committer)
     with pytest.raises(InvalidRequestError, match="staging=True"):
-        bucket.start(replace(bucket.context(), shared=None))
+        bucket.start(replace(bucket.context(), staging=None))
     job = bucket.start(bucket.context())
     with pytest.raises(InvalidRequestError, match="staging=True"):
-        run_attempt(bucket, replace(bucket.context(), scratch=None), job, 0, {"day=1/a": b"0"})
+        run_attempt(bucket, replace(bucket.context(), staging=None), job, 0, {"day=1/a": b"0"})
 
 
 def test_the_scratch_directory_is_one_of_this_machine(tmp_path: Path) -> None:
@@ -347,15 +347,15 @@ def test_the_scratch_directory_is_one_of_this_machine(tmp_path: Path) -> None:
     for directory in (f"file://{tmp_path}/scratch dir", str(tmp_path / "scratch dir")):
         settings = CommitSettings(scratch_dir=directory, shared_dir=str(tmp_path / "shared"))
         ctx = open_context(str(tmp_path), settings=settings, staging=True)
-        assert ctx.scratch is not None and ctx.scratch.url == f"file://{tmp_path}/scratch dir"
-        ctx.scratch.store.put("x", b"content")
+        assert ctx.staging is not None and ctx.staging.scratch.url == f"file://{tmp_path}/scratch dir"
+        ctx.staging.scratch.store.put("x", b"content")
         assert (tmp_path / "scratch dir" / "x").read_bytes() == b"content"
 
 
 # --- job failures and aborts ------------------------------------------------------------------------------------------
 @_each
 def test_a_failed_job_commit_takes_everything_back(committer: str) -> None:
-    """Scenario 11: the fifth completion of twelve fails: four files deleted, eight uploads aborted, the job gone."""
+    """Scenario 11: the fifth of twelve completions fails: four files deleted, eight uploads and the job aborted."""
     bucket = Bucket(committer)
     ctx = bucket.context()
     job = bucket.start(ctx)
@@ -370,7 +370,7 @@ def test_a_failed_job_commit_takes_everything_back(committer: str) -> None:
 
 @_each
 def test_aborts_without_work(committer: str) -> None:
-    """Scenarios 16, 17, 20 and 22: nothing to abort is no error, and neither is aborting twice."""
+    """Scenarios 16, 17, 20 and 22: nothing to abort is not an error, and neither is aborting twice."""
     bucket = Bucket(committer)
     ctx = bucket.context()
     job = bucket.start(ctx)
@@ -413,7 +413,7 @@ def test_an_abort_that_fails_says_so_and_can_be_repeated(committer: str) -> None
 
 @_each
 def test_an_abort_after_the_commit_says_that_it_is_committed(committer: str) -> None:
-    """Spark aborts in a new process after a commit whose reply was lost: nothing is taken back."""
+    """Spark aborts in a new process after a commit whose reply was lost: nothing is deleted."""
     bucket = Bucket(committer)
     job = bucket.start(bucket.context())
     commits = [bucket.run_task(bucket.context(), job, 0, bucket.contents("new", 0))]
@@ -442,7 +442,7 @@ def test_pending_uploads_of_other_jobs(committer: str) -> None:
 
 @_each
 def test_unique_filenames(committer: str) -> None:
-    """Paper 000, VI.2: the job in every name, once, before the extension."""
+    """Paper 000, VI.2: the job id in every name, once, before the extension."""
     bucket = Bucket(committer)
     ctx = with_hadoop(bucket, unique_filenames=True)
     for _ in range(2):
@@ -486,7 +486,7 @@ def test_success_is_an_option(committer: str) -> None:
 
 @_each
 def test_reports_of_jobs_that_end_well_and_badly(committer: str) -> None:
-    """Scenarios 72 and 74, and 20: the report directory has the story, also of a job that failed or was aborted."""
+    """Scenarios 72 and 74, and 20: the report directory gets a report of every job, also of failed and aborted ones."""
     bucket = Bucket(committer)
     reports = MemoryStore(ids=bucket.ids)
     place = Place(store=reports, prefix="reports/", url="memory://reports")

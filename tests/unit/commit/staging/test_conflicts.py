@@ -1,4 +1,4 @@
-"""Conflict modes of `staging-*`: each decides at its own moment, and touches what it may touch."""
+"""Test the conflict modes of `staging-*`: each decides at its own moment, and changes only what it may change."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def bucket_with_data(committer: str) -> Bucket:
 
 
 def looks(bucket: Bucket) -> tuple[CommitContext, Recorder]:
-    """A context, and what is asked of the destination through it."""
+    """A context that records what is asked of the destination through it."""
     recorded = Recorder()
     return bucket.context(store=InterceptedStore(bucket.store, recorded)), recorded
 
@@ -63,7 +63,7 @@ def test_directory_fail_at_the_start() -> None:
 
 
 def test_directory_fail_at_the_job_commit() -> None:
-    """Scenario 40, second half: data came while the job ran. Nothing is completed, everything is aborted."""
+    """Scenario 40, second half: data was added while the job ran. Nothing is completed, everything is aborted."""
     bucket = Bucket("staging-directory")
     ctx = bucket.context()
     job = bucket.start(ctx, SaveMode.FAIL)
@@ -89,7 +89,7 @@ def test_append_never_looks(committer: str) -> None:
 
 
 def test_directory_overwrite_deletes_at_the_job_commit() -> None:
-    """Scenario 42: the old data are there until then, and back when the job is given up."""
+    """Scenario 42: the old data is visible until then, and stays if the job is aborted."""
     bucket = bucket_with_data("staging-directory")
     ctx = bucket.context()
     job = bucket.start(ctx, SaveMode.OVERWRITE)
@@ -104,7 +104,7 @@ def test_directory_overwrite_deletes_at_the_job_commit() -> None:
 # --- partitions -------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("path", ["day=1/new", "day=1/hour=2/new", "day=1/hour=2/new with space"])
 def test_partitioned_fail_in_the_task_commit(path: str) -> None:
-    """Scenario 43: before anything is uploaded; the job start does not look at all."""
+    """Scenario 43: before anything is uploaded; the job start makes no check at all."""
     bucket = bucket_with_data("staging-partitioned")
     ctx = bucket.context()
     job = bucket.start(ctx, SaveMode.FAIL)
@@ -114,7 +114,7 @@ def test_partitioned_fail_in_the_task_commit(path: str) -> None:
 
 
 def test_partitioned_fail_with_data_only_below() -> None:
-    """A sub-partition with data is data of the partition, as for Hadoop's check of the directory."""
+    """Data in a sub-partition is data of the partition, as in Hadoop's check of the directory."""
     bucket = Bucket("staging-partitioned")
     bucket.store.put(HOME + "day=1/hour=2/old", b"old")
     bucket.store.put(HOME + "day=1/_temporary/x", b"hidden")
@@ -127,7 +127,7 @@ def test_partitioned_fail_with_data_only_below() -> None:
 
 
 def test_partitioned_fail_in_other_partitions() -> None:
-    """Neither ``day=1`` nor ``day=10`` is in the way of ``day=100``; nor are partitions of the job's other tasks."""
+    """Neither ``day=1`` nor ``day=10`` conflicts with ``day=100``; nor do partitions of the job's other tasks."""
     bucket = bucket_with_data("staging-partitioned")
     ctx = bucket.context()
     job = bucket.start(ctx, SaveMode.FAIL)
@@ -137,7 +137,7 @@ def test_partitioned_fail_in_other_partitions() -> None:
 
 
 def test_partitioned_overwrite_replaces_only_what_it_writes() -> None:
-    """Scenario 45: the union of all tasks' partitions, with what is below them; no sibling, no parent."""
+    """Scenario 45: the union of all tasks' partitions and everything below them; no sibling, no parent."""
     bucket = bucket_with_data("staging-partitioned")
     bucket.store.put(HOME + "top", b"old")
     ctx = bucket.context()
@@ -160,11 +160,11 @@ def test_partitioned_overwrite_replaces_only_what_it_writes() -> None:
 
 @pytest.mark.parametrize("mode", [SaveMode.FAIL, SaveMode.OVERWRITE_PARTITIONS])
 def test_files_at_the_top_lie_in_no_partition(mode: SaveMode) -> None:
-    """Hadoop would not check them, and delete the whole table for them."""
+    """Hadoop would not check them, and would delete the whole table for them."""
     bucket = bucket_with_data("staging-partitioned")
     ctx = bucket.context()
     job = bucket.start(ctx, mode)
-    with pytest.raises(InvalidRequestError, match="lies in no partition"):
+    with pytest.raises(InvalidRequestError, match="is in no partition"):
         run_attempt(bucket, ctx, job, 0, {"day=9/new": b"new", "top": b"new"})
     assert uploads(bucket) == []
 

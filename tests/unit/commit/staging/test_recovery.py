@@ -1,4 +1,4 @@
-"""What dead `staging-*` jobs leave, and what recovery makes of it."""
+"""Test what dead `staging-*` jobs leave, and how recovery ends them."""
 
 from __future__ import annotations
 
@@ -9,31 +9,34 @@ import pytest
 
 from holdfast.commit import COMMITTERS, CommitContext, JobOutcome, SaveMode
 from holdfast.commit.committer import Action, Leftover
+from holdfast.commit.context import StagingPlaces
 from holdfast.commit.recovery import find_leftovers
 from holdfast.commit.success_file import read_success
 from holdfast.stores.base import ObjectStore, iter_uploads
 from holdfast.stores.interceptors.faulty import Fault, FaultMode, Faulty, SimulatedCrash, crash_at
 from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
 from tests.unit.commit.attempts import HOME, Before, faulty_context, open_attempt, run_attempt
-from tests.unit.commit.committer_jobs import Bucket
+from tests.unit.commit.committer_jobs import Bucket, with_shared
 
 STAGING = ["staging-directory", "staging-partitioned"]
 _each = pytest.mark.parametrize("committer", STAGING)
 
 
 def dying_context(bucket: Bucket, fault: Fault) -> CommitContext:
-    """A process that dies at a call to whichever of its stores."""
+    """Return the context of a process that dies at a call to any of its stores."""
     faulty = Faulty(fault)
     ctx = bucket.context(store=InterceptedStore(bucket.store, faulty))
-    assert ctx.scratch is not None and ctx.shared is not None
+    assert ctx.staging is not None
 
     def wrapped(store: ObjectStore) -> InterceptedStore:
         return InterceptedStore(store, faulty)
 
     return replace(
         ctx,
-        scratch=replace(ctx.scratch, store=wrapped(ctx.scratch.store)),
-        shared=replace(ctx.shared, store=wrapped(ctx.shared.store)),
+        staging=StagingPlaces(
+            scratch=replace(ctx.staging.scratch, store=wrapped(ctx.staging.scratch.store)),
+            shared=replace(ctx.staging.shared, store=wrapped(ctx.staging.shared.store)),
+        ),
     )
 
 
@@ -47,8 +50,8 @@ def leftovers(bucket: Bucket, home: str = HOME) -> Iterator[Leftover]:
 def finish_all(bucket: Bucket) -> list[Action]:
     actions = []
     for found in leftovers(bucket):
-        found.finish()
-        found.finish()
+        found.recover()
+        found.recover()
         actions.append(found.action)
     return actions
 
@@ -84,7 +87,7 @@ def test_killed_at_every_call(committer: str, after: bool) -> None:
     [("staging-directory", SaveMode.OVERWRITE), ("staging-partitioned", SaveMode.OVERWRITE_PARTITIONS)],
 )
 def test_an_overwrite_killed_at_every_call(committer: str, mode: SaveMode) -> None:
-    """C9 does not hold: when the deletions have begun and no file is visible yet, old data are lost, and it says so."""
+    """C9 does not hold: if deletions have started and no file is visible yet, old data is lost, as the reason says."""
     nth, lost = 0, list[str]()
     while True:
         nth += 1
@@ -102,12 +105,12 @@ def test_an_overwrite_killed_at_every_call(committer: str, mode: SaveMode) -> No
             assert bucket.debris() == [], f"call {nth}"
             continue
         break
-    assert nth > 60 and lost and all("what it was to replace may be gone" in reason for reason in lost)
+    assert nth > 60 and lost and all("the data that it replaces may already be deleted" in reason for reason in lost)
 
 
 @_each
 def test_a_job_commit_that_was_under_way_goes_on(committer: str) -> None:
-    """Paper 001: Outstanding == Commits - Written, and something is Written."""
+    """Paper 001: Outstanding == Commits - Written, and Written is not empty."""
     bucket = Bucket(committer)
     job = bucket.start(bucket.context())
     commits = [bucket.run_task(bucket.context(), job, task, bucket.contents("new", task)) for task in range(2)]
@@ -118,7 +121,7 @@ def test_a_job_commit_that_was_under_way_goes_on(committer: str) -> None:
     assert (found.action, found.job, found.committer) == (Action.FORWARD, job.job, committer)
     assert (found.files, found.uploads) == (2, 2)
     assert 0 < bucket.clock.at_s - found.active_at_s < 1
-    found.finish()
+    found.recover()
     assert sorted(bucket.visible().values()) == bucket.expected("new") and bucket.debris() == []
     report = read_success(bucket.context())
     assert report is not None and report["jobId"] == job.job and report["committer"] == committer
@@ -131,24 +134,24 @@ def test_an_attempt_that_dies_displacing_another_takes_the_output_away(committer
     ctx = bucket.context()
     job = bucket.start(ctx)
     commits = [run_attempt(bucket, ctx, job, task, {f"day=1/{task}": b"right"}) for task in range(2)]
-    assert ctx.shared is not None
+    assert ctx.staging is not None
     dying = InterceptedStore(bucket.shared, Faulty(Fault(FaultMode.CRASH_BEFORE, Operation.RENAME_DIR)))
     with pytest.raises(SimulatedCrash):
-        run_attempt(bucket, replace(ctx, shared=replace(ctx.shared, store=dying)), job, 0, {"day=1/0": b"twin"})
+        run_attempt(bucket, with_shared(ctx, dying), job, 0, {"day=1/0": b"twin"})
     assert bucket.commit(ctx, job, commits).committed
     assert bucket.visible() == {"day=1/1": b"right"}
 
 
 @_each
 def test_jobs_are_found_from_above_and_only_below(committer: str) -> None:
-    """C7: recovery of a parent directory finds the job, that of a neighbour does not; live jobs look like dead ones."""
+    """C7: recovery of a parent directory finds the job, that of a neighbor does not; live jobs look like dead ones."""
     bucket = Bucket(committer)
     job = bucket.start(bucket.context())
     run_attempt(bucket, bucket.context(), job, 0, {"day=1/a": b"0"})
     assert list(leftovers(bucket, "out put/dataset10/")) == list(leftovers(bucket, "out put/data/")) == []
     (found,) = leftovers(bucket, "out put/")
     assert (found.action, found.job, found.uploads) == (Action.BACK, job.job, 1)
-    found.finish()
+    found.recover()
     assert bucket.debris() == []
 
 
@@ -160,7 +163,7 @@ def test_a_job_that_has_not_committed_a_task_goes_back(committer: str) -> None:
     bucket.store.create_upload(f"{HOME}day=1/part-00001-{job.job}-c000.txt")  # of a task that died on another machine
     (found,) = leftovers(bucket)
     assert (found.action, found.uploads) == (Action.BACK, 1) and "no task" in found.reason
-    found.finish()
+    found.recover()
     assert bucket.debris() == []
 
 
@@ -169,7 +172,7 @@ def test_without_the_shared_directory_only_uploads_are_found(committer: str) -> 
     bucket = Bucket(committer)
     job = bucket.start(bucket.context())
     bucket.run_task(bucket.context(), job, 0, bucket.contents("new", 0))
-    bare = replace(bucket.context(), shared=None)
+    bare = replace(bucket.context(), staging=None)
     for name in STAGING:
         value = COMMITTERS[name]
         assert value.leaves_records and list(value.find_leftovers(bare)) == []
@@ -181,15 +184,15 @@ def test_without_the_shared_directory_only_uploads_are_found(committer: str) -> 
 
 @_each
 def test_a_record_that_cannot_be_read_is_kept(committer: str) -> None:
-    """Neither the job's own nor a pending set: nothing is done, nothing is lost."""
+    """Neither the job's own record nor a pending set: nothing is done, nothing is lost."""
     bucket = Bucket(committer)
     job = bucket.start(bucket.context())
     bucket.run_task(bucket.context(), job, 0, bucket.contents("new", 0))
     pendingset = next(info.key for info in bucket.shared.list_page("").objects if info.key.endswith(".pendingset"))
     bucket.shared.put(pendingset, b"{broken")
     (found,) = leftovers(bucket)
-    assert found.action is Action.KEEP and "cannot be read" in found.reason
-    found.finish()
+    assert found.action is Action.KEEP and "cannot be parsed" in found.reason
+    found.recover()
     assert bucket.shared.get(pendingset) == b"{broken" and len(list(iter_uploads(bucket.store, ""))) == 2
     bucket.shared.put(f"holdfast-staging/{job.job}/job.json", b"{broken")
     assert list(leftovers(bucket)) == [], "emr knows that the uploads are a staged job's"
@@ -197,7 +200,7 @@ def test_a_record_that_cannot_be_read_is_kept(committer: str) -> None:
 
 @_each
 def test_what_an_attempt_saves_after_the_end_of_its_job_goes(committer: str) -> None:
-    """The job's record is gone by then. Without its pending set nobody would find an upload of the caller's naming."""
+    """The job's record is already deleted. Without the pending set, an upload with a chosen name would not be found."""
     bucket = Bucket(committer)
     ctx = bucket.context()
     job = bucket.start(ctx)

@@ -1,4 +1,4 @@
-"""`direct`: refused unless asked for, right when nothing goes wrong, and each thing that it gives up."""
+"""Test `direct`: refused by default, correct without failures, and each guarantee that it gives up."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_refused_without_allow_unsafe() -> None:
 
 
 def test_life_of_a_job() -> None:
-    """C4 does not hold: each file is there as soon as it is closed."""
+    """C4 does not hold: each file is visible as soon as it is closed."""
     bucket = Bucket("direct")
     ctx = bucket.context()
     job = bucket.start(ctx)
@@ -36,7 +36,7 @@ def test_life_of_a_job() -> None:
 
 
 def test_a_dead_attempt_leaves_files() -> None:
-    """C2 does not hold: its repetition replaces only what has the same name. What it had not closed is an upload."""
+    """C2 does not hold: its retry replaces only files with the same names. An open file is a pending upload."""
     bucket = Bucket("direct")
     job = bucket.start(bucket.context())
     dying = faulty_context(bucket, Fault(FaultMode.CRASH_BEFORE, Operation.COMPLETE_UPLOAD, "*/b"))
@@ -76,7 +76,7 @@ def test_aborts_take_nothing_back() -> None:
 
 
 def test_modes() -> None:
-    """Mode overwrite deletes at the start (C9 does not hold), the others look at the start."""
+    """Mode overwrite deletes at the start (C9 does not hold), the others check at the start."""
     bucket = Bucket("direct")
     ctx = bucket.context()
     bucket.run_job(ctx, "old")

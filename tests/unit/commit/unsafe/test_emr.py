@@ -1,4 +1,4 @@
-"""``emr``: here for comparison. What it saves, and what it gives up (paper 000, XII.C and Table V)."""
+"""Test ``emr``, which is here for comparison: what it saves and what it gives up (paper 000, XII.C and Table V)."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ EMR = COMMITTERS["emr"]
 
 def test_it_is_refused_unless_asked_for() -> None:
     bucket = Bucket("emr")
-    with pytest.raises(UnsupportedError, match="allow_unsafe: every task shows its files before the job is decided"):
+    with pytest.raises(UnsupportedError, match="allow_unsafe: every task publishes its files before the job commits"):
         EMR.setup_job(bucket.context(settings=CommitSettings()), SaveMode.APPEND)
 
 
 def test_life_of_a_job() -> None:
-    """Table V, "committed task output observable": a file is hidden while it is written, and there with its task."""
+    """Table V, "committed task output observable": a file is hidden while it is written, and visible with its task."""
     bucket = Bucket("emr")
     ctx = bucket.context()
     job = bucket.start(ctx)
@@ -42,7 +42,7 @@ def test_life_of_a_job() -> None:
 
 
 def test_what_it_costs() -> None:
-    """No listing and no record: a file is its upload, a job is one PUT and the look for uploads that are left."""
+    """No listing and no record: a file is its upload, a job is one PUT and one listing of pending uploads."""
     bucket, recorded = Bucket("emr"), Recorder()
     ctx = bucket.context(store=InterceptedStore(bucket.store, recorded))
     job = bucket.start(ctx)
@@ -59,7 +59,7 @@ def test_what_it_costs() -> None:
 
 
 def test_attempts_write_the_same_names() -> None:
-    """C3: of two attempts that commit, the last one's files are there, whichever the driver accepted."""
+    """C3: of two attempts that commit, the last one's files are visible, whichever the driver accepted."""
     bucket = Bucket("emr")
     ctx = bucket.context()
     job = bucket.start(ctx)
@@ -70,7 +70,7 @@ def test_attempts_write_the_same_names() -> None:
 
 
 def test_a_task_that_dies_halfway_leaves_files() -> None:
-    """Table V, "atomic task commit": no. The next attempt writes less, so a file of the dead one stays (C2)."""
+    """Table V, "atomic task commit": no. The next attempt writes fewer files, so a file of the dead one stays (C2)."""
     bucket = Bucket("emr")
     job = bucket.start(bucket.context())
     dying = faulty_context(bucket, Fault(FaultMode.CRASH_BEFORE, Operation.COMPLETE_UPLOAD, nth=3))
@@ -99,7 +99,7 @@ def test_a_lost_reply_is_settled() -> None:
 
 
 def test_an_abort_leaves_what_is_visible() -> None:
-    """Table V, "abortable job" holds for what waits only; C5 does not hold. Scenarios 16 to 21."""
+    """Table V, "abortable job" holds for pending uploads only; C5 does not hold. Scenarios 16 to 21."""
     bucket = Bucket("emr")
     ctx = bucket.context()
     job = bucket.start(ctx)
@@ -136,7 +136,7 @@ def test_messages_are_checked() -> None:
 
 
 def test_everything_dies_in_a_task() -> None:
-    """What waits is found by its name and aborted; the caller tells by its age whether the job lives."""
+    """Pending uploads are found by name and aborted; the caller decides by age whether the job is alive."""
     for nth in range(1, 20):
         bucket = Bucket("emr")
         job = bucket.start(bucket.context())
@@ -145,7 +145,7 @@ def test_everything_dies_in_a_task() -> None:
         except SimulatedCrash:
             for left in leftovers(bucket.context(), "emr").values():
                 assert (left.committer, left.job, left.action) == ("emr", job.job, Action.BACK)
-                left.finish()
+                left.recover()
             assert uploads(bucket) == []
             assert all(path.endswith(f"{job.job}-c00{path[4]}.txt") for path in bucket.visible())
         else:

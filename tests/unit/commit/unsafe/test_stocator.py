@@ -1,4 +1,4 @@
-"""`stocator`: names that hold the attempt, a ``_SUCCESS`` that says which count, and what late attempts still add."""
+"""Test `stocator`: names with the attempt, a ``_SUCCESS`` that lists what counts, and what late attempts add."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_refused_without_allow_unsafe() -> None:
 
 
 def test_life_of_a_job() -> None:
-    """C4 does not hold: files are there when they are closed. Paper 000, XII.B: every name holds job and attempt."""
+    """C4 does not hold: files are visible when they are closed. Paper 000, XII.B: every name has job and attempt."""
     bucket = Bucket("stocator")
     ctx = bucket.context()
     job = bucket.start(ctx)
@@ -49,7 +49,7 @@ def test_life_of_a_job() -> None:
 
 
 def test_success_names_every_file() -> None:
-    """Readers go by it: it is not cut off at a hundred names, as other reports are."""
+    """Readers rely on it: it is not limited to a hundred names, as other reports are."""
     bucket = Bucket("stocator")
     ctx = bucket.context()
     job = bucket.start(ctx)
@@ -60,7 +60,7 @@ def test_success_names_every_file() -> None:
 
 
 def test_only_files_of_attempts_that_count_stay() -> None:
-    """The messages say which attempts those are; what the job commit finds of others goes, other jobs' files stay."""
+    """The reports name those attempts; the job commit deletes files of others, but never other jobs' files."""
     bucket = Bucket("stocator")
     ctx = bucket.context()
     bucket.run_job(ctx, "old")
@@ -69,14 +69,14 @@ def test_only_files_of_attempts_that_count_stay() -> None:
     open_attempt(bucket, ctx, other, 0, {"a": b"another job's"})
     commit = run_attempt(bucket, ctx, job, 0, {"a": b"right"})
     run_attempt(bucket, ctx, job, 0, {"a": b"a twin that the driver did not accept"})
-    bucket.store.create_upload(f"{HOME}x-{job.job}-attempt-000000000000")  # of an attempt that died while it wrote
+    bucket.store.create_upload(f"{HOME}x-{job.job}-attempt-000000000000")  # of an attempt that died while writing
     bucket.commit(ctx, job, [commit])
     assert sorted(bucket.visible().values()) == sorted([*bucket.expected("old"), b"another job's", b"right"])
     assert len(success_names(bucket)) == 1 and list(iter_uploads(bucket.store, "")) == []
 
 
 def test_a_late_attempt_adds_files_to_a_committed_job() -> None:
-    """C6 does not hold: plain readers see them for ever; readers that go by ``_SUCCESS`` do not."""
+    """C6 does not hold: plain readers see them permanently; readers that rely on ``_SUCCESS`` do not."""
     bucket = Bucket("stocator")
     ctx = bucket.context()
     job = bucket.start(ctx)
@@ -87,7 +87,7 @@ def test_a_late_attempt_adds_files_to_a_committed_job() -> None:
 
 
 def test_a_name_that_holds_another_attempt() -> None:
-    """The last mark in a name is its own: a copied name does not give a file away."""
+    """The last attempt in a name counts: a copied name does not change a file's owner."""
     bucket = Bucket("stocator")
     ctx = bucket.context()
     job = bucket.start(ctx)
@@ -98,7 +98,7 @@ def test_a_name_that_holds_another_attempt() -> None:
 
 
 def test_aborts() -> None:
-    """Scenarios 16 to 22: an attempt's files go, then the job's; twice is harmless."""
+    """Scenarios 16 to 22: an attempt's files are deleted, then the job's; idempotent."""
     bucket = Bucket("stocator")
     ctx = bucket.context()
     bucket.run_job(ctx, "old")
@@ -115,7 +115,7 @@ def test_aborts() -> None:
 
 
 def test_an_abort_after_the_commit_takes_nothing_back() -> None:
-    """``_SUCCESS`` stands although its reply was lost: the job is committed (paper 000, XII.B: the put is atomic)."""
+    """``_SUCCESS`` exists although its reply was lost: the job is committed (paper 000, XII.B: the put is atomic)."""
     bucket = Bucket("stocator")
     job = bucket.start(bucket.context())
     commits = [bucket.run_task(bucket.context(), job, 0, bucket.contents("new", 0))]

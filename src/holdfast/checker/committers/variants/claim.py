@@ -13,7 +13,7 @@ from holdfast.checker.committers.variants.variant import Variant
 from holdfast.commit.committer import CONDITIONAL_WRITES, Committer, Leftover
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import JobId
-from holdfast.commit.job_ends import succeeded
+from holdfast.commit.job_success import has_succeeded
 from holdfast.commit.records import JobOutcome, JobRecord, TaskCommit
 from holdfast.errors import FencedError, OutcomeUnknownError
 
@@ -29,7 +29,7 @@ def _claim(ctx: CommitContext, job: JobId, intent: str) -> tuple[bool, str]:
 
 def _claim_and_finish(ctx: CommitContext, found: Leftover) -> None:
     _claim(ctx, JobId(found.job), "abort")
-    found.finish()
+    found.recover()
 
 
 class Claims(Variant):
@@ -57,10 +57,10 @@ class Claims(Variant):
     def abort_job(self, ctx: CommitContext, job: JobRecord) -> JobOutcome:
         """Abort unless a driver has started to commit: only recovery, which inspects all of a job, may end it then."""
         _first, intent = _claim(ctx, job.job, "abort")
-        if intent == "commit" and not succeeded(ctx, job.job):
+        if intent == "commit" and not has_succeeded(ctx, job.job):
             raise OutcomeUnknownError("a driver has started to commit the job: run holdfast recover", job=job.job)
         return self.base.abort_job(ctx, job)
 
     def find_leftovers(self, ctx: CommitContext, recorded: Collection[JobId] = ()) -> Iterator[Leftover]:
         for found in self.base.find_leftovers(ctx, recorded):
-            yield replace(found, finish=partial(_claim_and_finish, ctx, found))
+            yield replace(found, recover=partial(_claim_and_finish, ctx, found))

@@ -10,9 +10,10 @@ from dataclasses import replace
 
 from holdfast.checker.committers.variants.variant import Variant
 from holdfast.commit import layout
-from holdfast.commit.attempt_names import file_job
 from holdfast.commit.context import CommitContext
-from holdfast.commit.job_ends import delete_visible, succeeded
+from holdfast.commit.file_operations import delete_visible
+from holdfast.commit.hadoop_names import file_job
+from holdfast.commit.job_success import has_succeeded
 from holdfast.commit.records import JobOutcome, JobRecord, SaveMode, TaskCommit
 
 __all__ = ["Remembers", "ReplacesLast", "TakesBack"]
@@ -31,7 +32,7 @@ class Remembers(Variant):
         tasks: int | Collection[int],
     ) -> JobOutcome:
         """Commit, unless the job's ``_SUCCESS`` exists: then only clean up, as an abort does."""
-        if succeeded(ctx, job.job):
+        if has_succeeded(ctx, job.job):
             return self.base.abort_job(ctx, job)
         return self.base.commit_job(ctx, job, commits, tasks)
 
@@ -78,6 +79,6 @@ class TakesBack(Variant):
 
     def abort_job(self, ctx: CommitContext, job: JobRecord) -> JobOutcome:
         """Delete the visible files whose names carry the job's id, unless its ``_SUCCESS`` exists; then abort."""
-        if not succeeded(ctx, job.job):
+        if not has_succeeded(ctx, job.job):
             delete_visible(ctx, lambda path: file_job(path) == job.job)
         return self.base.abort_job(ctx, job)

@@ -9,16 +9,16 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from holdfast.checker.committers.variants.variant import Variant
-from holdfast.commit.attempt_names import attempt_name, attempt_owner
 from holdfast.commit.committer import Committer
 from holdfast.commit.context import CommitContext
+from holdfast.commit.file_operations import delete_dir
 from holdfast.commit.file_output.layout import (
     require_attempt,
 )
 from holdfast.commit.file_output.v1 import FILE_V1, commit_v1_attempt
 from holdfast.commit.hadoop.pending import TASK_ATTEMPT_ID, PendingSet, encode_pendingset
+from holdfast.commit.hadoop_names import attempt_name, attempt_owner
 from holdfast.commit.ids import FileOwner, JobId
-from holdfast.commit.job_ends import report_task
 from holdfast.commit.magic.committer import MAGIC
 from holdfast.commit.magic.layout import pendingset_path as magic_set_path
 from holdfast.commit.magic.sets import clean_up as clean_up_magic
@@ -28,7 +28,6 @@ from holdfast.commit.manifest.job import finish_job
 from holdfast.commit.manifest.loading import check_reported, load_manifests, require_open
 from holdfast.commit.manifest.renaming import make_room, rename_files
 from holdfast.commit.measure import Measure
-from holdfast.commit.moves import delete_dir
 from holdfast.commit.pending_sets.completion import abort_all, complete_all, succeed_with
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, SaveMode, TaskCommit
 from holdfast.commit.staging.committer import STAGING_PARTITIONED
@@ -36,7 +35,7 @@ from holdfast.commit.staging.layout import pendingset_path as staging_set_path
 from holdfast.commit.staging.layout import require_job, scratch_context, scratch_dir, shared_context
 from holdfast.commit.staging.uploading import upload_files
 from holdfast.commit.task import TaskScope
-from holdfast.commit.task_commits import check_messages
+from holdfast.commit.task_commits import check_messages, report_task
 from holdfast.errors import ConflictError
 
 __all__ = ["messages"]

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from holdfast.checker.committers.variants.variant import Variant
-from holdfast.commit.attempt_names import attempt_owner, task_number
 from holdfast.commit.context import CommitContext
+from holdfast.commit.file_operations import delete_dir, list_children
 from holdfast.commit.file_output.layout import (
     TEMPORARY,
     job_attempt_dir,
@@ -17,11 +17,11 @@ from holdfast.commit.file_output.layout import (
 )
 from holdfast.commit.file_output.merging import merge_paths_v2
 from holdfast.commit.file_output.v1 import list_v1_tasks
-from holdfast.commit.job_ends import reported_totals, succeed, succeeded
+from holdfast.commit.hadoop_names import attempt_owner, task_number
+from holdfast.commit.job_success import has_succeeded, succeed
 from holdfast.commit.measure import Measure
-from holdfast.commit.moves import delete_dir, list_children
 from holdfast.commit.records import JobOutcome, JobRecord, TaskCommit
-from holdfast.commit.task_commits import check_messages
+from holdfast.commit.task_commits import check_messages, reported_totals
 from holdfast.errors import ConflictError
 
 __all__ = ["OwnDirectory"]
@@ -65,6 +65,6 @@ class OwnDirectory(Variant):
         return outcome
 
     def abort_job(self, ctx: CommitContext, job: JobRecord) -> JobOutcome:
-        committed = succeeded(ctx, job.job)
+        committed = has_succeeded(ctx, job.job)
         _clean_up_own(ctx, job)
         return JobOutcome(job=job.job, committed=committed)

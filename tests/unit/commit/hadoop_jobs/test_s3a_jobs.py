@@ -1,4 +1,4 @@
-"""Dead jobs of Hadoop's S3A committers: found, told apart, committed or aborted as a person wishes."""
+"""Test dead jobs of Hadoop's S3A committers: found, distinguished, committed or aborted as the user wishes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.commit import COMMITTERS, TWO_PHASE, SaveMode, recover
 from holdfast.commit.committer import Action
-from holdfast.commit.hadoop_jobs import QUIET_S, Foreign, Resolution, find_hadoop_jobs
+from holdfast.commit.hadoop_jobs import QUIET_S, ForeignJobPolicy, Resolution, find_hadoop_jobs
 from holdfast.commit.success_file import read_success
 from holdfast.errors import ConflictError, NotFoundError, UnavailableError
 from holdfast.runtime.simulated import SimulatedClock
@@ -56,8 +56,8 @@ def test_what_it_is_is_said_and_nothing_is_touched(layout: str, release: str) ->
     found = only(at.context())
     assert (found.job, found.action, found.files, found.uploads) == (UUID, Action.KEEP, 1, 4)
     assert found.committer == ("hadoop-staging" if layout == "staging" else "hadoop-magic")
-    assert "1 of its 4 files are visible, 3 wait" in found.reason
-    found.finish()
+    assert "1 of its 4 files are visible, 3 are pending" in found.reason
+    found.recover()
     assert at.debris() == before and len(at.visible()) == 1
 
 
@@ -66,31 +66,31 @@ def test_recovery_only_reports_it_and_a_person_is_needed() -> None:
     dead_job(at)
     before = at.debris()
     at.clock.sleep(QUIET_S + 1)
-    report = recover(at.context(), foreign=Foreign())
+    report = recover(at.context(), foreign=ForeignJobPolicy())
     assert report.kept == [UUID] and not report.clean and at.debris() == before
     assert recover(at.context()).jobs == [], "who does not ask is not told"
 
 
 def test_a_young_one_is_left_alone_whatever_is_wished() -> None:
-    """Hadoop has no fence: its job commit would fail, or take files back that we have shown."""
+    """Hadoop has no fence: its job commit would fail, or delete files that recovery has published."""
     for resolution in (None, *Resolution):
         at = Destination()
         dead_job(at, 1)
         before = at.debris()
         at.clock.sleep(QUIET_S - 1)
-        report = recover(at.context(), foreign=Foreign(resolution=resolution), accept_damage=True)
+        report = recover(at.context(), foreign=ForeignJobPolicy(resolution=resolution), accept_damage=True)
         assert report.left_alone == [UUID] and report.clean and at.debris() == before
 
 
 def test_an_upload_that_may_be_its_tasks_keeps_it_alive() -> None:
-    """A task writes its record only when it closes a file, and MapReduce's names tell no job."""
+    """A task writes its record only when it closes a file, and MapReduce's names contain no job id."""
     at = Destination()
     dead_job(at, 1)
     at.clock.sleep(QUIET_S + 1)
     upload = at.store.create_upload(f"{at.home}part-r-00007")
-    assert recover(at.context(), foreign=Foreign(resolution=Resolution.ABORT)).left_alone == [UUID]
+    assert recover(at.context(), foreign=ForeignJobPolicy(resolution=Resolution.ABORT)).left_alone == [UUID]
     at.store.abort_upload(f"{at.home}part-r-00007", upload)
-    assert recover(at.context(), foreign=Foreign(resolution=Resolution.ABORT)).rolled_back == [UUID]
+    assert recover(at.context(), foreign=ForeignJobPolicy(resolution=Resolution.ABORT)).rolled_back == [UUID]
 
 
 # --- ending -----------------------------------------------------------------------------------------------------------
@@ -101,7 +101,7 @@ def test_commit_completes_a_job_commit_that_was_under_way(layout: str, release: 
     dead_job(at, 1, layout=layout, release=release)
     found = only(at.context(), Resolution.COMMIT)
     assert found.action is Action.FORWARD
-    found.finish()
+    found.recover()
     assert at.visible() == ALL and at.debris() == []
     report = read_success(at.context())
     assert report is not None and report["jobId"] == UUID
@@ -114,7 +114,7 @@ def test_abort_leaves_nothing(layout: str, completed: int) -> None:
     dead_job(at, completed, layout=layout)
     found = only(at.context(), Resolution.ABORT)
     assert found.action is Action.BACK
-    found.finish()
+    found.recover()
     assert at.visible() == {} and at.debris() == [] and read_success(at.context()) is None
 
 
@@ -123,19 +123,19 @@ def test_a_job_that_had_not_begun_its_commit_is_committed_only_if_somebody_insis
     at = Destination()
     dead_job(at, layout=layout)
     found = only(at.context(), Resolution.COMMIT)
-    assert found.action is Action.KEEP and "nobody recorded how many tasks" in found.reason
-    only(at.context(), Resolution.COMMIT, insist=True).finish()
+    assert found.action is Action.KEEP and "the number of its tasks is not recorded" in found.reason
+    only(at.context(), Resolution.COMMIT, insist=True).recover()
     assert at.visible() == ALL and at.debris() == []
 
 
 def test_a_job_that_was_through_but_for_its_marker() -> None:
-    """Whether it was is not provable: a job commit may be told not to write one. Nothing visible is deleted."""
+    """Whether it finished is not provable: a job commit may be configured to write none. No visible file is deleted."""
     for resolution, marked in ((Resolution.ABORT, False), (Resolution.COMMIT, True)):
         at = Destination()
         dead_job(at, 4)
         found = only(at.context(), resolution)
         assert found.action is not Action.BACK
-        found.finish()
+        found.recover()
         assert at.visible() == ALL and at.debris() == []
         assert (read_success(at.context()) is not None) == marked
 
@@ -144,7 +144,7 @@ def test_a_marker_of_a_later_job_stays() -> None:
     at = Destination()
     dead_job(at, 1)
     at.store.put(f"{at.home}_SUCCESS", b"")
-    only(at.context(), Resolution.COMMIT).finish()
+    only(at.context(), Resolution.COMMIT).recover()
     assert read_success(at.context()) == {} and at.visible() == ALL
 
 
@@ -154,12 +154,12 @@ def test_a_job_that_was_taking_files_back_is_never_committed() -> None:
     at.store.delete(at.home + name(0))
     found = only(at.context(), Resolution.COMMIT, insist=True)
     assert found.action is Action.KEEP and "1 are neither" in found.reason
-    only(at.context(), Resolution.ABORT).finish()
+    only(at.context(), Resolution.ABORT).recover()
     assert at.visible() == {} and at.debris() == []
 
 
 def test_a_job_that_is_over_has_its_directory_removed_and_no_more() -> None:
-    """Hadoop 3.4.2 can be told to leave it (HADOOP-18568): then later jobs have replaced files, or deleted some."""
+    """Hadoop 3.4.2 can be configured to leave it (HADOOP-18568): then later jobs have replaced or deleted files."""
     at = Destination()
     dead_job(at, 4)
     at.store.put(f"{at.home}_SUCCESS", b"")
@@ -167,20 +167,20 @@ def test_a_job_that_is_over_has_its_directory_removed_and_no_more() -> None:
     (found,) = find_hadoop_jobs(at.context())
     assert found.is_over
     at.clock.sleep(QUIET_S + 1)
-    assert recover(at.context(), foreign=Foreign()).jobs == []
+    assert recover(at.context(), foreign=ForeignJobPolicy()).jobs == []
     at.store.delete(at.home + name(1))
-    assert only(at.context(), Resolution.ABORT).action is Action.KEEP, "given up, or replaced: nobody can tell"
+    assert only(at.context(), Resolution.ABORT).action is Action.KEEP, "aborted or replaced: unknown"
 
 
 def test_one_that_wrote_its_marker_and_died_cleaning_up() -> None:
-    """Attempts' uploads may wait; what is visible stays, whatever is wished."""
+    """Attempts' uploads may be pending; visible files stay, whatever the user wishes."""
     for resolution in Resolution:
         at = Destination()
         dead_job(at, 4)
         at.store.put(f"{at.home}_SUCCESS", (RECORDED / "3.5.0" / "_SUCCESS").read_bytes())
         found = only(at.context(), resolution)
-        assert found.action is Action.CLEAN and "_SUCCESS says so" in found.reason
-        found.finish()
+        assert found.action is Action.CLEAN and "_SUCCESS names the job" in found.reason
+        found.recover()
         assert at.visible() == ALL and at.debris() == []
 
 
@@ -206,7 +206,7 @@ def test_a_file_with_the_jobs_name_and_another_size_is_not_its_own() -> None:
 
 
 def test_a_name_that_tells_the_job_needs_no_etag() -> None:
-    """Encrypted buckets have etags that say nothing (SSE-KMS)."""
+    """Encrypted buckets have etags without information (SSE-KMS)."""
     at = Destination()
     tasks = dead_job(at)
     at.store.abort_upload(at.home + name(0), tasks.uploads[name(0)][0])
@@ -224,7 +224,7 @@ def test_a_set_of_staging_for_another_destination_is_none_of_ours() -> None:
 
 
 def test_a_file_that_somebody_replaces_while_we_complete() -> None:
-    """It is found, and no success is claimed."""
+    """It is found, and no success is reported."""
     at = Destination()
     tasks = HadoopTasks(at, uuid="job_20261122101112_0007")
     tasks.commit_task(0, {"part-r-00000": b"zero", "part-r-00001": b"one"})
@@ -237,8 +237,8 @@ def test_a_file_that_somebody_replaces_while_we_complete() -> None:
         return proceed()
 
     found = only(at.context(store=InterceptedStore(at.store, replace_it)), Resolution.COMMIT)
-    with pytest.raises(NotFoundError, match="aborted a pending upload"):
-        found.finish()
+    with pytest.raises(NotFoundError, match="a pending upload of the job was aborted"):
+        found.recover()
     assert read_success(at.context()) is None
 
 
@@ -253,7 +253,7 @@ def test_names_that_do_not_tell_the_job() -> None:
     at.store.put(f"{at.home}part-r-00000", b"ZERO")
     found = only(at.context(), Resolution.COMMIT)
     assert found.action is Action.KEEP and found.files == 0, "an older file of the same size"
-    only(at.context(), Resolution.ABORT).finish()
+    only(at.context(), Resolution.ABORT).recover()
     assert at.visible() == {"part-r-00000": b"ZERO"} and at.debris() == []
 
 
@@ -263,7 +263,7 @@ def test_an_older_file_is_replaced_by_what_waits() -> None:
     tasks = HadoopTasks(at, uuid="job_20261122101112_0007")
     tasks.commit_task(0, {"part-r-00000": b"zero", "part-r-00001": b"ONE"})
     tasks.complete("part-r-00000")
-    only(at.context(), Resolution.COMMIT).finish()
+    only(at.context(), Resolution.COMMIT).recover()
     assert at.visible() == {"part-r-00000": b"zero", "part-r-00001": b"ONE"} and at.debris() == []
 
 
@@ -274,7 +274,7 @@ def test_tasks_of_a_driver_that_was_started_again() -> None:
     at.store.put(record.replace("/00/", "/01/"), at.store.get(record))
     found = only(at.context(), Resolution.COMMIT, insist=True)
     assert found.action is Action.KEEP and "started 2 times" in found.reason
-    only(at.context(), Resolution.ABORT).finish()
+    only(at.context(), Resolution.ABORT).recover()
     assert at.visible() == {} and at.debris() == []
 
 
@@ -306,18 +306,18 @@ def test_a_record_that_cannot_be_read_keeps_the_job(layout: str) -> None:
         found = only(at.context(), resolution, insist=insist)
         assert found.action is Action.KEEP and "version" in found.reason
         assert key in found.reason and "--foreign abort --accept-damage" in found.reason
-        found.finish()
+        found.recover()
     assert at.debris() == before
 
 
 @each_layout
 def test_an_abort_that_is_insisted_on_goes_on_without_such_a_record(layout: str) -> None:
-    """What it named goes too where its name holds the job's id."""
+    """Uploads that it named are aborted if their names contain the job's id."""
     at = Destination()
     damage_a_record(dead_job(at, 1, layout=layout), 1)
     found = only(at.context(), Resolution.ABORT, insist=True)
     assert found.action is Action.BACK
-    found.finish()
+    found.recover()
     assert at.visible() == {} and at.debris() == []
 
 
@@ -331,13 +331,13 @@ def test_what_only_such_a_record_named_is_left_to_a_person() -> None:
     found = only(at.context(), Resolution.ABORT, insist=True)
     assert found.action is Action.KEEP and "delete those with" in found.reason
     at.store.delete(at.home + name(1))
-    only(at.context(), Resolution.ABORT, insist=True).finish()
+    only(at.context(), Resolution.ABORT, insist=True).recover()
     assert [upload.key for upload in iter_uploads(at.store, "")] == [f"{at.home}part-r-00001"]
     assert list(find_hadoop_jobs(at.context())) == []
 
 
 def test_our_job_commit_does_not_take_an_older_file_for_one_of_hadoops_tasks() -> None:
-    """A job of ours whose tasks are Hadoop's: an upload of one is gone, and a file of its name and size is there."""
+    """A Holdfast job with Hadoop tasks: an upload is missing, and a file with its name and size exists."""
     at = Destination()
     ctx = at.context()
     magic = COMMITTERS["magic"]
@@ -347,13 +347,13 @@ def test_our_job_commit_does_not_take_an_older_file_for_one_of_hadoops_tasks() -
     tasks.commit_task(0, {"part-r-00000": b"new"})
     at.store.abort_upload(f"{at.home}part-r-00000", tasks.uploads["part-r-00000"][0])
     at.store.put(f"{at.home}part-r-00000", b"old")
-    with pytest.raises(NotFoundError, match="aborted a pending upload"):
+    with pytest.raises(NotFoundError, match="a pending upload of the job was aborted"):
         magic.commit_job(ctx, job, [], 0)
     assert at.visible() == {"part-r-00000": b"old"}
 
 
 def test_our_job_commit_knows_a_file_of_hadoops_tasks_by_its_etag() -> None:
-    """Completed by somebody, or by a request whose answer was lost."""
+    """Completed by another process, or by a request whose reply was lost."""
     at = Destination()
     ctx = at.context()
     magic = COMMITTERS["magic"]
@@ -369,7 +369,7 @@ def test_our_job_commit_knows_a_file_of_hadoops_tasks_by_its_etag() -> None:
 # --- others -----------------------------------------------------------------------------------------------------------
 @each_layout
 def test_neighbours_and_other_jobs_are_never_touched(layout: str) -> None:
-    """C7: ``dataset10``, a second job of Hadoop, a live job of ours, an upload of another tool."""
+    """C7: ``dataset10``, a second Hadoop job, a live Holdfast job, an upload of another tool."""
     at = Destination()
     dead_job(at, 1, layout=layout)
     other = dead_job(at, 1, uuid=OTHER, layout=layout)
@@ -384,10 +384,10 @@ def test_neighbours_and_other_jobs_are_never_touched(layout: str) -> None:
     at.store.create_upload(f"{at.home}tool.bin")
     others = [key for key in at.debris() if UUID not in key]
     (found,) = (one.leftover for one in find_hadoop_jobs(at.context(), Resolution.ABORT) if one.leftover.job == UUID)
-    found.finish()
+    found.recover()
     assert at.debris() == others and len(others) > 10
     (found,) = (one.leftover for one in find_hadoop_jobs(at.context(), Resolution.COMMIT) if one.leftover.job == OTHER)
-    found.finish()
+    found.recover()
     assert {path for path in at.visible() if OTHER in path} == {*files_of(0, OTHER), *files_of(1, OTHER)}
     assert other.uuid == OTHER and len(neighbour.visible()) == 1
     assert TWO_PHASE.commit_job(at.context(), ours, commits, 1).committed
@@ -414,8 +414,8 @@ def test_a_forged_record_does_not_end_an_upload_of_ours() -> None:
     data = at.store.get(record).decode().replace(f"{at.home}stolen", upload.key)
     at.store.put(record, data.replace(tasks.uploads["stolen"][0], upload.upload_id).encode())
     found = only(at.context(), Resolution.ABORT)
-    assert found.action is Action.KEEP and "a file of a job of Holdfast" in found.reason
-    found.finish()
+    assert found.action is Action.KEEP and "a file of a Holdfast job" in found.reason
+    found.recover()
     assert TWO_PHASE.commit_job(at.context(), ours, commits, 1).committed and at.visible() == {path: b"ours"}
 
 
@@ -429,31 +429,31 @@ def test_an_id_that_is_a_part_of_anothers_owns_nothing_of_it() -> None:
         one.leftover for one in find_hadoop_jobs(at.context(), Resolution.ABORT) if one.leftover.job == UUID[:18]
     )
     assert (found.files, found.uploads) == (0, 1)
-    found.finish()
+    found.recover()
     assert [key for key in at.debris() if "__magic" not in key] == before and other.uuid == UUID
 
 
 def test_an_upload_of_its_own_that_is_young_keeps_it_alive() -> None:
-    """A task that writes for hours puts no record; its upload tells the job by its name."""
+    """A task that writes for hours puts no record; its upload's name contains the job id."""
     at = Destination()
     dead_job(at, 1)
     at.clock.sleep(QUIET_S + 1)
     at.store.create_upload(at.home + name(7))
-    assert recover(at.context(), foreign=Foreign(resolution=Resolution.ABORT)).left_alone == [UUID]
+    assert recover(at.context(), foreign=ForeignJobPolicy(resolution=Resolution.ABORT)).left_alone == [UUID]
 
 
 def test_a_clock_that_went_back_keeps_no_job_alive() -> None:
-    """Its records are of the future then; who says 0s means all jobs, whatever clocks say."""
+    """Its records are from the future then; 0s means all jobs, whatever the clocks say."""
     at = Destination()
     dead_job(at)
     ctx = at.context().with_environment(clock=SimulatedClock(at.clock.now_s() - 10 * QUIET_S))
-    assert recover(ctx, foreign=Foreign(resolution=Resolution.ABORT)).left_alone == [UUID]
-    assert recover(ctx, foreign=Foreign(resolution=Resolution.ABORT, older_than_s=0.0)).rolled_back == [UUID]
+    assert recover(ctx, foreign=ForeignJobPolicy(resolution=Resolution.ABORT)).left_alone == [UUID]
+    assert recover(ctx, foreign=ForeignJobPolicy(resolution=Resolution.ABORT, older_than_s=0.0)).rolled_back == [UUID]
     assert at.debris() == []
 
 
 def test_many_jobs_cost_one_listing_of_the_destination() -> None:
-    """Hadoop can be told to leave the directories of jobs that are through: there may be thousands."""
+    """Hadoop can be configured to leave the directories of finished jobs: there may be thousands."""
     at = Destination()
     for number in range(20):
         dead_job(at, 4, uuid=f"{number:08d}-5a77-4c3d-9c55-0d5c8f7e1a2b")
@@ -471,18 +471,18 @@ def test_many_jobs_cost_one_listing_of_the_destination() -> None:
 @each_layout
 @pytest.mark.parametrize("resolution", list(Resolution))
 def test_ending_dies_at_every_call(layout: str, resolution: Resolution) -> None:
-    """C9, C10: run again, it ends as it would have."""
+    """C9, C10: a repeated recovery has the same result."""
     for nth in range(1, 60):
         for mode in (FaultMode.CRASH_BEFORE, FaultMode.CRASH_AFTER):
             at = Destination()
             dead_job(at, 1, layout=layout)
             try:
-                only(at.context(store=_dying(at.store, nth, mode)), resolution).finish()
+                only(at.context(store=_dying(at.store, nth, mode)), resolution).recover()
                 ended = True
             except SimulatedCrash:
                 ended = False
             for one in list(find_hadoop_jobs(at.context(), resolution)):
-                one.leftover.finish()
+                one.leftover.recover()
             assert at.visible() == (ALL if resolution is Resolution.COMMIT else {}), (nth, mode)
             assert at.debris() == [], (nth, mode)
         if ended:
@@ -501,14 +501,14 @@ def test_a_job_that_goes_on_is_not_ended() -> None:
     found = only(at.context(), Resolution.ABORT)
     for path in ALL:
         tasks.complete(path)
-    found.finish()  # its job commit has come: nothing of it is taken away
+    found.recover()  # its job commit has finished: none of its files is deleted
     assert at.visible() == ALL
     at = Destination()
     tasks = dead_job(at, 1)
     found = only(at.context(), Resolution.COMMIT)
     at.store.abort_upload(at.home + name(1), tasks.uploads[name(1)][0])
-    with pytest.raises(ConflictError, match="gone on"):
-        found.finish()
+    with pytest.raises(ConflictError, match="made progress"):
+        found.recover()
 
 
 def test_uploads_that_do_not_go_away_are_told() -> None:
@@ -516,19 +516,19 @@ def test_uploads_that_do_not_go_away_are_told() -> None:
     dead_job(at, 1)
     store = InterceptedStore(at.store, Faulty(Fault(FaultMode.FAIL, Operation.ABORT_UPLOAD, nth=1, times=99)))
     with pytest.raises(UnavailableError):
-        only(at.context(store=store), Resolution.ABORT).finish()
+        only(at.context(store=store), Resolution.ABORT).recover()
 
 
 @pytest.mark.parametrize("resolution", list(Resolution))
 def test_on_a_server_that_does_not_list_uploads_by_directory(resolution: Resolution) -> None:
-    """MinIO: the records tell what to ask for."""
+    """MinIO: the records name the uploads to check."""
     at = Destination()
     inner = at.store
     dead_job(at, 1)
     store = MinioLike(inner)
     found = only(at.context(store=store), resolution)
     assert found.uploads == 4
-    found.finish()
+    found.recover()
     assert at.visible() == (ALL if resolution is Resolution.COMMIT else {}) and at.debris() == []
 
 

@@ -1,13 +1,11 @@
-"""Moving, deleting and listing, on stores that rename directories, rename files only, or only copy."""
+"""Test moving, deleting and listing on stores that rename directories, rename only files, or only copy."""
 
 from __future__ import annotations
 
 import pytest
 
 from holdfast.commit import CommitContext
-from holdfast.commit.file_output.v1 import FILE_V1
-from holdfast.commit.ids import JobId
-from holdfast.commit.moves import (
+from holdfast.commit.file_operations import (
     delete_dir,
     file_info,
     is_dir,
@@ -17,6 +15,8 @@ from holdfast.commit.moves import (
     move_file,
     open_whole_file,
 )
+from holdfast.commit.file_output.v1 import FILE_V1
+from holdfast.commit.ids import JobId
 from holdfast.commit.records import JobRecord, SaveMode
 from holdfast.commit.sinks import FileSink
 from holdfast.commit.task import TaskAttempt
@@ -65,7 +65,7 @@ def test_a_file_moves_and_replaces(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", STORES)
 def test_a_lost_reply_of_a_move_is_settled(kind: str) -> None:
-    """The second try finds no source: the target tells that the first one worked."""
+    """The second attempt finds no source: the target shows that the first one had its effect."""
     for operation in (Operation.RENAME, Operation.COPY, Operation.DELETE):
         store = make_store(kind)
         put(store, "a/x")
@@ -91,7 +91,7 @@ def test_a_store_that_can_neither_rename_nor_copy() -> None:
 
 @pytest.mark.parametrize("kind", STORES)
 def test_a_directory_moves(kind: str) -> None:
-    """C7: its neighbour ``ab`` stays."""
+    """C7: its neighbor ``ab`` stays."""
     store = make_store(kind)
     put(store, "a/x", "a/sub/y", "ab/z")
     move_dir(context(store), "a", "c/d")
@@ -138,7 +138,7 @@ def test_looking(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", STORES)
 def test_deleting_page_by_page(kind: str) -> None:
-    """C7: the neighbour stays, and so does what is unfinished unless the caller says otherwise."""
+    """C7: the neighbor stays, and so do unfinished files unless the caller asks for their deletion."""
     store, recorded = make_store(kind), Recorder()
     for number in range(1001):
         store.put(f"{HOME}a/{number:04d}", b"")
@@ -155,7 +155,7 @@ def test_deleting_page_by_page(kind: str) -> None:
 
 
 def open_sink(ctx: CommitContext) -> FileSink:
-    """A file ``x`` of an attempt whose bytes go to ``hidden/x``."""
+    """Write a file ``x`` of an attempt whose bytes go to ``hidden/x``."""
     job = JobRecord(
         job=JobId("20261121093853123-a1b2c3d4e5f6"),
         committer="file-v1",
@@ -183,7 +183,7 @@ def test_a_lost_reply_of_a_completion_is_settled() -> None:
 
 
 def test_an_upload_that_somebody_aborted_is_an_error() -> None:
-    """Another job's clean-up took it away between the last part and the completion."""
+    """Another job's clean-up aborted the upload between the last part and the completion."""
     store = make_store("copies")
     sink = open_sink(context(store, Fault(FaultMode.FAIL, Operation.COMPLETE_UPLOAD, error=NotFoundError("aborted"))))
     with pytest.raises(ConflictError):

@@ -1,15 +1,18 @@
-"""Dead jobs of Hadoop's FileOutputCommitter, which is also Spark's own: found by ``_temporary``, ended on request.
+"""Find dead jobs of Hadoop's FileOutputCommitter, which Spark uses by default, and recover them on request.
 
-    _temporary/<start>/task_<job>_m_000003/<path>                committed by a task; only in v1
+Jobs are found by their directories below ``_temporary``::
+
+    _temporary/<start>/task_<job>_m_000003/<path>                committed by a task; v1 only
     _temporary/<start>/_temporary/attempt_<job>_m_000003_0/<path>  an attempt that has not committed
 
-Spark's file names hold a UUID of the write, which is how files are told that are visible already. v1's job commit moves
-committed files one by one; v2 has none to move: its tasks show theirs at once. So
+Spark's file names contain a UUID of the write. It identifies the files that are already visible. The job commit of v1
+moves committed files one by one; v2 has no such files, because its tasks publish theirs at once. So:
 
-- committed files are left, and some of the write are visible: v1's job commit was under way. Moving the rest makes the
-  job whole, deleting what is visible undoes it.
-- committed files are left, none is visible: it had not begun. Nobody recorded how many tasks there were.
-- none is left: v2, or v1 that was through or had no task committed. Nothing visible is ever deleted then.
+- Committed files exist in ``_temporary`` and some files of the write are visible: the job commit of v1 had started.
+  Moving the remaining files completes the job; deleting the visible files undoes it.
+- Committed files exist and none is visible: the job commit had not started. The number of tasks is not recorded.
+- No committed file exists: v2, or a job of v1 that has finished or has no committed task. Visible files are never
+  deleted then.
 
 Sources: paper 000, III.B and III.C; paper 001, "Hadoop MR Commit algorithm 1" and "2".
 """
@@ -24,21 +27,21 @@ from functools import partial
 from holdfast.commit import layout
 from holdfast.commit.committer import Action, Leftover
 from holdfast.commit.context import CommitContext
+from holdfast.commit.file_operations import delete_dir, delete_visible
 from holdfast.commit.file_output.layout import TEMPORARY
 from holdfast.commit.file_output.merging import merge_paths_v1
-from holdfast.commit.hadoop_jobs.marker import save_first_marker
-from holdfast.commit.hadoop_jobs.values import HadoopLeftover, Resolution, ids_in
+from holdfast.commit.hadoop_jobs.hadoop_job import HadoopLeftover, Resolution, ids_in
+from holdfast.commit.hadoop_jobs.success_marker import save_first_marker
 from holdfast.commit.ids import JobId, is_job_id
-from holdfast.commit.job_ends import delete_visible, succeed
+from holdfast.commit.job_success import succeed
 from holdfast.commit.measure import Measure
-from holdfast.commit.moves import delete_dir
 from holdfast.commit.records import JobRecord, SaveMode, Totals
 from holdfast.commit.two_phase.snapshot import read_instant
 from holdfast.errors import ConflictError
 from holdfast.stores.base import ObjectInfo, is_marker, iter_objects, iter_uploads, multipart
 from holdfast.wording import counted
 
-__all__ = ["file_job_of", "find_file_jobs"]
+__all__ = ["file_output_job_of", "hadoop_file_leftovers"]
 
 _TASK = re.compile(r"task_(.+)_[mr]_\d{6,}")
 _ATTEMPT = re.compile(r"attempt_(.+)_[mr]_\d{6,}_\d+")
@@ -46,13 +49,13 @@ _ATTEMPT = re.compile(r"attempt_(.+)_[mr]_\d{6,}_\d+")
 
 @dataclass(slots=True)
 class _FileJob:
-    """What lies below ``_temporary`` of one job; paths are relative to the destination.
+    """A job's files and uploads below ``_temporary``. Paths are relative to the destination.
 
     Attributes:
-        tasks: directories of tasks that have committed, and the sizes of their files by path below them.
-        attempts: directories of attempts that have not.
-        starts: of the driver, after which tasks have committed something.
-        writes: the UUIDs that files' names hold; an empty one for a name without.
+        tasks: directories of committed tasks; for each, the sizes of its files by path below it.
+        attempts: directories of attempts that have not committed.
+        starts: the driver starts after which tasks have committed.
+        writes: the UUIDs in the file names; an empty string for a name without one.
     """
 
     job: str
@@ -65,7 +68,7 @@ class _FileJob:
 
     @property
     def write(self) -> str:
-        """The one UUID that all its names hold; empty if they do not tell."""
+        """Return the one UUID that all file names contain; empty if there is not exactly one."""
         return next(iter(self.writes)) if len(self.writes) == 1 else ""
 
     @property
@@ -73,7 +76,7 @@ class _FileJob:
         return sum(map(len, self.tasks.values()))
 
     def owns(self, path: str) -> bool:
-        """Whether a visible file is of this write, as its name tells."""
+        """Check whether a visible file's name carries the UUID of this write."""
         return bool(self.write) and _write_of(path) == self.write
 
 
@@ -81,8 +84,8 @@ def _write_of(path: str) -> str:
     return next(iter(ids_in(path)), "")
 
 
-def file_job_of(path: str) -> str | None:
-    """The job of Hadoop whose working directory `path` lies in, relative to the destination; or None."""
+def file_output_job_of(path: str) -> str | None:
+    """Return the Hadoop job whose working directory contains `path` (relative to the destination), or None."""
     segments = path.split("/")
     if len(segments) < 4 or segments[0] != TEMPORARY or not segments[1].isdigit():
         return None
@@ -94,8 +97,10 @@ def file_job_of(path: str) -> str | None:
 
 
 # --- finding ----------------------------------------------------------------------------------------------------------
-def find_file_jobs(ctx: CommitContext, resolution: Resolution | None, *, insist: bool) -> Iterator[HadoopLeftover]:
-    """Jobs of FileOutputCommitter that have something below ``_temporary``, each with what may be done about it."""
+def hadoop_file_leftovers(
+    ctx: CommitContext, resolution: Resolution | None, *, insist: bool
+) -> Iterator[HadoopLeftover]:
+    """List jobs of FileOutputCommitter that left data below ``_temporary``, with a recovery action each."""
     for job in sorted(_scan(ctx).values(), key=lambda one: one.job):
         visible = _count_visible(ctx, job)
         action, reason = _decide(ctx, job, visible, resolution, insist)
@@ -105,7 +110,7 @@ def find_file_jobs(ctx: CommitContext, resolution: Resolution | None, *, insist:
             active_at_s=job.active_at_s,
             action=action,
             reason=reason,
-            finish=partial(_finish, ctx, job.job, resolution, insist, action),
+            recover=partial(_finish, ctx, job.job, resolution, insist, action),
             files=visible,
             uploads=job.uploads,
         )
@@ -127,8 +132,8 @@ def _scan(ctx: CommitContext) -> dict[str, _FileJob]:
 
 
 def _note(ctx: CommitContext, jobs: dict[str, _FileJob], key: str, info: ObjectInfo | None) -> _FileJob | None:
-    """Put down what lies at `key` for its job; None if it is no job of Hadoop's."""
-    name = file_job_of(key[len(ctx.prefix) :])
+    """Record what exists at `key` for its job; return None if the path is not a Hadoop job's."""
+    name = file_output_job_of(key[len(ctx.prefix) :])
     if name is None:
         return None
     job = jobs.setdefault(name, _FileJob(name))
@@ -142,7 +147,7 @@ def _note(ctx: CommitContext, jobs: dict[str, _FileJob], key: str, info: ObjectI
         job.tasks.setdefault(directory, {})
     if info is not None:
         job.active_at_s = max(job.active_at_s, info.modified_at_s)
-        if not layout.is_hidden(path):  # such as the checksums of Hadoop's local file system
+        if not layout.is_hidden(path):  # for example the checksum files of Hadoop's local file system
             job.writes.add(_write_of(path))
             if is_committed:
                 job.tasks[directory][path] = info.size_bytes
@@ -160,28 +165,31 @@ def _count_visible(ctx: CommitContext, job: _FileJob) -> int:
 def _decide(
     ctx: CommitContext, job: _FileJob, visible: int, resolution: Resolution | None, insist: bool
 ) -> tuple[Action, str]:
-    shown = f"visible: {counted(visible, 'file')}" if job.write else "names do not tell which files of it are visible"
-    state = f"its tasks have committed {counted(job.files, 'file')}, waiting in {TEMPORARY}; {shown}"
+    shown = (
+        f"visible: {counted(visible, 'file')}" if job.write else "file names do not show which of its files are visible"
+    )
+    state = f"its tasks have committed {counted(job.files, 'file')}, still in {TEMPORARY}; {shown}"
     if resolution is None:
         return Action.KEEP, state
     if not job.files:
-        stay = (
-            f"; they stay, delete those with {job.write} in their names"
+        hint = (
+            f"; visible files are not deleted: delete those with {job.write} in their names yourself"
             if visible and resolution is Resolution.ABORT
             else ""
         )
-        return Action.CLEAN, f"nothing that a task has committed waits, {shown}{stay}"
+        return Action.CLEAN, f"no committed file is left in {TEMPORARY}, {shown}{hint}"
     if not job.write and not insist:
-        return Action.KEEP, f"{state}: look at them, then insist with --accept-damage"
+        return Action.KEEP, f"{state}: inspect them, then confirm with --accept-damage"
     if resolution is Resolution.ABORT:
         return (Action.BACK if job.write else Action.CLEAN), state
     if len(job.starts) > 1:
-        return Action.KEEP, f"{state}; its driver started {len(job.starts)} times, nobody knows which tasks count"
+        return Action.KEEP, f"{state}; its driver started {len(job.starts)} times, so it is unknown which tasks count"
     if read_instant(ctx).table is not None:
-        return Action.KEEP, f"{state}; they would make the destination's table unreadable: abort it"
+        return Action.KEEP, f"{state}; these files would make the destination's table unreadable: abort the job"
     if not visible and not insist:
         return Action.KEEP, (
-            f"{state}: its job commit had not begun, and nobody recorded how many tasks it had: abort it, or insist "
+            f"{state}: its job commit had not started, and the number of its tasks is not recorded: abort it, or "
+            "confirm "
             "with --accept-damage"
         )
     return Action.FORWARD, state
@@ -189,20 +197,20 @@ def _decide(
 
 # --- acting -----------------------------------------------------------------------------------------------------------
 def _finish(ctx: CommitContext, name: str, resolution: Resolution | None, insist: bool, expected: Action) -> None:
-    """Do what was decided, if it is still right.
+    """Carry out the recovery action, if it is still the right one.
 
     Raises:
-        ConflictError: the job has gone on: it is alive.
+        ConflictError: the job has made progress, so it may be alive.
 
-    Crash: run it again. What is visible is deleted before what waits, and moved one by one: while something waits,
-    whoever looks next comes to the same decision (C10).
+    Crash: run it again. Visible files are deleted before the files in ``_temporary``, and files are moved one by one.
+    While files remain in ``_temporary``, the next run comes to the same decision (C10).
     """
     job = next((one for one in _scan(ctx).values() if one.job == name), None)
     if job is None or expected is Action.KEEP:
         return
     action, reason = _decide(ctx, job, _count_visible(ctx, job), resolution, insist)
     if action not in (expected, Action.CLEAN):
-        raise ConflictError("the job has gone on, so it may be alive: look again", job=name, found=reason)
+        raise ConflictError("the job has made progress, so it may be alive: run recover again", job=name, found=reason)
     if action is Action.FORWARD:
         _merge(Measure(ctx), job)
     elif action is Action.BACK:
@@ -223,7 +231,7 @@ def _merge(measure: Measure, job: _FileJob) -> None:
 
 
 def _delete_empty(ctx: CommitContext) -> None:
-    """Delete markers of directories below ``_temporary`` if nothing else is there: of other jobs nothing is touched."""
+    """Delete directory markers below ``_temporary`` if nothing else is left. Never touch other jobs' files."""
     found = list(iter_objects(ctx.store, ctx.key(f"{TEMPORARY}/"), markers=True))
     if found and all(map(is_marker, found)):
         ctx.store.delete_many([info.key for info in found])

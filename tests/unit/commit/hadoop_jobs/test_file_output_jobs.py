@@ -1,4 +1,4 @@
-"""Dead jobs of Hadoop's FileOutputCommitter: what they leave below ``_temporary``, and how they are ended."""
+"""Test dead jobs of Hadoop's FileOutputCommitter: what they leave below ``_temporary``, and how they are ended."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def destination(kind: str = "disk") -> Destination:
 
 
 def dead_job(at: Destination, moved: int = 0, files: Mapping[str, bytes] = ALL) -> None:
-    """v1: two tasks have committed, a third has written; `moved` files are visible already."""
+    """v1: two tasks have committed, a third has written; `moved` files are already visible."""
     for number, (path, data) in enumerate(files.items()):
         task = f"{at.home}_temporary/0/task_{JOB}_m_{number // 2:06d}/"
         at.store.put(at.home + path if number < moved else task + path, data)
@@ -45,8 +45,8 @@ def test_what_it_is_is_said_and_nothing_is_touched(kind: str) -> None:
     before = at.debris()
     found = only(at.context())
     assert (found.committer, found.job, found.action, found.files) == ("hadoop-file", f"job_{JOB}", Action.KEEP, 1)
-    assert "committed 3 files, waiting in _temporary; visible: 1 file" in found.reason
-    found.finish()
+    assert "committed 3 files, still in _temporary; visible: 1 file" in found.reason
+    found.recover()
     assert at.debris() == before
 
 
@@ -54,7 +54,7 @@ def test_what_it_is_is_said_and_nothing_is_touched(kind: str) -> None:
 def test_commit_moves_the_rest(kind: str) -> None:
     at = destination(kind)
     dead_job(at, 1)
-    only(at.context(), Resolution.COMMIT).finish()
+    only(at.context(), Resolution.COMMIT).recover()
     assert at.visible() == ALL and at.debris() == []
     report = read_success(at.context())
     assert report is not None and report["jobId"] == f"job_{JOB}"
@@ -66,7 +66,7 @@ def test_abort_leaves_nothing(kind: str, moved: int) -> None:
     at = destination(kind)
     at.store.put(f"{at.home}day=0/part-00000-{'0' * 8}-5a77-4c3d-9c55-0d5c8f7e1a2b-c000.txt", b"old")
     dead_job(at, moved)
-    only(at.context(), Resolution.ABORT).finish()
+    only(at.context(), Resolution.ABORT).recover()
     assert list(at.visible().values()) == [b"old"] and at.debris() == []
 
 
@@ -74,19 +74,19 @@ def test_a_job_that_had_not_begun_its_commit_is_committed_only_if_somebody_insis
     at = destination()
     dead_job(at)
     found = only(at.context(), Resolution.COMMIT)
-    assert found.action is Action.KEEP and "nobody recorded how many tasks" in found.reason
-    only(at.context(), Resolution.COMMIT, insist=True).finish()
+    assert found.action is Action.KEEP and "the number of its tasks is not recorded" in found.reason
+    only(at.context(), Resolution.COMMIT, insist=True).recover()
     assert at.visible() == ALL and at.debris() == []
 
 
 def test_where_nothing_waits_nothing_visible_goes() -> None:
-    """v2 shows files at task commit; v1 that was through looks the same."""
+    """v2 shows files at task commit; a finished job of v1 looks the same."""
     for resolution in Resolution:
         at = destination()
         dead_job(at, 4)
         found = only(at.context(), resolution)
-        assert found.action is Action.CLEAN and "nothing that a task has committed waits" in found.reason
-        found.finish()
+        assert found.action is Action.CLEAN and "no committed file is left" in found.reason
+        found.recover()
         assert at.visible() == ALL and at.debris() == []
 
 
@@ -95,7 +95,7 @@ def test_names_that_do_not_tell_the_write() -> None:
     dead_job(at, 1, {"part-r-00000": b"0", "part-r-00001": b"1"})
     for resolution in Resolution:
         assert only(at.context(), resolution).action is Action.KEEP
-    only(at.context(), Resolution.COMMIT, insist=True).finish()
+    only(at.context(), Resolution.COMMIT, insist=True).recover()
     assert at.visible() == {"part-r-00000": b"0", "part-r-00001": b"1"} and at.debris() == []
 
 
@@ -110,12 +110,12 @@ def test_a_table_of_holdfast_is_not_made_unreadable() -> None:
 
 
 def test_hidden_files_of_a_task_are_neither_counted_nor_asked_for_a_name() -> None:
-    """Hadoop's local file system keeps a checksum beside each file."""
+    """Hadoop's local file system stores a checksum next to each file."""
     at = destination()
     dead_job(at, 1)
     at.store.put(f"{at.home}_temporary/0/task_{JOB}_m_000000/day=1/.{name(0, 1).rpartition('/')[2]}.crc", b"sum")
     assert "committed 3 files" in only(at.context()).reason
-    only(at.context(), Resolution.ABORT).finish()
+    only(at.context(), Resolution.ABORT).recover()
     assert at.visible() == {} and at.debris() == []
 
 
@@ -128,7 +128,7 @@ def test_tasks_of_a_driver_that_was_started_again() -> None:
 
 
 def test_other_jobs_are_never_touched() -> None:
-    """C7: another job in the same ``_temporary``, one of ours, a manifest committer's, ``dataset10``."""
+    """C7: another job in the same ``_temporary``, one of Holdfast, a manifest committer's, ``dataset10``."""
     at = destination()
     dead_job(at, 1)
     other = "202611221011129999999_0008"
@@ -147,7 +147,7 @@ def test_other_jobs_are_never_touched() -> None:
     (found,) = (
         one.leftover for one in find_hadoop_jobs(at.context(), Resolution.ABORT) if one.leftover.job == f"job_{JOB}"
     )
-    found.finish()
+    found.recover()
     assert set(at.debris()) == kept and at.visible() == {}
 
 
@@ -159,25 +159,25 @@ def test_an_upload_that_a_task_had_open_is_the_jobs() -> None:
     uploads = list(iter_uploads(at.store, ""))
     ((_, owner),) = find_upload_owners(at.context(), uploads).items()
     assert owner == (f"job_{JOB}", "hadoop-file") and only(at.context()).uploads == 1
-    only(at.context(), Resolution.ABORT).finish()
+    only(at.context(), Resolution.ABORT).recover()
     assert at.debris() == []
 
 
 @each_store
 @pytest.mark.parametrize("resolution", list(Resolution))
 def test_ending_dies_at_every_call(kind: str, resolution: Resolution) -> None:
-    """C9, C10: run again, it ends as it would have."""
+    """C9, C10: a repeated recovery has the same result."""
     for nth in range(1, 80):
         ended = []
         for mode in (FaultMode.CRASH_BEFORE, FaultMode.CRASH_AFTER):
             at = destination(kind)
             dead_job(at, 1)
             try:
-                only(at.context(store=_dying(at.store, nth, mode)), resolution).finish()
+                only(at.context(store=_dying(at.store, nth, mode)), resolution).recover()
                 ended.append(mode)
             except SimulatedCrash:
                 for one in list(find_hadoop_jobs(at.context(), resolution)):
-                    one.leftover.finish()
+                    one.leftover.recover()
             assert at.visible() == (ALL if resolution is Resolution.COMMIT else {}), (nth, mode)
             assert at.debris() == [], (nth, mode)
         if len(ended) == 2:
@@ -195,6 +195,6 @@ def test_a_job_that_goes_on_is_not_ended() -> None:
     dead_job(at)
     found = only(at.context(), Resolution.COMMIT, insist=True)
     at.store.put(f"{at.home}_temporary/1/task_{JOB}_m_000000/{name(0)}", b"again")
-    with pytest.raises(ConflictError, match="gone on"):
-        found.finish()
+    with pytest.raises(ConflictError, match="made progress"):
+        found.recover()
     assert at.visible() == {}

@@ -1,4 +1,4 @@
-"""``_SUCCESS`` of a job that is committed long after it died."""
+"""Write ``_SUCCESS`` for a job that is committed long after its driver died."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["save_first_marker"]
 
 
 def save_first_marker(ctx: CommitContext, data: bytes) -> None:
-    """Put ``_SUCCESS`` unless there is one: S3A's committers delete it when a job starts, so a later job has put it."""
+    """Put ``_SUCCESS`` unless it exists. S3A's committers delete it at job start, so another job wrote it later."""
     try:
         ctx.store.head(ctx.key(layout.SUCCESS))
     except NotFoundError:

@@ -1,0 +1,218 @@
+"""Move, delete, list and write whole files and directories on any store.
+
+All paths are relative to the destination. A directory exists while files exist below it; empty ones do not count.
+
+A store with directory renames moves a directory in one atomic step. Any other store moves it file by file, as the GCS
+and S3 connectors do. Then a crash, or another process in the same directories, can leave or see a directory that is
+moved only in part (paper 000, V; paper 002, "Problem").
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import cast
+
+from holdfast.commit import layout
+from holdfast.commit.context import CommitContext
+from holdfast.commit.records import FileEntry
+from holdfast.commit.sinks import RenameSink, UploadSink
+from holdfast.commit.task import TaskScope
+from holdfast.commit.uploads import complete_upload, open_upload
+from holdfast.errors import ConflictError, NotFoundError, OutcomeUnknownError, UnsupportedError
+from holdfast.stores.base import CopyStore, ObjectInfo, batched_keys, iter_objects, iter_uploads, multipart, rename
+
+__all__ = [
+    "delete_dir",
+    "delete_visible",
+    "file_info",
+    "is_dir",
+    "list_children",
+    "list_files",
+    "move_dir",
+    "move_file",
+    "open_uploaded_file",
+    "open_whole_file",
+    "rename_until_known",
+]
+
+_ATTEMPTS = 3
+
+
+# --- listing ----------------------------------------------------------------------------------------------------------
+def file_info(ctx: CommitContext, path: str) -> ObjectInfo | None:
+    """Return the metadata of the file at `path`; None if it does not exist."""
+    try:
+        return ctx.store.head(ctx.key(path))
+    except NotFoundError:
+        return None
+
+
+def is_dir(ctx: CommitContext, path: str) -> bool:
+    """Check whether a file exists below `path`."""
+    # Ask for two keys: the first one may be the marker of the directory itself.
+    return next(iter_objects(ctx.store, ctx.key(f"{path}/"), page_size=2), None) is not None
+
+
+def list_files(ctx: CommitContext, path: str) -> Iterator[tuple[str, ObjectInfo]]:
+    """List every file below the directory `path`, as (path relative to the destination, metadata)."""
+    for info in iter_objects(ctx.store, ctx.key(f"{path}/")):
+        yield info.key[len(ctx.prefix) :], info
+
+
+def list_children(ctx: CommitContext, path: str) -> list[tuple[str, bool]]:
+    """Return the names in the directory `path`, sorted, each with whether it is a directory."""
+    found: dict[str, bool] = {}
+    for below, _info in list_files(ctx, path):
+        name, slash, _rest = below[len(path) + 1 :].partition("/")
+        found[name] = bool(slash)
+    return sorted(found.items())
+
+
+# --- moving -----------------------------------------------------------------------------------------------------------
+def move_file(ctx: CommitContext, source: str, target: str) -> None:
+    """Move a file; replace any file at `target`.
+
+    Guarantee: one atomic step on a store with rename. On other stores the store copies the file and deletes the source:
+    a reader may see both files. If a reply is lost and the source no longer exists, the file at `target` is taken for
+    the moved file.
+
+    Raises:
+        NotFoundError: no file exists at `source`.
+        OutcomeUnknownError: the store did not answer. Check both paths.
+        UnsupportedError: the store can neither rename nor copy.
+
+    Crash: before or after the move on a store with rename; on other stores both files may exist.
+    """
+    if ctx.store.capabilities.rename:
+        store = rename(ctx.store)
+        step: Callable[[], None] = lambda: store.rename(ctx.key(source), ctx.key(target))  # noqa: E731  # one of two
+    elif ctx.store.capabilities.copy:
+        step = lambda: _copy_and_delete(ctx, source, target)  # noqa: E731  # one of two
+    else:
+        raise UnsupportedError("the store neither renames nor copies files: choose another committer", url=ctx.url)
+    rename_until_known(ctx, target, step, lambda is_retry: is_retry and file_info(ctx, target) is not None)
+
+
+def _copy_and_delete(ctx: CommitContext, source: str, target: str) -> None:
+    found = ctx.store.head(ctx.key(source))
+    cast("CopyStore", ctx.store).copy(found, ctx.key(target))
+    ctx.store.delete(ctx.key(source))
+
+
+def move_dir(ctx: CommitContext, source: str, target: str) -> None:
+    """Move everything below `source` to `target`.
+
+    Guarantee: one atomic step if the store renames directories; then `target` must not exist. Otherwise, and if a
+    symbolic link leads to another file system, files are moved one by one as `move_file` does and replace existing
+    files. Then concurrent callers and readers can see a part of the move.
+
+    Raises:
+        NotFoundError: nothing exists below `source`.
+        PreconditionError: `target` exists. Only on a store that renames directories.
+        OutcomeUnknownError: the store did not answer. Check both paths.
+
+    Crash: before or after the move if the store renames directories; otherwise at any point in between.
+    """
+    if ctx.store.capabilities.rename_dir:
+        store = rename(ctx.store)
+        move: Callable[[], None] = lambda: store.rename_dir(ctx.key(source), ctx.key(target))  # noqa: E731  # a step
+        with contextlib.suppress(UnsupportedError):  # a link leads to another file system
+            rename_until_known(ctx, target, move, lambda is_retry: is_retry and is_dir(ctx, target))
+            return
+    paths = [path for path, _info in list_files(ctx, source)]
+    if not paths:
+        raise NotFoundError("the directory does not exist: it may have been moved before", path=source)
+    for path in paths:
+        move_file(ctx, path, target + path[len(source) :])
+
+
+def rename_until_known(
+    ctx: CommitContext, target: str, move: Callable[[], None], has_arrived: Callable[[bool], bool]
+) -> None:
+    """Call `move`, and repeat it after a lost reply until its effect is known.
+
+    Args:
+        target: for the error.
+        has_arrived: called if the source does not exist. Returns whether an earlier call of `move` had its effect. Its
+            argument tells whether this function has already called `move` before.
+
+    Raises:
+        NotFoundError: the source does not exist, and the move has not happened.
+        OutcomeUnknownError: the reply was lost three times.
+    """
+    for attempt in range(_ATTEMPTS):
+        if attempt:
+            ctx.clock.sleep(0.2 * 2**attempt)
+        try:
+            move()
+            return
+        except NotFoundError:
+            if has_arrived(attempt > 0):
+                return
+            raise
+        except OutcomeUnknownError:
+            continue
+    raise OutcomeUnknownError("a rename was not confirmed: run holdfast recover", url=ctx.url, path=target)
+
+
+# --- deleting ---------------------------------------------------------------------------------------------------------
+def delete_dir(ctx: CommitContext, path: str, *, unfinished: bool = True) -> None:
+    """Delete everything below `path`, page by page. Idempotent; nothing below `path` is not an error.
+
+    Args:
+        unfinished: also abort pending uploads and discard unfinished files below `path`. Only for directories in which
+            no other process works.
+
+    Raises:
+        HoldfastError: some objects could not be deleted; earlier ones are deleted.
+    """
+    prefix = ctx.key(f"{path}/")
+    for batch in batched_keys(info.key for info in iter_objects(ctx.store, prefix, markers=True)):
+        ctx.store.delete_many(batch)
+    if unfinished and ctx.store.capabilities.multipart is not None:
+        store = multipart(ctx.store)
+        for upload in list(iter_uploads(store, prefix)):
+            store.abort_upload(upload.key, upload.upload_id)
+
+
+def delete_visible(ctx: CommitContext, in_scope: Callable[[str], bool] = lambda path: True) -> int:
+    """Delete the visible files whose path `in_scope` accepts; return how many.
+
+    Raises:
+        HoldfastError: some files could not be deleted; earlier ones are deleted.
+    """
+    paths = (path for path, _info in layout.iter_visible(ctx.store, ctx.prefix) if in_scope(path))
+    deleted = 0
+    for batch in batched_keys([ctx.key(path) for path in paths]):
+        ctx.store.delete_many(batch)
+        deleted += len(batch)
+    return deleted
+
+
+# --- writing ----------------------------------------------------------------------------------------------------------
+def open_whole_file(scope: TaskScope, path: str, target: str) -> UploadSink | RenameSink:
+    """Open a sink whose file appears at `path` when it is closed and the background work is done, and not before.
+
+    Args:
+        target: the final path of the file, which the sink reports.
+
+    Raises (also later, from the background):
+        ConflictError: another process aborted the upload. Only on a store without rename.
+        PreconditionError: a file exists at `path`. Only on a store with rename.
+    """
+    if scope.ctx.store.capabilities.rename:
+        return RenameSink(rename(scope.ctx.store), scope.ctx.key(path), path, target, background=scope.background)
+    return open_uploaded_file(scope, path, target)
+
+
+def open_uploaded_file(scope: TaskScope, path: str, target: str) -> UploadSink:
+    """Open a sink as `open_whole_file` does, with an upload that replaces the file at `path` on completion."""
+    ctx, attempt = scope.ctx, scope.owner.attempt
+
+    def complete(file: FileEntry) -> None:
+        if not complete_upload(ctx, replace(file, path=path), attempt):
+            raise ConflictError("the upload of a file was aborted: run the task again", url=ctx.url, path=path)
+
+    return open_upload(scope, target, at=path, on_uploaded=complete)
