@@ -1,4 +1,4 @@
-"""Two and three processes at once: one is stopped before its nth call, the others run, it goes on. For every n."""
+"""Test two and three concurrent processes: for every n, stop one before call n, run the others, and continue it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from tests.simulation.world import (
 
 
 def log_order(world: World) -> list[tuple[str, SaveMode]]:
-    """Committed jobs in log order, by the name that their details carry."""
+    """Return the committed jobs in log order, by the names in their details."""
     decisions = read_history(world.context()).decisions
     return [
         (str(d.entry.record.details["name"]), d.entry.record.mode) for d in decisions if d.entry.kind is Kind.COMMIT
@@ -48,7 +48,7 @@ def log_order(world: World) -> list[tuple[str, SaveMode]]:
 
 
 def serial(order: list[tuple[str, SaveMode]]) -> list[bytes]:
-    """What running the jobs one after the other gives."""
+    """Return the result of running the jobs one after the other."""
     contents: list[bytes] = []
     for name, mode in order:
         contents = expected(name) if mode is not SaveMode.APPEND else contents + expected(name)
@@ -56,7 +56,7 @@ def serial(order: list[tuple[str, SaveMode]]) -> list[bytes]:
 
 
 def ready(world: World, name: str, mode: SaveMode) -> Callable[[CommitContext], JobOutcome]:
-    """A job whose tasks are done: what is left is its commit."""
+    """Run the tasks of a job, so that only its commit remains."""
     ctx = world.context()
     job = TWO_PHASE.setup_job(ctx, mode, {"name": name})
     assert job is not None
@@ -95,7 +95,7 @@ def test_two_jobs_on_one_destination(publication: str, modes: tuple[SaveMode, Sa
 
 @pytest.mark.parametrize("publication", PUBLICATIONS)
 def test_second_job_dies_in_the_middle_of_the_first(publication: str) -> None:
-    """C7, C9 with three actors: the first is stopped at n, the second dies at m, the first goes on."""
+    """C7, C9 with three actors: the first is stopped at call n, the second dies at call m, the first continues."""
     for nth, second_nth in itertools.product(range(1, 60, 3), range(1, 60, 2)):
         world = World(publication)
         ready(world, "old", SaveMode.APPEND)(world.context())
@@ -112,7 +112,7 @@ def test_second_job_dies_in_the_middle_of_the_first(publication: str) -> None:
 
 @pytest.mark.parametrize("publication", PUBLICATIONS)
 def test_two_drivers_of_one_job(publication: str) -> None:
-    """C8: a partitioned driver and its replacement commit the same job: one decision, both say committed."""
+    """C8: a partitioned driver and its replacement commit the same job: one decision, and both report a commit."""
     outcomes: list[JobOutcome] = []
 
     def prepare(world: World) -> tuple[Callable[[CommitContext], object], Callable[[], object]]:
@@ -133,7 +133,7 @@ def test_two_drivers_of_one_job(publication: str) -> None:
 
 @pytest.mark.parametrize("publication", PUBLICATIONS)
 def test_drivers_that_chose_different_attempts(publication: str) -> None:
-    """C3, C8: two drivers hold messages of different attempts: whoever decides first, one attempt a task counts."""
+    """C3, C8: two drivers have messages of different attempts. The first to decide wins: one attempt per task."""
 
     def prepare(world: World) -> tuple[Callable[[CommitContext], object], Callable[[], object]]:
         ctx = world.context()
@@ -155,7 +155,7 @@ def test_drivers_that_chose_different_attempts(publication: str) -> None:
 
 @pytest.mark.parametrize("publication", PUBLICATIONS)
 def test_recovery_races_a_slow_driver(publication: str) -> None:
-    """C6, C8, fault 14 and 71: recovery takes a slow driver for dead at any moment; the driver is fenced, or done."""
+    """C6, C8, faults 14 and 71: recovery presumes a slow driver dead at any moment. It is fenced or has finished."""
     fenced = []
 
     def prepare(world: World) -> tuple[Callable[[CommitContext], object], Callable[[], object]]:
@@ -180,7 +180,7 @@ def test_recovery_races_a_slow_driver(publication: str) -> None:
 
 @pytest.mark.parametrize("publication", PUBLICATIONS)
 def test_aborted_behind_another_job(publication: str) -> None:
-    """C8: another job takes the next number in the log, recovery takes the one after it to abort the slow driver's."""
+    """C8: another job takes the next number in the log; recovery takes the one after it to abort the slow job."""
     fenced = []
 
     def prepare(world: World) -> tuple[Callable[[CommitContext], object], Callable[[], object]]:
@@ -211,10 +211,10 @@ def test_aborted_behind_another_job(publication: str) -> None:
 
 @pytest.mark.parametrize("publication", PUBLICATIONS)
 def test_slow_helper_after_later_jobs(publication: str) -> None:
-    """C6: a driver stops after its decision; others finish and replace its output; it changes nothing."""
+    """C6: a driver stops after its decision. Others finish and replace its output. It then changes nothing."""
 
     def prepare(world: World) -> tuple[Callable[[CommitContext], object], Callable[[], object]]:
-        late = ready(world, "late", SaveMode.OVERWRITE)  # helps the slow job to its end, then replaces it
+        late = ready(world, "late", SaveMode.OVERWRITE)  # finishes the slow job, then replaces it
         return ready(world, "slow", SaveMode.APPEND), lambda: late(world.context())
 
     for world in interleavings(publication, prepare):
@@ -226,7 +226,7 @@ def test_slow_helper_after_later_jobs(publication: str) -> None:
 
 @pytest.mark.parametrize("publication", PUBLICATIONS)
 def test_zombie_attempt_finishes_at_any_moment(publication: str) -> None:
-    """C2, C6: a losing attempt writes between any two calls of job commit, and after it; the next job reaps it."""
+    """C2, C6: a losing attempt writes between any two calls of a job commit and after it. The next job cleans up."""
 
     def prepare(world: World) -> tuple[Callable[[CommitContext], object], Callable[[], object]]:
         ctx = world.context()
@@ -245,7 +245,7 @@ def test_zombie_attempt_finishes_at_any_moment(publication: str) -> None:
 
 @pytest.mark.parametrize("publication", PUBLICATIONS)
 def test_zombie_of_an_aborted_job(publication: str) -> None:
-    """C5: an attempt of an aborted job goes on for a while; nothing of it ever appears, and recovery reaps it."""
+    """C5: an attempt of an aborted job continues for a while. Nothing of it becomes visible; recovery cleans up."""
 
     def prepare(world: World) -> tuple[Callable[[CommitContext], object], Callable[[], object]]:
         ctx = world.context()
@@ -256,7 +256,7 @@ def test_zombie_of_an_aborted_job(publication: str) -> None:
             try:
                 run_task(ctx, job, 0, "zombie")
             except NotFoundError:
-                return  # its upload was aborted under its hands
+                return  # its upload was aborted while it was writing
 
         return zombie, lambda: TWO_PHASE.abort_job(world.context(), job)
 
@@ -304,7 +304,7 @@ def test_reader_sees_whole_jobs_only(publication: str, mode: SaveMode) -> None:
 
 @pytest.mark.parametrize("publication", PUBLICATIONS)
 def test_reader_while_a_job_is_half_published(publication: str) -> None:
-    """C4: the driver died half way; a reader sees the old data until somebody finishes, at every step of the helper."""
+    """C4: the driver died halfway. A reader sees the old data at every step of the process that finishes the job."""
 
     def half_published(world: World) -> dict[str, bytes]:
         ready(world, "old", SaveMode.APPEND)(world.context())
@@ -340,7 +340,7 @@ def test_reader_while_a_job_is_half_published(publication: str) -> None:
 @pytest.mark.parametrize("mode", [SaveMode.FAIL, SaveMode.IGNORE])
 @pytest.mark.parametrize("publication", PUBLICATIONS)
 def test_fail_and_ignore_meet_another_job(publication: str, mode: SaveMode) -> None:
-    """``fail`` and ``ignore`` are checked against everything that is decided before, also in the last moment."""
+    """``fail`` and ``ignore`` are checked against everything that was decided before, until the last moment."""
     results = []
 
     def prepare(world: World) -> tuple[Callable[[CommitContext], object], Callable[[], object]]:
@@ -364,7 +364,7 @@ def test_fail_and_ignore_meet_another_job(publication: str, mode: SaveMode) -> N
 
 
 def test_uploads_removed_by_a_foreign_hand() -> None:
-    """Fault 16: a lifecycle rule removed a committed job's uploads: damage is reported, nothing is deleted."""
+    """Fault 16: a lifecycle rule removed a committed job's uploads. The damage is reported and nothing is deleted."""
     world = World("upload")
     run_job(world.context(), "old")
     ctx = world.context()
@@ -386,7 +386,7 @@ def test_uploads_removed_by_a_foreign_hand() -> None:
 
 @pytest.mark.parametrize("publication", PUBLICATIONS)
 def test_job_in_a_destination_above_another(publication: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """C7: jobs, aborts and recovery in ``out put/dataset1/`` while one of ``out put/`` writes there."""
+    """C7: jobs, aborts and recovery run in ``out put/dataset1/`` while a job of ``out put/`` writes."""
     allow_nesting(monkeypatch)
     parent = "out put/"
 
@@ -416,7 +416,7 @@ def test_job_in_a_destination_above_another(publication: str, monkeypatch: pytes
 
 @pytest.mark.parametrize("publication", PUBLICATIONS)
 def test_job_in_a_destination_below_another(publication: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """C7: jobs, aborts and recovery in ``out put/`` while one runs below it: its uploads survive."""
+    """C7: jobs, aborts and recovery run in ``out put/`` while a job runs below it. Its uploads survive."""
     allow_nesting(monkeypatch)
     parent = "out put/"
 

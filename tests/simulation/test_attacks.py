@@ -1,4 +1,4 @@
-"""What an adversary found in the commit layer, each as it was reproduced."""
+"""Reproduce the defects that an adversarial review found in the commit layer."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def refusing_deletes(world: World, path: str) -> CommitContext:
     return world.context(store=InterceptedStore(world.store, refuse))
 
 
-# --- sweeps -----------------------------------------------------------------------------------------------------------
+# --- cleanup ----------------------------------------------------------------------------------------------------------
 def test_a_job_that_announces_itself_is_not_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """C7: its record was written to a hidden file, which looked like an upload of a job without a record."""
+    """C7. Defect: the record was first written to a hidden file that looked like an upload without a job record."""
     ctx, other = open_context(str(tmp_path)), open_context(str(tmp_path))
     run_job(ctx, "old")
     ending = start(other)
@@ -61,7 +61,7 @@ def test_a_job_that_announces_itself_is_not_swept(tmp_path: Path, monkeypatch: p
 
 @pytest.mark.parametrize("wrap", [lambda store: store, MinioLike], ids=["listing", "minio"])
 def test_a_record_of_a_dead_job_that_cannot_be_read_stops_nobody(wrap: Callable[..., object]) -> None:
-    """Every commit raised after its decision, and so did `recover` and `verify`."""
+    """Defect: every commit raised an error after its decision, and so did `recover` and `verify`."""
     world = World("upload")
     run_job(world.context(), "old")
     record = "jobs/20260101000000000-0123456789ab/attempts/00000-0123456789ab.intents-0.jsonl"
@@ -107,7 +107,7 @@ def _die() -> None:
 # --- stuck decisions --------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("publication", PUBLICATIONS)
 def test_the_table_behind_a_stuck_append_is_the_newest(publication: str) -> None:
-    """C12: columns that a later job added were hidden until the stuck one was finished."""
+    """C12. Defect: columns that a later job added were hidden until the stuck job was finished."""
     _world, ctx, _refuse = refusing(publication, ERRORS[0])
 
     def job(column: str, path: str) -> None:
@@ -127,7 +127,7 @@ def test_the_table_behind_a_stuck_append_is_the_newest(publication: str) -> None
 @pytest.mark.parametrize("lost", ["attempts/", "committed-"])
 @pytest.mark.parametrize("publication", PUBLICATIONS)
 def test_lost_records_of_a_stuck_decision_have_a_way_out(publication: str, lost: str) -> None:
-    """Neither recovery nor readers came to an end, nor was it told that damage can be accepted."""
+    """Defect: neither recovery nor readers completed, and no message said that the damage can be accepted."""
     world, ctx, refuse = refusing(publication, ERRORS[0])
     run_job(ctx, "old")
     stuck = commit_file(ctx, "stuck")
@@ -144,7 +144,7 @@ def test_lost_records_of_a_stuck_decision_have_a_way_out(publication: str, lost:
 
 @pytest.mark.parametrize("publication", PUBLICATIONS)
 def test_a_decision_that_others_finish_and_trim_is_no_damage(publication: str) -> None:
-    """`recover` raised that there is no such object, at each call at which others come in between."""
+    """Defect: `recover` raised "no such object" wherever other processes ran in between."""
     world, ctx, refuse = refusing(publication, ERRORS[0])
     few = ctx.with_settings(log_retention_entries=2)
     commit_file(few, "stuck")
@@ -162,7 +162,7 @@ def test_a_decision_that_others_finish_and_trim_is_no_damage(publication: str) -
 
 
 def test_what_a_stuck_job_has_still_to_delete_is_counted_once() -> None:
-    """`verify` said that a job should have -4 files."""
+    """Defect: `verify` said that a job should have -4 files."""
     world = World("upload")
     run_job(world.context(), "old")
     ctx = refusing_deletes(world, "day=")
@@ -174,7 +174,7 @@ def test_what_a_stuck_job_has_still_to_delete_is_counted_once() -> None:
 
 
 def test_a_stream_waits_for_its_own_stuck_batch() -> None:
-    """Its next batch's clean-up takes what all earlier ones have waiting: the list of what has to be deleted, too."""
+    """The next batch's cleanup deletes the data of all earlier ones, including the list of files still to delete."""
     world = World("upload")
     run_job(world.context(), "old")
     ctx = refusing_deletes(world, "day=")
@@ -194,7 +194,7 @@ def batch(ctx: CommitContext, number: int, mode: SaveMode = SaveMode.APPEND) -> 
 
 
 def test_a_file_named_like_a_stuck_jobs_directory_waits() -> None:
-    """Else the stuck job could never be finished."""
+    """Otherwise the stuck job could never be finished."""
     world, ctx, refuse = refusing("rename", ERRORS[0])
     refuse.name = ".txt"
     stuck = run_job(ctx, "stuck")
@@ -208,7 +208,7 @@ def test_a_file_named_like_a_stuck_jobs_directory_waits() -> None:
 @pytest.mark.parametrize("mode", [SaveMode.APPEND, SaveMode.FAIL, SaveMode.IGNORE, SaveMode.OVERWRITE])
 @pytest.mark.parametrize("publication", PUBLICATIONS)
 def test_a_twin_that_has_committed_the_job_is_not_in_its_way(publication: str, mode: SaveMode) -> None:
-    """Two drivers of one job: the slower one met its own files, and said that the job was not committed."""
+    """Defect: the slower of two drivers of one job found its own files and reported that the job was not committed."""
     for nth in range(1, 200):
         world = World(publication)
         job = start(world.context(), mode)
@@ -232,7 +232,7 @@ def test_a_clock_that_went_back_keeps_nothing_alive() -> None:
 
 
 def test_dot_files_in_the_log_are_nobodys_business(tmp_path: Path) -> None:
-    """NFS keeps ``.nfs…`` of a file that was deleted while it was open; a Mac leaves ``.DS_Store``."""
+    """NFS keeps a ``.nfs…`` file when an open file is deleted; macOS leaves ``.DS_Store``."""
     ctx = open_context(str(tmp_path))
     run_job(ctx, "old")
     for name in (".nfs0000000000000001", ".DS_Store"):
@@ -293,7 +293,7 @@ def test_more_that_publication_needs(tmp_path: Path, name: str) -> None:
 
 
 def test_a_directory_of_what_is_replaced_has_to_be_writable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The superuser may write anywhere, so the system's answer is put in its mouth."""
+    """The test replaces the system's answer, because the superuser may write anywhere."""
     ctx = open_context(str(tmp_path))
     run_job(ctx, "old")
     access = os.access

@@ -1,7 +1,8 @@
-"""Files under names of the caller's choice, which do not tell whose they are: every store call crashed or interleaved.
+"""Test files under names that the caller chose: crash or interleave at every store call.
 
-What is different from names that are used once: two jobs may mean the same key, and a pending upload shows nothing but
-its key. So this is about who sweeps what (C7, C9) and about late completers (C6).
+Such names do not show which job a file belongs to. Unlike names that are used once, two jobs may use the same key, and
+a pending upload shows only its key. These tests are about which job's data cleanup removes (C7, C9) and about late
+completions (C6).
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ MODES = [SaveMode.APPEND, SaveMode.OVERWRITE]
 
 
 def files(name: str, task: int, folder: str = "") -> dict[str, bytes]:
-    """Path to content: two small files that wait for their batch, and one of several parts."""
+    """Return path to content: two small files that wait for their batch, and one of several parts."""
     return {
         f"{folder}images/{task} ä.jpg": f"{name}{task}"[-3:].encode(),
         f"{folder}images/{task}-empty": b"",
@@ -84,7 +85,7 @@ def run_task(ctx: CommitContext, job: JobRecord, task: int, name: str, folder: s
 def ready(
     world: World, name: str, mode: SaveMode = SaveMode.APPEND, folder: str = ""
 ) -> tuple[JobRecord, Callable[[CommitContext], object]]:
-    """A job whose tasks are done, and its commit."""
+    """Run the tasks of a job, and return the job and a function that commits it."""
     ctx = world.context()
     job = start(ctx, mode)
     messages = [run_task(ctx, job, task, name, folder) for task in range(TASKS)]
@@ -101,7 +102,7 @@ def settled(world: World, expected: dict[str, bytes]) -> None:
 
 
 def crashes(publication: str, prepare: Callable[[World], Callable[[CommitContext], object]]) -> Iterator[World]:
-    """Worlds in which one process died at its nth call, for every n and both sides of the effect."""
+    """Yield each world in which one process died at its nth call, for every n, before and after the effect."""
     for after in (False, True):
         for nth in itertools.count(1):
             world = World(publication)
@@ -118,7 +119,7 @@ def crashes(publication: str, prepare: Callable[[World], Callable[[CommitContext
 # --- crashes ----------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("publication", PUBLICATIONS)
 def test_task_attempt_dies_and_is_retried(publication: str) -> None:
-    """C2, C3, C9: the dead attempt's uploads are of the same keys as its successor's, and go."""
+    """C2, C3, C9: the uploads of the dead attempt have the same keys as its successor's, and are removed."""
     jobs = []
 
     def prepare(world: World) -> Callable[[CommitContext], object]:
@@ -138,7 +139,7 @@ def test_task_attempt_dies_and_is_retried(publication: str) -> None:
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("publication", PUBLICATIONS)
 def test_driver_dies_in_job_commit(publication: str, mode: SaveMode) -> None:
-    """C1, C4, C8, C9; in mode overwrite each file has the name of one that it replaces."""
+    """C1, C4, C8, C9. In mode overwrite, each file has the name of one that it replaces."""
     folder = "more/" if mode is SaveMode.APPEND else ""
     old, new = job_files("old"), job_files("new", folder)
     after = {**old, **new} if mode is SaveMode.APPEND else new
@@ -167,7 +168,7 @@ def test_driver_dies_in_job_commit(publication: str, mode: SaveMode) -> None:
 
 @pytest.mark.parametrize("publication", PUBLICATIONS)
 def test_abort_leaves_nothing(publication: str) -> None:
-    """C5, C9: at every call of the abort."""
+    """C5, C9 at every call of the abort."""
 
     def prepare(world: World) -> Callable[[CommitContext], object]:
         run_chosen(world, "old")
@@ -186,9 +187,9 @@ def test_abort_leaves_nothing(publication: str) -> None:
 @pytest.mark.parametrize("ender", ["recovery", "next job"])
 @pytest.mark.parametrize("publication", PUBLICATIONS)
 def test_task_goes_on_after_the_abort_and_is_killed(publication: str, ender: str) -> None:
-    """C5, C9: Spark kills tasks of an aborted job some seconds later: the abort at every call, death at all later ones.
+    """C5, C9: Spark kills tasks of an aborted job seconds later. Abort at every call, die at all later calls.
 
-    The abort may come between an attempt's record and the uploads that it announces: the record has to outlive it.
+    The abort may come between an attempt's record and the uploads that it announces, so the record must survive.
     """
     for nth in itertools.count(1):
         for death in itertools.count(nth):
@@ -197,7 +198,7 @@ def test_task_goes_on_after_the_abort_and_is_killed(publication: str, ender: str
             stop = At(nth, lambda world=world, job=job: TWO_PHASE.abort_job(world.context(), job))
             killed = Faulty(crash_at(death))
             ctx = world.context(store=SmallPages(InterceptedStore(world.store, killed), stop))
-            with contextlib.suppress(SimulatedCrash, NotFoundError):  # an upload may be aborted under its hands
+            with contextlib.suppress(SimulatedCrash, NotFoundError):  # an upload may be aborted while it is in use
                 run_task(ctx, job, 0, "zombie")
             if not stop.fired:
                 assert nth > 3
@@ -218,7 +219,7 @@ def test_task_goes_on_after_the_abort_and_is_killed(publication: str, ender: str
 @pytest.mark.parametrize("fault", [FaultMode.LOST_REPLY, FaultMode.FAIL])
 @pytest.mark.parametrize("publication", PUBLICATIONS)
 def test_trouble_at_every_call_of_a_task(publication: str, fault: FaultMode) -> None:
-    """C9: also an upload whose id nobody got to know goes; after a failure Spark tries again."""
+    """C9: an upload whose id no process received is removed too. After a failure, Spark retries."""
     for nth in itertools.count(1):
         world = World(publication)
         job = start(world.context())
@@ -240,7 +241,7 @@ def test_trouble_at_every_call_of_a_task(publication: str, fault: FaultMode) -> 
 @pytest.mark.parametrize("fault", [FaultMode.LOST_REPLY, FaultMode.FAIL])
 @pytest.mark.parametrize("publication", PUBLICATIONS)
 def test_trouble_at_every_call_of_a_commit_over_the_same_names(publication: str, fault: FaultMode, times: int) -> None:
-    """C1, C8: a completion whose reply is lost is told from the old file of that name, which may be as large."""
+    """C1, C8: after a lost reply, the new file is distinguished from the old one of that name, whatever its size."""
     for nth in itertools.count(1):
         world = World(publication)
         run_chosen(world, "old")
@@ -257,7 +258,7 @@ def test_trouble_at_every_call_of_a_commit_over_the_same_names(publication: str,
 
 
 def test_a_lost_upload_is_not_taken_for_the_old_file_of_its_name() -> None:
-    """Damage is told by the attempt in the metadata: the old file is as large as the lost one."""
+    """The attempt in the metadata reveals the damage: the old file has the size of the lost one."""
     world = World("upload")
     run_chosen(world, "old")
     _, commit = ready(world, "new", SaveMode.OVERWRITE)
@@ -268,7 +269,7 @@ def test_a_lost_upload_is_not_taken_for_the_old_file_of_its_name() -> None:
 
 
 def test_a_lost_source_is_not_taken_for_the_old_file_of_its_name(tmp_path: Path) -> None:
-    """The same on a file system, which keeps no metadata: an older file of the same size read as published."""
+    """The same on a file system without metadata. Defect: an older file of the same size counted as published."""
     ctx = open_context(str(tmp_path))
     for number in range(2):
         job = start(ctx, SaveMode.OVERWRITE)
@@ -312,7 +313,7 @@ def test_a_rename_whose_reply_was_lost_is_known_by_the_file(
 
 @pytest.mark.parametrize("place", ["memory", "local"])
 def test_chosen_names_that_look_like_attempts_files(place: str, tmp_path: Path) -> None:
-    """``a`` beside ``a.pending/b``: the attempt's own file for the first was in the way of the second's directory."""
+    """``a`` next to ``a.pending/b``. Defect: the attempt's file for the first blocked the directory of the second."""
     ctx = World("rename").context() if place == "memory" else open_context(str(tmp_path))
     names = ["a", "a.pending/b", "a.pending.pending", "b/a", "b/a.pending/c"]
     job = start(ctx)
@@ -329,7 +330,7 @@ def test_chosen_names_that_look_like_attempts_files(place: str, tmp_path: Path) 
 # --- several jobs -----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("publication", PUBLICATIONS)
 def test_zombie_while_another_job_overwrites_the_same_names(publication: str) -> None:
-    """C2, C6, C7: an attempt of a finished job goes on at every moment of the next job, which writes the same keys."""
+    """C2, C6, C7: an attempt of a finished job continues at every moment of the next, which writes the same keys."""
 
     def prepare(world: World) -> tuple[Callable[[CommitContext], object], Callable[[], object]]:
         job, commit = ready(world, "first", SaveMode.OVERWRITE)
@@ -350,13 +351,13 @@ def test_zombie_while_another_job_overwrites_the_same_names(publication: str) ->
 
 @pytest.mark.parametrize("publication", PUBLICATIONS)
 def test_jobs_overwrite_the_same_names_in_the_middle_of_a_zombie(publication: str) -> None:
-    """The other way round: its own job and the next one commit between two calls of the attempt."""
+    """The reverse: the attempt's own job and the next job commit between two calls of the attempt."""
 
     def prepare(world: World) -> tuple[Callable[[CommitContext], object], Callable[[], object]]:
         job, commit = ready(world, "first", SaveMode.OVERWRITE)
 
         def zombie(ctx: CommitContext) -> None:
-            with contextlib.suppress(NotFoundError):  # its upload is aborted under its hands
+            with contextlib.suppress(NotFoundError):  # its upload is aborted while it is in use
                 run_task(ctx, job, 0, "zombie")
 
         def others() -> None:
@@ -373,7 +374,7 @@ def test_jobs_overwrite_the_same_names_in_the_middle_of_a_zombie(publication: st
 
 @pytest.mark.parametrize("publication", PUBLICATIONS)
 def test_a_late_completer_never_replaces_newer_files(publication: str) -> None:
-    """C6: a driver stops at any call of its commit; the next job finishes it and replaces its files by name."""
+    """C6: a driver stops at any call of its commit. The next job finishes it and replaces its files by name."""
 
     def prepare(world: World) -> tuple[Callable[[CommitContext], object], Callable[[], object]]:
         run_chosen(world, "old")
@@ -390,14 +391,14 @@ def test_a_late_completer_never_replaces_newer_files(publication: str) -> None:
         seen.add(winner)
         assert len(read_history(world.context()).decisions) == 3 and newest.kind is Kind.COMMIT
         assert world.pending() == []
-        recover(world.context())  # announcements of uploads that were spared for the other's sake
+        recover(world.context())  # announcements of uploads that were spared because of the other job
         settled(world, job_files(winner))
     assert seen == {"slow", "late"}, "both orders were seen"
 
 
 @pytest.mark.parametrize("publication", PUBLICATIONS)
 def test_abort_of_one_job_spares_another_with_the_same_names(publication: str) -> None:
-    """C7: while a job is swept, another starts uploads of the very same keys, at any call of either."""
+    """C7: while one job is cleaned up, another starts uploads of the same keys, at any call of either."""
     others: list[list[TaskCommit]] = []
 
     def task_inside(world: World) -> tuple[Callable[[CommitContext], object], Callable[[], object]]:
@@ -430,7 +431,7 @@ def test_abort_of_one_job_spares_another_with_the_same_names(publication: str) -
 
 
 def test_uploads_of_a_job_in_a_destination_below_are_spared() -> None:
-    """C7: ``out put/`` announces a key that a live job of ``out put/dataset1/`` announces, too."""
+    """C7: ``out put/`` announces a key that a live job of ``out put/dataset1/`` announces as well."""
     world = World("upload")
     parent = world.context(home="out put/")
     dead = start(parent)
@@ -446,10 +447,10 @@ def test_uploads_of_a_job_in_a_destination_below_are_spared() -> None:
 
 @pytest.mark.parametrize("publication", PUBLICATIONS)
 def test_contested_uploads_go_although_the_other_job_withdraws(publication: str) -> None:
-    """C9: the live attempt for whose sake uploads were spared fails and takes its announcements back."""
+    """C9: the live attempt that protected the uploads fails and withdraws its announcements."""
     world = World(publication)
     dead, live = start(world.context()), start(world.context())
-    killed = TWO_PHASE.setup_task(world.context(), dead, 0)  # it reports nothing, and gives nothing up
+    killed = TWO_PHASE.setup_task(world.context(), dead, 0)  # it reports nothing and aborts nothing
     killed.open("tars/0.tar").write(b"many bytes")
     with contextlib.suppress(ValueError), TWO_PHASE.setup_task(world.context(), live, 0) as attempt:
         attempt.open("tars/0.tar").write(b"many bytes")
@@ -464,7 +465,7 @@ def test_contested_uploads_go_although_the_other_job_withdraws(publication: str)
 
 @pytest.mark.parametrize("publication", PUBLICATIONS)
 def test_what_was_reported_goes_at_once_although_another_job_means_the_same_name(publication: str) -> None:
-    """The manifest names the upload by its id: nobody else's can be meant."""
+    """The manifest names the upload by its id, which identifies it."""
     world = World(publication)
     dead, _ = ready(world, "dead")
     _, commit = ready(world, "live", SaveMode.OVERWRITE)
@@ -477,7 +478,7 @@ def test_what_was_reported_goes_at_once_although_another_job_means_the_same_name
 
 
 def test_foreign_uploads_of_the_same_keys_are_not_ours_to_judge_without_a_claim() -> None:
-    """C7: another tool's upload goes only if a job of ours announced its key; else it is nobody's business here."""
+    """C7: another tool's upload is aborted only if a job of Holdfast announced its key; otherwise it is left alone."""
     world = World("upload")
     foreign = world.store.create_upload(f"{HOME}images/another.jpg", {})
     run_chosen(world, "new")
@@ -497,13 +498,13 @@ def test_append_to_a_taken_name_is_refused_and_nothing_changes(publication: str)
     assert world.listing() == job_files("old")
     TWO_PHASE.abort_job(world.context(), job)
     settled(world, job_files("old"))
-    run_job(world.context(), "other")  # names of ours never meet them
+    run_job(world.context(), "other")  # generated names never collide with them
     assert world.listing().items() >= job_files("old").items()
 
 
 @pytest.mark.parametrize("publication", PUBLICATIONS)
 def test_two_jobs_append_the_same_names_at_once(publication: str) -> None:
-    """C7: at any call of the first; exactly one of them gets the names."""
+    """C7 at any call of the first job: exactly one of them gets the names."""
     results: list[str] = []
 
     def prepare(world: World) -> tuple[Callable[[CommitContext], object], Callable[[], object]]:
@@ -529,7 +530,7 @@ def test_two_jobs_append_the_same_names_at_once(publication: str) -> None:
 @pytest.mark.parametrize("paths", [("a", "a/b"), ("a/b/c", "a")])
 @pytest.mark.parametrize("publication", PUBLICATIONS)
 def test_a_name_is_a_file_or_a_directory(publication: str, paths: tuple[str, str]) -> None:
-    """Refused before the decision, inside a job and against what is there: a file system would refuse it after it."""
+    """The decision refuses clashes within a job and with existing files: a file system would refuse them later."""
 
     def commit(mode: SaveMode, *names: str) -> None:
         ctx = world.context()

@@ -1,6 +1,7 @@
-"""C9: every store call of a small job crashed once, before and after its effect; then recovery.
+"""C9: crash every store call of a small job once, before and after its effect, and then recover.
 
-Enumerated, not sampled: each test runs the process again and again, one call further each time, until it gets through.
+The crashes are enumerated, not sampled: each test runs the process repeatedly, one call further each time, until it
+completes.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ MODES = [SaveMode.APPEND, SaveMode.OVERWRITE, SaveMode.OVERWRITE_PARTITIONS]
 def crashes(
     publication: str, prepare: Callable[[World], Callable[[CommitContext], object]]
 ) -> Iterator[tuple[World, int]]:
-    """Worlds in which one process died at its nth call, for every n and both sides of the effect."""
+    """Yield each world in which one process died at its nth call, for every n, before and after the effect."""
     for after in (False, True):
         for nth in itertools.count(1):
             world = World(publication)
@@ -58,7 +59,7 @@ def crashes(
 
 
 def was_committed(world: World) -> bool:
-    """Whether the newest job is decided as committed: the log is the truth."""
+    """Return whether the log says that the newest job is committed."""
     return any(decision.entry.seq == 2 and decision.entry.kind is Kind.COMMIT for decision in history(world))
 
 
@@ -69,7 +70,7 @@ def history(world: World) -> list[Decision]:
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("publication", PUBLICATIONS)
 def test_driver_dies_in_job_commit(publication: str, mode: SaveMode) -> None:
-    """C1, C4, C8, C9 at every call of job commit."""
+    """C1, C4, C8, C9 at every call of the job commit."""
 
     def prepare(world: World) -> Callable[[CommitContext], object]:
         run_job(world.context(), "old")
@@ -99,7 +100,7 @@ def test_driver_dies_in_job_commit(publication: str, mode: SaveMode) -> None:
 
 @pytest.mark.parametrize("publication", PUBLICATIONS)
 def test_next_job_finishes_a_dead_drivers_job(publication: str) -> None:
-    """Helping: the next job on the destination rolls a decided job forward, an undecided one stays invisible."""
+    """The next job on the destination rolls a decided job forward. An undecided job stays invisible."""
 
     def prepare(world: World) -> Callable[[CommitContext], object]:
         run_job(world.context(), "old")
@@ -118,7 +119,7 @@ def test_next_job_finishes_a_dead_drivers_job(publication: str) -> None:
 
 @pytest.mark.parametrize("publication", PUBLICATIONS)
 def test_task_attempt_dies_and_is_retried(publication: str) -> None:
-    """C2, C3: at every call of a task attempt; the retry's files count, the dead attempt's never."""
+    """C2, C3 at every call of a task attempt: the retry's files count, the dead attempt's files never do."""
     jobs = []
 
     def prepare(world: World) -> Callable[[CommitContext], object]:
@@ -147,7 +148,7 @@ def test_driver_dies_while_starting(publication: str) -> None:
 
 @pytest.mark.parametrize("publication", PUBLICATIONS)
 def test_driver_dies_in_abort(publication: str) -> None:
-    """C5 at every call of job abort."""
+    """C5 at every call of the job abort."""
 
     def prepare(world: World) -> Callable[[CommitContext], object]:
         run_job(world.context(), "old")
@@ -163,7 +164,7 @@ def test_driver_dies_in_abort(publication: str) -> None:
 
 @pytest.mark.parametrize("publication", PUBLICATIONS)
 def test_recovery_dies_too(publication: str) -> None:
-    """C9, C10: the driver dies at every call, and then recovery dies at every one of its calls."""
+    """C9, C10: the driver dies at every call, and then recovery dies at each of its calls."""
     for nth in itertools.count(1):
         for recovery_nth in itertools.count(1):
             world = World(publication)
@@ -186,7 +187,7 @@ def test_recovery_dies_too(publication: str) -> None:
 
 @pytest.mark.parametrize("publication", PUBLICATIONS)
 def test_abort_after_a_commit_that_died(publication: str) -> None:
-    """Spark calls abort in a fresh process after commit died: a decided job is rolled forward (Iceberg 4686)."""
+    """Spark calls abort in a fresh process after a commit died. A decided job is rolled forward (Iceberg 4686)."""
     jobs = []
 
     def prepare(world: World) -> Callable[[CommitContext], object]:

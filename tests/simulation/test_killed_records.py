@@ -1,4 +1,4 @@
-"""A process that is killed inside a put leaves a hidden file on a file system: recovery sweeps records of ours (C9)."""
+"""Kill a process inside a put, which leaves a hidden file on a file system: recovery deletes Holdfast's own (C9)."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_record_that_was_cut_off_is_swept(tmp_path: Path, record: str, committ
 
 
 def test_what_others_left_hidden_is_spared(tmp_path: Path) -> None:
-    """C7: an unfinished file of somebody else's, under a name that is no record of ours."""
+    """C7: an unfinished file of another program, whose name is not a record of Holdfast."""
     ctx = open_context(str(tmp_path))
     run_job(ctx, "old")
     file = ctx.store.open_write(ctx.key("theirs"))  # type: ignore[attr-defined]  # the local store renames

@@ -1,6 +1,6 @@
-"""Drivers that are held up at their decision while others decide more than the log keeps (C8, C11).
+"""Delay drivers at their decision while others decide more jobs than the log retains (C8, C11).
 
-Each finds its number free again: the decision that had it is trimmed. What it puts there counts for nobody.
+Each delayed driver finds its number free again, because the decision that had it was trimmed. Its entry does not count.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def short(ctx: CommitContext) -> CommitContext:
 
 
 def held(world: World, matches: Callable[[StoreCall], bool], meanwhile: Callable[[], object]) -> CommitContext:
-    """A context whose first such call waits until `meanwhile` has run."""
+    """Return a context whose first matching call waits until `meanwhile` has run."""
     fired: list[StoreCall] = []
 
     def hold(call: StoreCall, proceed: Callable[[], T]) -> T:
@@ -44,7 +44,7 @@ def held(world: World, matches: Callable[[StoreCall], bool], meanwhile: Callable
 
 
 def others_decide(ctx: CommitContext) -> None:
-    """More than the log keeps."""
+    """Decide more jobs than the log retains."""
     for name in "bcd":
         run_job(ctx, name)
 
@@ -62,7 +62,7 @@ def of(world: World, name: str) -> list[bytes]:
 
 
 def settled(world: World) -> None:
-    """Nothing of the late ones disturbs who comes next."""
+    """Check that the late drivers left nothing that disturbs the next job."""
     run_job(short(world.context()), "next")
     assert verify(world.context()).verified, verify(world.context()).problems
     assert recover(world.context()).clean and world.pending() == []
@@ -105,7 +105,7 @@ def test_an_abort_does_not_deny_what_its_driver_has_committed(publication: str) 
 
 @pytest.mark.parametrize("publication", PUBLICATIONS)
 def test_a_commit_that_is_asked_for_again_is_still_one(publication: str) -> None:
-    """Its decision is trimmed, and it was told that somebody had aborted it."""
+    """The decision was trimmed. Defect: the error said that another process had aborted the job."""
     world = World(publication)
     ctx = short(world.context())
     job = start(ctx)
@@ -118,7 +118,7 @@ def test_a_commit_that_is_asked_for_again_is_still_one(publication: str) -> None
 
 
 def two_late(world: World, first: JobRecord, second: JobRecord) -> list[JobOutcome | HoldfastError]:
-    """Two drivers wait at numbers 2 and 3 until the log keeps 6 alone; then the first one goes on, and the second."""
+    """Hold two drivers at numbers 2 and 3 until the log retains only 6; continue the first, and then the second."""
     ctx = short(world.context())
     told: list[JobOutcome | HoldfastError] = []
     waits, goes_on = threading.Event(), threading.Event()
@@ -151,7 +151,7 @@ def two_late(world: World, first: JobRecord, second: JobRecord) -> list[JobOutco
 
 @pytest.mark.parametrize("mode", [SaveMode.APPEND, SaveMode.OVERWRITE])
 def test_a_late_entry_does_not_count_because_another_late_one_is_before_it(mode: SaveMode) -> None:
-    """The second one was told that it is committed, and an overwrite deleted what was not yet there when it looked."""
+    """Defect: the second was reported as committed, and an overwrite deleted files that it had not listed."""
     world = World("upload")
     run_job(short(world.context()), "zero")
     told = two_late(world, start(world.context()), start(world.context(), mode))
@@ -184,7 +184,7 @@ def announced(ctx: CommitContext, plan: BatchPlan) -> JobRecord:
 
 
 def test_a_late_task_that_announces_a_batch_again_does_not_undo_it() -> None:
-    """Recovery said that it had rolled the batch back, and its rows were there."""
+    """Defect: recovery reported that it had rolled the batch back, although its rows were visible."""
     world = World("upload")
     ctx = short(world.context())
     plan = plan_batch(ctx, SaveMode.APPEND, {})
@@ -200,7 +200,7 @@ def test_a_late_task_that_announces_a_batch_again_does_not_undo_it() -> None:
 
 
 def test_a_batch_that_another_driver_has_committed_is_dropped_though_its_records_are_gone() -> None:
-    """It was told that somebody had removed a manifest, and to run the job again."""
+    """Defect: the error said that somebody had removed a manifest and that the job must be run again."""
     world = World("upload")
     ctx = world.context().with_settings(inline_manifest_bytes=0)
     plans = [plan_batch(ctx, SaveMode.APPEND, {}) for _ in range(2)]
@@ -212,7 +212,7 @@ def test_a_batch_that_another_driver_has_committed_is_dropped_though_its_records
 
 
 class _Lags(MemoryStore):
-    """Listings of the log are old until some moment, as of a directory that NFS keeps for a second."""
+    """A store whose listings of the log are stale until some moment, as in a directory that NFS caches for a second."""
 
     now_s: Callable[[], float] = staticmethod(lambda: 0.0)
     until_s = 0.0

@@ -1,4 +1,4 @@
-"""Calls that fail, and calls that work but whose reply is lost, at every call of a job; then what Spark would do."""
+"""Fail each store call of a job, or lose its reply, and then do what Spark would do."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.simulation.world import (
 @pytest.mark.parametrize("fault", [FaultMode.LOST_REPLY, FaultMode.FAIL])
 @pytest.mark.parametrize("publication", PUBLICATIONS)
 def test_trouble_at_every_call_of_job_commit(publication: str, fault: FaultMode, times: int) -> None:
-    """What commit says is true (C1, C8); after an error Spark calls abort, and one of the two outcomes is whole."""
+    """The result of commit is true (C1, C8). After an error, Spark calls abort, and one outcome is complete."""
     for nth in itertools.count(1):
         world = World(publication)
         run_job(world.context(), "old")
@@ -57,7 +57,7 @@ def test_trouble_at_every_call_of_job_commit(publication: str, fault: FaultMode,
 @pytest.mark.parametrize("fault", [FaultMode.LOST_REPLY, FaultMode.FAIL])
 @pytest.mark.parametrize("publication", PUBLICATIONS)
 def test_trouble_at_every_call_of_a_task(publication: str, fault: FaultMode) -> None:
-    """A task that fails cleans up behind itself as far as it knows; the retry counts; no upload is left at the end."""
+    """A failing task cleans up what it knows of; the retry counts; no upload is left at the end."""
     for nth in itertools.count(1):
         world = World(publication)
         job = start(world.context())
@@ -74,7 +74,7 @@ def test_trouble_at_every_call_of_a_task(publication: str, fault: FaultMode) -> 
 
 
 def test_lost_reply_of_the_decision_is_recognised() -> None:
-    """Scenario 80, LOST RESPONSE. A retried put-if-absent meets its own entry: by content it is known as one's own."""
+    """Scenario 80, LOST RESPONSE: a retried put-if-absent finds its own entry and recognizes it by its content."""
     world = World("upload")
     job = start(world.context())
     messages = run_tasks(world.context(), job, "new")
@@ -86,7 +86,7 @@ def test_lost_reply_of_the_decision_is_recognised() -> None:
 
 
 def test_lost_reply_of_a_completion_is_settled_by_head() -> None:
-    """Fault 15: the retry answers "no such upload", which alone says nothing."""
+    """Fault 15: the retry returns "no such upload", which alone proves nothing."""
     world = World("upload")
     job = start(world.context())
     messages = run_tasks(world.context(), job, "new")
@@ -97,7 +97,7 @@ def test_lost_reply_of_a_completion_is_settled_by_head() -> None:
 
 
 def test_store_that_goes_away_after_the_decision() -> None:
-    """Scenario 82: trouble after the commit point is "committed, clean-up pending", and the next job finishes it."""
+    """Scenario 82: a failure after the commit point means "committed, cleanup pending"; the next job finishes it."""
     world = World("upload")
     job = start(world.context(), SaveMode.OVERWRITE)
     messages = run_tasks(world.context(), job, "new")
@@ -112,7 +112,7 @@ def test_store_that_goes_away_after_the_decision() -> None:
 @pytest.mark.parametrize("publication", PUBLICATIONS)
 @pytest.mark.parametrize("mode", [SaveMode.OVERWRITE, SaveMode.APPEND])
 def test_abort_raises_only_what_it_must(publication: str, mode: SaveMode) -> None:
-    """Fault 31: the store is down in abort: an error, and recovery ends the job later."""
+    """Fault 31: the store is unavailable during abort. Abort raises, and recovery ends the job later."""
     world = World(publication)
     run_job(world.context(), "old")
     job = start(world.context(), mode)

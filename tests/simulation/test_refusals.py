@@ -1,4 +1,4 @@
-"""Servers and policies that refuse a part of what comes after a decision: the job is done, the next one no dearer."""
+"""Refuse some of the requests that follow a decision: the job is done, and the next one costs no more."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 def refusing(world: World, matches: Callable[[StoreCall], bool]) -> tuple[CommitContext, Counter[Operation]]:
-    """A context whose store denies such calls, and what was called."""
+    """Return a context whose store denies matching calls, and a counter of all calls."""
     calls: Counter[Operation] = Counter()
 
     def refuse(call: StoreCall, proceed: Callable[[], T]) -> T:
@@ -38,7 +38,7 @@ def refusing(world: World, matches: Callable[[StoreCall], bool]) -> tuple[Commit
 
 
 def zombie(world: World) -> None:
-    """What a clean-up has to take: an upload of a job that is over, whose record is gone."""
+    """Leave something for cleanup to remove: an upload of a job that has ended and whose record is deleted."""
     dead = start(world.context())
     run_tasks(world.context(), dead, "dead", 1)
     for key in [info.key for info in iter_objects(world.store, f"{HOME}_holdfast/jobs/{dead.job}/")]:
@@ -54,7 +54,7 @@ _REFUSED = {
 
 @pytest.mark.parametrize("what", _REFUSED)
 def test_a_clean_up_that_is_refused_keeps_no_decision_undone(what: str, caplog: pytest.LogCaptureFixture) -> None:
-    """Every later job did the clean-up of all earlier ones again, and the log was never trimmed."""
+    """Defect: every later job repeated the cleanup of all earlier ones, and the log was never trimmed."""
     world = World("upload")
     zombie(world)
     ctx, calls = refusing(world, _REFUSED[what])
@@ -75,7 +75,7 @@ def test_a_clean_up_that_is_refused_keeps_no_decision_undone(what: str, caplog: 
 
 
 class _KnowsCreateAlone(MemoryStore):
-    """Answers If-Match with 501."""
+    """A store that answers If-Match with 501."""
 
     def put(self, key: str, data: bytes, mode: PutMode | None = None, metadata: Mapping[str, str] | None = None):  # type: ignore[no-untyped-def,override]  # as its parent
         if isinstance(mode, Update):
@@ -93,7 +93,7 @@ def test_a_server_without_if_match_gets_its_reports() -> None:
 
 
 def test_a_list_of_what_is_replaced_that_nobody_can_read_stops_nobody() -> None:
-    """Every append failed, and no recovery came to an end."""
+    """Defect: every append failed, and no recovery completed."""
     world = World("upload")
     run_job(world.context(), "old")
     ctx, _ = refusing(
@@ -128,7 +128,7 @@ def test_a_broken_manifest_of_a_visible_job_costs_only_its_report() -> None:
 
 
 class _EmptyPages(MemoryStore):
-    """Begins each listing with a page of nothing, as servers may that filter after they have cut."""
+    """A store whose listings begin with an empty page, as on servers that filter after they have cut a page."""
 
     def list_page(
         self, prefix: str, start_after: str = "", max_keys: int = 1000, token: str | None = None
@@ -147,7 +147,7 @@ def test_an_empty_page_is_not_the_end_of_the_jobs() -> None:
 
 
 def test_a_batch_whose_record_cannot_be_read_is_spared_by_its_stream() -> None:
-    """Nobody can say that it is dead."""
+    """Nothing proves that it is dead."""
     world = World("upload")
     ctx = world.context()
 
@@ -165,7 +165,7 @@ def test_a_batch_whose_record_cannot_be_read_is_spared_by_its_stream() -> None:
 
 
 class _SlowParts(MemoryStore):
-    """An abort meets a part on its way, which leaves the upload alive: S3 says to abort again then."""
+    """A store in which an abort races with a part, which keeps the upload alive: S3 says to abort again."""
 
     met = False
 

@@ -1,7 +1,7 @@
-"""A stream's batches, written and repeated as Spark does, on a store that fails at every call: each counts once (C8).
+"""Write a stream's batches and repeat them as Spark does, with a failure at every store call: each counts once (C8).
 
-Nothing is passed from one phase to the next but what Spark carries: the plan to the tasks, their messages to the
-commit. No test runs recovery before it looks: a stream ends what its own dead attempts left.
+Only what Spark carries is passed from one phase to the next: the plan to the tasks, their messages to the commit. No
+test runs recovery before it checks, because a stream cleans up after its own dead attempts.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def batch_of(number: int, stream: str = "flights", checkpoint: str = "query-1") 
 
 
 class Reports:
-    """What a batch's tasks have told the driver so far."""
+    """What a batch's tasks have reported to the driver so far."""
 
     def __init__(self) -> None:
         self.job: JobRecord | None = None
@@ -48,7 +48,7 @@ class Reports:
 
 
 def write_tasks(ctx: CommitContext, batch: StreamBatch, name: str, mode: SaveMode, reports: Reports) -> None:
-    """The writer is built, and the tasks run."""
+    """Create the writer and run the tasks."""
     plan = plan_batch(ctx, mode, {"name": name})
     for task in range(TASKS):
         reports.job = join_batch(ctx, plan, batch)
@@ -66,14 +66,14 @@ def commit(ctx: CommitContext, reports: Reports) -> JobOutcome | None:
 def write_batch(
     ctx: CommitContext, batch: StreamBatch, name: str, mode: SaveMode = SaveMode.APPEND
 ) -> JobOutcome | None:
-    """A batch from start to end; None if it had been committed before."""
+    """Run a batch from start to end; return None if it had been committed before."""
     reports = Reports()
     write_tasks(ctx, batch, name, mode, reports)
     return commit(ctx, reports)
 
 
 def result(mode: SaveMode, *names: str) -> list[bytes]:
-    """What the destination holds after these batches."""
+    """Return the destination's contents after these batches."""
     kept = names if mode is SaveMode.APPEND else names[-1:]
     return sorted(content for name in kept for content in expected(name))
 
@@ -82,7 +82,7 @@ def result(mode: SaveMode, *names: str) -> list[bytes]:
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
 @pytest.mark.parametrize("publication", PUBLICATIONS)
 def test_the_driver_dies_at_every_call_and_spark_repeats_the_batch(publication: str, mode: SaveMode) -> None:
-    """C8, C9: whichever attempt was decided, its rows are there once, and nothing of the other is left."""
+    """C8, C9: the rows of the attempt that was decided exist once, and nothing of the other is left."""
     winners = set()
     for after in (False, True):
         for nth in itertools.count(1):
@@ -105,7 +105,7 @@ def test_the_driver_dies_at_every_call_and_spark_repeats_the_batch(publication: 
 
 @pytest.mark.parametrize("publication", PUBLICATIONS)
 def test_the_repetition_dies_too(publication: str) -> None:
-    """C9, C10: two attempts at a batch die, at any calls; the third one settles it."""
+    """C9, C10: two attempts at a batch die, at any call; the third one finishes it."""
     for nth in itertools.count(1, 2):
         for second_nth in itertools.count(1, 2):
             world = World(publication)
@@ -124,12 +124,12 @@ def test_the_repetition_dies_too(publication: str) -> None:
                 break
 
 
-# --- trouble ----------------------------------------------------------------------------------------------------------
+# --- failures ---------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("times", [1, FOR_EVER])
 @pytest.mark.parametrize("fault", [FaultMode.LOST_REPLY, FaultMode.FAIL])
 @pytest.mark.parametrize("publication", PUBLICATIONS)
 def test_commit_raises_spark_aborts_and_repeats(publication: str, fault: FaultMode, times: int) -> None:
-    """C8: an abort undoes no committed batch and bars no number: the batch counts once, by the first or the second."""
+    """C8: an abort neither undoes a committed batch nor blocks its number: the batch counts exactly once."""
     for nth in itertools.count(1):
         world = World(publication)
         reports = Reports()
@@ -152,7 +152,7 @@ def test_commit_raises_spark_aborts_and_repeats(publication: str, fault: FaultMo
 @pytest.mark.parametrize("fault", [FaultMode.LOST_REPLY, FaultMode.FAIL])
 @pytest.mark.parametrize("publication", PUBLICATIONS)
 def test_trouble_while_tasks_write(publication: str, fault: FaultMode) -> None:
-    """A task that fails is a query that stops (no retries here); the batch is written again and counts once."""
+    """A failing task stops the query (there are no retries here). The batch is written again and counts once."""
     for nth in itertools.count(1):
         world = World(publication)
         reports, failed = Reports(), False
@@ -174,7 +174,7 @@ def test_trouble_while_tasks_write(publication: str, fault: FaultMode) -> None:
 # --- two drivers ------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("publication", PUBLICATIONS)
 def test_an_old_driver_goes_on_beside_the_one_that_took_over(publication: str) -> None:
-    """C6, C8: two drivers with one checkpoint; the old one is stopped before its nth call, the new one goes ahead."""
+    """C6, C8: of two drivers with one checkpoint, the old one stops before call n and the new one continues."""
     winners = set()
     for nth in itertools.count(1):
         world = World(publication)
@@ -204,7 +204,7 @@ def test_an_old_driver_goes_on_beside_the_one_that_took_over(publication: str) -
 
 @pytest.mark.parametrize("publication", PUBLICATIONS)
 def test_a_task_of_a_dead_driver_starts_late(publication: str) -> None:
-    """C2: it announces a job that is over; the stream's next batch ends it."""
+    """C2: the task announces a job that has ended; the stream's next batch cleans it up."""
     world = World(publication)
     late = plan_batch(world.context(), SaveMode.APPEND, {})
     write_batch(world.context(), batch_of(0), "zero")
@@ -219,7 +219,7 @@ def test_a_task_of_a_dead_driver_starts_late(publication: str) -> None:
 # --- neighbours -------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("publication", PUBLICATIONS)
 def test_what_is_alive_is_spared(publication: str) -> None:
-    """C7: a later batch, another stream, another checkpoint of the same name, a batch job: all of them still commit."""
+    """C7: a later batch, another stream, another checkpoint of the same name and a batch job can all still commit."""
     world = World(publication)
     ctx = world.context()
     alive = [batch_of(5), batch_of(0, stream="other"), batch_of(1, stream="gates", checkpoint="query-2")]
@@ -245,7 +245,7 @@ def test_what_is_alive_is_spared(publication: str) -> None:
 
 @pytest.mark.parametrize("publication", PUBLICATIONS)
 def test_others_clean_up_while_a_batch_waits_to_be_published(publication: str) -> None:
-    """C7, C9: the driver dies between decision and publication; what others abort or finish takes nothing of it."""
+    """C7, C9: the driver dies between decision and publication. Aborts and recovery by others remove nothing."""
     for nth in itertools.count(1):
         world = World(publication)
         write_batch(world.context(), batch_of(0), "zero")
@@ -264,7 +264,7 @@ def test_others_clean_up_while_a_batch_waits_to_be_published(publication: str) -
 
 
 def test_the_end_of_a_batch_lists_no_more_than_that_of_a_job() -> None:
-    """What dead attempts left is found by the listings that clean-up makes anyway."""
+    """Cleanup finds what dead attempts left in the listings that it makes in any case."""
 
     def listings(write: Callable[[CommitContext], object]) -> int:
         world = World("upload")
@@ -282,9 +282,9 @@ def test_the_end_of_a_batch_lists_no_more_than_that_of_a_job() -> None:
     assert listings(batch) == listings(job)
 
 
-# --- for ever ---------------------------------------------------------------------------------------------------------
+# --- no growth --------------------------------------------------------------------------------------------------------
 def test_four_hundred_batches_leave_a_bounded_log() -> None:
-    """A stream runs for ever: what it leaves besides its output does not grow, and its mark outlives its entries."""
+    """A stream runs indefinitely: what it leaves besides its output does not grow, and its mark survives trimming."""
     world = World("upload")
     ctx = world.context().with_settings(log_retention_entries=5)
     sizes = []
@@ -309,7 +309,7 @@ def test_four_hundred_batches_leave_a_bounded_log() -> None:
 
 @pytest.mark.parametrize("publication", PUBLICATIONS)
 def test_another_checkpoint_is_refused_also_at_the_last_moment(publication: str) -> None:
-    """Its batch numbers start anew: taken for the old ones, they would drop data without a word."""
+    """Its batch numbers start again: if they counted as the old ones, data would be silently lost."""
     world = World(publication)
     reports = Reports()
     write_tasks(world.context(), batch_of(0, checkpoint="query-2"), "mine", SaveMode.APPEND, reports)

@@ -1,4 +1,4 @@
-"""Nothing is refused after the decision; what fails there all the same stops that job alone (C8, C9, C11)."""
+"""Check that nothing is refused after the decision, and that a failure there stops only its own job (C8, C9, C11)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 def commit_file(ctx: CommitContext, path: str, mode: SaveMode = SaveMode.APPEND, data: bytes = b"new") -> JobOutcome:
-    """One job of one task that writes one file of the caller's naming."""
+    """Run a job with one task that writes one file under a name of the caller's choice."""
     job = TWO_PHASE.setup_job(ctx, mode)
     assert job is not None
     with TWO_PHASE.setup_task(ctx, job, 0) as attempt:
@@ -43,7 +43,7 @@ def commit_file(ctx: CommitContext, path: str, mode: SaveMode = SaveMode.APPEND,
     return TWO_PHASE.commit_job(ctx, job, [commit], 1)
 
 
-# --- what can be known before -----------------------------------------------------------------------------------------
+# --- what can be checked before the decision --------------------------------------------------------------------------
 def occupy_directory(root: Path, name: str) -> None:
     (root / name).mkdir(parents=True)
 
@@ -73,7 +73,7 @@ def occupy_dangling(root: Path, name: str) -> None:
 def test_what_publication_needs_is_checked_before_the_decision(
     tmp_path: Path, occupy: Callable[[Path, str], None], occupied: str, path: str, mode: SaveMode
 ) -> None:
-    """C11: once the decision stood, and neither that job nor any later one, nor recovery, came to an end."""
+    """C11. Defect: the decision was made, and then neither that job nor any later one, nor recovery, could complete."""
     ctx = open_context(str(tmp_path / "table"))
     run_job(ctx, "old")
     job = start(ctx, mode)
@@ -101,15 +101,15 @@ def test_a_report_that_cannot_be_written_is_refused_at_the_start(tmp_path: Path)
 
 
 def test_a_log_that_cannot_be_made_is_refused_at_the_start(tmp_path: Path) -> None:
-    """It was noticed by the decision, after all tasks had run."""
+    """Defect: only the decision noticed it, after all tasks had run."""
     (tmp_path / "_holdfast").mkdir()
     (tmp_path / "_holdfast" / "log").symlink_to(tmp_path / "nowhere")
     with open_context_of(tmp_path) as ctx, pytest.raises(InvalidRequestError, match="_holdfast/log"):
         start(ctx)
 
 
-class open_context_of:  # reads as a function where it is used
-    """A context that is closed again."""
+class open_context_of:  # used like a function
+    """A context that closes at the end of the block."""
 
     def __init__(self, path: Path) -> None:
         self._ctx = open_context(str(path))
@@ -122,7 +122,7 @@ class open_context_of:  # reads as a function where it is used
 
 
 def test_a_directory_that_may_not_be_written_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The superuser may write anywhere, so the system's answer is put in its mouth."""
+    """The test replaces the system's answer, because the superuser may write anywhere."""
     (tmp_path / "day=1").mkdir()
     with open_context_of(tmp_path) as ctx:
         monkeypatch.setattr(os, "access", lambda path, mode: not str(path).endswith("day=1"))
@@ -131,9 +131,9 @@ def test_a_directory_that_may_not_be_written_to(tmp_path: Path, monkeypatch: pyt
         assert read_log(ctx).head == 0
 
 
-# --- what fails all the same ------------------------------------------------------------------------------------------
+# --- failures after the decision --------------------------------------------------------------------------------------
 class Refusing:
-    """From some moment on one name cannot be published, whatever is tried."""
+    """An interceptor that makes it impossible to publish one name while it is active."""
 
     def __init__(self, name: str, error: HoldfastError) -> None:
         self.name = name
@@ -223,7 +223,7 @@ def test_recovery_goes_on_to_the_other_jobs(publication: str) -> None:
     ],
 )
 def test_a_job_that_touches_the_same_names_waits(publication: str, mode: SaveMode, path: str) -> None:
-    """Else the stuck job's files would appear after those of a job that came later in the log."""
+    """Otherwise the stuck job's files would appear after those of a job that is later in the log."""
     world, ctx, refuse = refusing(publication, ERRORS[0])
     stuck = commit_file(ctx, "a/stuck")
     with pytest.raises(ConflictError, match="holdfast recover") as refused:
@@ -247,7 +247,7 @@ def test_partitions_beside_a_stuck_one_are_overwritten(publication: str) -> None
 
 @pytest.mark.parametrize("publication", PUBLICATIONS)
 def test_an_overwrite_that_is_stuck_keeps_appends_waiting(publication: str) -> None:
-    """Readers would see the old files with the new job's, which no order of the jobs gives."""
+    """Otherwise readers would see the old files together with the new job's, which matches no order of the jobs."""
     world, ctx, refuse = refusing(publication, ERRORS[0])
     run_job(ctx, "old")
     old = world.listing()
@@ -261,7 +261,7 @@ def test_an_overwrite_that_is_stuck_keeps_appends_waiting(publication: str) -> N
 
 
 def test_what_is_replaced_and_cannot_be_deleted_stops_nobody() -> None:
-    """The job is visible: what is left of it changes nothing that a later one relies on."""
+    """The job is visible: its remaining work changes nothing on which a later job depends."""
     world = World("upload")
 
     def refuse(call: StoreCall, proceed: Callable[[], T]) -> T:
@@ -279,7 +279,7 @@ def test_what_is_replaced_and_cannot_be_deleted_stops_nobody() -> None:
 
 
 def test_a_name_that_a_stuck_job_may_still_delete_is_not_used_again() -> None:
-    """Etags of S3 are made of contents: a newer file of the same bytes would go with the older one."""
+    """S3's etags are derived from contents: the delete would also remove a newer file with the same bytes."""
     world = World("upload")
     commit_file(world.context(), "kept", data=b"old")
     commit_file(world.context(), "again", data=b"old")
@@ -304,7 +304,7 @@ def test_a_name_that_a_stuck_job_may_still_delete_is_not_used_again() -> None:
 
 
 def test_a_job_whose_uploads_expired_is_damage_of_that_job_alone() -> None:
-    """MinIO forgets idle uploads after a day: it is told, and neither the next append nor recovery stands still."""
+    """MinIO discards idle uploads after a day. This is reported, and blocks neither the next append nor recovery."""
     world = World("upload")
     ctx = world.context()
     job = start(ctx)

@@ -1,4 +1,4 @@
-"""What a table looks like is carried on by every decision: aborts, trims and slow publications lose nothing (C12)."""
+"""Check that every decision carries the table: aborts, trimming and slow publication lose nothing (C12)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Table = Mapping[str, object] | None
 
 
 def table_context(ctx: CommitContext, columns: str) -> CommitContext:
-    """A contract in miniature: a table is a text of columns, appended to, and no column comes twice."""
+    """Define a minimal contract: a table is a text of columns; jobs append columns, and none may occur twice."""
 
     def contract(ctx: CommitContext, job: JobRecord, table: Table) -> Table:
         if table is None or job.mode is SaveMode.OVERWRITE:
@@ -36,7 +36,7 @@ def columns(world: World) -> object:
 
 
 def test_every_decision_carries_the_table_on() -> None:
-    """300 aborted jobs in a row, and a log that keeps two entries, push nothing out."""
+    """300 consecutive aborted jobs, and a log that retains two entries, lose nothing."""
     world = World("upload")
     ctx = world.context().with_settings(log_retention_entries=2)
     run_job(table_context(ctx, "a"), "one")
@@ -72,7 +72,7 @@ def test_a_job_of_files_does_not_add_to_a_table() -> None:
 
 @pytest.mark.parametrize("publication", ["upload", "rename"])
 def test_readers_see_the_table_that_belongs_to_the_files(publication: str) -> None:
-    """At every store call of the second job's commit: its columns are there as soon as its files are, not before."""
+    """At every store call of the second job's commit, its columns become visible exactly with its files."""
     seen = set()
     for after in (False, True):
         for nth in range(1, 200):
@@ -90,7 +90,7 @@ def test_readers_see_the_table_that_belongs_to_the_files(publication: str) -> No
             else:
                 assert nth > 10, "the process made no calls: nothing was tested"
                 break
-            TWO_PHASE.abort_job(retained, start(retained))  # an entry behind the one that is not visible yet
+            TWO_PHASE.abort_job(retained, start(retained))  # an entry after the one that is not visible yet
             snapshot = read_snapshot(world.context())
             contents = sorted(world.store.get(world.context().key(file.path)) for file in snapshot.files)
             whole = contents == sorted(expected("one") + expected("two"))
@@ -101,7 +101,7 @@ def test_readers_see_the_table_that_belongs_to_the_files(publication: str) -> No
 
 
 def test_an_abort_that_is_not_done_keeps_no_reader_waiting() -> None:
-    """It changes nothing that readers see: their own listing is a snapshot all the while."""
+    """It changes nothing that readers see: their own listing is a snapshot at all times."""
     undone = 0
     for nth in range(1, 200):
         world = World("upload")

@@ -1,4 +1,4 @@
-"""Servers that do not list pending uploads: a job knows its own from its records (C9, C7, C11)."""
+"""Test servers that do not list pending uploads: a job finds its own by its records (C9, C7, C11)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class Unlisted(InterceptedStore):
-    """A server that shows no pending upload, ever."""
+    """A server that lists no pending upload at all."""
 
     def __init__(self, inner: ObjectStore) -> None:
         super().__init__(inner, lambda _call, proceed: proceed())
@@ -44,7 +44,7 @@ def announcements(world: World) -> list[str]:
 
 
 def settle(world: World) -> None:
-    """Whoever might be alive is not any more, and recovery has run."""
+    """Let every process that might be alive become idle, and run recovery."""
     world.clock.sleep(QUIET_S + 1)
     recover(minio(world))
     assert world.pending() == [], "C9: no pending upload remains"
@@ -64,7 +64,7 @@ def test_every_upload_is_announced_where_the_server_does_not_list_them() -> None
 
 
 def crashes(start_with: Callable[[World], Callable[[CommitContext], object]]) -> Iterator[World]:
-    """Worlds in which a process died at each of its calls, before it and after it."""
+    """Yield each world in which a process died at one of its calls, before and after the effect."""
     for after in (False, True):
         for nth in itertools.count(1):
             world = World("upload")
@@ -79,7 +79,7 @@ def crashes(start_with: Callable[[World], Callable[[CommitContext], object]]) ->
 
 
 def test_an_attempt_that_dies_at_any_call_leaves_nothing_behind() -> None:
-    """What it announced is asked for key by key: its manifest was never written."""
+    """The keys that it announced are looked up one by one, because its manifest was never written."""
 
     def prepare(world: World) -> Callable[[CommitContext], object]:
         job = start(minio(world))
@@ -105,7 +105,7 @@ def test_a_driver_that_dies_at_any_call_leaves_all_or_nothing(mode: SaveMode) ->
 
 
 def test_an_aborted_job_gives_up_what_it_reported() -> None:
-    """`recover` said that nothing of the job was there while all of its uploads were pending."""
+    """Defect: `recover` reported that nothing of the job was left while all of its uploads were pending."""
     world = World("upload")
     dead = start(minio(world))
     run_tasks(minio(world), dead, "dead")
@@ -124,7 +124,7 @@ def test_a_losing_attempt_goes_with_its_job() -> None:
 
 
 def test_chosen_names_of_a_live_job_are_spared() -> None:
-    """C7: two jobs have announced one key; the sweep of the first spares the other's upload."""
+    """C7: two jobs have announced one key; the cleanup of the first spares the other's upload."""
 
     def write(ctx: CommitContext, name: bytes) -> tuple[TaskCommit, object]:
         job = start(ctx, SaveMode.OVERWRITE)
@@ -157,7 +157,7 @@ def test_what_is_known_of_pending_uploads_is_told_with_what_is_not() -> None:
 
 
 def test_the_command_line_says_what_it_cannot_see() -> None:
-    """`uploads list` said 0 while 13 were waiting."""
+    """Defect: `uploads list` showed 0 while 13 were pending."""
     world = World("upload")
     assert find_pending(world.context()) == ([], "")
     found, note = find_pending(minio(world))
@@ -178,9 +178,9 @@ def test_manifests_lead_the_sweep_where_nothing_is_listed() -> None:
     assert world.pending() == []
 
 
-# --- a listing that lags ----------------------------------------------------------------------------------------------
+# --- a stale listing --------------------------------------------------------------------------------------------------
 def test_a_listing_that_lags_does_not_keep_what_was_reported() -> None:
-    """The job's own records come first; the listing confirms."""
+    """The job's own records are used first; the listing only confirms."""
     world = World("upload")
     job = start(world.context())
     run_tasks(world.context(), job, "dead")
@@ -191,7 +191,7 @@ def test_a_listing_that_lags_does_not_keep_what_was_reported() -> None:
 # --- uploads that expire ----------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("listed", [True, False])
 def test_uploads_that_expired_are_noticed_before_the_decision(listed: bool) -> None:
-    """C11: a job of a day on a server that forgets idle uploads after one. Once it was decided and then damaged."""
+    """C11: a job runs for a day on a server that discards idle uploads. Defect: it was decided and then damaged."""
     world = World("upload")
     run_job(world.context(), "old")
     store = MinioLike(world.store)
@@ -216,7 +216,7 @@ def test_a_long_job_whose_uploads_are_there_is_decided() -> None:
 
 
 def test_a_decision_that_waits_is_warned_of() -> None:
-    """Before an expiry bites: the files of a decided job are uploads until somebody finishes it."""
+    """The warning comes before the uploads expire: a decided job's files remain uploads until the job is finished."""
     world = World("upload")
     ctx = world.context()
     job = start(ctx)
@@ -229,7 +229,7 @@ def test_a_decision_that_waits_is_warned_of() -> None:
 
 
 def dying_at(world: World, operation: Operation, ending: str = "") -> CommitContext:
-    """A process that dies at the first such call."""
+    """Return the context of a process that dies at the first matching call."""
 
     def die(call: StoreCall, proceed: Callable[[], T]) -> T:
         if call.operation is operation and call.key.endswith(ending):
@@ -239,9 +239,9 @@ def dying_at(world: World, operation: Operation, ending: str = "") -> CommitCont
     return world.context(store=InterceptedStore(world.store, die))
 
 
-# --- what others have ---------------------------------------------------------------------------------------------
+# --- data of other jobs -----------------------------------------------------------------------------------------------
 def test_a_job_does_not_read_what_others_keep() -> None:
-    """After a decision only the job's own records are swept: another's folder costs a request, however full it is."""
+    """After a decision, cleanup reads only the job's own records: another's folder costs one request, however full."""
     world = World("upload")
     other = start(world.context())
     for number in range(2500):
@@ -267,7 +267,7 @@ def test_pending_uploads_of_others_are_looked_at_up_to_a_limit() -> None:
 
 
 def test_recovery_lists_once_before_it_completes_what_is_there() -> None:
-    """A driver died when 40 of 40 files were visible: each cost a completion and a look."""
+    """Defect: a driver died when 40 of 40 files were visible, and each cost a completion and a lookup."""
     world = World("upload")
     job = start(world.context())
     messages = run_tasks(world.context(), job, "new", 10)

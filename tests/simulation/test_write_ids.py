@@ -1,4 +1,4 @@
-"""A write's own name: however often the write is repeated under it, whatever dies, one job is committed (C8)."""
+"""Repeat a write under its name and kill any process: only one job is committed (C8)."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from tests.simulation.world import (
 
 
 def write(ctx: CommitContext, name: str, write_id: str = "nightly", mode: SaveMode = SaveMode.APPEND) -> JobOutcome:
-    """A write from start to end, as the edge does it; `name` tells its content."""
+    """Run a write from start to end, as `holdfast.write` does; `name` determines its content."""
     found = find_write(ctx, read_log(ctx), write_id)
     if found is not None:
-        return JobOutcome(job=found.job, committed=False)  # type: ignore[arg-type]  # a text is what is left of the id
+        return JobOutcome(job=found.job, committed=False)  # type: ignore[arg-type]  # the id survives only as text
     job = TWO_PHASE.setup_job(ctx, mode, {WRITE_ID: write_id})
     assert job is not None
     return TWO_PHASE.commit_job(ctx, job, run_tasks(ctx, job, name), TASKS)
@@ -61,7 +61,7 @@ def test_again_writes_nothing_and_tells_of_the_first(publication: str, mode: Sav
 
 @pytest.mark.parametrize("publication", PUBLICATIONS)
 def test_a_write_that_dies_anywhere_is_repeated(publication: str) -> None:
-    """C9: every store call, before and after its effect; then the caller simply tries again, without recovery."""
+    """C9 at every store call, before and after its effect: the caller simply retries, without recovery."""
     outcomes = set()
     for after in (False, True):
         for nth in itertools.count(1):
@@ -83,7 +83,7 @@ def test_a_write_that_dies_anywhere_is_repeated(publication: str) -> None:
 
 @pytest.mark.parametrize("publication", PUBLICATIONS)
 def test_two_writes_at_one_time_commit_one_job(publication: str) -> None:
-    """The second one runs as a whole before each store call of the first."""
+    """The second write runs completely before each store call of the first."""
 
     def prepare(world: World) -> tuple[Callable[[CommitContext], object], Callable[[], object]]:
         return lambda ctx: write(ctx, "one"), lambda: write(world.context(), "two")
@@ -132,7 +132,7 @@ def test_a_write_that_failed_leaves_its_name_free() -> None:
 
 
 def test_an_abort_that_died_halfway_leaves_its_name_free() -> None:
-    """Its decision is in the log and is not done: only a commit takes the name."""
+    """The abort is in the log and not done yet: only a commit takes the name."""
     undone = 0
     for nth in itertools.count(1):
         world = World("upload")
@@ -157,7 +157,7 @@ def test_a_job_that_is_quiet_blocks_nobody() -> None:
 
 
 def test_a_slow_writer_is_told_of_the_faster_one() -> None:
-    """It drops its own work, and nothing of it is seen."""
+    """It discards its own work, and nothing of it becomes visible."""
     world = World("rename")
     ctx = world.context()
     slow = TWO_PHASE.setup_job(ctx, SaveMode.OVERWRITE, {WRITE_ID: "nightly"})
@@ -171,7 +171,7 @@ def test_a_slow_writer_is_told_of_the_faster_one() -> None:
 
 @pytest.mark.parametrize("data", [b"", b"{}", b'{"format": "holdfast-write/1", "write_id": "other", "job": "x"}'])
 def test_a_record_that_cannot_be_read_stops_the_write(data: bytes) -> None:
-    """What comes from a store is data: never taken for "free", never for "done"."""
+    """Data from a store is not trusted: it never means "free", and never "done"."""
     world = World("upload")
     write(world.context(), "one")
     key = next(iter_objects(world.store, HOME + WRITES)).key

@@ -1,6 +1,7 @@
-"""A small deterministic world: one store, any number of processes that each hold a handle to it.
+"""Provide a small deterministic world: one store, and processes that each have their own handle to it.
 
-Time and chance are seeded and all work is serial, so the n-th store call of a process is the same call in every run.
+Time and randomness are seeded and all work is serial, so that the nth store call of a process is the same call in every
+run.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ PUBLICATIONS = ["upload", "rename"]
 
 
 class At:
-    """An interceptor that lets something else happen in the middle of a process: just before its nth call."""
+    """An interceptor that runs an action in the middle of a process: just before its nth call."""
 
     def __init__(self, nth: int, action: Callable[[], object]) -> None:
         self._nth = nth
@@ -54,14 +55,14 @@ class At:
 
 
 def allow_nesting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Destinations lie inside each other, as older data may: each job still has to leave the others alone (C7)."""
+    """Allow nested destinations, as older data may have: each job must still leave the others alone (C7)."""
     for module in ("job", "decision"):
         monkeypatch.setattr(f"holdfast.commit.two_phase.{module}.refuse_nested", lambda ctx, **_options: None)
     monkeypatch.setattr("holdfast.commit.two_phase.replacement.refuse_inner", lambda ctx, folder: None)
 
 
 class SmallPages(InterceptedStore):
-    """Lists two objects a page, so that a small listing is many calls, as a large one is."""
+    """A store that lists two objects per page, so that a small listing takes many calls, as a large one does."""
 
     def list_page(
         self, prefix: str, start_after: str = "", max_keys: int = 1000, token: str | None = None
@@ -70,7 +71,7 @@ class SmallPages(InterceptedStore):
 
 
 class World:
-    """One bucket and what lives in it.
+    """One bucket and the processes that use it.
 
     Args:
         publication: ``upload`` or ``rename``: which kind of store it is.
@@ -84,7 +85,7 @@ class World:
         self.store = MemoryStore(limits=limits, rename=rename, clock=self.clock, ids=self.ids)
 
     def context(self, *faults: Fault, home: str = HOME, store: ObjectStore | None = None) -> CommitContext:
-        """A process with a store handle of its own."""
+        """Return the context of a process with its own store handle."""
         handle = store or (InterceptedStore(self.store, Faulty(*faults)) if faults else self.store)
         return CommitContext(
             store=handle,
@@ -97,31 +98,31 @@ class World:
     def intercepted(self, interceptor: At) -> CommitContext:
         return self.context(store=SmallPages(self.store, interceptor))
 
-    # --- looking -------------------------------------------------------------------------------------------------
+    # --- observations -------------------------------------------------------------------------------------------------
     def listing(self, home: str = HOME) -> dict[str, bytes]:
-        """What a plain reader sees below the destination: path to content."""
+        """Return what a plain reader sees below the destination: path to content."""
         keys = [info.key for info in iter_objects(self.store, home)]
         return {key[len(home) :]: self.store.get(key) for key in keys if not is_hidden(key[len(home) :])}
 
     def contents(self, home: str = HOME) -> list[bytes]:
-        """The visible contents, sorted: files are told apart by what is in them."""
+        """Return the visible contents, sorted. Contents identify files."""
         return sorted(self.listing(home).values())
 
     def pending(self) -> list[str]:
-        """Keys of all pending uploads in the bucket."""
+        """Return the keys of all pending uploads in the bucket."""
         if self.store.capabilities.multipart is None:
             return []
         return [upload.key for upload in iter_uploads(self.store, "")]
 
     def leftovers(self, home: str = HOME) -> list[str]:
-        """What must not be there when no job is open: job folders."""
+        """Return the objects in job folders: there must be none when no job is open."""
         return [info.key for info in iter_objects(self.store, home + "_holdfast/jobs/")]
 
 
 def interleavings(
     publication: str, prepare: Callable[[World], tuple[Callable[[CommitContext], object], Callable[[], object]]]
 ) -> Iterator[World]:
-    """Worlds after the first process was stopped before its nth call, the second ran, and the first went on."""
+    """Yield each world in which the first process stopped before call n, the second ran, and the first continued."""
     for nth in itertools.count(1):
         world = World(publication)
         first, second = prepare(world)
@@ -134,17 +135,17 @@ def interleavings(
 
 
 def payload(name: str, task: int, number: int) -> bytes:
-    """Content that says whose it is; longer than two parts."""
+    """Return content that names its writer and is longer than two parts."""
     return f"{name}/{task}/{number}".encode()
 
 
 def expected(name: str, tasks: int = TASKS) -> list[bytes]:
-    """What `run_tasks` writes."""
+    """Return the contents that `run_tasks` writes."""
     return sorted(payload(name, task, number) for task in range(tasks) for number in range(2))
 
 
 def run_task(ctx: CommitContext, job: JobRecord, task: int, name: str) -> TaskCommit:
-    """One attempt: two files, in two partitions, the first in several parts."""
+    """Run one attempt that writes two files in two partitions, the first file in several parts."""
     with TWO_PHASE.setup_task(ctx, job, task) as attempt:
         for number in range(2):
             path = f"day={number}/{attempt.file_name('.txt')}"
@@ -168,13 +169,13 @@ def start(ctx: CommitContext, mode: SaveMode = SaveMode.APPEND) -> JobRecord:
 
 
 def run_job(ctx: CommitContext, name: str, mode: SaveMode = SaveMode.APPEND, tasks: int = TASKS) -> JobOutcome:
-    """A job from start to end."""
+    """Run a job from start to end."""
     job = start(ctx, mode)
     return TWO_PHASE.commit_job(ctx, job, run_tasks(ctx, job, name, tasks), tasks)
 
 
 def result(mode: SaveMode, name: str = "new") -> list[bytes]:
-    """What the destination holds after `name` committed over ``old`` with the mode."""
+    """Return the destination's contents after `name` committed over ``old`` in this mode."""
     return sorted(expected("old") + expected(name)) if mode is SaveMode.APPEND else expected(name)
 
 
