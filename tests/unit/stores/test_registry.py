@@ -225,7 +225,7 @@ def test_spark_options_of_another_package(depot: None) -> None:
     texts = {"path": "depot://north/t", "HOSTNAME": "h", "password": "canary"}
     wanted = DepotOptions(host_name="h", pass_word="canary")
     assert parse_write_options(texts, overwrite=False).store.store_options == (wanted,)
-    assert parse_write_options(texts, overwrite=False).format_strings == {}
+    assert parse_write_options(texts, overwrite=False).format.strings == {}
     assert parse_read_options(texts).store.store_options == (wanted,)
     assert parse_job_options({**texts, "region": "x"}).store.store_options == (S3Options(region="x"), wanted)
     elsewhere = {"path": "/data/t", "reportDir": "depot://north/reports", "hostName": "h"}
