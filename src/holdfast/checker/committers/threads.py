@@ -120,7 +120,7 @@ class ScheduledRunner:
             thread.results.append(function(thread.item))
         except _Paused:
             pass
-        except Exception as error:  # noqa: BLE001  # the runner raises it, whatever it is
+        except Exception as error:  # noqa: BLE001  # the runner raises it
             errors.append(error)
         finally:
             self.port.thread = None

@@ -73,12 +73,12 @@ class Register:
     answers: Mapping[Hashable, Hashable]
 
     def with_history(self, operations: Sequence[Operation | None]) -> Register:
-        """The same register with another end for each operation; None leaves it out."""
+        """Return the register with these ends of its operations; None leaves an operation out."""
         those = [(one, state) for one, state in zip(operations, self.writes, strict=True) if one is not None]
         return replace(self, operations=[one for one, _state in those], writes=[state for _one, state in those])
 
     def contradiction(self) -> tuple[Operation, ...] | None:
-        """Operations that have no order, a handful; None if all have one."""
+        """Return a few operations that have no order; None if all have one."""
         by_state = {self.initial: _Cluster(None)}
         by_answer = {answer: state for state, answer in self.answers.items()}
         for one, state in zip(self.operations, self.writes, strict=True):
@@ -88,11 +88,11 @@ class Register:
             if state is None and one.outcome is Outcome.OK:
                 read_from = by_state.get(by_answer.get(canonical(one.value)))
                 if read_from is None:
-                    return (one,)  # nobody has begun to write it
+                    return (one,)  # no write of the value had begun
                 if read_from.write and _end(one) < read_from.write.invoked:
                     return one, read_from.write
                 read_from.reads.append(one)
-        # A write that nobody has read and of which nobody knows need not have been.
+        # A write of unknown outcome that no operation read may not have happened.
         clusters = [one for one in by_state.values() if one.reads or (one.write and one.write.outcome is Outcome.OK)]
         pair = _without_order(clusters)
         if pair is None:

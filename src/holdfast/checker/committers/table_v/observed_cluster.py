@@ -48,8 +48,8 @@ class ObservedCluster:
 
     def initial(self) -> ObservedState:
         start = self._cluster.initial()
-        nobody = tuple((None,) * len(attempts) for attempts in start.attempts)
-        return ObservedState(attempts=start.attempts, accepted=start.accepted, lost=nobody)
+        none_lost = tuple((None,) * len(attempts) for attempts in start.attempts)
+        return ObservedState(attempts=start.attempts, accepted=start.accepted, lost=none_lost)
 
     def key(self, state: object) -> Hashable:
         return self._cluster.key(state)
