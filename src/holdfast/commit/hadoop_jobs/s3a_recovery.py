@@ -218,8 +218,8 @@ def _clean_up(measure: Measure, job: HadoopJob, found: JobState, *, with_sets: b
     for _ in range(_ROUNDS):
         for _done in ctx.runner.map(lambda upload: store.abort_upload(*upload), sorted(left)):
             measure.recorder.count("committer_commits_aborted")
-        waiting = ((one.key, one.upload_id) for one in iter_uploads(store, ctx.prefix))
-        left = frozenset(upload for upload in waiting if upload in own or carries(job.job, upload[0]))
+        pending = ((one.key, one.upload_id) for one in iter_uploads(store, ctx.prefix))
+        left = frozenset(upload for upload in pending if upload in own or carries(job.job, upload[0]))
         if not left:
             delete_dir(job.home, job.directory, unfinished=False)
             return
