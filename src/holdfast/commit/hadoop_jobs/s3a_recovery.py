@@ -143,9 +143,8 @@ def _decide_commit(ctx: CommitContext, job: HadoopJob, found: JobState, insist: 
         return Action.KEEP, f"{_state(found)}; these files would make the destination's table unreadable: abort the job"
     if not found.visible and not insist:
         return Action.KEEP, (
-            f"{_state(found)}: its job commit had not started, and the number of its tasks is not recorded: abort "
-            "it, or "
-            "confirm with --accept-damage"
+            f"{_state(found)}: its job commit had not started, and the number of its tasks is not recorded: abort it, "
+            "or confirm with --accept-damage"
         )
     return Action.FORWARD, _state(found)
 
