@@ -85,4 +85,4 @@ def test_verify_reports_the_job(ctx: CommitContext) -> None:
     assert result.exit_code == 2 and f"Hadoop job {UUID} (hadoop-magic) is unfinished" in result.stderr
     ctx.store.delete(ctx.key(PATHS[0]))
     result = run("verify", ctx.url)
-    assert result.exit_code == 0 and f"note: job {UUID} of Hadoop" in result.stdout
+    assert result.exit_code == 0 and f"note: Hadoop job {UUID}" in result.stdout

@@ -285,7 +285,7 @@ def test_who_has_announced_an_upload_is_looked_up_by_its_key() -> None:
 # --- urls -------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("ask", [lambda url: encode_uri(url, "a"), lambda url: path_below("s3a://b/a", url)])
 def test_what_is_no_url(ask: Callable[[str], str]) -> None:
-    with pytest.raises(BadFieldError, match="is no url"):
+    with pytest.raises(BadFieldError, match="is not a url"):
         ask("out/put")
 
 

@@ -75,8 +75,7 @@ def pending_path(path: str) -> str:
 
 
 def final_path(path: str) -> str:
-    """Return the final path of a file that is written to `path`; `path` itself if it is not magic or is a committer's
-    record.
+    """Return the final path of a file written to `path`; `path` itself if it is not magic or a committer's record.
 
     The first magic directory counts and, below it, the last ``__base``; a ``__base`` above it is an ordinary name.
     Without ``__base``, everything below the magic directory keeps its tree: ``dest/__magic/1/2`` stands for

@@ -1,5 +1,4 @@
 """Encode and decode pending uploads as Hadoop's S3A committers do: ``.pending`` for one, ``.pendingset`` for a task.
-task.
 
 Etags are objects in Hadoop since 3.4.2 (HADOOP-15224) and texts up to 3.4.1: no release reads both. `Etags` selects
 what is written; both are read. A set has version 3 and a single upload version 2 in all releases from 3.3.6 to 3.5.0;

@@ -189,8 +189,7 @@ def _decide(
     if not visible and not insist:
         return Action.KEEP, (
             f"{state}: its job commit had not started, and the number of its tasks is not recorded: abort it, or "
-            "confirm "
-            "with --accept-damage"
+            "confirm with --accept-damage"
         )
     return Action.FORWARD, state
 

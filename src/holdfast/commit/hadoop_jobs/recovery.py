@@ -44,8 +44,7 @@ def describe(left: Leftover) -> str:
     """Return one sentence about an unfinished job, and how to end it if it is dead."""
     return (
         f"Hadoop job {left.job} ({left.committer}) is unfinished: {left.reason}; it is running, or dead (then run "
-        "holdfast "
-        "recover --foreign abort, or --foreign commit)"
+        "holdfast recover --foreign abort, or --foreign commit)"
     )
 
 

@@ -143,9 +143,8 @@ def _decide_commit(ctx: CommitContext, job: HadoopJob, found: JobState, insist: 
         return Action.KEEP, f"{_state(found)}; these files would make the destination's table unreadable: abort the job"
     if not found.visible and not insist:
         return Action.KEEP, (
-            f"{_state(found)}: its job commit had not started, and the number of its tasks is not recorded: abort "
-            "it, or "
-            "confirm with --accept-damage"
+            f"{_state(found)}: its job commit had not started, and the number of its tasks is not recorded: abort it, "
+            "or confirm with --accept-damage"
         )
     return Action.FORWARD, _state(found)
 
@@ -218,8 +217,8 @@ def _clean_up(measure: Measure, job: HadoopJob, found: JobState, *, with_sets: b
     for _ in range(_ROUNDS):
         for _done in ctx.runner.map(lambda upload: store.abort_upload(*upload), sorted(left)):
             measure.recorder.count("committer_commits_aborted")
-        waiting = ((one.key, one.upload_id) for one in iter_uploads(store, ctx.prefix))
-        left = frozenset(upload for upload in waiting if upload in own or carries(job.job, upload[0]))
+        pending = ((one.key, one.upload_id) for one in iter_uploads(store, ctx.prefix))
+        left = frozenset(upload for upload in pending if upload in own or carries(job.job, upload[0]))
         if not left:
             delete_dir(job.home, job.directory, unfinished=False)
             return

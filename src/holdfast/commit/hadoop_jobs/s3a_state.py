@@ -15,15 +15,12 @@ from holdfast.commit.hadoop.pending import SinglePending
 from holdfast.commit.hadoop_jobs.hadoop_job import HadoopJob, carries, ids_in
 from holdfast.commit.hadoop_jobs.s3a_jobs import load_record
 from holdfast.commit.job_success import names_job
-from holdfast.commit.pending_sets.completion import has_unlisted_upload
+from holdfast.commit.pending_sets.completion import Upload, has_unlisted_upload
 from holdfast.commit.success_file import SuccessReport, read_success
 from holdfast.errors import CorruptDataError, NotFoundError
 from holdfast.stores.base import ObjectInfo, iter_uploads, multipart
 
-__all__ = ["JobState", "Upload", "inspect_jobs", "recorded_uploads"]
-
-Upload = tuple[str, str]
-"""Key and upload id."""
+__all__ = ["JobState", "inspect_jobs", "recorded_uploads"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,6 @@ Source: paper 000, VI.A (job commit, abort, clean-up) and XIV.C; paper 001, "Job
 from __future__ import annotations
 
 import logging
-from typing import TypeAlias
 
 from holdfast.commit.context import CommitContext
 from holdfast.commit.file_operations import delete_dir
@@ -17,15 +16,12 @@ from holdfast.commit.ids import JobId
 from holdfast.commit.magic.file import iter_pending_paths, load_pending
 from holdfast.commit.magic.layout import attempts_dir, pendingset_start
 from holdfast.commit.measure import Measure
-from holdfast.commit.pending_sets.completion import bucket_name
+from holdfast.commit.pending_sets.completion import Upload, abort_listed, bucket_name
 from holdfast.errors import CorruptDataError, HoldfastError, NotFoundError
-from holdfast.stores.base import Support, iter_objects, iter_uploads, multipart
+from holdfast.stores.base import Support, iter_objects
 
 __all__ = ["clean_up", "find_pendingsets", "list_pendingsets", "load_pendingset"]
 
-_Upload: TypeAlias = "tuple[str, str]"  # key and upload id
-
-_ROUNDS = 3
 _log = logging.getLogger(__name__)
 
 
@@ -86,26 +82,22 @@ def clean_up(measure: Measure, job: JobId, *, with_sets: bool) -> str:
 def _abort_uploads(measure: Measure, job: JobId, with_sets: bool) -> None:
     """Abort the job's uploads, also those that no listing shows because the server cannot list by directory (MinIO)."""
     ctx = measure.ctx
-    store = multipart(ctx.store)
     lists = ctx.store.capabilities.lists_uploads is Support.YES
-    recorded: set[_Upload] | None = None
-    # A part that is in flight during the abort can keep the upload alive: list again, a few times.
-    for _ in range(_ROUNDS):
-        pending = {(upload.key, upload.upload_id) for upload in iter_uploads(store, ctx.prefix)}
+    recorded: set[Upload] | None = None
+
+    def select(pending: set[Upload]) -> set[Upload]:
+        nonlocal recorded
         takes_all = ctx.settings.hadoop.abort_pending_uploads
         own = pending if takes_all else {upload for upload in pending if file_job(upload[0]) == job}
-        if recorded is None:
-            recorded = _recorded_uploads(measure, job, with_sets) if pending != own or not lists else set()
-            own = own | (recorded & pending if lists else recorded)
-        else:
-            own = own | (recorded & pending)
-        if not own:
-            return
-        for _done in ctx.runner.map(lambda upload: store.abort_upload(*upload), sorted(own)):
-            measure.recorder.count("committer_commits_aborted")
+        if recorded is not None:
+            return own | (recorded & pending)
+        recorded = _recorded_uploads(measure, job, with_sets) if pending != own or not lists else set()
+        return own | (recorded & pending if lists else recorded)
+
+    abort_listed(measure, select)
 
 
-def _recorded_uploads(measure: Measure, job: JobId, with_sets: bool) -> set[_Upload]:
+def _recorded_uploads(measure: Measure, job: JobId, with_sets: bool) -> set[Upload]:
     """Return the uploads that records name as the job's; skip unreadable ones (paper 001, "Malicious …")."""
     ctx = measure.ctx
 

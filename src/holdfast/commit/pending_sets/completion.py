@@ -30,11 +30,13 @@ from holdfast.commit.statistics import NO_STATISTICS, Statistics
 from holdfast.commit.success_file import FILENAME_LIMIT
 from holdfast.commit.uploads import complete_upload, is_published
 from holdfast.errors import HoldfastError, NotFoundError, OutcomeUnknownError
-from holdfast.stores.base import Support, iter_uploads_of, multipart
+from holdfast.stores.base import Support, iter_uploads, iter_uploads_of, multipart
 
 __all__ = [
     "Published",
+    "Upload",
     "abort_all",
+    "abort_listed",
     "abort_sets",
     "bucket_name",
     "complete_all",
@@ -46,6 +48,10 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+Upload = tuple[str, str]
+"""Key and upload id."""
+
+_ROUNDS = 3
 _log = logging.getLogger(__name__)
 
 
@@ -305,6 +311,27 @@ def abort_sets(measure: Measure, sets: Iterable[T], load: Callable[[T], PendingS
             yield from commits
 
     return abort_all(measure, drawn())
+
+
+def abort_listed(measure: Measure, select: Callable[[set[Upload]], set[Upload]]) -> None:
+    """Abort those pending uploads of the destination that `select` returns, in parallel, until it returns none.
+
+    A part in flight during the abort can keep an upload alive. So uploads are listed again, at most three times.
+
+    Args:
+        select: called with the pending uploads that a listing shows.
+
+    Raises:
+        HoldfastError: the store failed; some uploads are aborted.
+    """
+    ctx = measure.ctx
+    store = multipart(ctx.store)
+    for _ in range(_ROUNDS):
+        selected = select({(upload.key, upload.upload_id) for upload in iter_uploads(store, ctx.prefix)})
+        if not selected:
+            return
+        for _done in ctx.runner.map(lambda upload: store.abort_upload(*upload), sorted(selected)):
+            measure.recorder.count("committer_commits_aborted")
 
 
 def _run_through(results: Iterator[None]) -> None:

@@ -1,5 +1,4 @@
-"""Choose and carry out the recovery action of a dead job with pending sets: paper 001's recipe for `magic` and
-`staging-*`.
+"""Choose and carry out the recovery action of a dead job with pending sets, by paper 001's recipe.
 
 A job's commits are the uploads that its pending sets name. Each is *pending* if the upload still exists, and *visible*
 if its file exists at the final path. All sets exist before the first upload is completed, and they are deleted only
@@ -164,9 +163,8 @@ def _decide(found: _JobState) -> tuple[Action, str]:
         return Action.BACK, "no task has committed anything"
     if found.orphans and (found.pending or found.both or found.missing):
         return Action.KEEP, (
-            "files of the job are visible that its pending sets do not name, so a late attempt has written: "
-            "inspect them, then "
-            "abort its uploads"
+            "files of the job are visible that its pending sets do not name, so a late attempt has written: inspect "
+            "them, then abort its uploads"
         )
     if found.both:
         return Action.KEEP, (
@@ -175,9 +173,8 @@ def _decide(found: _JobState) -> tuple[Action, str]:
     if not found.pending:
         if found.visible and found.missing:
             return Action.KEEP, (
-                "some of its files are visible, the others are missing and nothing is pending: it was aborted, "
-                "or a later job "
-                "has replaced files"
+                "some of its files are visible, the others are missing and nothing is pending: it was aborted, or a "
+                "later job has replaced files"
             )
         return Action.CLEAN, "all of its files are visible" if found.visible else (
             "none of its files is visible or pending"

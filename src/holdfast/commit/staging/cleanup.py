@@ -10,7 +10,7 @@ import logging
 from holdfast.commit.file_operations import delete_dir
 from holdfast.commit.ids import JobId
 from holdfast.commit.measure import Measure
-from holdfast.commit.pending_sets.completion import abort_sets
+from holdfast.commit.pending_sets.completion import Upload, abort_listed, abort_sets
 from holdfast.commit.records import JobRecord
 from holdfast.commit.staging.layout import (
     list_pendingsets,
@@ -20,11 +20,9 @@ from holdfast.commit.staging.layout import (
     staging_context,
 )
 from holdfast.errors import HoldfastError
-from holdfast.stores.base import iter_uploads, multipart
 
 __all__ = ["clean_up"]
 
-_ROUNDS = 3
 _log = logging.getLogger(__name__)
 
 
@@ -60,16 +58,10 @@ def clean_up(measure: Measure, job: JobRecord, *, with_sets: bool = True) -> str
 
 def _abort_uploads(measure: Measure, job: JobId) -> None:
     """Abort uploads that no pending set names: of attempts that died, or failed and could not abort."""
-    ctx = measure.ctx
-    store = multipart(ctx.store)
-    # A part that is in flight during the abort can keep the upload alive: list again, a few times.
-    for _ in range(_ROUNDS):
-        pending = [
-            upload
-            for upload in iter_uploads(store, ctx.prefix)
-            if ctx.settings.hadoop.abort_pending_uploads or job in upload.key.rpartition("/")[2]
-        ]
-        if not pending:
-            return
-        for _done in ctx.runner.map(lambda upload: store.abort_upload(upload.key, upload.upload_id), pending):
-            measure.recorder.count("committer_commits_aborted")
+
+    def select(pending: set[Upload]) -> set[Upload]:
+        if measure.ctx.settings.hadoop.abort_pending_uploads:
+            return pending
+        return {upload for upload in pending if job in upload[0].rpartition("/")[2]}
+
+    abort_listed(measure, select)

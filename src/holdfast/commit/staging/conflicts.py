@@ -60,9 +60,8 @@ def _partitions_of(paths: Iterable[str]) -> set[str]:
         partition = path.rpartition("/")[0]
         if not partition:
             raise InvalidRequestError(
-                "a file at the top level of the destination is in no partition: partition the data, append, or "
-                "write with "
-                "staging-directory",
+                "a file at the top level of the destination is in no partition: partition the data, append, or write "
+                "with staging-directory",
                 path=path,
             )
         found.add(partition)

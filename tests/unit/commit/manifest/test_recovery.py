@@ -344,7 +344,7 @@ def test_lost_file_means_back() -> None:
     bucket.store.put(f"{HOME}d/other", b"somebody else's")
     bucket.store.delete(waiting(bucket))
     (found,) = leftovers(bucket)
-    assert found.action is Action.BACK and "1 are lost" in found.reason and found.job == job.job
+    assert found.action is Action.BACK and "1 are missing" in found.reason and found.job == job.job
     found.recover()
     assert bucket.visible() == {"d/other": b"somebody else's"} and bucket.debris() == []
 
