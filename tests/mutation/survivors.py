@@ -32,7 +32,6 @@ _EQUIVALENT: Mapping[str, tuple[str, ...]] = {
 
 _OTHERS: Mapping[str, tuple[str, ...]] = {
     "Only the number of requests, a duration or the precision of a time changes; the result is still correct": (
-        "manifest.renaming._rename_file drop 2ccd1e",
         "manifest.task._probe_directories off-by-one 6fc926 3",
         "two_phase.job.describe_job off-by-one 8d1d95",
         "two_phase.job._finish leave-loop c0888c",
@@ -40,7 +39,7 @@ _OTHERS: Mapping[str, tuple[str, ...]] = {
     ),
     "There is a second safeguard: the next step refuses or finds the same, or the job's cleanup handles it": (
         "file_output.recovery._note operand 9bd706",
-        "pending_sets.recovery._decide operand 663f4c",
+        "pending_sets.recovery._decide operand 1e9600",
         "intents.Intents._announce swap f7b028",
         "layout.iter_job_folders off-by-one 6fc926",
     ),
@@ -51,7 +50,7 @@ _OTHERS: Mapping[str, tuple[str, ...]] = {
     ),
     "A gap: it needs two or more of something (stream batches, directories, dead Hadoop jobs) where tests have one": (
         "two_phase.decision._targets first-left-out 6adfaf",
-        "hadoop_jobs.s3a_jobs._note_magic constant 154929",
+        "hadoop_jobs.s3a_jobs._list_magic constant 154929",
         "two_phase.helping._touches constant 154929",
         "two_phase.pending_uploads.find_uploads first-left-out a3ed93",
     ),
