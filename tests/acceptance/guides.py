@@ -1,4 +1,4 @@
-"""Read the code blocks of a page of the documentation, and run them in their order."""
+"""Read the code blocks of a documentation page and run them in order."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def page(name: str) -> str:
 
 
 def python_examples(name: str) -> list[str]:
-    """Return every Python block of a page, in its order."""
+    """Return every Python block of a page, in order."""
     return re.findall(r"```python\n(.*?)```", page(name), re.DOTALL)
 
 
 def run_examples(name: str, names: dict[str, object], bucket: Path | None = None) -> None:
-    """Run every Python block of a page; each sees what the ones before it defined in `names`.
+    """Run every Python block of a page; each sees the `names` that the previous ones defined.
 
     Args:
         bucket: a directory that stands for ``s3://bucket/``.

@@ -1,4 +1,4 @@
-"""The example of docs/how-to/run-the-checker.md, and the stories and counts that it shows."""
+"""Run the example of docs/how-to/run-the-checker.md, and compare the stories and counts that the page shows."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_the_story_is_what_the_command_tells() -> None:
 
 
 def test_the_table_has_every_scene() -> None:
-    """Its figures change with every call that the code makes more or less: those are as of the day they were pasted."""
+    """The figures change whenever the code makes more or fewer calls: the page shows those of one day."""
     table = GUIDE[GUIDE.index("two_phase: hidden files") : GUIDE.index("nothing found in")]
     row = r"^ ([a-z+-]+) +[\d.,e+]+ +[\d,]+ +(?:[\d,]+ +)?[\d.]+ (?:m?s|min) +\d+ of \d+$"
     shown = re.findall(row, table, re.MULTILINE)

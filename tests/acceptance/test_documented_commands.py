@@ -1,4 +1,4 @@
-"""Every `holdfast …` that the documents name is a command that exists, with options that exist."""
+"""Check that every `holdfast …` command in the documents exists and has the options that are used."""
 
 from __future__ import annotations
 

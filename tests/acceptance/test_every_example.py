@@ -1,4 +1,4 @@
-"""Every example of the documentation is run by a test, or is listed here with the reason why it cannot be."""
+"""Check that a test runs every example of the documentation, or that this module says why it cannot be run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RUN_BY = {
     "docs/index.md": "tests/acceptance/test_spark_guide.py",
     "docs/tutorial/first-ten-minutes.md": "tests/acceptance/test_tutorial.py",
 }
-"""Pages with Python examples, and the test that runs them."""
+"""Pages with Python examples, and the test that runs each."""
 
 SHELL_NOT_RUN = {
     "docs/how-to/choose-a-committer.md": "its paths are made up; test_documented_commands.py checks the options",
@@ -34,7 +34,7 @@ SHELL_NOT_RUN = {
     "docs/how-to/read-with-s3a.md": "it downloads jars with Maven; make integration runs the tests with them",
     "docs/reference/cli.md": "its files are made up; test_documented_commands.py checks the options",
 }
-"""Pages with shell examples that no test runs, and why."""
+"""Pages with shell examples that no test runs, with the reason."""
 
 
 def _blocks(language: str) -> set[str]:

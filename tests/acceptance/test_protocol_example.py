@@ -1,4 +1,4 @@
-"""The example of docs/explanation/two-phase.md."""
+"""Run the example of docs/explanation/two-phase.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The site of ``make docs``: it builds without warnings, works offline, and has every page and public function."""
+"""Build the site as ``make docs`` does: no warnings, no network, and every page and public function is included."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run the examples of docs/how-to/write-streams.md, in their order, in one session."""
+"""Run the examples of docs/how-to/write-streams.md in order, in one session."""
 
 from __future__ import annotations
 

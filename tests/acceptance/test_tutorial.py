@@ -1,4 +1,4 @@
-"""The tutorial, run from its start to its end in a shell, as a reader would type it; outputs are compared."""
+"""Run the tutorial from start to end in a shell, as a reader would type it, and compare the output."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _STEP = re.compile(
 
 
 def _pattern(line: str) -> str:
-    """`…` stands for any text of a line; columns may be wider or narrower than shown."""
+    """Return a pattern for a line, in which ``…`` stands for any text and columns may have other widths."""
     return ".*".join(r"\s+".join(map(re.escape, part.split(" "))) for part in re.sub(" +", " ", line).split("…"))
 
 
 def _assert_shown(shown: str, printed: str) -> None:
-    """Each line that the page shows was printed, in this order, perhaps with others between."""
+    """Check that each line of the page was printed, in this order, perhaps with other lines in between."""
     lines = iter(printed.splitlines())
     for line in shown.splitlines():
         pattern = re.compile(_pattern(line.strip()))

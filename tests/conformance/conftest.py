@@ -1,4 +1,4 @@
-"""The stores on which the conformance suite runs: two handles on the same data each."""
+"""Provide the stores on which the conformance suite runs, each with two handles on the same data."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def memory_with_rename() -> Handles:
 
 @pytest.fixture(scope="session")
 def memory_with_file_rename() -> Handles:
-    """As on GCS: a directory would be renamed file by file."""
+    """Return a store that renames files but not directories, like GCS, which renames a directory file by file."""
     store = MemoryStore(limits=TINY_PARTS, rename=True, rename_dir=False)
     return store, store
 
@@ -71,7 +71,7 @@ def throttled() -> Handles:
 
 @pytest.fixture(scope="session")
 def nested() -> Handles:
-    """A wrapper around a wrapper around a wrapper."""
+    """Wrap a store three times."""
     inner = InterceptedStore(MemoryStore(limits=TINY_PARTS, rename=True), Faulty())
     return InterceptedStore(InterceptedStore(inner, Throttled(ThrottleOptions(request_s=0.0))), Recorder()), inner
 

@@ -1,4 +1,4 @@
-"""The shipped suite on every store, every wrapped store and two servers; deviations are declared, never skipped.
+"""Run the shipped suite on every store, every wrapped store and two servers; deviations are declared, never skipped.
 
 Conditional puts are scenarios 77 and 79: ``create`` and ``update`` in the suite.
 """
@@ -85,5 +85,5 @@ def _cases() -> Iterator[object]:
 def test_conformance(implementation: str, check: Check, request: pytest.FixtureRequest) -> None:
     store, other = request.getfixturevalue(implementation)
     assert store.capabilities == IMPLEMENTATIONS[implementation], "the checks were chosen for other capabilities"
-    rounds = 4 if implementation in ("moto", "weed") else 20  # integration tests race longer on servers
+    rounds = 4 if implementation in ("moto", "weed") else 20  # the integration tests run longer races on servers
     check.run(Subject(store, other, f"suite/{check.name.replace(':', '-')}", rounds=rounds))

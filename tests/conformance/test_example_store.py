@@ -1,4 +1,4 @@
-"""The store of examples/sqlite-store, installed as another package's: the whole suite, a job, and the page about it."""
+"""Test the store of examples/sqlite-store as another package's: the whole suite, a job, and the page about it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PAGE = ROOT / "docs" / "how-to" / "write-a-store.md"
 
 @pytest.fixture(scope="module")
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with the module and the metadata that its build makes, as pip would install them."""
+    """Create a directory with the module and the metadata of its build, as pip would install them."""
     directory = tmp_path_factory.mktemp("site")
     for file in ("pyproject.toml", "holdfast_sqlite.py"):
         shutil.copy(EXAMPLE / file, directory)
@@ -103,7 +103,7 @@ def test_urls_and_mistakes(installed: ModuleType, tmp_path: Path) -> None:
 def test_the_page_shows_the_example_as_it_is(
     installed: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each block is an excerpt of the example, or runs as it stands."""
+    """Each block of the page is an excerpt of the example, or runs as it is."""
     sources = [(EXAMPLE / file).read_text() for file in ("holdfast_sqlite.py", "pyproject.toml")]
     blocks = re.findall(r"```(\w+)\n(.*?)```", PAGE.read_text(), re.DOTALL)
     programs = [text for _language, text in blocks if not any(text in source for source in sources)]

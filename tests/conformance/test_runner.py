@@ -1,4 +1,4 @@
-"""The runner that is shipped for stores of others: what it reports, and that its checks can fail."""
+"""Test the runner that is shipped for other packages' stores: what it reports, and that its checks can fail."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_report_of_a_right_store() -> None:
 
 
 class _IgnoresConditions(MemoryStore):
-    """As rclone, juicefs and swift do (facts: conditional writes are ignored without an error)."""
+    """A store like rclone, juicefs and swift (facts: conditional writes are ignored without an error)."""
 
     def put(
         self, key: str, data: bytes, mode: PutMode = Overwrite(), metadata: Mapping[str, str] | None = None
@@ -63,7 +63,7 @@ def test_report_names_what_a_store_does_not_do() -> None:
 
 
 class _LooksThenWrites(MemoryStore):
-    """As Adobe S3Mock: every single condition is honoured, and two of many may find a key free."""
+    """A store like Adobe S3Mock: it honors a single condition, but two of many writers may both find a key free."""
 
     def __init__(self) -> None:
         super().__init__(limits=TINY_PARTS)
@@ -78,7 +78,7 @@ class _LooksThenWrites(MemoryStore):
         if there.get(key) != (mode.etag if isinstance(mode, Update) else None):
             raise PreconditionError("the object is not as expected")
         with contextlib.suppress(threading.BrokenBarrierError):
-            self._together.wait(0.05)  # where another looks, too, both have looked before either writes
+            self._together.wait(0.05)  # if another writer is checking, both finish the check before either writes
         self._together.reset()
         return super().put(key, data, Overwrite(), metadata)
 
@@ -144,7 +144,7 @@ def test_checks_follow_capabilities() -> None:
 
 
 class _RenamesFileByFile(MemoryStore):
-    """Claims one step and takes many, as a directory rename on GCS."""
+    """A store that claims atomic directory rename but takes many steps, as on GCS."""
 
     def rename_dir(self, source: str, target: str) -> None:
         for info in list(iter_objects(self, f"{source}/")):

@@ -1,4 +1,4 @@
-"""Leave directories of other table formats alone: no file of theirs changes, and none of ours is added."""
+"""Leave directories of other table formats alone: no file there changes, and Holdfast adds none."""
 
 from __future__ import annotations
 

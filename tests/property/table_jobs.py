@@ -1,4 +1,4 @@
-"""Random jobs on one table: mostly ones that fit, each off by something now and then."""
+"""Generate random jobs on one table: most of them fit, and some differ from the table in one respect."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _value(draw: Any, kind: Any) -> Any:
 
 @st.composite
 def jobs(draw: Any, most: int = 6) -> list[Job]:
-    """A sequence of jobs on one destination."""
+    """Draw a sequence of jobs on one destination."""
     file_format = draw(st.sampled_from(FORMATS))
     nested = "" if file_format == "csv" else "slm"
     partition_by = tuple(draw(st.permutations("pq")))[: draw(st.integers(0, 2))]

@@ -1,7 +1,8 @@
-"""A table as a list of rows: what may follow what, told once more and without the code that it is a model of.
+"""Model a table as a list of rows, and define independently of the tested code which job may follow which.
 
-Types are words (``int``, ``decimal(5,2)``), or tuples: ``("struct", ((name, type), …))``, ``("array", type)``,
-``("map", type)`` with strings as keys. Values are Python's: a float of type ``float`` has been rounded to one already.
+Types are strings (``int``, ``decimal(5,2)``) or tuples: ``("struct", ((name, type), …))``, ``("array", type)``,
+``("map", type)`` with strings as keys. Values are Python's; a float of type ``float`` is already rounded to single
+precision.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class Job:
     Attributes:
         mode: ``append``, ``overwrite`` or ``overwrite-partitions``.
         fields: the columns of its rows.
-        required: those that are declared NOT NULL; makes no difference to anybody.
+        required: those that are declared NOT NULL; has no effect.
         rows: by column.
         layout: format, partition columns, reader options.
     """
@@ -46,7 +47,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Table:
-    """What readers have to find; rows by folded names, values of the table's types."""
+    """What readers must find: rows by case-folded names, with values of the table's types."""
 
     fields: Fields
     file_format: str
@@ -56,7 +57,7 @@ class Table:
 
 
 def after(table: Table | None, job: Job) -> Table:
-    """The table once the job is done.
+    """Return the table after the job.
 
     Raises:
         RefusedError: the job does not fit.
@@ -105,7 +106,7 @@ def _common(known: Type, given: Type, job: Job) -> Type:
         return (known[0], _common(known[1], given[1], job))
     if known == given or (_fits(given, known)):
         return known
-    # Text does not tell a float from a double: what is there would become another number.
+    # Text does not distinguish a float from a double: existing values would become other numbers.
     in_text = job.file_format in ("csv", "json") and known == "float"
     if _fits(known, given) and job.merge and not in_text:
         return given
@@ -152,7 +153,7 @@ def _value(value: Any, given: Type, kind: Type) -> Any:
 
 
 def shown(row: Mapping[str, Any]) -> str:
-    """A row as text by which rows are compared: names folded and sorted, every digit of a number."""
+    """Return a row as text for comparison: names folded and sorted, numbers with every digit."""
 
     def text(value: Any) -> Any:
         if isinstance(value, dict):
@@ -165,7 +166,7 @@ def shown(row: Mapping[str, Any]) -> str:
 
 
 def plain(value: Any, kind: Type) -> Any:
-    """A value as Arrow gives it in the model's form: maps come as lists of pairs, and names count folded."""
+    """Convert a value from Arrow to the model's form: maps come as lists of pairs, and names are case-folded."""
     if value is None or isinstance(kind, str):
         return value
     if kind[0] == "struct":
@@ -176,12 +177,12 @@ def plain(value: Any, kind: Type) -> Any:
     return {key: plain(one, kind[1]) for key, one in value}
 
 
-# --- types in Spark's words -------------------------------------------------------------------------------------------
+# --- types in Spark's notation ----------------------------------------------------------------------------------------
 _JSON = {"int": "integer"}
 
 
 def json_type(kind: Type, *, required: bool = False) -> Any:
-    """The type as in the JSON of a Spark schema."""
+    """Return the type as in the JSON of a Spark schema."""
     if isinstance(kind, str):
         return _JSON.get(kind, kind)
     if kind[0] == "struct":
@@ -195,7 +196,7 @@ def json_type(kind: Type, *, required: bool = False) -> Any:
 
 
 def ddl(fields: Fields) -> str:
-    """A schema in SQL."""
+    """Return a schema as DDL."""
     return ", ".join(f"`{name}` {_sql(kind)}" for name, kind in fields)
 
 

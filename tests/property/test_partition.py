@@ -1,4 +1,4 @@
-"""Partition directories: any value comes back, and no value leaves its directory."""
+"""Check partition directories: any value can be read back, and no value escapes its directory."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_any_percent_signs_survive_unescaping(text: str) -> None:
     assert unescape_name(escape_name(unescape_name(text))) == unescape_name(text)
 
 
-MICROS = st.integers(-(2**63) // 10, 2**63 // 10)  # some 29,000 years around 1970
+MICROS = st.integers(-(2**63) // 10, 2**63 // 10)  # about 29,000 years before and after 1970
 VALUES = {
     "int8": (pa.int8(), st.integers(-128, 127)),
     "int64": (pa.int64(), st.integers(-(2**63), 2**63 - 1)),
@@ -82,7 +82,7 @@ def test_typed_values_come_back(name: str, data: st.DataObject) -> None:
 
 
 def numbers(values: Any) -> list[Any]:
-    """Values that Python can show: dates and times as numbers, floats with the sign of zero."""
+    """Return values that Python can represent: dates and times as numbers, floats with the sign of zero."""
     if pa.types.is_timestamp(values.type):
         values = values.cast(pa.int64())
     elif pa.types.is_date(values.type):
@@ -127,7 +127,7 @@ ROWS = st.lists(
 
 @given(ROWS, st.sampled_from([("k",), ("k", "f"), ("n", "f", "k"), ()]), st.booleans())
 def test_splitting_is_grouping(rows: list[tuple[Any, ...]], by: tuple[str, ...], encoded: bool) -> None:
-    """Against a model: a dictionary of lists, in order."""
+    """The model is a dictionary of lists, in order."""
     keys = pa.array([row[0] for row in rows], pa.string())
     batch = pa.record_batch(
         {
@@ -155,7 +155,7 @@ def test_splitting_is_grouping(rows: list[tuple[Any, ...]], by: tuple[str, ...],
 @pytest.mark.parametrize(
     ("value", "shown"),
     [
-        # Seen in Spark 4.3's directories.
+        # as observed in directories that Spark 4.3 writes
         (0.0, "0.0"),
         (-0.0, "-0.0"),
         (1.0, "1.0"),
@@ -177,7 +177,7 @@ def test_doubles_look_as_in_java(value: float, shown: str) -> None:
 
 
 def test_values_look_as_in_spark() -> None:
-    """Seen in Spark 4.3's directories."""
+    """As observed in directories that Spark 4.3 writes."""
     instant = datetime.datetime(2026, 1, 2, 11, 4, 5, 120_000, datetime.timezone.utc)
     assert partition_texts(pa.array([instant], pa.timestamp("us", "UTC")), "America/Los_Angeles") == [
         "2026-01-02 03:04:05.12"
@@ -235,7 +235,7 @@ def test_partition_columns_take_the_schemas_spelling() -> None:
 
 
 def test_columns_that_differ_by_case_are_refused() -> None:
-    """One of them would be a directory and the other in the files: no reader could tell them apart."""
+    """One of them would be a directory and the other a column in the files: no reader could distinguish them."""
     schema = pa.schema([("A", pa.int64()), ("a", pa.int64()), ("x", pa.int64())])
     with pytest.raises(InvalidRequestError, match="differ only by case"):
         resolve_partition_columns(schema, ["A"])
@@ -275,7 +275,7 @@ def test_a_name_too_long_for_a_directory_is_refused(value: str) -> None:
 
 
 def test_parts_do_not_keep_the_batch_alive() -> None:
-    """A part of one row may wait long in its writer; it must not hold the other rows' memory."""
+    """A part of one row may wait long in its writer and must not keep the other rows in memory."""
     batch = pa.record_batch({"id": pa.array(range(10_000)), "k": pa.array([i // 9_999 for i in range(10_000)])})
     small = dict(PartitionSplitter(batch.schema, ["k"]).split(batch))["k=1"]
     assert small.get_total_buffer_size() < 1000
@@ -290,7 +290,7 @@ def test_parts_do_not_keep_the_batch_alive() -> None:
         ("f=1.9999999999999998E23", "f=2.0E23"),
         ("d=2020-1-2", "d=2020-01-02"),
         ("at=2020-01-02T03:04:05", "at=2020-01-02 03%3A04%3A05"),
-        ("Month=x", "Month=x"),  # no value of the column
+        ("Month=x", "Month=x"),  # not a value of the column
         ("other=1", "other=1"),
         ("", ""),
         ("plain", "plain"),

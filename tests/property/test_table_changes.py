@@ -1,6 +1,6 @@
-"""Any sequence of jobs leaves what a list of rows would hold, or is refused where the rules say so (C12).
+"""Run any sequence of jobs: the table equals a list of rows, or the job is refused where the rules say so (C12).
 
-The jobs go through the data source as Spark's workers run it (`tests.matrix.in_process`); the same sequences through
+The jobs go through the data source as Spark's workers run it (`tests.matrix.in_process`). The same sequences through
 Spark itself are in `tests/integration/test_table_changes_spark.py`.
 """
 
@@ -44,7 +44,7 @@ def test_long_sequences(sequence: list[Job]) -> None:
 
 
 def check(sequence: list[Job], url: str) -> None:
-    """Runs the jobs one after the other; after each the table must be the model's."""
+    """Run the jobs one after the other, and compare the table with the model after each."""
     table: Table | None = None
     for number, job in enumerate(sequence):
         try:
@@ -91,7 +91,7 @@ def _arrow_value(value: Any) -> Any:
 
 
 def read(url: str) -> tuple[list[tuple[str, Any]], list[dict[str, Any]]]:
-    """Names and types in order, and the rows as Arrow gives them."""
+    """Return names and types in order, and the rows as Arrow gives them."""
     schema, table = read_table({"path": url, "timeZone": "America/New_York"})
     fields = [(field["name"], field["type"]) for field in json.loads(schema.json())["fields"]]
     return fields, [] if table is None else table.to_pylist()

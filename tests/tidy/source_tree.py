@@ -1,4 +1,4 @@
-"""What the tidy tests look at: the project's own files, parsed."""
+"""Find and parse the project's own files for the tidy tests."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def _parse(path: Path, root: Path) -> Module:
 
 @functools.cache
 def modules(folder: str = "src") -> tuple[Module, ...]:
-    """Every Python file below a folder of the project."""
+    """Return every Python file below a folder of the project."""
     root = ROOT / folder
     return tuple(_parse(path, root) for path in sorted(root.rglob("*.py")))
 
 
 def iter_imports(module: Module) -> Iterator[tuple[int, str]]:
-    """Line and dotted name of everything that a module imports: at its top, in functions, under TYPE_CHECKING."""
+    """Yield line and dotted name of each import of a module: at the top, in functions, and under TYPE_CHECKING."""
     for node in ast.walk(module.tree):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
@@ -57,7 +57,7 @@ def iter_imports(module: Module) -> Iterator[tuple[int, str]]:
 
 
 def text_files() -> Iterator[tuple[str, str]]:
-    """Name and text of every file that belongs to the project."""
+    """Yield name and text of every file that belongs to the project."""
     paths = [path for path in ROOT.iterdir() if path.suffix in _TOP_SUFFIXES or path.name in _TOP_NAMES]
     for folder in _FOLDERS:
         paths += [path for path in (ROOT / folder).rglob("*") if path.is_file()]

@@ -1,8 +1,8 @@
-"""One process of a Spark job without Spark: does what PySpark's worker of that name does, then says what it loaded.
+"""Run one process of a Spark job without Spark: do what PySpark's worker does, and print the loaded modules.
 
     python -m tests.tidy.spark_process STEP FOLDER FORMAT       prints the names of modules
 
-What the processes hand to each other lies in FOLDER, pickled as PySpark does it.
+What the processes pass to each other is in FOLDER, pickled as PySpark does it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _task(folder: Path, file_format: str) -> None:
     context._partitionId, context._localProperties = 0, {}
     TaskContext._setTaskContext(context)
     writer = _PICKLE.loads((folder / "writer").read_bytes())
-    # As Spark's batches come, without a Python value in them: pyarrow loads pandas to look at those.
+    # Like Spark's batches, without Python values: pyarrow would load pandas to inspect those.
     batch = pa.record_batch([pa.nulls(2, pa.int64()), pa.nulls(2, pa.string())], names=["id", "name"])
     message = writer.write(iter([batch]))
     (folder / "message").write_bytes(_PICKLE.dumps(message))
@@ -61,7 +61,7 @@ STEPS: dict[str, Callable[[Path, str], None]] = {
     "plan": _plan,
     "task": _task,
     "commit": _commit,
-    "again": _commit,  # of a second job: there is a table by now
+    "again": _commit,  # of a second job: the table exists by now
     "abort": _abort,
 }
 

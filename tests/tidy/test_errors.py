@@ -1,4 +1,4 @@
-"""The picture at the top of errors.py is the real tree, and every error class of the package survives pickling."""
+"""Check that the diagram at the top of errors.py is the real tree, and that every error class survives pickling."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.tidy.source_tree import modules
 
 
 def _subclasses(cls: type[HoldfastError]) -> list[type[HoldfastError]]:
-    """Direct subclasses among our own modules; tests may define further ones."""
+    """Yield the direct subclasses in the project's own modules; tests may define others."""
     return [sub for sub in cls.__subclasses__() if sub.__module__.split(".")[0] == "holdfast"]
 
 

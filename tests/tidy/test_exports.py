@@ -1,4 +1,4 @@
-"""Every `__all__` is exact and importable, and everything public says what it does. Ruff keeps the lists sorted."""
+"""Check that every `__all__` is exact and importable, and that everything public has a docstring."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _is_type_variable(value: ast.expr | None) -> bool:
 
 
 def _defined(module: Module) -> set[str]:
-    """Public names that a module defines itself."""
+    """Return the public names that a module itself defines."""
     names = set[str]()
     for node in module.tree.body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
@@ -40,7 +40,7 @@ def _defined(module: Module) -> set[str]:
 
 
 def _passed_on(module: Module) -> set[str]:
-    """Names that a package may export because it imports them; ruff finds those that it neither uses nor exports."""
+    """Return names that a package may export because it imports them; ruff finds unused ones."""
     if module.path.name != "__init__.py":
         return set()
     imports = [node for node in ast.walk(module.tree) if isinstance(node, ast.ImportFrom)]
@@ -77,6 +77,6 @@ def _is_overload(node: ast.FunctionDef | ast.ClassDef) -> bool:
 
 
 def test_every_folder_is_a_package() -> None:
-    """A folder without __init__.py works in a checkout and is missing from the wheel."""
+    """A folder without __init__.py works in a checkout but is missing from the wheel."""
     folders = {module.path.parent for module in modules()} - {SRC}
     assert [str(folder) for folder in folders if not (folder / "__init__.py").exists()] == []

@@ -1,4 +1,4 @@
-"""Check that test folders mirror the source, and that the order of the test modules names modules that exist."""
+"""Check that test folders mirror the source, and that the order of the test modules names only modules that exist."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _source_folder(folder: Path) -> Path:
 
 @pytest.mark.parametrize("tests", ["tests/unit", "tests/checker"])
 def test_every_test_folder_has_a_source_folder(tests: str) -> None:
-    """A folder that was renamed or removed in the source does not live on in the tests."""
+    """The tests of a folder move together with its source."""
     folders = _folders_with_tests(ROOT / tests)
     assert len(folders) > 3
     without_source = [
@@ -39,13 +39,13 @@ def test_every_test_folder_has_a_source_folder(tests: str) -> None:
 
 
 def test_test_folders_hold_tests() -> None:
-    """What a moved test leaves behind, such as a lone module of doubles, is noticed."""
+    """A moved test must not leave other files behind, such as a lone module of fakes."""
     folders = [*_folders_with_tests(ROOT / "tests/unit"), *_folders_with_tests(ROOT / "tests/checker")]
     assert [str(folder.relative_to(ROOT)) for folder in folders if not any(folder.rglob("test_*.py"))] == []
 
 
 def test_the_order_of_modules_names_modules() -> None:
-    """A module that was renamed would lose its place at the front."""
+    """A renamed module would lose its place at the front."""
     names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
     listed = [*conftest.LONG_ALONE, *conftest.LONG_SHARED, *conftest.MIDDLING]
     assert [name for name in listed if name not in names] == []

@@ -1,4 +1,4 @@
-"""Imports point downwards, as drawn in ARCHITECTURE.md, and never in a circle; only the top layers know Spark."""
+"""Check imports: downward as drawn in ARCHITECTURE.md, never in a circle, and Spark only in the top layers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from tests.tidy.source_tree import Module, iter_imports, modules
 
-# Layer -> what it may import besides itself. Types count as well: who names a type from above knows about above.
+# Layer -> what it may import besides itself. Types count too: code that names a type of a layer depends on that layer.
 _BELOW_STORES = {"errors", "runtime", "wording"}
 _BELOW_LOG = _BELOW_STORES | {"stores"}
 _BELOW_COMMIT = _BELOW_LOG | {"versioned_log"}
@@ -35,18 +35,18 @@ _ALLOWED = {
     "demo": _BELOW_DEMO,
     "cli": _BELOW_DEMO | {"demo", "checker", "guarantees"},  # `holdfast demo` and `holdfast check` start them
     "pyspark_holdfast": {"spark"},
-    "holdfast": {"errors", "spark"},  # spark only when somebody asks: test_light_import.py
+    "holdfast": {"errors", "spark"},  # spark is imported on first use: test_light_import.py
 }
 _KNOW_SPARK = {"spark", "cli", "demo", "pyspark_holdfast"}
 
-# Room of commit/ -> the rooms that it may import besides itself. "base" is the modules in commit/ itself; those of
-# `_ABOVE` are above all protocols. Protocols do not know each other, but for what is said here.
+# Room of commit/ -> the rooms that it may import besides itself. "base" means the modules in commit/ itself; those of
+# `_ABOVE` are above all protocols. Protocols do not import each other, with the exceptions listed here.
 _BASE = {"base", "hadoop"}
 _SETS = _BASE | {"pending_sets"}
 _PROTOCOLS = {"two_phase", "magic", "staging", "manifest", "file_output", "unsafe"}
 _COMMIT_ROOMS = {
     "base": {"hadoop"},
-    "hadoop": {"base"},  # Hadoop's formats as values; test_hadoop_formats_are_pure keeps it to plain values
+    "hadoop": {"base"},  # Hadoop's formats as values; test_hadoop_formats_are_pure keeps them so
     "pending_sets": _BASE,
     "two_phase": _BASE,
     "magic": _SETS,
@@ -59,7 +59,7 @@ _COMMIT_ROOMS = {
 }
 _ABOVE = {"registry", "recovery", "history", "verification", "write_lookup", "end_write", "upload_owners"}
 
-# Room of stores/ -> likewise. Stores do not know each other; the registry knows all of them.
+# The rooms of stores/: stores do not import each other; the registry imports all of them.
 _STORES = {"local", "memory", "s3"}
 
 # The same inside the checker: the part of `holdfast.checker` -> the parts that it may import besides itself.
@@ -73,7 +73,7 @@ _CHECKER = {
 
 
 def _layer(dotted: str) -> str | None:
-    """The layer of a dotted name: `holdfast.commit.context` is in `commit`. None for names that are not ours."""
+    """Return the layer of a dotted name: `holdfast.commit.context` is in `commit`. None for names of other packages."""
     first, _, rest = dotted.partition(".")
     if first == "pyspark_holdfast":
         return first
@@ -85,7 +85,7 @@ def _layer(dotted: str) -> str | None:
 
 def _commit_room(dotted: str) -> str | None:
     if not dotted.startswith("holdfast.commit."):
-        return None  # the package itself shows what is public
+        return None  # the package itself has the public names
     first = dotted.split(".")[2]
     return first if first in _COMMIT_ROOMS else "above" if first in _ABOVE else "base"
 
@@ -111,7 +111,7 @@ def test_imports_point_downwards() -> None:
 
 
 def _part(dotted: str) -> str | None:
-    """The part of the checker that a dotted name is in, None for names outside of it."""
+    """Return the part of the checker to which a dotted name belongs, None for names outside it."""
     names = dotted.split(".")
     return names[2] if names[:2] == ["holdfast", "checker"] and len(names) > 2 else None
 
@@ -149,13 +149,13 @@ def test_the_check_of_the_checker_sees_what_it_should(name: str, source: str, co
 
 
 def test_every_module_has_a_layer() -> None:
-    """A new top-level module must be given its place first."""
+    """A new top-level module must be assigned to a layer first."""
     tops = {module.name.split(".")[1] for module in modules() if module.name.startswith("holdfast.")}
     assert tops <= set(_ALLOWED)
 
 
 def test_stores_do_not_know_each_other() -> None:
-    """Nor does anything above `stores` know one of them but by its url."""
+    """Outside `stores`, a store is known only by its URL."""
     found = []
     for module in modules():
         own = module.name.split(".")
@@ -170,7 +170,7 @@ def test_stores_do_not_know_each_other() -> None:
 
 # --- circles ----------------------------------------------------------------------------------------------------------
 def _graph(found: tuple[Module, ...]) -> dict[str, set[str]]:
-    """Module -> modules that it imports: anywhere in it, so that a deferred import does not hide a circle."""
+    """Return module -> imported modules, including deferred imports, which must not hide a circle."""
     names = {module.name for module in found}
     graph: dict[str, set[str]] = {}
     for module in found:
@@ -180,7 +180,7 @@ def _graph(found: tuple[Module, ...]) -> dict[str, set[str]]:
 
 
 def _circles(graph: dict[str, set[str]]) -> list[list[str]]:
-    """The strongly connected components with more than one module (Tarjan)."""
+    """Return the strongly connected components with more than one module (Tarjan)."""
     number: dict[str, int] = {}
     low: dict[str, int] = {}
     stack: list[str] = []

@@ -1,6 +1,7 @@
-"""`import holdfast` loads nothing heavy: programs that only ask for its version or errors do not wait for Spark.
+"""Check that `import holdfast` loads nothing heavy, and that Spark's processes load only what they need.
 
-And each of the processes that Spark starts for a job loads what it needs and no more: its user waits for all of them.
+Programs that only need the version or the errors must not wait for Spark. Each process that Spark starts for a job
+loads what it needs and no more, because the user waits for all of them.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def test_what_spark_loads_to_plan_or_to_commit_is_light(module: str) -> None:
 
 @pytest.mark.parametrize("file_format", ["parquet", "csv"])
 def test_processes_of_a_spark_job_load_what_they_need(tmp_path: Path, file_format: str) -> None:
-    """The commit's process above all: when it starts, everything else of the job is over."""
+    """The process of the commit matters most: when it starts, the rest of the job is over."""
     loaded = {step: _loaded("-m", "tests.tidy.spark_process", step, str(tmp_path), file_format) for step in _STEPS}
     formats = {f"holdfast.formats.{name}" for name in FORMATS}
     for step in ("plan", "task"):

@@ -1,4 +1,4 @@
-"""Every relative link of a Markdown file leads to a file, and to a heading where it names one."""
+"""Check that every relative link in a Markdown file leads to a file, and to a heading if it names one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PAGES = {name: text for name, text in text_files() if name.endswith(".md")}
 
 
 def _anchors(text: str) -> set[str]:
-    """As GitHub and the site make them of headings."""
+    """Return the anchors of the headings, as GitHub and the site create them."""
     headings = _HEADING.findall(_FENCED.sub("", text))
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 

@@ -1,4 +1,4 @@
-"""docs/explanation/scenarios.md is true: each scenario is named by a test, or left out with a reason."""
+"""Check docs/explanation/scenarios.md: a test names each scenario, or the page says why there is none."""
 
 from __future__ import annotations
 

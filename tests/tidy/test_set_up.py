@@ -1,4 +1,4 @@
-"""scripts/run builds the environment once, again when it must, and says in one sentence what it cannot do itself."""
+"""Check that scripts/run builds the environment only when it must, and explains in one sentence what it cannot do."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.tidy.source_tree import ROOT
 
 _TOOLS = ("awk", "bash", "cat", "chmod", "cksum", "cp", "dirname", "env", "id", "mkdir", "tail", "touch")
 
-# Stands in for Python: makes an "environment" that holds a copy of itself, and notes what pip is asked for.
+# A fake Python: it creates an "environment" that contains a copy of itself, and records what pip is asked to install.
 _PYTHON = """#!/usr/bin/env bash
 case "$*" in
     *version_info*2*) echo 3.12 ;;
@@ -27,7 +27,7 @@ esac
 
 
 class Checkout:
-    """A copy of the script among stand-ins: no Python, no Java and no package manager of this machine is seen."""
+    """A copy of the script with fakes only: it sees no Python, Java or package manager of this machine."""
 
     def __init__(self, folder: Path) -> None:
         self.root = folder / "a checkout"
@@ -100,7 +100,7 @@ def test_a_changed_pyproject_installs_the_project_alone(checkout: Checkout) -> N
 
 
 def test_a_moved_checkout_builds_anew(checkout: Checkout) -> None:
-    """The programs in a virtual environment name their place."""
+    """The programs in a virtual environment contain its path."""
     checkout.add_python()
     checkout.run("bash", "-c", "exit 0")
     checkout.take_calls()
@@ -178,7 +178,7 @@ def test_java_home_is_used_where_it_is_new_enough(checkout: Checkout, version: s
 
 @pytest.mark.parametrize("version", ["1.8", "11"])
 def test_an_old_java_home_is_passed_over(checkout: Checkout, version: str) -> None:
-    """What takes its place is this machine's business: another Java, or the sentence that asks for one."""
+    """The result depends on the machine: another Java, or the sentence that asks for one."""
     checkout.add_python()
     home = _add_java(checkout, version)
     run = checkout.run("--java", "bash", "-c", "echo $JAVA_HOME", JAVA_HOME=str(home))

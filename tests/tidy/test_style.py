@@ -1,4 +1,4 @@
-"""Sizes, names, lint and types. The reasons are in docs/decisions/0005-style-as-tests.md."""
+"""Check sizes, names, lint and types, for the reasons in docs/decisions/0005-style-as-tests.md."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MAX_MODULE_LINES = 600
 
 _PYTHON = [*modules("src"), *modules("tests"), *modules("benchmarks")]
 
-# Put together here so that this file does not find itself.
+# Assembled from parts so that this file does not match itself.
 _MACHINE_PATHS = re.compile(r"(?<![\w.:/-])/(?:wor" + r"k|roo" + r"t|far" + r"m|tmp/tria" + r"l)\b|\.librar" + r"y\b")
 _INDEX_HOSTS = re.compile(r"(?:pyp" + r"i\.org|pythonhoste" + r"d\.org|/simpl" + r"e/)")
 _IGNORE = re.compile(
@@ -59,7 +59,7 @@ def test_modules_stay_small() -> None:
 
 
 def test_names_say_what_a_thing_is() -> None:
-    """utils, helpers, Manager, Abstract, mixin: names for what nobody could name."""
+    """Names such as utils, helpers, Manager, Abstract and mixin say nothing about the content."""
     bad = []
     for module in _PYTHON:
         if {"utils", "util", "helpers", "helper", "common", "misc"} & set(module.name.split(".")):
@@ -71,7 +71,7 @@ def test_names_say_what_a_thing_is() -> None:
 
 
 def test_no_error_is_passed_over() -> None:
-    """`except Exception: ...` or `pass`, under whichever spelling of everything."""
+    """No handler catches every exception and does nothing, whether with `pass`, `...` or `continue`."""
     bad = []
     for module in _PYTHON:
         for node in ast.walk(module.tree):
@@ -89,7 +89,7 @@ def _does_nothing(statement: ast.stmt) -> bool:
 
 
 def test_nothing_is_left_for_later() -> None:
-    """A function that only raises NotImplementedError or an open mark in a comment is unfinished work."""
+    """A function that only raises NotImplementedError, or a comment that marks an open end, is unfinished work."""
     unfinished = re.compile(r"raise NotImplemente" + r"dError|\b(?:TOD" + r"O|FIXM" + r"E|XX" + r"X)\b")
     assert _lines_with(unfinished, suffix=".py") == []
 
@@ -99,7 +99,7 @@ def test_files_name_no_path_of_one_machine() -> None:
 
 
 def test_files_name_no_package_index() -> None:
-    """Any mirror of the packages serves; the lock names versions and hashes only."""
+    """Any mirror of the packages can be used: the lock contains only versions and hashes."""
     assert _lines_with(_INDEX_HOSTS) == []
 
 

@@ -1,4 +1,4 @@
-"""docs/reference/types.md is what the tables of tests/matrix say."""
+"""Check that docs/reference/types.md matches the tables of tests/matrix."""
 
 from __future__ import annotations
 

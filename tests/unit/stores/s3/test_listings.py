@@ -96,7 +96,7 @@ def test_keys_of_objects_are_asked_for_in_urls_encoding(script: Script) -> None:
 
 
 def test_uploads_cut_off_without_a_marker(script: Script) -> None:
-    """facts: SeaweedFS with MaxUploads gives no NextKeyMarker. What is not listed would be left for ever."""
+    """facts: SeaweedFS with MaxUploads gives no NextKeyMarker. Unlisted uploads would be left permanently."""
     store, _ = script(_uploads("t/a", truncated=True))
     with pytest.raises(CorruptDataError, match="is truncated without a"):
         list(iter_uploads(store, "t/"))
