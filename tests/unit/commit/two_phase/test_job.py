@@ -163,7 +163,7 @@ def test_two_jobs_with_one_id() -> None:
     """Fault 24: the second is refused, whatever made the ids equal."""
     world = World("upload")
     job = start(world.context())
-    world.ids.numbers = iter([1])
+    world.ids.last = 0
     world.clock.at_s = 1_800_000_000.0
     fresh = World("upload")
     fresh.store, fresh.ids, fresh.clock = world.store, world.ids, world.clock
