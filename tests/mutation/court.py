@@ -23,7 +23,7 @@ import pytest
 from _pytest import runner
 
 from holdfast.checker.kernel.coverage import Coverage
-from tests.mutation.mutants import PACKAGE, Mutant, plant
+from tests.mutation.mutants import PACKAGES, Mutant, plant
 
 __all__ = ["Court", "Verdict"]
 
@@ -114,7 +114,7 @@ class Court:
         self._told = told
         self._say = say
         self._evidence = _Evidence()
-        self._coverage = Coverage(PACKAGE)
+        self._coverage = Coverage(*PACKAGES)
         self._setups: set[Place] = set()
         self._began_s = self._setup_s = 0.0
 

@@ -11,9 +11,9 @@ from types import ModuleType
 from holdfast.checker.kernel.coverage import functions_of, modules_of, parse_module, recompiled
 from tests.mutation.operators import Change, Function, changes_of, edited
 
-__all__ = ["PACKAGE", "Mutant", "find_mutants", "in_drawn_order", "plant"]
+__all__ = ["PACKAGES", "Mutant", "find_mutants", "in_drawn_order", "plant"]
 
-PACKAGE = "holdfast.commit"
+PACKAGES = ("holdfast.commit", "holdfast.versioned_log")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,23 +35,23 @@ class Mutant:
     @property
     def file(self) -> str:
         """Return the file of the module, within the package."""
-        return self.module.__name__.removeprefix(PACKAGE).lstrip(".").replace(".", "/") + ".py"
+        return _short(self.module).replace(".", "/") + ".py"
 
     def __str__(self) -> str:
         change = self.change
         return f"{self.file}:{change.line} {self.function}: {change.operator}: {change.before} -> {change.after}"
 
 
-def find_mutants(package: str = PACKAGE) -> Iterator[Mutant]:
-    """Return every mutant of a package, in the order of its modules."""
-    for module in modules_of(package):
+def find_mutants(*packages: str) -> Iterator[Mutant]:
+    """Return every mutant of the packages, by default of `PACKAGES`, in the order of their modules."""
+    for module in modules_of(*(packages or PACKAGES)):
         for name, function in functions_of(parse_module(module)):
             yield from _mutants(module, name, function)
 
 
 def _mutants(module: ModuleType, name: str, function: Function) -> Iterator[Mutant]:
     source = hashlib.sha256(ast.unparse(function).encode()).hexdigest()[:12]
-    place = f"{module.__name__.removeprefix(PACKAGE).lstrip('.')}.{name}".lstrip(".")
+    place = f"{_short(module)}.{name}".lstrip(".")
     seen: dict[str, int] = {}
     for change in changes_of(function):
         digest = hashlib.sha256(f"{change.before} -> {change.after}".encode()).hexdigest()[:6]
@@ -59,6 +59,16 @@ def _mutants(module: ModuleType, name: str, function: Function) -> Iterator[Muta
         seen[found] = seen.get(found, 0) + 1
         again = f" {seen[found]}" if seen[found] > 1 else ""  # the text occurs twice in one function
         yield Mutant(name=f"{found}{again}", module=module, function=name, source=source, change=change)
+
+
+def _short(module: ModuleType) -> str:
+    """Return the name of a module without what all have in common: ``two_phase.job``, ``versioned_log.log``."""
+    name = module.__name__
+    return (
+        name.removeprefix("holdfast.commit").lstrip(".")
+        if name.startswith("holdfast.commit")
+        else name.removeprefix("holdfast.")
+    )
 
 
 def in_drawn_order(mutants: Iterable[Mutant], seed: int) -> list[Mutant]:

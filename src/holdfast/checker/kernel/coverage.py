@@ -41,11 +41,14 @@ class Covered:
 
 
 # --- functions of a package, in its source and live -------------------------------------------------------------------
-def modules_of(package: str) -> list[ModuleType]:
-    """Import a package and all modules below it; return them sorted by name."""
-    top = importlib.import_module(package)
-    below = pkgutil.walk_packages(getattr(top, "__path__", ()), f"{package}.")
-    return [top, *(importlib.import_module(name) for name in sorted(found.name for found in below))]
+def modules_of(*packages: str) -> list[ModuleType]:
+    """Import packages and all modules below them; return each package's modules sorted by name."""
+    found: list[ModuleType] = []
+    for package in packages:
+        top = importlib.import_module(package)
+        below = pkgutil.walk_packages(getattr(top, "__path__", ()), f"{package}.")
+        found += [top, *(importlib.import_module(name) for name in sorted(one.name for one in below))]
+    return found
 
 
 def parse_module(module: ModuleType) -> ast.Module:
@@ -138,14 +141,14 @@ class _Marked:
 
 
 class Coverage:
-    """Records which statements of a package's functions run; bodies of modules and classes ran at import.
+    """Records which statements of the functions in packages run; bodies of modules and classes ran at import.
 
     Args:
-        package: is imported with all its modules.
+        packages: are imported with all their modules.
     """
 
-    def __init__(self, package: str) -> None:
-        self._modules = [_mark(module) for module in modules_of(package)]
+    def __init__(self, *packages: str) -> None:
+        self._modules = [_mark(module) for module in modules_of(*packages)]
 
     @contextmanager
     def watching(self) -> Iterator[None]:

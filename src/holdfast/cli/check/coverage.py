@@ -1,4 +1,4 @@
-"""Measure which code of ``commit/`` the histories of a check ran: a check proves nothing about the rest."""
+"""Measure which code of ``commit/`` and ``versioned_log/`` a check ran: it proves nothing about the rest."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from holdfast.wording import counted
 
 __all__ = ["Ran", "nothing_ran", "show_ran", "watching"]
 
-_PACKAGE = "holdfast.commit"
+_PACKAGES = ("holdfast.commit", "holdfast.versioned_log")
 
 
 @dataclass(slots=True)
@@ -36,7 +36,7 @@ class Ran:
 
     def document(self) -> dict[str, object]:
         return {
-            "package": _PACKAGE,
+            "packages": list(_PACKAGES),
             "statements": sum(len(one.lines) for one in self.entered),
             "ran": sum(map(_ran, self.entered)),
             "not_entered": sorted({one.module for one in self.functions} - {one.module for one in self.entered}),
@@ -55,7 +55,7 @@ def nothing_ran() -> Ran:
 
 @cache
 def _coverage() -> Coverage:
-    return Coverage(_PACKAGE)
+    return Coverage(*_PACKAGES)
 
 
 @contextmanager
@@ -86,7 +86,7 @@ def show_ran(ran: Ran, out: Output, *, lines: bool) -> None:
     modules = {one.module for one in entered}
     others = len({one.module for one in ran.functions} - modules)
     share = f"{there:,} of {total:,} statements ran ({there / max(total, 1):.0%})"
-    out.say(f"commit/: {share} in {counted(len(modules), 'module')}, none in {others:,} others")
+    out.say(f"commit/ and versioned_log/: {share} in {counted(len(modules), 'module')}, none in {others:,} others")
     if not lines:
         out.say("code that did not run is not checked: --coverage shows its lines")
         return
@@ -95,7 +95,7 @@ def show_ran(ran: Ran, out: Output, *, lines: bool) -> None:
 
 
 def _file(one: Covered) -> str:
-    return one.module.removeprefix(f"{_PACKAGE}.").replace(".", "/")
+    return one.module.removeprefix("holdfast.commit.").removeprefix("holdfast.").replace(".", "/")
 
 
 def _spans(one: Covered) -> str:

@@ -46,7 +46,11 @@ def test_the_verdict_comes_with_the_coverage() -> None:
     """Abort runs only in histories in which a job is canceled or something fails."""
     scenes = ("two_phase", "--scene", "asking", "--property", "C1")
     result = run("check", *scenes)
-    assert re.search(r"^commit/: [\d,]+ of [\d,]+ statements ran \(\d+%\) in \d+ modules, none in", result.stdout, re.M)
+    assert re.search(
+        r"^commit/ and versioned_log/: [\d,]+ of [\d,]+ statements ran \(\d+%\) in \d+ modules, none in",
+        result.stdout,
+        re.M,
+    )
     found = json.loads(run("check", *scenes, "--json").stdout)["coverage"]
     assert 0 < found["ran"] < found["statements"]
     assert found["ran"] == found["statements"] - sum(len(one["lines"]) for one in found["missed"])
