@@ -137,7 +137,9 @@ def _recover(files: int) -> Prepared:
     messages = [output.message(task) for task in range(output.tasks)]
     logging.disable()  # suppress the warning that the job needs recovery
     try:
-        assert not TWO_PHASE.commit_job(_context(store, finish_attempts=0), record, messages, output.tasks).finished
+        assert not TWO_PHASE.commit_job(
+            _context(store, roll_forward_attempts=0), record, messages, output.tasks
+        ).finished
     finally:
         logging.disable(logging.NOTSET)
 

@@ -77,7 +77,7 @@ def test_a_mode_that_refuses(tmp_path: Path) -> None:
     assert write(tmp_path, "in.csv", "out").returncode == 0
     again = write(tmp_path, "in.csv", "out", "--mode", "fail")
     assert again.returncode == 1
-    assert again.stderr.startswith("error: the destination holds data already")
+    assert again.stderr.startswith("error: the destination already contains data")
     assert again.stderr.count("\n") == 1
     assert run("verify", str(tmp_path / "out")).exit_code == 0
 

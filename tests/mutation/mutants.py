@@ -63,12 +63,7 @@ def _mutants(module: ModuleType, name: str, function: Function) -> Iterator[Muta
 
 def _short(module: ModuleType) -> str:
     """Return the name of a module without what all have in common: ``two_phase.job``, ``versioned_log.log``."""
-    name = module.__name__
-    return (
-        name.removeprefix("holdfast.commit").lstrip(".")
-        if name.startswith("holdfast.commit")
-        else name.removeprefix("holdfast.")
-    )
+    return module.__name__.removeprefix("holdfast.").removeprefix("commit").lstrip(".")
 
 
 def in_drawn_order(mutants: Iterable[Mutant], seed: int) -> list[Mutant]:

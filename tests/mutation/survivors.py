@@ -16,7 +16,7 @@ _EQUIVALENT: Mapping[str, tuple[str, ...]] = {
         "magic.file.open_magic_file operand 7107b2",
     ),
     "Equivalent: both records come before the decision is marked done, and a crash between them repeats both": (
-        "two_phase.roll_forward.finish_decision swap 45ea31",
+        "two_phase.roll_forward.roll_forward swap 45ea31",
     ),
     "Equivalent: it is never called with an abort entry, since an abort has no write to remember": (
         "two_phase.write_ids.remember_write operand 5968c4",
@@ -34,7 +34,7 @@ _OTHERS: Mapping[str, tuple[str, ...]] = {
     "Only the number of requests, a duration or the precision of a time changes; the result is still correct": (
         "manifest.task._probe_directories off-by-one 6fc926 3",
         "two_phase.job.describe_job off-by-one 8d1d95",
-        "two_phase.job._finish leave-loop c0888c",
+        "two_phase.job._roll_forward_with_retries leave-loop c0888c",
         "two_phase.stream_jobs._is_announced return-early 91dba6",
     ),
     "There is a second safeguard: the next step refuses or finds the same, or the job's cleanup handles it": (
@@ -43,13 +43,14 @@ _OTHERS: Mapping[str, tuple[str, ...]] = {
         "layout.iter_job_folders off-by-one 6fc926",
     ),
     "A gap: it needs a store that fails or refuses one more call than in any test": (
-        "two_phase.live_jobs.OverJobs._exists boundary 9bc02d",
+        "two_phase.live_jobs.LiveJobs._exists boundary 9bc02d",
         "manifest.recovery._go_forward constant 30a882 2",
         "staging.committer._delete_scratch unhandled b16440",
     ),
     "A gap: it needs two or more of something (stream batches, directories, dead Hadoop jobs) where tests have one": (
         "two_phase.decision._targets first-left-out 6adfaf",
-        "two_phase.helping._touches constant 154929",
+        "hadoop_jobs.s3a_jobs._list_magic constant 154929",
+        "two_phase.helping._conflicts constant 154929",
         "two_phase.pending_uploads.find_uploads first-left-out a3ed93",
     ),
     "A gap: a scratch directory whose name looks like a scheme with one slash": (

@@ -179,7 +179,7 @@ def test_recovery_races_a_slow_driver(publication: str) -> None:
 
 
 @pytest.mark.parametrize("publication", PUBLICATIONS)
-def test_aborted_behind_another_job(publication: str) -> None:
+def test_abort_after_another_job(publication: str) -> None:
     """C8: another job takes the next number in the log; recovery takes the one after it to abort the slow job."""
     fenced = []
 
@@ -363,7 +363,7 @@ def test_fail_and_ignore_meet_another_job(publication: str, mode: SaveMode) -> N
     assert set(results) == {True, False}
 
 
-def test_uploads_removed_by_a_foreign_hand() -> None:
+def test_uploads_aborted_by_a_lifecycle_rule() -> None:
     """Fault 16: a lifecycle rule removed a committed job's uploads. The damage is reported and nothing is deleted."""
     world = World("upload")
     run_job(world.context(), "old")

@@ -60,7 +60,7 @@ def test_a_job_that_announces_itself_is_not_swept(tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.parametrize("wrap", [lambda store: store, MinioLike], ids=["listing", "minio"])
-def test_a_record_of_a_dead_job_that_cannot_be_read_stops_nobody(wrap: Callable[..., object]) -> None:
+def test_a_damaged_record_of_a_dead_job_blocks_no_other_job(wrap: Callable[..., object]) -> None:
     """Defect: every commit raised an error after its decision, and so did `recover` and `verify`."""
     world = World("upload")
     run_job(world.context(), "old")
@@ -73,7 +73,7 @@ def test_a_record_of_a_dead_job_that_cannot_be_read_stops_nobody(wrap: Callable[
     world.store.abort_upload(f"{HOME}another tool's", theirs)
 
 
-def test_a_sweep_that_fails_is_told_beside_what_recovery_did() -> None:
+def test_a_failed_cleanup_is_reported_with_what_recovery_did() -> None:
     world = World("upload")
     dead = start(world.context())
 
@@ -83,7 +83,7 @@ def test_a_sweep_that_fails_is_told_beside_what_recovery_did() -> None:
         return proceed()
 
     report = recover(world.context(store=InterceptedStore(world.store, refuse)))
-    assert report.rolled_back == [dead.job] and "run it again" in report.damaged["clean-up"]
+    assert report.rolled_back == [dead.job] and "run recovery again" in report.damaged["cleanup"]
 
 
 def test_a_probe_that_died_is_swept() -> None:
@@ -106,7 +106,7 @@ def _die() -> None:
 
 # --- stuck decisions --------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("publication", PUBLICATIONS)
-def test_the_table_behind_a_stuck_append_is_the_newest(publication: str) -> None:
+def test_the_table_after_a_stuck_append_is_the_newest(publication: str) -> None:
     """C12. Defect: columns that a later job added were hidden until the stuck job was finished."""
     _world, ctx, _refuse = refusing(publication, ERRORS[0])
 
@@ -143,7 +143,7 @@ def test_lost_records_of_a_stuck_decision_have_a_way_out(publication: str, lost:
 
 
 @pytest.mark.parametrize("publication", PUBLICATIONS)
-def test_a_decision_that_others_finish_and_trim_is_no_damage(publication: str) -> None:
+def test_a_decision_that_others_complete_and_trim_is_not_damage(publication: str) -> None:
     """Defect: `recover` raised "no such object" wherever other processes ran in between."""
     world, ctx, refuse = refusing(publication, ERRORS[0])
     few = ctx.with_settings(log_retention_entries=2)
@@ -161,7 +161,7 @@ def test_a_decision_that_others_finish_and_trim_is_no_damage(publication: str) -
             break
 
 
-def test_what_a_stuck_job_has_still_to_delete_is_counted_once() -> None:
+def test_files_that_a_stuck_job_still_has_to_delete_are_counted_once() -> None:
     """Defect: `verify` said that a job should have -4 files."""
     world = World("upload")
     run_job(world.context(), "old")
@@ -181,7 +181,7 @@ def test_a_stream_waits_for_its_own_stuck_batch() -> None:
     first = batch(ctx, 0, SaveMode.OVERWRITE)
     assert not TWO_PHASE.commit_job(ctx, first, run_tasks(ctx, first, "b0"), TASKS).finished
     second = batch(ctx, 1)
-    with pytest.raises(ConflictError, match="cannot be finished"):
+    with pytest.raises(ConflictError, match="cannot be rolled forward"):
         TWO_PHASE.commit_job(ctx, second, run_tasks(ctx, second, "b1"), TASKS)
     TWO_PHASE.abort_job(world.context(), second)
     assert recover(world.context()).clean and world.contents() == expected("b0")
@@ -207,7 +207,7 @@ def test_a_file_named_like_a_stuck_jobs_directory_waits() -> None:
 
 @pytest.mark.parametrize("mode", [SaveMode.APPEND, SaveMode.FAIL, SaveMode.IGNORE, SaveMode.OVERWRITE])
 @pytest.mark.parametrize("publication", PUBLICATIONS)
-def test_a_twin_that_has_committed_the_job_is_not_in_its_way(publication: str, mode: SaveMode) -> None:
+def test_another_driver_of_the_job_that_has_committed_it_is_no_obstacle(publication: str, mode: SaveMode) -> None:
     """Defect: the slower of two drivers of one job found its own files and reported that the job was not committed."""
     for nth in range(1, 200):
         world = World(publication)
@@ -224,14 +224,14 @@ def test_a_twin_that_has_committed_the_job_is_not_in_its_way(publication: str, m
 
 
 # --- clocks, other files, links ---------------------------------------------------------------------------------------
-def test_a_clock_that_went_back_keeps_nothing_alive() -> None:
+def test_a_clock_that_was_set_back_keeps_nothing_alive() -> None:
     world = World("upload")
     dead = start(world.context())
     world.clock.at_s -= 3600
     assert recover(world.context(), older_than_s=0).rolled_back == [dead.job]
 
 
-def test_dot_files_in_the_log_are_nobodys_business(tmp_path: Path) -> None:
+def test_dot_files_in_the_log_are_ignored(tmp_path: Path) -> None:
     """NFS keeps a ``.nfs…`` file when an open file is deleted; macOS leaves ``.DS_Store``."""
     ctx = open_context(str(tmp_path))
     run_job(ctx, "old")
@@ -272,7 +272,7 @@ def test_a_destination_below_a_folder_named_attempts(caplog: pytest.LogCaptureFi
 
 
 @pytest.mark.parametrize("name", ["link back", "_SUCCESS", "writes"])
-def test_more_that_publication_needs(tmp_path: Path, name: str) -> None:
+def test_what_else_publication_needs(tmp_path: Path, name: str) -> None:
     ctx = open_context(str(tmp_path))
     details: dict[str, object] = {}
     job = TWO_PHASE.setup_job(ctx, SaveMode.APPEND, {WRITE_ID: "w"} if name == "writes" else details)
@@ -292,7 +292,7 @@ def test_more_that_publication_needs(tmp_path: Path, name: str) -> None:
     ctx.close()
 
 
-def test_a_directory_of_what_is_replaced_has_to_be_writable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_directory_with_replaced_files_must_be_writable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The test replaces the system's answer, because the superuser may write anywhere."""
     ctx = open_context(str(tmp_path))
     run_job(ctx, "old")

@@ -186,7 +186,7 @@ def test_abort_leaves_nothing(publication: str) -> None:
 
 @pytest.mark.parametrize("ender", ["recovery", "next job"])
 @pytest.mark.parametrize("publication", PUBLICATIONS)
-def test_task_goes_on_after_the_abort_and_is_killed(publication: str, ender: str) -> None:
+def test_task_continues_after_the_abort_and_is_killed(publication: str, ender: str) -> None:
     """C5, C9: Spark kills tasks of an aborted job seconds later. Abort at every call, die at all later calls.
 
     The abort may come between an attempt's record and the uploads that it announces, so the record must survive.
@@ -218,7 +218,7 @@ def test_task_goes_on_after_the_abort_and_is_killed(publication: str, ender: str
 
 @pytest.mark.parametrize("fault", [FaultMode.LOST_REPLY, FaultMode.FAIL])
 @pytest.mark.parametrize("publication", PUBLICATIONS)
-def test_trouble_at_every_call_of_a_task(publication: str, fault: FaultMode) -> None:
+def test_failure_at_every_call_of_a_task(publication: str, fault: FaultMode) -> None:
     """C9: an upload whose id no process received is removed too. After a failure, Spark retries."""
     for nth in itertools.count(1):
         world = World(publication)
@@ -240,7 +240,7 @@ def test_trouble_at_every_call_of_a_task(publication: str, fault: FaultMode) -> 
 @pytest.mark.parametrize("times", [1, 3])
 @pytest.mark.parametrize("fault", [FaultMode.LOST_REPLY, FaultMode.FAIL])
 @pytest.mark.parametrize("publication", PUBLICATIONS)
-def test_trouble_at_every_call_of_a_commit_over_the_same_names(publication: str, fault: FaultMode, times: int) -> None:
+def test_failure_at_every_call_of_a_commit_over_the_same_names(publication: str, fault: FaultMode, times: int) -> None:
     """C1, C8: after a lost reply, the new file is distinguished from the old one of that name, whatever its size."""
     for nth in itertools.count(1):
         world = World(publication)
@@ -446,7 +446,7 @@ def test_uploads_of_a_job_in_a_destination_below_are_spared() -> None:
 
 
 @pytest.mark.parametrize("publication", PUBLICATIONS)
-def test_contested_uploads_go_although_the_other_job_withdraws(publication: str) -> None:
+def test_contested_uploads_are_aborted_after_the_other_job_withdraws(publication: str) -> None:
     """C9: the live attempt that protected the uploads fails and withdraws its announcements."""
     world = World(publication)
     dead, live = start(world.context()), start(world.context())
@@ -464,7 +464,7 @@ def test_contested_uploads_go_although_the_other_job_withdraws(publication: str)
 
 
 @pytest.mark.parametrize("publication", PUBLICATIONS)
-def test_what_was_reported_goes_at_once_although_another_job_means_the_same_name(publication: str) -> None:
+def test_reported_uploads_are_aborted_at_once_although_another_job_uses_the_name(publication: str) -> None:
     """The manifest names the upload by its id, which identifies it."""
     world = World(publication)
     dead, _ = ready(world, "dead")
@@ -477,7 +477,7 @@ def test_what_was_reported_goes_at_once_although_another_job_means_the_same_name
     settled(world, job_files("live"))
 
 
-def test_foreign_uploads_of_the_same_keys_are_not_ours_to_judge_without_a_claim() -> None:
+def test_uploads_of_other_tools_are_spared_unless_their_keys_were_announced() -> None:
     """C7: another tool's upload is aborted only if a job of Holdfast announced its key; otherwise it is left alone."""
     world = World("upload")
     foreign = world.store.create_upload(f"{HOME}images/another.jpg", {})

@@ -99,7 +99,7 @@ def test_driver_dies_in_job_commit(publication: str, mode: SaveMode) -> None:
 
 
 @pytest.mark.parametrize("publication", PUBLICATIONS)
-def test_next_job_finishes_a_dead_drivers_job(publication: str) -> None:
+def test_next_job_rolls_a_dead_drivers_job_forward(publication: str) -> None:
     """The next job on the destination rolls a decided job forward. An undecided job stays invisible."""
 
     def prepare(world: World) -> Callable[[CommitContext], object]:

@@ -45,7 +45,7 @@ def hidden(root: Path) -> list[str]:
     ("record", "committed"),
     [(f"{2:020d}.json", False), (f"{2:020d}.visible", True), (f"{2:020d}.done", True), ("/_SUCCESS", True)],
 )
-def test_a_record_that_was_cut_off_is_swept(tmp_path: Path, record: str, committed: bool) -> None:
+def test_an_unfinished_record_is_deleted(tmp_path: Path, record: str, committed: bool) -> None:
     ctx = open_context(str(tmp_path))
     run_job(ctx, "old")
     died = subprocess.run([sys.executable, "-c", _DYING, str(tmp_path), record], timeout=PATIENCE_S, check=False)
@@ -61,7 +61,7 @@ def test_a_record_that_was_cut_off_is_swept(tmp_path: Path, record: str, committ
     ctx.close()
 
 
-def test_what_others_left_hidden_is_spared(tmp_path: Path) -> None:
+def test_hidden_files_of_others_are_spared(tmp_path: Path) -> None:
     """C7: an unfinished file of another program, whose name is not a record of Holdfast."""
     ctx = open_context(str(tmp_path))
     run_job(ctx, "old")

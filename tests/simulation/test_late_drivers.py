@@ -69,7 +69,7 @@ def settled(world: World) -> None:
 
 
 @pytest.mark.parametrize("publication", PUBLICATIONS)
-def test_a_job_that_recovery_has_aborted_is_not_told_to_be_committed(publication: str) -> None:
+def test_a_job_that_recovery_has_aborted_is_not_reported_as_committed(publication: str) -> None:
     world = World(publication)
     ctx = short(world.context())
     run_job(ctx, "zero")
@@ -80,14 +80,14 @@ def test_a_job_that_recovery_has_aborted_is_not_told_to_be_committed(publication
         assert recover(ctx).rolled_back == [job.job]
         others_decide(ctx)
 
-    with pytest.raises(OutcomeUnknownError, match="no file of it is there"):
+    with pytest.raises(OutcomeUnknownError, match="none of its files is visible"):
         TWO_PHASE.commit_job(held(world, decides(2), meanwhile), job, messages, TASKS)
     assert of(world, "slow") == []
     settled(world)
 
 
 @pytest.mark.parametrize("publication", PUBLICATIONS)
-def test_an_abort_does_not_deny_what_its_driver_has_committed(publication: str) -> None:
+def test_an_abort_does_not_deny_a_commit_of_its_driver(publication: str) -> None:
     world = World(publication)
     ctx = short(world.context())
     run_job(ctx, "zero")
@@ -104,7 +104,7 @@ def test_an_abort_does_not_deny_what_its_driver_has_committed(publication: str) 
 
 
 @pytest.mark.parametrize("publication", PUBLICATIONS)
-def test_a_commit_that_is_asked_for_again_is_still_one(publication: str) -> None:
+def test_a_repeated_commit_is_still_a_commit(publication: str) -> None:
     """The decision was trimmed. Defect: the error said that another process had aborted the job."""
     world = World(publication)
     ctx = short(world.context())
@@ -162,7 +162,7 @@ def test_a_late_entry_does_not_count_because_another_late_one_is_before_it(mode:
     assert read_history(world.context()).decisions[0].entry.seq > 3
 
 
-def test_a_late_write_does_not_count_beside_its_repetition() -> None:
+def test_a_late_write_does_not_count_next_to_its_repetition() -> None:
     world = World("upload")
     ctx = short(world.context())
     run_job(ctx, "zero")
@@ -199,7 +199,7 @@ def test_a_late_task_that_announces_a_batch_again_does_not_undo_it() -> None:
     settled(world)
 
 
-def test_a_batch_that_another_driver_has_committed_is_dropped_though_its_records_are_gone() -> None:
+def test_a_batch_that_another_driver_has_committed_is_skipped_without_its_records() -> None:
     """Defect: the error said that somebody had removed a manifest and that the job must be run again."""
     world = World("upload")
     ctx = world.context().with_settings(inline_manifest_bytes=0)

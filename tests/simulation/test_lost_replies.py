@@ -27,7 +27,7 @@ from tests.simulation.world import (
 @pytest.mark.parametrize("times", [1, 3, FOR_EVER])
 @pytest.mark.parametrize("fault", [FaultMode.LOST_REPLY, FaultMode.FAIL])
 @pytest.mark.parametrize("publication", PUBLICATIONS)
-def test_trouble_at_every_call_of_job_commit(publication: str, fault: FaultMode, times: int) -> None:
+def test_failure_at_every_call_of_job_commit(publication: str, fault: FaultMode, times: int) -> None:
     """The result of commit is true (C1, C8). After an error, Spark calls abort, and one outcome is complete."""
     for nth in itertools.count(1):
         world = World(publication)
@@ -56,7 +56,7 @@ def test_trouble_at_every_call_of_job_commit(publication: str, fault: FaultMode,
 
 @pytest.mark.parametrize("fault", [FaultMode.LOST_REPLY, FaultMode.FAIL])
 @pytest.mark.parametrize("publication", PUBLICATIONS)
-def test_trouble_at_every_call_of_a_task(publication: str, fault: FaultMode) -> None:
+def test_failure_at_every_call_of_a_task(publication: str, fault: FaultMode) -> None:
     """A failing task cleans up what it knows of; the retry counts; no upload is left at the end."""
     for nth in itertools.count(1):
         world = World(publication)
@@ -73,7 +73,7 @@ def test_trouble_at_every_call_of_a_task(publication: str, fault: FaultMode) -> 
             break
 
 
-def test_lost_reply_of_the_decision_is_recognised() -> None:
+def test_lost_reply_of_the_decision_is_recognized() -> None:
     """Scenario 80, LOST RESPONSE: a retried put-if-absent finds its own entry and recognizes it by its content."""
     world = World("upload")
     job = start(world.context())
@@ -96,7 +96,7 @@ def test_lost_reply_of_a_completion_is_settled_by_head() -> None:
     assert_settled(world, expected("new"))
 
 
-def test_store_that_goes_away_after_the_decision() -> None:
+def test_store_that_fails_after_the_decision() -> None:
     """Scenario 82: a failure after the commit point means "committed, cleanup pending"; the next job finishes it."""
     world = World("upload")
     job = start(world.context(), SaveMode.OVERWRITE)
@@ -104,7 +104,7 @@ def test_store_that_goes_away_after_the_decision() -> None:
     fault = Fault(FaultMode.FAIL, Operation.COMPLETE_UPLOAD, nth=2, times=FOR_EVER)
     outcome = TWO_PHASE.commit_job(world.context(fault), job, messages, TASKS)
     assert outcome.committed and not outcome.finished
-    assert "committed, its publication or clean-up is pending" in outcome.pending_reason
+    assert "committed, its publication or cleanup is pending" in outcome.pending_reason
     run_job(world.context(), "next")
     assert_settled(world, sorted(expected("new") + expected("next")))
 

@@ -65,7 +65,9 @@ def test_a_clean_up_that_is_refused_keeps_no_decision_undone(what: str, caplog: 
         assert run_job(ctx, f"job{number}").finished
         costs.append(calls.total())
     assert (
-        "left to holdfast recover" in caplog.text or "may not be listed" in caplog.text or "its policy" in caplog.text
+        "denies aborting a leftover upload" in caplog.text
+        or "denies listing pending uploads" in caplog.text
+        or "check its policy" in caplog.text
     )
     assert [one.state for one in read_history(ctx).decisions] == ["done"] * len(read_history(ctx).decisions)
     assert what == "deleting" or max(costs[4:]) <= costs[3] + 2, costs
@@ -74,7 +76,7 @@ def test_a_clean_up_that_is_refused_keeps_no_decision_undone(what: str, caplog: 
     assert recover(world.context()).clean and world.pending() == []
 
 
-class _KnowsCreateAlone(MemoryStore):
+class _SupportsOnlyCreate(MemoryStore):
     """A store that answers If-Match with 501."""
 
     def put(self, key: str, data: bytes, mode: PutMode | None = None, metadata: Mapping[str, str] | None = None):  # type: ignore[no-untyped-def,override]  # as its parent
@@ -85,14 +87,14 @@ class _KnowsCreateAlone(MemoryStore):
 
 def test_a_server_without_if_match_gets_its_reports() -> None:
     world = World("upload")
-    ctx = dataclasses.replace(world.context(), store=_KnowsCreateAlone(clock=world.clock))
+    ctx = dataclasses.replace(world.context(), store=_SupportsOnlyCreate(clock=world.clock))
     for number in range(3):
         outcome = run_job(ctx, f"job{number}")
         assert outcome.finished
         assert (read_success(ctx) or {}).get("jobId") == outcome.job
 
 
-def test_a_list_of_what_is_replaced_that_nobody_can_read_stops_nobody() -> None:
+def test_a_damaged_list_of_replaced_files_blocks_no_other_job() -> None:
     """Defect: every append failed, and no recovery completed."""
     world = World("upload")
     run_job(world.context(), "old")

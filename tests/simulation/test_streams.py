@@ -151,7 +151,7 @@ def test_commit_raises_spark_aborts_and_repeats(publication: str, fault: FaultMo
 
 @pytest.mark.parametrize("fault", [FaultMode.LOST_REPLY, FaultMode.FAIL])
 @pytest.mark.parametrize("publication", PUBLICATIONS)
-def test_trouble_while_tasks_write(publication: str, fault: FaultMode) -> None:
+def test_failure_while_tasks_write(publication: str, fault: FaultMode) -> None:
     """A failing task stops the query (there are no retries here). The batch is written again and counts once."""
     for nth in itertools.count(1):
         world = World(publication)
@@ -173,7 +173,7 @@ def test_trouble_while_tasks_write(publication: str, fault: FaultMode) -> None:
 
 # --- two drivers ------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("publication", PUBLICATIONS)
-def test_an_old_driver_goes_on_beside_the_one_that_took_over(publication: str) -> None:
+def test_an_old_driver_continues_next_to_its_replacement(publication: str) -> None:
     """C6, C8: of two drivers with one checkpoint, the old one stops before call n and the new one continues."""
     winners = set()
     for nth in itertools.count(1):
@@ -314,7 +314,7 @@ def test_another_checkpoint_is_refused_also_at_the_last_moment(publication: str)
     reports = Reports()
     write_tasks(world.context(), batch_of(0, checkpoint="query-2"), "mine", SaveMode.APPEND, reports)
     write_batch(world.context(), batch_of(0), "theirs")
-    with pytest.raises(InvalidRequestError, match="go on with that checkpoint, or choose another streamId"):
+    with pytest.raises(InvalidRequestError, match="continue with that checkpoint, or choose another streamId"):
         commit(world.context(), reports)
     assert reports.job is not None
     with contextlib.suppress(HoldfastError):

@@ -100,7 +100,7 @@ def test_a_report_that_cannot_be_written_is_refused_at_the_start(tmp_path: Path)
     assert os.listdir(tmp_path) == ["_SUCCESS"], "nothing was written"
 
 
-def test_a_log_that_cannot_be_made_is_refused_at_the_start(tmp_path: Path) -> None:
+def test_a_log_that_cannot_be_created_is_refused_at_the_start(tmp_path: Path) -> None:
     """Defect: only the decision noticed it, after all tasks had run."""
     (tmp_path / "_holdfast").mkdir()
     (tmp_path / "_holdfast" / "log").symlink_to(tmp_path / "nowhere")
@@ -165,7 +165,7 @@ def refusing(publication: str, error: HoldfastError) -> tuple[World, CommitConte
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
 @pytest.mark.parametrize("publication", PUBLICATIONS)
-def test_trouble_after_the_decision_is_pending_work_of_that_job_alone(publication: str, error: HoldfastError) -> None:
+def test_a_failure_after_the_decision_is_pending_work_of_that_job_alone(publication: str, error: HoldfastError) -> None:
     world, ctx, refuse = refusing(publication, error)
     run_job(ctx, "old")
     outcome = commit_file(ctx, "a/stuck")
@@ -183,7 +183,7 @@ def test_trouble_after_the_decision_is_pending_work_of_that_job_alone(publicatio
     assert world.pending() == [] and world.leftovers() == []
 
 
-def test_a_dry_run_says_what_cannot_be_finished(tmp_path: Path) -> None:
+def test_a_dry_run_reports_what_cannot_be_rolled_forward(tmp_path: Path) -> None:
     refuse = Refusing("stuck", ERRORS[0])
     with open_context_of(tmp_path) as opened:
         ctx = replace(opened, store=InterceptedStore(opened.store, refuse))
@@ -198,7 +198,7 @@ def test_a_dry_run_says_what_cannot_be_finished(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("publication", PUBLICATIONS)
-def test_recovery_goes_on_to_the_other_jobs(publication: str) -> None:
+def test_recovery_continues_with_the_other_jobs(publication: str) -> None:
     world, ctx, refuse = refusing(publication, ERRORS[0])
     stuck = commit_file(ctx, "stuck")
     dead = start(ctx)
@@ -222,7 +222,7 @@ def test_recovery_goes_on_to_the_other_jobs(publication: str) -> None:
         (SaveMode.APPEND, "a"),
     ],
 )
-def test_a_job_that_touches_the_same_names_waits(publication: str, mode: SaveMode, path: str) -> None:
+def test_a_job_that_writes_the_same_names_waits(publication: str, mode: SaveMode, path: str) -> None:
     """Otherwise the stuck job's files would appear after those of a job that is later in the log."""
     world, ctx, refuse = refusing(publication, ERRORS[0])
     stuck = commit_file(ctx, "a/stuck")
@@ -236,7 +236,7 @@ def test_a_job_that_touches_the_same_names_waits(publication: str, mode: SaveMod
 
 
 @pytest.mark.parametrize("publication", PUBLICATIONS)
-def test_partitions_beside_a_stuck_one_are_overwritten(publication: str) -> None:
+def test_partitions_next_to_a_stuck_one_are_overwritten(publication: str) -> None:
     world, ctx, refuse = refusing(publication, ERRORS[0])
     commit_file(ctx, "a/stuck")
     assert commit_file(ctx, "b/file", SaveMode.OVERWRITE_PARTITIONS).finished
@@ -260,7 +260,7 @@ def test_an_overwrite_that_is_stuck_keeps_appends_waiting(publication: str) -> N
     assert world.listing() == {"stuck": b"new"}
 
 
-def test_what_is_replaced_and_cannot_be_deleted_stops_nobody() -> None:
+def test_replaced_files_that_cannot_be_deleted_block_no_other_job() -> None:
     """The job is visible: its remaining work changes nothing on which a later job depends."""
     world = World("upload")
 

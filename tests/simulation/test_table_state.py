@@ -35,7 +35,7 @@ def columns(world: World) -> object:
     return None if table is None else table["columns"]
 
 
-def test_every_decision_carries_the_table_on() -> None:
+def test_every_decision_copies_the_table() -> None:
     """300 consecutive aborted jobs, and a log that retains two entries, lose nothing."""
     world = World("upload")
     ctx = world.context().with_settings(log_retention_entries=2)
@@ -49,7 +49,7 @@ def test_every_decision_carries_the_table_on() -> None:
     assert columns(world) == "c"
 
 
-def test_of_two_first_jobs_the_second_meets_the_first_ones_table() -> None:
+def test_of_two_first_jobs_the_second_finds_the_table_of_the_first() -> None:
     world = World("upload")
     ctx = table_context(world.context(), "a")
     first, second = start(ctx), start(ctx)
@@ -64,7 +64,7 @@ def test_of_two_first_jobs_the_second_meets_the_first_ones_table() -> None:
 def test_a_job_of_files_does_not_add_to_a_table() -> None:
     world = World("upload")
     run_job(table_context(world.context(), "a"), "rows")
-    with pytest.raises(InvalidRequestError, match=r"holds a table.*format='toy'"):
+    with pytest.raises(InvalidRequestError, match=r"contains a table.*format='toy'"):
         run_job(world.context(), "files")
     run_job(world.context(), "files", SaveMode.OVERWRITE)
     assert columns(world) is None

@@ -104,7 +104,7 @@ def test_a_driver_that_dies_at_any_call_leaves_all_or_nothing(mode: SaveMode) ->
         assert world.contents() in (expected("old"), wanted)
 
 
-def test_an_aborted_job_gives_up_what_it_reported() -> None:
+def test_an_aborted_job_aborts_what_it_reported() -> None:
     """Defect: `recover` reported that nothing of the job was left while all of its uploads were pending."""
     world = World("upload")
     dead = start(minio(world))
@@ -114,7 +114,7 @@ def test_an_aborted_job_gives_up_what_it_reported() -> None:
     assert world.pending() == [] and world.leftovers() == []
 
 
-def test_a_losing_attempt_goes_with_its_job() -> None:
+def test_a_losing_attempt_is_cleaned_up_with_its_job() -> None:
     world = World("upload")
     ctx = minio(world)
     job = start(ctx)
@@ -141,7 +141,7 @@ def test_chosen_names_of_a_live_job_are_spared() -> None:
     settle(world)
 
 
-def test_what_is_known_of_pending_uploads_is_told_with_what_is_not() -> None:
+def test_the_list_of_pending_uploads_says_what_it_lacks() -> None:
     world = World("upload")
     world.store.create_upload(f"{HOME}of another tool")
     job = start(minio(world))
@@ -169,7 +169,7 @@ def test_the_command_line_says_what_it_cannot_see() -> None:
     assert recover(minio(world)).notes == [note]
 
 
-def test_manifests_lead_the_sweep_where_nothing_is_listed() -> None:
+def test_cleanup_uses_manifests_where_nothing_is_listed() -> None:
     world = World("upload")
     ctx = world.context(store=Unlisted(MinioLike(world.store)))
     job = start(ctx)
@@ -201,13 +201,13 @@ def test_uploads_that_expired_are_noticed_before_the_decision(listed: bool) -> N
     world.clock.sleep(24 * 3600.0)
     gone = next(upload for upload in iter_uploads(world.store, HOME) if job.job in upload.key)
     world.store.abort_upload(gone.key, gone.upload_id)
-    with pytest.raises(NotFoundError, match="given them up"):
+    with pytest.raises(NotFoundError, match="uploads of the job have expired"):
         TWO_PHASE.commit_job(ctx, job, messages, TASKS)
     assert not TWO_PHASE.abort_job(ctx, job).committed
     assert world.contents() == expected("old") and world.pending() == []
 
 
-def test_a_long_job_whose_uploads_are_there_is_decided() -> None:
+def test_a_long_job_whose_uploads_are_pending_is_decided() -> None:
     world = World("upload")
     job = start(world.context())
     messages = run_tasks(world.context(), job, "new")
@@ -215,7 +215,7 @@ def test_a_long_job_whose_uploads_are_there_is_decided() -> None:
     assert TWO_PHASE.commit_job(world.context(), job, messages, TASKS).finished
 
 
-def test_a_decision_that_waits_is_warned_of() -> None:
+def test_a_warning_names_a_decision_that_is_pending() -> None:
     """The warning comes before the uploads expire: a decided job's files remain uploads until the job is finished."""
     world = World("upload")
     ctx = world.context()
@@ -240,7 +240,7 @@ def dying_at(world: World, operation: Operation, ending: str = "") -> CommitCont
 
 
 # --- data of other jobs -----------------------------------------------------------------------------------------------
-def test_a_job_does_not_read_what_others_keep() -> None:
+def test_a_job_does_not_read_the_folders_of_others() -> None:
     """After a decision, cleanup reads only the job's own records: another's folder costs one request, however full."""
     world = World("upload")
     other = start(world.context())
@@ -257,7 +257,7 @@ def test_a_job_does_not_read_what_others_keep() -> None:
     assert world.leftovers() != []
 
 
-def test_pending_uploads_of_others_are_looked_at_up_to_a_limit() -> None:
+def test_pending_uploads_of_others_are_inspected_up_to_a_limit() -> None:
     world = World("upload")
     theirs = [world.store.create_upload(f"{HOME}of another tool {number:06d}") for number in range(12_000)]
     recorded = Recorder()
@@ -266,7 +266,7 @@ def test_pending_uploads_of_others_are_looked_at_up_to_a_limit() -> None:
     assert len(world.pending()) == len(theirs)
 
 
-def test_recovery_lists_once_before_it_completes_what_is_there() -> None:
+def test_recovery_lists_published_files_once_before_it_completes_uploads() -> None:
     """Defect: a driver died when 40 of 40 files were visible, and each cost a completion and a lookup."""
     world = World("upload")
     job = start(world.context())

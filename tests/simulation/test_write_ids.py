@@ -46,7 +46,7 @@ def committed(world: World) -> list[str]:
 
 @pytest.mark.parametrize("publication", PUBLICATIONS)
 @pytest.mark.parametrize("mode", [SaveMode.APPEND, SaveMode.OVERWRITE])
-def test_again_writes_nothing_and_tells_of_the_first(publication: str, mode: SaveMode) -> None:
+def test_a_repeated_write_writes_nothing_and_returns_the_first(publication: str, mode: SaveMode) -> None:
     world = World(publication)
     first = write(world.context(), "one", mode=mode)
     again = write(world.context(), "two", mode=mode)
@@ -100,7 +100,7 @@ def test_two_writes_at_one_time_commit_one_job(publication: str) -> None:
     assert seen == {expected("one")[0], expected("two")[0]}, "each of the two came first somewhere"
 
 
-def test_the_name_outlives_the_log() -> None:
+def test_the_write_id_outlives_the_log() -> None:
     world = World("upload")
     ctx = world.context().with_settings(log_retention_entries=1)
     first = write(ctx, "one")
@@ -118,7 +118,7 @@ def test_the_name_outlives_the_log() -> None:
     assert write(ctx, "three").committed, "documented: names are forgotten in the end"
 
 
-def test_a_write_that_failed_leaves_its_name_free() -> None:
+def test_a_write_that_failed_leaves_its_write_id_free() -> None:
     world = World("upload")
     ctx = world.context()
     job = TWO_PHASE.setup_job(ctx, SaveMode.APPEND, {WRITE_ID: "nightly"})
@@ -131,7 +131,7 @@ def test_a_write_that_failed_leaves_its_name_free() -> None:
     assert write(ctx, "one").committed
 
 
-def test_an_abort_that_died_halfway_leaves_its_name_free() -> None:
+def test_an_abort_that_died_halfway_leaves_its_write_id_free() -> None:
     """The abort is in the log and not done yet: only a commit takes the name."""
     undone = 0
     for nth in itertools.count(1):
@@ -149,14 +149,14 @@ def test_an_abort_that_died_halfway_leaves_its_name_free() -> None:
     assert undone, "an abort that was decided and not done was seen"
 
 
-def test_a_job_that_is_quiet_blocks_nobody() -> None:
+def test_a_quiet_job_blocks_no_other_write() -> None:
     world = World("upload")
     assert TWO_PHASE.setup_job(world.context(), SaveMode.APPEND, {WRITE_ID: "nightly"}) is not None
     world.clock.sleep(QUIET_S + 1)
     refuse_running(world.context(), "nightly")
 
 
-def test_a_slow_writer_is_told_of_the_faster_one() -> None:
+def test_a_slow_writer_returns_the_outcome_of_the_faster_one() -> None:
     """It discards its own work, and nothing of it becomes visible."""
     world = World("rename")
     ctx = world.context()

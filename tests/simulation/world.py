@@ -74,7 +74,7 @@ class World:
     """One bucket and the processes that use it.
 
     Args:
-        publication: ``upload`` or ``rename``: which kind of store it is.
+        publication: the kind of store: ``upload`` or ``rename``.
     """
 
     def __init__(self, publication: str) -> None:

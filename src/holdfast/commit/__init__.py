@@ -1,4 +1,7 @@
-"""The commit protocols. The house on one page is ARCHITECTURE.md; start reading at `job` and `finish`."""
+"""Commit the output of jobs, by one of several protocols.
+
+ARCHITECTURE.md describes the folders; start reading at `two_phase.committer`.
+"""
 
 from holdfast.commit.committer import Committer
 from holdfast.commit.context import CommitContext, CommitSettings, HadoopSettings, Place, Progress, StagingPlaces

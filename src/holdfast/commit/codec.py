@@ -1,7 +1,7 @@
-"""JSON for the stored records. What comes from a store is data: it is checked here, field by field, or refused.
+"""Encode and decode the stored records that protocols share, as JSON. Every field that is read is validated.
 
-A record that fails a check raises `CorruptDataError`; nobody deletes or overwrites its bytes. Unknown fields are
-ignored, an unknown major version is refused.
+If a record is invalid, decoding raises `CorruptDataError`, and its bytes are neither deleted nor overwritten. Unknown
+fields are ignored; an unknown major version is an error.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _INTENTS_FORMAT = "holdfast-intents/1"
 
 
 def digest(data: bytes) -> str:
-    """SHA-256 of `data`, in hexadecimal digits."""
+    """Return the SHA-256 of `data` in hexadecimal digits."""
     return hashlib.sha256(data).hexdigest()
 
 
@@ -47,7 +47,7 @@ def totals_fields(totals: Totals) -> dict[str, int]:
 
 
 def job_fields(record: JobRecord) -> dict[str, object]:
-    """Return what a job says of itself as the fields of a record."""
+    """Return a job as the fields of a record."""
     return {
         "job": record.job,
         "committer": record.committer,
@@ -62,12 +62,12 @@ def job_fields(record: JobRecord) -> dict[str, object]:
 
 
 def encode_job(record: JobRecord) -> bytes:
-    """What a job says of itself, as one line."""
+    """Encode a job's record, as one line."""
     return json_line({"format": _JOB_FORMAT, **job_fields(record)})
 
 
 def encode_intents(owner: FileOwner, paths: Sequence[str]) -> bytes:
-    """A header line, then a line a path that the attempt is about to start an upload for."""
+    """Encode an intent record: a header line, then a line for each path that the attempt is about to upload."""
     header = {
         "format": _INTENTS_FORMAT,
         "job": owner.job,
@@ -129,22 +129,22 @@ def _read_stream(value: Any) -> StreamBatch:
 
 
 def decode_job(key: str, data: bytes) -> JobRecord:
-    """The job record in `data`; `key` must be its place."""
+    """Decode a job's record; `key` must be the key of this job's record."""
 
     def decode() -> JobRecord:
         value = json_object(data)
         require(value["format"] == _JOB_FORMAT, "format is unknown")
         record = job_of_fields(value)
-        require(f"{record.job}/" in key, "the record is another job's")
+        require(f"{record.job}/" in key, "the record belongs to another job")
         return record
 
     return guarded(key, decode)
 
 
 def decode_intents(key: str, data: bytes) -> tuple[FileOwner, tuple[str, ...]]:
-    """The attempt and the paths in `data`; `key` must be a place of that attempt, and every path below the destination.
+    """Decode an intent record; `key` must be a key of this attempt, and every path must be below the destination.
 
-    A path that holds another attempt's name is refused: it tells its owner by itself, nobody else may claim it (C7).
+    A path that names another attempt is an error: it belongs to that attempt, and no other may claim it (C7).
     """
 
     def decode() -> tuple[FileOwner, tuple[str, ...]]:
@@ -153,14 +153,14 @@ def decode_intents(key: str, data: bytes) -> tuple[FileOwner, tuple[str, ...]]:
         require(header["format"] == _INTENTS_FORMAT, "format is unknown")
         owner = FileOwner(job_id_field(header), count_field(header, "task"), AttemptId(text_field(header, "attempt")))
         number = key.rpartition("-")[2].partition(".")[0]
-        require(number.isascii() and number.isdigit(), "its name has no number")
+        require(number.isascii() and number.isdigit(), "its key has no number")
         place = layout.intents(owner.job, owner.task, owner.attempt, int(number))
-        require(key.endswith(place), "the record is another attempt's")
+        require(key.endswith(place), "the record belongs to another attempt")
         paths = tuple(text_field(json_object(line), "path") for line in lines[1:])
         require(count_field(header, "files") == len(paths), "paths are missing")
         for path in paths:
             require(layout.is_safe_path(path), "path leaves the destination")
-            require(file_owner(path) in (None, owner), "path is another attempt's")
+            require(file_owner(path) in (None, owner), "path belongs to another attempt")
         return owner, paths
 
     return guarded(key, decode)

@@ -37,8 +37,8 @@ class Need:
     """What a committer asks of a store.
 
     Attributes:
-        what: as in "the store has no <what>".
-        met: whether a store has it, or may have it and is to be tried.
+        what: a noun phrase for messages, such as "conditional writes".
+        met: whether a store has it, or may have it.
         waiver: the setting with which the committer runs without it, unsafely; empty if it never does.
     """
 
@@ -47,14 +47,14 @@ class Need:
     waiver: str = ""
 
     def waived(self, settings: CommitSettings) -> bool:
-        """Whether the user accepts what may happen without it."""
+        """Return whether the user accepts to run without it."""
         return {"allow_unsafe": settings.allow_unsafe, "allow_unfenced": settings.allow_unfenced}.get(
             self.waiver, False
         )
 
 
 class Action(str, enum.Enum):
-    """What may be done about a dead job."""
+    """What recovery may do with a dead job."""
 
     FORWARD = "roll forward"
     BACK = "roll back"
@@ -64,11 +64,11 @@ class Action(str, enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leftover:
-    """What a job left, and what may be done about it.
+    """The leftovers of a job, and what recovery may do with them.
 
     Attributes:
-        active_at_s: when the store last saw the job write, seconds since the epoch.
-        reason: one sentence: what was found, and why that leads to `action`.
+        active_at_s: when the job last wrote something, in seconds since the epoch by the store's clock.
+        reason: what was found and why it requires `action`, in one sentence.
         files: visible files of the job.
         uploads: pending uploads of the job.
         recover: carries out `action`. Idempotent (C10).
@@ -164,7 +164,7 @@ class Committer(abc.ABC):
 
     @abc.abstractmethod
     def find_leftovers(self, ctx: CommitContext, recorded: Collection[JobId] = ()) -> Iterator[Leftover]:
-        """List jobs that died, and what may be done about each.
+        """List dead jobs, and what recovery may do with each.
 
         None for a committer that keeps a log, whose jobs `recover` finds there, nor for one that leaves no records.
 

@@ -1,4 +1,4 @@
-"""What every step gets: the destination and the seams. A step takes a context and values, and returns a value."""
+"""Define what every step of a protocol receives: the destination, its settings and the environment."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ __all__ = [
 ]
 
 Progress = Callable[[str, int, int], None]
-"""Told (stage, done, total); total is 0 when it is not known. Called from one thread."""
+"""Called with (stage, done, total) from one thread; total is 0 if it is unknown."""
 
 
 def silent(stage: str, done: int, total: int) -> None:
-    """The default progress: nobody looks."""
+    """Ignore progress: the default, a no-op callback."""
 
 
 Contract = Callable[["CommitContext", JobRecord, Mapping[str, object] | None], Mapping[str, object] | None]
-"""Asked in the decision of a job, with the table as the newest decision left it (None: no table): returns the table as
-it is once the job is committed. Raises `ConflictError` or `InvalidRequestError` if the job does not fit: it stays
-undecided."""
+"""Called in the decision of a job, with the table after the newest decision (None: no table). Returns the table after
+the job is committed. Raises `ConflictError` or `InvalidRequestError` if the job does not fit; the job stays undecided.
+"""
 
 
 def files_only(ctx: CommitContext, job: JobRecord, table: Mapping[str, object] | None) -> Mapping[str, object] | None:
-    """The contract of a job that writes files of any kind: it may replace a table, not add to one.
+    """Let a job that writes files of any kind replace a table, but not add to one.
 
     Raises:
-        InvalidRequestError: it would add to one; readers of the table could not tell its files apart.
+        InvalidRequestError: the job would add to a table; readers of the table could not tell its files apart.
     """
     if table is not None and job.mode in (SaveMode.APPEND, SaveMode.OVERWRITE_PARTITIONS):
         raise table_in_the_way(ctx, table)
@@ -50,9 +50,9 @@ def files_only(ctx: CommitContext, job: JobRecord, table: Mapping[str, object] |
 
 
 def table_in_the_way(ctx: CommitContext, table: Mapping[str, object]) -> InvalidRequestError:
-    """The refusal of a job of files that would add to a table."""
+    """Return the error for a job that would add files of any kind to a table."""
     return InvalidRequestError(
-        "the destination holds a table, and files of any kind would make it unreadable: write them elsewhere, add rows "
+        "the destination contains a table, and other files would make it unreadable: write them elsewhere, add rows "
         "with holdfast.write, or replace the table with mode overwrite of committer two_phase",
         url=ctx.url,
         format=table.get("format"),
@@ -61,22 +61,23 @@ def table_in_the_way(ctx: CommitContext, table: Mapping[str, object]) -> Invalid
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HadoopSettings:
-    """Options of the committers that follow Hadoop's, named and preset as there unless said.
+    """Options of the committers that follow Hadoop's. Names and defaults are Hadoop's unless stated.
 
     Attributes:
         mark_successful_jobs: write ``_SUCCESS``.
-        abort_pending_uploads: `magic`, `staging-*`: end a job by aborting every pending upload below the destination,
-            also those of other jobs. Off here, on in Hadoop (HADOOP-18797): off, only uploads of the job itself go.
-        unique_filenames: `staging-*`: put the job's id into file names that do not hold it.
-        etags_as_text: `magic`, `staging-*`: write the etags of pending uploads as Hadoop up to 3.4.1 reads them; off,
-            as it does from 3.4.2 on. Holdfast reads both.
-        delete_target_files: `manifest`: delete what stands where a file goes; off, such a file fails the job.
-        validate_output: `manifest`: look at every file after the renames.
+        abort_pending_uploads: `magic`, `staging-*`: at the end of a job abort every pending upload below the
+            destination, also those of other jobs. Hadoop's default is on (HADOOP-18797); the default here is off, so
+            that only uploads of the job itself are aborted.
+        unique_filenames: `staging-*`: add the job's id to file names that do not contain it.
+        etags_as_text: `magic`, `staging-*`: write the etags of pending uploads in the format of Hadoop up to 3.4.1;
+            otherwise in that of Hadoop from 3.4.2 on. Holdfast reads both.
+        delete_target_files: `manifest`: delete an existing file at the target of a rename; otherwise it fails the job.
+        validate_output: `manifest`: check every file after the renames.
         manifest_save_attempts: `manifest`: how often a task tries to save its manifest.
-        cleanup_skipped: `manifest`: leave the job's directory.
-        cleanup_failures_ignored: `manifest`: trouble in clean-up does not fail the job.
-        cleanup_parallel_delete: `manifest`: delete attempts' directories side by side before the job's.
-        cleanup_base_first: `manifest`: try to delete the job's directory in one go before that.
+        cleanup_skipped: `manifest`: do not delete the job's directory.
+        cleanup_failures_ignored: `manifest`: a failed cleanup does not fail the job.
+        cleanup_parallel_delete: `manifest`: delete attempts' directories in parallel before the job's directory.
+        cleanup_base_first: `manifest`: before that, try to delete the job's directory with one call.
     """
 
     mark_successful_jobs: bool = True
@@ -94,27 +95,27 @@ class HadoopSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitSettings:
-    """Plain values that tune a commit.
+    """Settings of a commit, as plain values.
 
     Attributes:
-        part_size_bytes: size of an upload's parts; grows for very large files so that 10,000 parts are enough.
-        part_buffer_bytes: parts that wait in all open files of a task together.
-        inline_manifest_bytes: manifests up to this size, compressed, travel in the task's message, too.
-        manifest_cache_bytes: manifests that a job commit keeps between its two passes; the rest is read again.
-        log_retention_entries: decisions kept behind the newest. A job that sees more than this many others
-            decided on its destination while it runs is refused (`FencedError`).
-        conflict_attempts: how often a decision is tried again after another job came first.
-        finish_attempts: how often the work after a decision is tried before it is left to the next job.
+        part_size_bytes: size of an upload's parts; larger for very large files, so that 10,000 parts are enough.
+        part_buffer_bytes: limit for buffered parts, summed over all open files of a task.
+        inline_manifest_bytes: a manifest up to this size, compressed, is also sent in the task's commit message.
+        manifest_cache_bytes: manifests that a job commit caches between its two passes; it reads the others again.
+        log_retention_entries: how many decisions the log retains. If more jobs than this are decided on the destination
+            while a job runs, the job is refused (`FencedError`).
+        conflict_attempts: how often a decision is retried after another job was decided first.
+        roll_forward_attempts: how often rolling a decision forward is tried before it is left to the next job.
         allow_unfenced: accept a store without conditional writes. Two drivers of one job, or two jobs at the same
             moment, may then both believe that they decided.
-        check_nesting: look for destinations above and below before a job starts, and before a first job is decided.
-            Off only where nothing can be there, as in worlds of the checker, whose histories it would multiply.
-        allow_unsafe: run committers that are here for comparison, and classic ones on stores that do not meet their
-            needs.
-        scratch_dir: directory of each machine where `staging-*` keeps a task's files; empty for the system's own.
-        shared_dir: directory or url that all machines share, where `staging-*` hands over its pending sets; empty for
-            one on this machine, which will do if all tasks run here.
-        report_dir: directory or url that gets each job's report, also that of a job that fails; empty for none.
+        check_nesting: check for destinations above and below before a job starts, and before the first job of a
+            destination is decided. Switch it off only if there can be none, as in the checker, whose number of
+            histories it would multiply.
+        allow_unsafe: run committers that exist only for comparison, and committers on stores that lack what they need.
+        scratch_dir: directory on each machine where `staging-*` stores a task's files; empty for the system's default.
+        shared_dir: directory or url that all machines share, where `staging-*` stores its pending sets; empty for a
+            directory on this machine, which is enough if all tasks run here.
+        report_dir: directory or url for each job's report, also that of a failed job; empty for none.
         hadoop: options of the committers that follow Hadoop's.
     """
 
@@ -124,7 +125,7 @@ class CommitSettings:
     manifest_cache_bytes: int = 32 * 1024 * 1024
     log_retention_entries: int = 300
     conflict_attempts: int = 100
-    finish_attempts: int = 4
+    roll_forward_attempts: int = 4
     allow_unfenced: bool = False
     check_nesting: bool = True
     allow_unsafe: bool = False
@@ -136,11 +137,11 @@ class CommitSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A directory in a store, beside the destination.
+    """A directory in a store, other than the destination.
 
     Attributes:
         prefix: empty, or ending in ``/``.
-        url: as a person writes it, without credentials.
+        url: as a user writes it, without credentials.
     """
 
     store: ObjectStore
@@ -169,15 +170,15 @@ class CommitContext:
     """A destination, and the environment in which a step runs. Use it in a ``with`` statement, which closes its stores.
 
     Attributes:
-        store: where the destination is.
-        prefix: key prefix of the destination: empty, or ending in ``/`` so that no neighbour shares it (C7).
-        url: the destination as a person writes it, without credentials.
+        store: the store of the destination.
+        prefix: key prefix of the destination: empty, or ending in ``/`` so that no other destination matches it (C7).
+        url: the destination as a user writes it, without credentials.
         staging: the directories that `staging-*` needs; None for every other committer.
-        reports: where reports go besides ``_SUCCESS``.
+        reports: directory for reports, in addition to ``_SUCCESS``.
         environment: clock, ids and threads.
-        contract: what the decision asks before a job may change the destination's table.
-        partition: the directory in which a job of this kind puts the rows of a directory that is there: others name the
-            same partition otherwise, such as ``month=01`` for ``month=1``.
+        contract: called by the decision before a job may change the destination's table.
+        partition: maps an existing directory to the one that this job uses for the same partition: other jobs may have
+            written ``month=01`` for ``month=1``.
     """
 
     store: ObjectStore
@@ -203,22 +204,22 @@ class CommitContext:
 
     @property
     def clock(self) -> Clock:
-        """Time and waiting."""
+        """Return the clock, for time and waiting."""
         return self.environment.clock
 
     @property
     def ids(self) -> Ids:
-        """Random tokens."""
+        """Return the source of random tokens."""
         return self.environment.ids
 
     @property
     def runner(self) -> Runner:
-        """Threads."""
+        """Return the thread pool."""
         return self.environment.runner
 
     @property
     def records(self) -> RecordStore:
-        """The destination as a directory of records that are created once."""
+        """Return the destination as a directory of records that are created once."""
         return RecordStore(
             store=self.store,
             prefix=self.prefix,
@@ -232,11 +233,11 @@ class CommitContext:
         return self.prefix + path
 
     def at(self, place: Place) -> CommitContext:
-        """The same seams over another directory, which has no such places of its own."""
+        """Return the same context for another directory, without staging and report directories."""
         return replace(self, store=place.store, prefix=place.prefix, url=place.url, staging=None, reports=None)
 
     def close(self) -> None:
-        """Release what the stores hold. Safe to call twice."""
+        """Close the stores. Idempotent."""
         self.store.close()
         if self.staging is not None:
             self.staging.scratch.store.close()

@@ -1,4 +1,4 @@
-"""From what a person writes to what a step needs."""
+"""Open a context for a destination url."""
 
 from __future__ import annotations
 
@@ -27,18 +27,19 @@ def open_context(
     staging: bool = False,
     leave_no_trace: bool = False,
 ) -> CommitContext:
-    """A context for the destination at `url`. Opens no connection yet; the caller closes it.
+    """Return a context for the destination at `url`. Opens no connection yet; the caller closes the context.
 
     Args:
-        store_options: how to reach the stores of the destination and of the other directories; each store takes its
-            own options, or its defaults.
-        threads: calls to the store that run side by side during job commit.
-        staging: whether a scratch and a shared directory are wanted.
-        leave_no_trace: who only looks for what others staged makes no directory for it: without one there is nothing.
+        store_options: options for the stores of the destination and of the other directories; each store uses its own
+            options, or its defaults.
+        threads: how many store calls run in parallel during job commit.
+        staging: whether the context needs a scratch and a shared directory.
+        leave_no_trace: do not create staging directories: a caller that only searches them finds nothing in new ones.
 
     Raises:
-        InvalidRequestError: the url cannot be understood; says why. Or `scratch_dir` is no directory of this machine.
-        AccessDeniedError: the directory for staging belongs to somebody else.
+        InvalidRequestError: the url is invalid; the message says why. Or `scratch_dir` is not a directory on this
+            machine.
+        AccessDeniedError: another user can access the default staging directory.
     """
     settings = settings or CommitSettings()
     destination = _place(url, store_options)
@@ -70,15 +71,15 @@ def _scratch(directory: str) -> Place:
     scheme, found, _rest = directory.partition("://")
     if found and scheme.lower() != "file":
         raise InvalidRequestError(
-            "a task's files are staged on its own machine: name a directory with scratch_dir", scratch_dir=directory
+            "a task stages its files on its own machine: name a local directory with scratch_dir", scratch_dir=directory
         )
     url = open_destination(directory).url
-    # What is staged is uploaded before the task reports: power failing here is the task failing.
+    # Staged files are uploaded before the task reports: a power failure only fails the task, so fsync is not needed.
     return Place(store=LocalStore(url.removeprefix("file://"), durable=False), prefix="", url=url)
 
 
 def _own(name: str, leave_no_trace: bool) -> str:
-    """`name` in a directory that no other user can look into or put anything into (paper 001, Security)."""
+    """Return the path of `name` in a directory that only this user can read and write (paper 001, Security)."""
     path = os.path.join(tempfile.gettempdir(), f"holdfast-{os.getuid()}")
     if leave_no_trace and not os.path.lexists(path):
         return os.path.join(path, name)
@@ -86,7 +87,7 @@ def _own(name: str, leave_no_trace: bool) -> str:
     found = os.lstat(path)
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
         raise AccessDeniedError(
-            "the directory for staged files is not this user's alone: remove it, or name others with scratch_dir and "
+            "other users can access the directory for staged files: remove it, or name others with scratch_dir and "
             "shared_dir",
             path=path,
         )

@@ -15,12 +15,12 @@ __all__ = ["has_output", "is_to_be_skipped", "refuse_file", "refuse_taken", "wri
 
 
 def has_output(ctx: CommitContext) -> bool:
-    """Whether a plain reader sees anything at the destination."""
+    """Check whether a plain reader sees any file at the destination."""
     return next(layout.iter_visible(ctx.store, ctx.prefix), None) is not None
 
 
 def written_by(ctx: CommitContext, job: JobId) -> Totals:
-    """The files at the destination whose names say that they are the job's; nobody counted their rows."""
+    """Count the visible files whose names contain the job's id, without their rows."""
     totals = Totals()
     for path, info in layout.iter_visible(ctx.store, ctx.prefix):
         owner = file_owner(path)
@@ -30,10 +30,10 @@ def written_by(ctx: CommitContext, job: JobId) -> Totals:
 
 
 def refuse_file(ctx: CommitContext) -> None:
-    """A destination is a directory.
+    """Check that the destination is not a file.
 
     Raises:
-        InvalidRequestError: it is a file.
+        InvalidRequestError: it is.
     """
     if not ctx.prefix:
         return
@@ -45,25 +45,26 @@ def refuse_file(ctx: CommitContext) -> None:
 
 
 def refuse_taken(ctx: CommitContext, paths: Sequence[str] = (layout.SUCCESS,)) -> None:
-    """What every job puts into its destination: what stands in the way is known before any task runs.
+    """Check, before any task runs, that nothing blocks the files that every job writes.
 
     Raises:
-        HoldfastError: no file can appear there, for instance because a directory has that name.
+        HoldfastError: a file cannot be created, for instance because a directory has its name.
     """
     if ctx.store.capabilities.rename:
         rename(ctx.store).check_targets([ctx.key(path) for path in paths])
 
 
 def is_to_be_skipped(ctx: CommitContext, mode: SaveMode) -> bool:
-    """Whether mode ``ignore`` meets data.
+    """Check whether the destination contains data and the mode is ``ignore``.
 
     Raises:
-        DestinationExistsError: mode ``fail`` does.
+        DestinationExistsError: it contains data and the mode is ``fail``.
     """
     if mode not in (SaveMode.FAIL, SaveMode.IGNORE) or not has_output(ctx):
         return False
     if mode is SaveMode.FAIL:
         raise DestinationExistsError(
-            "the destination holds data already: choose mode append or overwrite, or another destination", url=ctx.url
+            "the destination already contains data: choose mode append or overwrite, or another destination",
+            url=ctx.url,
         )
     return True

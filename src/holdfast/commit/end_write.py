@@ -32,8 +32,8 @@ class EndedWrite:
     Attributes:
         end: ``KEPT`` if it cannot be proved whether the job may be committed or aborted: a person has to decide.
         job: the job's id; empty if the write left no trace of a job.
-        visible_files: files that an aborted job had already made visible and that nothing removes; their names hold
-            `job`.
+        visible_files: files that an aborted job had already made visible and that nothing deletes; their names
+            contain `job`.
         reason: why the job was kept, one sentence.
     """
 
@@ -52,7 +52,7 @@ def end_write(ctx: CommitContext, committer: Committer, token: str) -> EndedWrit
 
     Args:
         committer: the one that the write used.
-        token: what the job's details hold under `TOKEN`, and what its id ends in.
+        token: the value of `TOKEN` in the job's details, and the end of its id.
 
     Raises:
         HoldfastError: the store failed; run ``holdfast recover`` later.

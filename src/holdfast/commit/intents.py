@@ -1,19 +1,19 @@
-"""Uploads that could not be found otherwise: each is announced before the store sees it.
+"""Announce uploads that could not be found otherwise, before the attempt starts them.
 
-A pending upload shows its key and nothing else. Under a name of the caller's choice that is not enough to find its job,
-and on a server that does not list uploads it is not shown at all. So an attempt first writes down which uploads it is
-about to start: one record for a batch of small files, not one a file. Whoever sweeps reads the records of jobs that are
-over, and takes what they name; of names of the caller's choice, unless a job that may still commit names it too: then
-the last of them takes it.
+A listing shows a pending upload's key and nothing else. If the caller chose the name, the key does not identify the
+job; and some servers do not list uploads at all. So an attempt first writes an intent record that names the uploads
+which it is about to start: one record for a batch of small files, not one per file. A sweep reads the intent records of
+jobs that have ended and aborts the uploads that they name. If the caller chose the name, and a job that may still
+commit has announced the same key, the sweep spares the upload; it is aborted when the last of these jobs has ended.
 
-Order is everything (C7, C9):
+The order matters (C7, C9):
 
-- a record stands before the first upload that it names is started, so that an upload that was seen in a listing is
-  named by a record that a *later* listing shows;
-- a record goes only after a sweep that began when its attempt had nothing more to start: the attempt has reported, or
-  has been quiet for so long that it is taken for dead. Tasks of a job that was given up go on for some seconds before
-  Spark kills them, and what they start then must still be found;
-- nor does it go while an upload that it names is spared for another job's sake: that job may withdraw.
+- A record exists before the first upload that it names is started. So if a listing shows an upload, every *later*
+  listing of records shows its record.
+- A record is deleted only after a sweep that began when its attempt could not start anything more: the attempt has
+  reported, or has been quiet for so long that it is considered dead. The tasks of an aborted job continue for some
+  seconds before Spark kills them, and uploads that they start in that time must still be found.
+- A record is not deleted while a sweep spares an upload that it names because of another job: that job may withdraw.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from holdfast.stores.base import UploadInfo, batched_keys, iter_objects
 __all__ = ["QUIET_S", "Intents", "announced_keys", "find_announcers", "is_intents", "judge_keys", "unreported_intents"]
 
 QUIET_S = 3600.0
-"""How long an attempt that has not reported may be silent before its records go: more than any pause of a live one."""
+"""How long an attempt that has not reported must be quiet before its records are deleted; live ones pause less."""
 
 _log = logging.getLogger(__name__)
 
@@ -42,17 +42,17 @@ _RECORD = re.compile(r"(.+)\.intents-\d+\.jsonl", re.DOTALL)
 
 
 def is_intents(key: str) -> bool:
-    """Whether `key` is that of such a record."""
+    """Check whether `key` is the key of an intent record."""
     return _RECORD.fullmatch(key) is not None
 
 
 class Intents:
-    """The guard through which those uploads of one attempt go; a `holdfast.commit.sinks.UploadGuard`.
+    """Announces the uploads of one attempt; a `holdfast.commit.sinks.UploadGuard`.
 
-    Guarantee: when an upload is started, a durable record names it. Small files cost one request a batch, a file of
-    more than one part at most one.
+    Guarantee: when an upload is started, a durable record names it. Small files cost one request per batch, a file of
+    more than one part costs at most one.
 
-    Memory: small files that wait for their batch hold a quarter of the attempt's part budget at most.
+    Memory: small files that wait for their batch use at most a quarter of the attempt's part budget.
     """
 
     def __init__(self, ctx: CommitContext, owner: FileOwner, background: BackgroundExecutor) -> None:
@@ -65,32 +65,32 @@ class Intents:
         self._records: list[str] = []
 
     def enter(self, path: str) -> None:
-        """Returns when an upload for `path` may be started."""
+        """Block until an upload for `path` may be started."""
         self._announce([*(waiting for waiting, _ in self._waiting), path])
 
     def wait(self, path: str, size_bytes: int, work: Callable[[], object]) -> None:
-        """Run `work`, which starts an upload for `path` and holds `size_bytes`, in the background as soon as it may."""
+        """Run `work` in the background once it may start an upload for `path`; it buffers `size_bytes` until then."""
         self._waiting.append((path, work))
         self._waiting_bytes += size_bytes
         if len(self._waiting) >= _BATCH_FILES or self._waiting_bytes >= self._limit_bytes:
             self.flush()
 
     def flush(self) -> None:
-        """Let everything in that waits."""
+        """Announce and start everything that waits."""
         if self._waiting:
             self._announce([path for path, _ in self._waiting])
 
     def _announce(self, paths: Sequence[str]) -> None:
         owner = self._owner
         key = self._ctx.key(layout.intents(owner.job, owner.task, owner.attempt, len(self._records)))
-        self._records.append(key)  # before the put: also one whose reply is lost is withdrawn
+        self._records.append(key)  # before the put, so that a record whose reply is lost is withdrawn as well
         self._ctx.store.put(key, encode_intents(owner, paths))
         ready, self._waiting, self._waiting_bytes = self._waiting, [], 0
         for _, work in ready:
             self._background.submit(work)
 
     def withdraw(self) -> None:
-        """Remove the attempt's records. Requires: the attempt has started nothing that it has not aborted."""
+        """Delete the attempt's records. Requires: the attempt has aborted every upload that it started."""
         self._waiting.clear()
         for batch in batched_keys(self._records):
             self._ctx.store.delete_many(batch)
@@ -98,56 +98,56 @@ class Intents:
 
 # --- sweeping ---------------------------------------------------------------------------------------------------------
 def unreported_intents(records: Iterable[str], keys: Collection[str]) -> set[str]:
-    """Those of attempts that have not reported: they may have started something since, and may be alive.
+    """Return the intent records of attempts that have not reported: these attempts may be alive and start uploads.
 
     Args:
-        records: keys of records of intents.
-        keys: all that is in the folders of their jobs, as the same listing shows it.
+        records: keys of intent records.
+        keys: all keys in the folders of their jobs, from the same listing.
     """
     unreported = set()
     for key in records:
         found = _RECORD.fullmatch(key)
-        assert found is not None, "is_intents found them"
-        # The manifest is an attempt's last act: behind it no upload is started.
+        assert found is not None, "is_intents selected them"
+        # An attempt writes its manifest last: it starts no upload afterwards.
         if f"{found[1]}.jsonl" not in keys:
             unreported.add(key)
     return unreported
 
 
 def announced_keys(ctx: CommitContext, records: Iterable[str]) -> set[str]:
-    """The keys that records of the context's own destination name, as far as they can be read."""
+    """Return the keys that the readable ones of these records, of the context's own destination, name."""
     return _announced(ctx, ctx.prefix, records)[0]
 
 
 def judge_keys(
-    ctx: CommitContext, records: Iterable[str], wanted: set[str], is_over: Callable[[JobId, str], bool]
+    ctx: CommitContext, records: Iterable[str], wanted: set[str], has_ended: Callable[[JobId, str], bool]
 ) -> tuple[set[str], set[str]]:
-    """Which of the keys in `wanted` jobs that are over have announced.
+    """Return which keys in `wanted` may be aborted because only jobs that have ended announced them.
 
     Returns:
-        Those that they alone have announced, and those that a job which may still commit has announced, too, or may
-        have: a record that cannot be read spares what it might name.
+        The keys that only such jobs have announced; and the contested keys, which a job that may still commit has
+        announced as well, or may have: a record that cannot be read spares every key that it might name.
 
     Args:
-        records: keys of the records of jobs that are over, in the context's own destination.
+        records: keys of the intent records of jobs that have ended, in the context's own destination.
         wanted: keys of pending uploads, from a listing that was made before this call.
-        is_over: see `holdfast.commit.two_phase.live_jobs`.
+        has_ended: see `holdfast.commit.two_phase.live_jobs`.
     """
     announced, all_read = _announced(ctx, ctx.prefix, records)
     own = wanted & announced
     contested = set() if all_read else wanted - own
-    # Later than the listing of uploads: whoever had started one of them by then is found now (C7).
+    # This comes after the listing of uploads, so the record of every listed upload exists by now (C7).
     for home in sorted({home for key in own for home in layout.folders(key)}):
-        alive, all_read = _announced(ctx, home, _live_records(ctx, home, is_over))
+        alive, all_read = _announced(ctx, home, _live_records(ctx, home, has_ended))
         contested |= own & alive if all_read else own
     return own - contested, contested
 
 
 def find_announcers(ctx: CommitContext, uploads: Iterable[UploadInfo]) -> dict[str, set[JobId]]:
-    """The jobs that have announced uploads, by key; also jobs in destinations below or above the context's own.
+    """Return the jobs that have announced uploads, by key; also jobs of destinations below or above the context's own.
 
     Args:
-        uploads: what is asked about; nothing is read if their keys tell whose they are.
+        uploads: the uploads to look up; nothing is read for keys that name their job.
     """
     found: dict[str, set[JobId]] = {}
     unnamed = {upload.key for upload in uploads if layout.job_of(upload.key) is None}
@@ -168,29 +168,29 @@ def _records(ctx: CommitContext, home: str) -> Iterator[tuple[JobId, str]]:
     except AccessDeniedError:
         if len(home) >= len(ctx.prefix):
             raise
-        # Credentials for this destination alone, as in `holdfast.commit.two_phase.live_jobs`.
+        # The credentials cover only this destination, as in `holdfast.commit.two_phase.live_jobs`.
 
 
-def _live_records(ctx: CommitContext, home: str, is_over: Callable[[JobId, str], bool]) -> Iterator[str]:
-    return (record for job, record in _records(ctx, home) if not is_over(job, home + layout.JOBS))
+def _live_records(ctx: CommitContext, home: str, has_ended: Callable[[JobId, str], bool]) -> Iterator[str]:
+    return (record for job, record in _records(ctx, home) if not has_ended(job, home + layout.JOBS))
 
 
 def _announced(ctx: CommitContext, home: str, records: Iterable[str]) -> tuple[set[str], bool]:
-    """The keys that records name, and whether all of them could be read."""
+    """Return the keys that records name, and whether all records could be read."""
     found = list(_read(ctx, home, records))
     return {key for _, keys in found for key in keys}, all(job for job, _ in found)
 
 
 def _read(ctx: CommitContext, home: str, records: Iterable[str]) -> Iterator[tuple[JobId, list[str]]]:
-    """Job and keys of each record; no job if it cannot be read."""
+    """Iterate over the job and the keys of each record; the job is empty if the record cannot be read."""
 
     def read(record: str) -> tuple[JobId, list[str]] | None:
         try:
             owner, paths = decode_intents(record, ctx.store.get(record))
         except NotFoundError:
-            return None  # its job is over, and somebody else has swept for it
+            return None  # its job has ended, and another process has cleaned up
         except CorruptDataError as error:
-            _log.warning("what an attempt has announced is spared: %s", error)
+            _log.warning("an intent record cannot be read, cleanup spares the uploads that it may name: %s", error)
             return JobId(""), []
         return owner.job, [home + path for path in paths]
 

@@ -1,4 +1,4 @@
-"""Where things are below a destination. Everything that is not output starts with ``_``: Hadoop readers skip it."""
+"""Define the paths below a destination. Everything but output starts with ``_``, so that Hadoop readers skip it."""
 
 from __future__ import annotations
 
@@ -45,32 +45,36 @@ SUCCESS = "_SUCCESS"
 
 
 def log_entry(seq: int) -> str:
-    """A decision: created once, never changed."""
+    """Return the path of a decision, which is created once and never changed."""
     return f"{LOG}{seq:020d}.json"
 
 
 def log_mark(seq: int, mark: str) -> str:
-    """Progress of a decided job: ``visible`` or ``done``."""
+    """Return the path of a decision's mark: ``visible`` or ``done``."""
     return f"{LOG}{seq:020d}.{mark}"
 
 
 def write_record(digest: str) -> str:
-    """That a write which its caller named is committed; the digest is that of the name."""
+    """Return the path of the record that a write is committed, by the digest of its write id."""
     return f"{WRITES}{digest}.json"
 
 
 def job_dir(job: JobId) -> str:
-    """Everything that a job keeps beside its output; gone when the job is over."""
+    """Return the folder with everything of a job but its output; it is deleted when the job has ended."""
     return f"{JOBS}{job}/"
 
 
 def job_record(job: JobId) -> str:
-    """Written before anything else of a job, deleted when nothing of it waits: while it is there, hands off."""
+    """Return the path of a job's record.
+
+    It is written before anything else of the job and deleted when nothing of the job is pending. While it exists, the
+    job is active: do not clean up after it.
+    """
     return f"{job_dir(job)}job.json"
 
 
 def job_of(key: str) -> JobId | None:
-    """The job that a key tells of: by the file's own name, or by the folder of the job that it lies in."""
+    """Return the job that a key names, in its file name or as the job folder that contains it."""
     owner = file_owner(key)
     if owner is not None:
         return owner.job
@@ -80,41 +84,44 @@ def job_of(key: str) -> JobId | None:
 
 
 def attempt_dir(job: JobId, task: int, attempt: AttemptId) -> str:
-    """Where an attempt on a rename store keeps its files until the decision."""
+    """Return the folder of an attempt's files on a rename store, until the decision."""
     return f"{job_dir(job)}attempts/{task:05d}-{attempt}/"
 
 
 def attempt_file(job: JobId, task: int, attempt: AttemptId, path: str) -> str:
-    """Where a rename store keeps an attempt's file for `path`.
+    """Return the path of an attempt's file for the target `path` on a rename store, until the decision.
 
-    All of them lie side by side, for chosen names may be such that one is a directory of another in here. The ending
-    keeps them out of globs like ``**/*.csv``.
+    All of them are in one folder: with names that the caller chose, a file could otherwise have the name of another
+    file's directory. Globs like ``**/*.csv`` do not match the extension.
     """
     return f"{attempt_dir(job, task, attempt)}{hashlib.blake2b(path.encode(), digest_size=16).hexdigest()}.pending"
 
 
 def manifest(job: JobId, task: int, attempt: AttemptId) -> str:
-    """What one attempt wrote. Named by attempt: a zombie can never replace the winner's (paper 000, VIII.C)."""
+    """Return the path of an attempt's manifest.
+
+    It contains the attempt, so a zombie can never overwrite the manifest that counts (paper 000, VIII.C).
+    """
     return f"{job_dir(job)}attempts/{task:05d}-{attempt}.jsonl"
 
 
 def intents(job: JobId, task: int, attempt: AttemptId, number: int) -> str:
-    """An attempt's `number`-th record of uploads that it is about to start under names that do not hold the job."""
+    """Return the path of an attempt's intent record `number`; see `holdfast.commit.intents`."""
     return f"{job_dir(job)}attempts/{task:05d}-{attempt}.intents-{number}.jsonl"
 
 
 def committed_list(job: JobId, token: str) -> str:
-    """The manifests that a decision names."""
+    """Return the path of the list of manifests that a decision names."""
     return f"{job_dir(job)}committed-{token}.jsonl"
 
 
 def replaced_list(job: JobId, token: str) -> str:
-    """The files that a decision replaces."""
+    """Return the path of the list of files that a decision replaces."""
     return f"{job_dir(job)}replaced-{token}.jsonl.gz"
 
 
 def folders(key: str) -> Iterator[str]:
-    """Every folder from the store's root down to the one that holds `key`: each may be a destination."""
+    """Iterate over the folders that contain `key`, from the store's root down: each may be a destination."""
     yield ""
     for position, character in enumerate(key):
         if character == "/":
@@ -122,25 +129,29 @@ def folders(key: str) -> Iterator[str]:
 
 
 def started_dir(job: JobId) -> str:
-    """Marks of runs that have begun, where Spark may stop a task halfway and call it a success."""
+    """Return the folder of marks of started runs: Spark may stop a task halfway and count it as a success."""
     return f"{job_dir(job)}started/"
 
 
 def is_record(path: str) -> bool:
-    """Whether `path`, relative to the destination, is a record of ours about which no job's record says anything."""
+    """Check whether `path`, relative to the destination, is a record of Holdfast outside the folders of jobs.
+
+    The job records themselves count as such.
+    """
     return path == SUCCESS or path.startswith((LOG, WRITES)) or is_job_record(path)
 
 
 def is_job_record(key: str) -> bool:
-    """Whether a key is that of a job's record, in whichever destination."""
+    """Check whether a key is the key of a job's record, of any destination."""
     job = job_of(key)
     return job is not None and key.endswith(job_record(job))
 
 
 def is_hidden(path: str) -> bool:
-    """Whether Hadoop and Spark readers skip `path`: a segment starts with ``.``, or with ``_`` and is no partition.
+    """Check whether Hadoop and Spark readers skip `path`.
 
-    Or it ends as those do that Hadoop's shell is still copying.
+    They do if a segment starts with ``.``, or with ``_`` and is not a partition, or if it ends in ``._COPYING_``: these
+    are files that Hadoop's shell is still copying.
     """
     return any(
         segment.startswith(".") or (segment.startswith("_") and "=" not in segment) or segment.endswith("._COPYING_")
@@ -149,7 +160,7 @@ def is_hidden(path: str) -> bool:
 
 
 def is_safe_path(path: str) -> bool:
-    """Whether `path` stays below the destination and out of our own folders."""
+    """Check whether `path` is below the destination and outside Holdfast's own folders."""
     segments = path.split("/")
     return all(segment not in ("", ".", "..") for segment in segments) and "\0" not in path and not is_hidden(path)
 
@@ -157,14 +168,14 @@ def is_safe_path(path: str) -> bool:
 def iter_visible(
     store: ObjectStore, prefix: str, on_inner: Callable[[str], None] | None = None
 ) -> Iterator[tuple[str, ObjectInfo]]:
-    """Every object that a plain reader of the destination sees, as (relative path, info), without listing our own.
+    """Iterate over the objects that a plain reader sees, as (relative path, info), without listing Holdfast's folder.
 
-    A key that ends in ``/`` is a directory's to a plain reader, also where it holds bytes.
+    A plain reader takes a key that ends in ``/`` for a directory, even if the object has content.
 
     Args:
         prefix: key prefix of the destination, empty or ending in ``/``.
-        on_inner: told the folder of a destination inside this one, when the listing comes to a visible decision in its
-            log, unless a plain reader skips the folder.
+        on_inner: called with the folder of a destination inside this one if the listing contains a visible decision in
+            its log, unless a plain reader skips the folder.
     """
     for info in _iter_below(store, prefix):
         path = info.key[len(prefix) :]
@@ -178,10 +189,10 @@ def iter_visible(
 
 
 def iter_job_folders(store: ObjectStore, prefix: str) -> Iterator[tuple[JobId, Iterable[ObjectInfo]]]:
-    """The folder of each job below the destination, with what is in it, in order of jobs.
+    """Iterate over the job folders of the destination and the objects in each, in order of jobs.
 
-    A folder that is longer than a page is gone through only by who asks for its objects, and only then: the rest of the
-    work is one request a thousand objects or a folder, however much the jobs have in theirs.
+    A folder with more than a page of objects is listed completely only when the caller iterates over its objects.
+    Otherwise the cost is one request per thousand objects or per folder, however large the folders are.
 
     Args:
         prefix: key prefix of the destination, empty or ending in ``/``.
@@ -191,7 +202,7 @@ def iter_job_folders(store: ObjectStore, prefix: str) -> Iterator[tuple[JobId, I
     while True:
         page = store.list_page(jobs, start_after, token=token)
         if not page.objects and page.next_token:
-            token = page.next_token  # a server may give an empty page and have more
+            token = page.next_token  # a server may return an empty page although more objects follow
             continue
         token = None
         found: dict[str, list[ObjectInfo]] = {}
@@ -202,15 +213,15 @@ def iter_job_folders(store: ObjectStore, prefix: str) -> Iterator[tuple[JobId, I
         last = page.objects[-1].key[len(jobs) :].partition("/")[0] if page.objects and page.next_token else ""
         for name, objects in found.items():
             yield JobId(name), iter_objects(store, f"{jobs}{name}/") if name == last else objects
-        # A name inside the folder is right under either order of listings; "~" comes after all of ours.
-        behind = f"{jobs}{last}/~" if last else ""
-        if behind <= start_after:
+        # A name inside the folder is correct in both listing orders; "~" sorts after all names that Holdfast uses.
+        following = f"{jobs}{last}/~" if last else ""
+        if following <= start_after:
             return
-        start_after = behind
+        start_after = following
 
 
 def iter_keys_below(store: ObjectStore, prefix: str) -> Iterator[str]:
-    """Every key below the destination, hidden ones too, without listing our own."""
+    """Iterate over the keys below the destination, also hidden ones, without listing Holdfast's folder."""
     return (info.key for info in _iter_below(store, prefix))
 
 
@@ -222,6 +233,6 @@ def _iter_below(store: ObjectStore, prefix: str) -> Iterator[ObjectInfo]:
         yield info
     else:
         return
-    # Our own folder may be large: go on behind it. Its names are "jobs", "log" and "writes", and "~" comes after all; a
-    # name inside the folder is right under either order of listings (see ObjectStore.list_page).
+    # Holdfast's folder may be large: continue after it. Its names are "jobs", "log" and "writes", and "~" sorts after
+    # them; a name inside the folder is correct in both listing orders (see ObjectStore.list_page).
     yield from iter_objects(store, prefix, start_after=f"{ours}~")

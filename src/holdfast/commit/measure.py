@@ -1,4 +1,4 @@
-"""What work on a store costs: time by stage, requests by kind, repeated requests. Ends up in ``_SUCCESS``."""
+"""Measure work on a store: time by stage, requests by kind, retries. The figures are written to ``_SUCCESS``."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class Measure:
     """Measures a task attempt, or one commit or abort of a job.
 
     Args:
-        ctx: the context that is measured; use `ctx` of this object instead of it from then on.
+        ctx: the context to measure; from then on use the attribute `ctx` instead.
 
     Attributes:
-        ctx: the same context over a store whose calls are timed.
-        recorder: takes what else there is to count.
-        stage_name: the stage that was entered last.
+        ctx: the same context, with a store whose calls are timed.
+        recorder: for other counts.
+        stage_name: the last stage that was entered.
     """
 
     def __init__(self, ctx: CommitContext) -> None:
@@ -38,17 +38,17 @@ class Measure:
 
     @contextlib.contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Time a stage, named as Hadoop names it: ``job_stage_…``, ``task_stage_…``. The same name adds up."""
+        """Time a stage, with Hadoop's names: ``job_stage_…``, ``task_stage_…``. Times of the same name add up."""
         self.stage_name = name
         with self.recorder.timed(name):
             yield
 
     def statistics(self) -> Statistics:
-        """What was measured so far."""
+        """Return what was measured so far."""
         return self.recorder.snapshot()
 
     def metrics(self) -> dict[str, int]:
-        """The driver's own part in short, as Hadoop's map of names to whole numbers."""
+        """Return the driver's figures as Hadoop's map of names to integers."""
         durations = self.recorder.snapshot().durations
         stages = {name: spent for name, spent in durations.items() if name.startswith(_STAGES)}
         return {

@@ -1,14 +1,15 @@
-"""A destination does not lie inside another one.
+"""Refuse destinations that are nested in each other.
 
-Readers of the outer one, stock Spark above all, list everything below it: they would take the inner one's rows for its
-own, while their jobs run and after they were aborted, and an overwrite would delete them. Nothing can keep the two
-apart, so a job that would make them is refused; most often a partition's directory was taken for a destination.
+Readers of the outer destination, such as plain Spark, list everything below it. They would count the inner
+destination's rows as its own, also rows of running and of aborted jobs, and an overwrite would delete them. Nothing can
+separate the two, so a job that would create a nested destination is refused. Most often a user has named a partition's
+directory as the destination.
 
-A destination is a folder whose decision log holds a commit. A first job looks above and below before it starts, and
-again when it is about to decide: then also for jobs that have announced themselves and are undecided. Each of two first
-jobs has announced itself before it looks, so at least one of them sees the other.
+A destination is a folder whose decision log contains a commit. A destination's first job checks the folders above and
+below before it starts, and again right before its decision; the second check also finds jobs that are announced and
+undecided. Each of two first jobs announces itself before its second check, so at least one of them finds the other.
 
-What lies in a folder that readers skip (``_archive/``, ``.old/``) is not seen by them, and may be a destination.
+Readers skip folders such as ``_archive/`` and ``.old/``, so these may contain other destinations.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ _FEW = 10  # a directory marker may be among them
 
 
 def is_first(ctx: CommitContext, view: LogView) -> bool:
-    """Whether no job has been committed to the destination yet, as far as its log tells.
+    """Check whether the destination's log contains no commit yet.
 
-    Costs nothing where a decision is visible; else a request for each entry: aborts, and what is being finished.
+    Costs no request if a decision is visible, otherwise one per log entry.
     """
     return not view.visible and not _has_commit(ctx, view)
 
@@ -41,37 +42,36 @@ def is_first(ctx: CommitContext, view: LogView) -> bool:
 def refuse_nested(ctx: CommitContext, *, first: bool, deciding: bool = False) -> None:
     """Refuse a destination inside another one, or around one.
 
-    Costs one listing of a few keys for each folder above; with `first` a listing of all that is below the destination,
-    its own records aside; `deciding` adds one for each folder above.
+    Costs one listing of a few keys per folder above; with `first` also a listing of everything below the destination
+    except its own records; with `deciding` one more listing per folder above.
 
     Args:
-        first: whether this may be the destination's first commit. One that has others was looked at with its first.
-        deciding: look for announced jobs, too. Requires: the job has announced itself. Without `first` nothing is left
-            to look for.
+        first: whether this may be the destination's first commit. Later commits do not need the check below.
+        deciding: also check for announced jobs. Requires: the job has announced itself. Does nothing without `first`.
 
     Raises:
         InvalidRequestError: there is a destination above or below.
         ConflictError: an undecided job is writing above or below.
-        CorruptDataError: something is in the log of a folder above or below that is no record.
-        AccessDeniedError: what is below the destination cannot be listed. What is above may be out of bounds: then
-            nobody can tell, and the job goes on.
+        CorruptDataError: the log of a folder above or below contains a file that is not a record.
+        AccessDeniedError: the store denies listing below the destination. If it denies listing above, the check above
+            is skipped.
     """
     if not ctx.settings.check_nesting or (deciding and not first):
         return
-    for _done in ctx.runner.map(lambda folder: _look_above(ctx, folder, deciding), _above(ctx)):
+    for _done in ctx.runner.map(lambda folder: _check_above(ctx, folder, deciding), _above(ctx)):
         pass
     if first:
         refuse_inner_logs(ctx, layout.iter_keys_below(ctx.store, ctx.prefix), deciding=deciding)
 
 
 def refuse_inner_logs(ctx: CommitContext, keys: Iterable[str], *, deciding: bool = False) -> None:
-    """Refuse to go on if `keys` show that another destination lies inside; goes through them in one pass.
+    """Raise if `keys` show another destination inside this one. Iterates over them once.
 
     Args:
-        keys: of the store, below the destination, its own folder ``_holdfast/`` aside.
-        deciding: refuse announced jobs, too.
+        keys: store keys below the destination, except those in its own folder ``_holdfast/``.
+        deciding: also raise for announced jobs.
 
-    Raises: as `refuse_nested` does.
+    Raises: as for `refuse_nested`.
     """
     known: set[str] = set()
     for key in keys:
@@ -84,49 +84,49 @@ def refuse_inner_logs(ctx: CommitContext, keys: Iterable[str], *, deciding: bool
             known.add(inner)
             if _is_destination(ctx, inner):
                 raise InvalidRequestError(
-                    "another destination lies inside this one, and its rows would count as rows of both: choose a "
-                    "place beside it, or move it out first",
+                    "another destination lies inside this one, and its rows would count for both: choose a directory "
+                    "next to it, or move it out first",
                     url=ctx.url,
                     inner=_url(ctx, inner),
                 )
 
 
 def refuse_inner(ctx: CommitContext, folder: str) -> None:
-    """What whoever goes through the files of a destination does on meeting the visible commit of one inside it.
+    """Refuse to list a destination that contains another one with a visible commit.
 
-    Such data are from before this was refused, or were copied here.
+    Such data was written before nesting was refused, or was copied here.
 
     Raises:
         InvalidRequestError: always.
     """
     raise InvalidRequestError(
-        "another destination lies inside this one, and its rows are not to be mixed up with others: move it out and "
-        "use each by its own url, or delete its folder _holdfast so that its files are this one's",
+        "another destination lies inside this one, and their rows must not be mixed: move it out and use each by its "
+        "own url, or delete its folder _holdfast so that its files belong to this destination",
         url=ctx.url,
         inner=_url(ctx, folder),
     )
 
 
 def refuse_part(ctx: CommitContext) -> None:
-    """Refuse to read a folder of a destination by itself: its files do not hold all columns, nor tell what counts.
+    """Refuse to read a folder inside a destination: its files lack the partition columns, and not all of them count.
 
-    Costs one listing of a few keys for each folder above.
+    Costs one listing of a few keys per folder above.
 
     Raises:
-        InvalidRequestError: there is a destination above. It may be out of bounds: then nobody can tell.
+        InvalidRequestError: there is a destination above. Folders that the store does not allow to list are skipped.
     """
 
-    def look(folder: str) -> str | None:
+    def check(folder: str) -> str | None:
         try:
             return folder if _has_log(ctx, folder) and _is_destination(ctx, folder) else None
         except AccessDeniedError:
             return None
 
-    for outer in ctx.runner.map(look, _above(ctx)):
+    for outer in ctx.runner.map(check, _above(ctx)):
         if outer is not None:
             raise InvalidRequestError(
-                "this is a folder of a destination, which knows all of its columns and which files count: read the "
-                "destination, with filters on its partition columns",
+                "this is a folder inside a destination, and only the destination knows all columns and which files "
+                "count: read the destination, with filters on its partition columns",
                 url=ctx.url,
                 destination=_url(ctx, outer),
             )
@@ -134,24 +134,24 @@ def refuse_part(ctx: CommitContext) -> None:
 
 # --- above ------------------------------------------------------------------------------------------------------------
 def _above(ctx: CommitContext) -> list[str]:
-    """The folders above whose readers see the destination."""
+    """List the folders above whose readers see the destination."""
     above = (folder for folder in layout.folders(ctx.prefix) if folder != ctx.prefix)
     return [folder for folder in above if not layout.is_hidden(ctx.prefix[len(folder) :].rstrip("/"))]
 
 
-def _look_above(ctx: CommitContext, folder: str, deciding: bool) -> None:
+def _check_above(ctx: CommitContext, folder: str, deciding: bool) -> None:
     try:
-        # Jobs before the log: one that was undecided by then, and is not announced any more, is in the log.
+        # List jobs before the log: a job whose record has been deleted in between is in the log.
         announced = deciding and _has_announced(ctx, folder)
         if _has_log(ctx, folder) and _is_destination(ctx, folder):
             raise InvalidRequestError(
                 "the destination lies inside another one, whose readers would see its rows: write to the outer one, to "
-                "a partition of it with mode overwrite-partitions, or choose a place beside it",
+                "a partition of it with mode overwrite-partitions, or choose a directory next to it",
                 url=ctx.url,
                 outer=_url(ctx, folder),
             )
     except AccessDeniedError:
-        return  # credentials for this destination alone, as in `holdfast.commit.two_phase.live_jobs`
+        return  # the credentials cover only this destination, as in `holdfast.commit.two_phase.live_jobs`
     if announced:
         raise _in_progress(ctx, folder)
 
@@ -172,7 +172,7 @@ def _is_record(path: str) -> bool:
 
 # --- a folder ---------------------------------------------------------------------------------------------------------
 def _folder_of(ctx: CommitContext, key: str, home: str) -> str | None:
-    """The folder below the destination that readers do not skip and in whose `home` (``LOG``, ``JOBS``) `key` lies."""
+    """Return the folder whose `home` (``LOG``, ``JOBS``) contains `key`; None if it is not below or readers skip it."""
     before, found, rest = key[len(ctx.prefix) :].partition(home)
     if not found or not before.endswith("/") or layout.is_hidden(before.rstrip("/")):
         return None
@@ -181,10 +181,10 @@ def _folder_of(ctx: CommitContext, key: str, home: str) -> str | None:
 
 
 def _is_destination(ctx: CommitContext, folder: str) -> bool:
-    there = _at(ctx, folder)
-    view = _log(there).read()
-    # A log that was trimmed is a long one: whoever lost its last hundreds of jobs has committed some before.
-    return view.head > 0 and (bool(view.visible) or view.oldest > 1 or _has_commit(there, view))
+    other = _at(ctx, folder)
+    view = _log(other).read()
+    # A trimmed log is a long one: assume that a commit is among the trimmed entries.
+    return view.head > 0 and (bool(view.visible) or view.oldest > 1 or _has_commit(other, view))
 
 
 def _has_commit(ctx: CommitContext, view: LogView) -> bool:
@@ -193,15 +193,15 @@ def _has_commit(ctx: CommitContext, view: LogView) -> bool:
             if _log(ctx).entry(seq).kind is Kind.COMMIT:
                 return True
         except NotFoundError:
-            return True  # trimmed meanwhile: others are busy here
+            return True  # trimmed meanwhile: other jobs are being decided here
         except CorruptDataError:
-            continue  # whoever works on this log will say so
+            continue  # commands on this log report it
     return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Outline:
-    """The part of a decision that is read here; `two_phase` reads and writes whole ones."""
+    """The part of a decision that this check needs; `two_phase` reads and writes complete decisions."""
 
     seq: int
     token: str
@@ -242,8 +242,8 @@ def _url(ctx: CommitContext, folder: str) -> str:
 
 def _in_progress(ctx: CommitContext, folder: str) -> ConflictError:
     return ConflictError(
-        "a job is being written to a destination inside or around this one, and only one of them can be: let it end "
-        "and write elsewhere, or run holdfast recover on the other one if that job is dead, then run this one again",
+        "a job is writing to a destination inside or around this one, and only one of the two can exist: write to "
+        "another directory, or if that job is dead, run holdfast recover on its destination and this job again",
         url=ctx.url,
         other=_url(ctx, folder),
     )

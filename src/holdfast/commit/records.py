@@ -1,4 +1,4 @@
-"""The records that the protocol stores, as frozen values. `codec` turns them into JSON and back, with suspicion."""
+"""Define the records that protocols share, as frozen values. `codec` encodes, decodes and validates them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = [
 
 
 class SaveMode(str, enum.Enum):
-    """What a job does with data that its destination holds already."""
+    """What a job does if its destination already contains data."""
 
     APPEND = "append"
     OVERWRITE = "overwrite"
@@ -59,14 +59,14 @@ class Totals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileEntry:
-    """One file that waits for the decision: pending upload `upload_id` with `parts`, or a file at `source`.
+    """A hidden file of an undecided job: pending upload `upload_id` with `parts`, or a file at `source`.
 
     Attributes:
         path: target, relative to the destination.
         parts: (etag, size in bytes) of parts 1, 2, …
         source: relative to the destination; only on rename stores.
-        etag, modified_at_s: of the file at `source`, where the caller chose the name: it is used again, so that these
-            tell whose file stands there.
+        etag, modified_at_s: of the file at `source` if the caller chose the name. Such names may be used again, so
+            these attributes identify the file.
     """
 
     path: str
@@ -81,7 +81,7 @@ class FileEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestRef:
-    """Names a manifest and pins its bytes."""
+    """A reference to a manifest, with the digest of its bytes."""
 
     key: str
     sha256: str
@@ -91,13 +91,13 @@ class ManifestRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskCommit:
-    """What a task attempt hands to the driver: small, because Spark re-sends all of them to one process.
+    """The commit message of a task attempt: small, because Spark sends all of them to one process.
 
     Attributes:
-        ref: names and pins the attempt's manifest, where the committer hands it over this way; the protocols of the
-            papers let the driver find manifests by listing instead.
-        inline: the manifest's own bytes, compressed, when they are few: spares the driver a GET.
-        etag: of the manifest as it was put, where a listing by the driver says which one counts.
+        ref: reference to the attempt's manifest, if the committer passes it in the message; in the protocols of the
+            papers the driver finds manifests by listing instead.
+        inline: the manifest's bytes, compressed, if they are few: this saves the driver a GET.
+        etag: etag of the manifest, for committers whose driver decides by a listing which manifest counts.
     """
 
     job: JobId
@@ -109,17 +109,17 @@ class TaskCommit:
     etag: str = ""
 
     def manifest_data(self) -> bytes | None:
-        """The manifest's bytes if they travelled with the message; the digest in `ref`, or `etag`, vouches for them."""
+        """Return the manifest's bytes if the message contains them; the digest in `ref`, or `etag`, must match."""
         return None if self.inline is None else zlib.decompress(self.inline)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamBatch:
-    """A batch of a stream: it is decided once, however often it is written (C8).
+    """A batch of a stream: it is committed once, however often it is written (C8).
 
     Attributes:
         stream: the stream's name.
-        checkpoint: identity of the checkpoint that counts the batches.
+        checkpoint: identity of the checkpoint that numbers the batches.
     """
 
     stream: str
@@ -129,17 +129,18 @@ class StreamBatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRecord:
-    """What a job says of itself before it writes anything.
+    """The record that describes a job before it writes anything.
 
     Attributes:
         publication: how its files become visible, for committers that choose by the store: ``upload`` or ``rename``.
-        base_seq: head of the decision log when the job started, for committers that keep a log: nobody can have decided
-            the job before it.
-        details: what the caller wants to keep with the decision (schema, format); never secrets.
-        job_attempt: which attempt at the job this is, where a protocol lets a later one take over an earlier one's
-            committed tasks; 0 for the first.
-        stream: the batch that the job is, if it belongs to a stream.
-        announced: its tasks announce every upload before they start it, since the server does not list uploads.
+        base_seq: head of the decision log when the job started, for committers that keep a log: the job's decision can
+            only be a later entry.
+        details: stored with the decision (schema, format); never secrets.
+        job_attempt: number of the job attempt, 0 for the first; in some protocols a later attempt takes over committed
+            tasks of an earlier one.
+        stream: the batch that the job writes, if it belongs to a stream.
+        announced: whether its tasks announce every upload before they start it, because the server does not list
+            uploads.
     """
 
     job: JobId
@@ -156,13 +157,13 @@ class JobRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobReport:
-    """What ``_SUCCESS`` and the report directory say of a job.
+    """The report of a job, for ``_SUCCESS`` and the report directory.
 
     Attributes:
         stage: the last stage that was entered, by its name in the statistics.
-        tasks: tasks that were committed.
-        filenames: the first files, absolute.
-        metrics: figures of the driver's work: whole numbers by name.
+        tasks: how many tasks were committed.
+        filenames: absolute paths of the first files.
+        metrics: figures of the driver's work: integers by name.
         diagnostics: texts by name.
         statistics: of all committed tasks and of the driver.
     """
@@ -183,15 +184,15 @@ class JobReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobOutcome:
-    """How a job ended, as its driver or what is left of the job tells.
+    """The outcome of a job.
 
     Attributes:
         committed: whether its output is committed; otherwise nothing of it is visible.
-        totals: what it committed; no rows if nobody counted them.
+        totals: what it committed; no rows if their number is unknown.
         finished: whether all work after the decision is done; if not, the next job or ``holdfast recover`` does it.
         pending_reason: one sentence, empty if finished.
-        report: what was saved in ``_SUCCESS``, if this call saved it.
-        statistics: of the driver's whole work, with the clean-up that the report cannot know.
+        report: the report in ``_SUCCESS``, if this call wrote it.
+        statistics: of all of the driver's work, including the cleanup after the report was written.
     """
 
     job: JobId

@@ -1,8 +1,8 @@
-"""Recovery: bring every job of a destination to its end, whichever committer it had (C9). Safe to run at any time.
+"""Recover a destination: end every interrupted job, whichever committer it used (C9). Safe to run at any time.
 
-Jobs of the decision log are finished or aborted by it. Committers that keep no log say what they find below the
-destination and what may be done about it (paper 001, "Job Driver failure during Job Commit" and "Cleaning up after
-complete job failure").
+The decision log shows which of its jobs to roll forward and which to abort. Committers without a log report what they
+find below the destination and which action is safe (paper 001, "Job Driver failure during Job Commit" and "Cleaning up
+after complete job failure").
 """
 
 from __future__ import annotations
@@ -32,26 +32,26 @@ def recover(
     foreign: ForeignJobPolicy | None = None,
     committers: Iterable[Committer] = tuple(COMMITTERS.values()),
 ) -> RecoveryReport:
-    """Bring every job of the destination to its end.
+    """End every interrupted job of the destination.
 
-    Guarantee: afterwards each decided job of the log is wholly there (commit) or wholly absent (abort), each undecided
-    job that was quiet for `older_than_s` is aborted, and none of these has a pending upload left. A job without a log
-    goes forward only where its committer can prove that nothing is missing or replaced; what nobody can tell is kept.
-    One job's trouble does not keep the others from their end. Again does nothing.
+    Guarantee: afterwards every decided job of the log is completely visible (commit) or completely absent (abort),
+    every undecided job that was quiet for `older_than_s` is aborted, and none of these has a pending upload left. A job
+    without a log is rolled forward only if its committer can prove that nothing is missing or replaced; a job with an
+    unknown outcome is kept. If ending one job fails, the others are still ended. Idempotent.
 
     Args:
-        ctx: with `CommitContext.staging`, or jobs of `staging-*` are not looked for.
-        older_than_s: leave jobs without a decision alone that wrote something more recently. For jobs of the log that
-            is only a courtesy: a live one that is aborted fails, it does not corrupt anything. For others it is what
-            keeps recovery and a live driver apart.
+        ctx: needs `CommitContext.staging`, or jobs of `staging-*` are not searched.
+        older_than_s: spare undecided jobs that wrote something more recently. For jobs of the log this is only a
+            courtesy: if a live one is aborted, it fails and corrupts nothing. For others only this prevents recovery
+            from interfering with a live driver.
         dry_run: only report.
-        accept_damage: finish committed jobs although files of theirs are lost, and note which; commit jobs of Hadoop
-            although tasks of theirs may be missing.
-        foreign: what becomes of dead jobs of Hadoop's own committers; None: they are not looked for.
-        committers: whose jobs without a decision are looked for.
+        accept_damage: roll committed jobs forward although files of theirs are lost, and record which; commit jobs of
+            Hadoop although some of their tasks may be missing.
+        foreign: how to end dead jobs of Hadoop's own committers; None to ignore them.
+        committers: search for undecided jobs of these committers.
 
     Raises:
-        HoldfastError: the store cannot be looked at.
+        HoldfastError: the store cannot be read.
 
     Crash: anywhere; run it again.
     """
@@ -64,8 +64,8 @@ def recover(
             report.damaged[committer.name] = str(error)
             continue
         for leftover in leftovers:
-            told = {job.job for job in report.jobs} | report.damaged.keys() | report.pending.keys()
-            if leftover.job not in told:
+            reported = {job.job for job in report.jobs} | report.damaged.keys() | report.pending.keys()
+            if leftover.job not in reported:
                 quiet = is_quiet(leftover.active_at_s, ctx.clock.now_s(), older_than_s)
                 end_leftover(report, leftover, is_alive=not quiet, dry_run=dry_run)
     if foreign is not None:
@@ -74,10 +74,10 @@ def recover(
 
 
 def find_leftovers(ctx: CommitContext, committer: Committer) -> list[Leftover]:
-    """What a committer that keeps no log finds below the destination; nothing where it can never have run.
+    """List the leftovers that a committer without a log finds; none on a store on which it cannot run.
 
     Raises:
-        CorruptDataError: it cannot tell, because a record cannot be read.
+        CorruptDataError: a record that it needs cannot be read.
     """
     if committer.refusal(ctx.store.capabilities, _ANYTHING):
         return []

@@ -1,4 +1,4 @@
-"""What recovery did about each job, and why."""
+"""Report what recovery did with each job, and why."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ __all__ = ["RecoveredJob", "RecoveryReport", "end_leftover", "is_quiet"]
 
 
 def is_quiet(active_at_s: float, now_s: float, older_than_s: float) -> bool:
-    """Whether something has been quiet for `older_than_s`. For zero anything has, whatever clocks say."""
+    """Check whether something has been quiet for `older_than_s`; always true for zero, even if clocks differ."""
     return older_than_s <= 0 or now_s - active_at_s >= older_than_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecoveredJob:
-    """A job that was not over, and what was done about it.
+    """An interrupted job, and what recovery did with it.
 
     Attributes:
-        action: what was done; of a dry run and of a job that may be alive: what would be.
-        reason: one sentence: why that.
-        files, uploads: how many of it were found, where that was counted.
-        lost: how many of its files, or manifests of its tasks, are lost, where that was accepted.
-        is_alive: it wrote something too recently, so nothing was done.
-        is_foreign: it is of Hadoop's own committers.
+        action: what recovery did; in a dry run, and for a job that may be alive, what it would do.
+        reason: why, in one sentence.
+        files, uploads: how many of the job's were found, if they were counted.
+        lost: how many of its files or manifests are lost, if the damage was accepted.
+        is_alive: the job wrote something too recently, so nothing was done.
+        is_foreign: it is a job of Hadoop's own committers.
     """
 
     committer: str
@@ -45,11 +45,11 @@ class RecoveryReport:
 
     Attributes:
         jobs: in the order in which they were ended.
-        damaged: job or record to sentence: committed jobs with lost files, records that cannot be read, clean-up that
-            failed. What is named here is as it was, or can be run again.
-        pending: job to sentence: decided jobs of which something could not be finished now, and why.
-        uploads_aborted, folders_removed: leftovers of jobs that were over before.
-        notes: what could not be looked at, one sentence each.
+        damaged: a sentence by job or record: committed jobs with lost files, records that cannot be read, failed
+            cleanup. Recovery did not change these, or it can be run again.
+        pending: a sentence by job: decided jobs whose remaining work failed, and why.
+        uploads_aborted, folders_removed: leftovers of jobs that had already ended.
+        notes: what could not be checked, one sentence each.
     """
 
     jobs: list[RecoveredJob] = field(default_factory=list)
@@ -61,32 +61,32 @@ class RecoveryReport:
 
     @property
     def rolled_forward(self) -> list[str]:
-        """Jobs whose output is wholly there now."""
+        """Return the jobs whose output is completely visible now."""
         return self._jobs(Action.FORWARD)
 
     @property
     def rolled_back(self) -> list[str]:
-        """Jobs of whose output nothing is there now."""
+        """Return the jobs none of whose output exists now."""
         return self._jobs(Action.BACK)
 
     @property
     def cleaned_up(self) -> list[str]:
-        """Jobs that were over and had left something."""
+        """Return the jobs that had ended and left something behind."""
         return self._jobs(Action.CLEAN)
 
     @property
     def kept(self) -> list[str]:
-        """Jobs that only a person can decide about."""
+        """Return the jobs that a person has to decide."""
         return self._jobs(Action.KEEP)
 
     @property
     def left_alone(self) -> list[str]:
-        """Undecided jobs that were active too recently."""
+        """Return the undecided jobs that were active too recently."""
         return [job.job for job in self.jobs if job.is_alive]
 
     @property
     def clean(self) -> bool:
-        """Whether nothing needs a person."""
+        """Return whether no job needs a person's attention."""
         return not self.damaged and not self.pending and not self.kept
 
     def _jobs(self, action: Action) -> list[str]:
@@ -96,12 +96,12 @@ class RecoveryReport:
 def end_leftover(
     report: RecoveryReport, leftover: Leftover, *, is_alive: bool, dry_run: bool, is_foreign: bool = False
 ) -> None:
-    """Do what may be done about a job without a log, unless it may be alive, and put it down in `report`."""
+    """End a job without a log, unless it may be alive, and add it to `report`."""
     if not (is_alive or dry_run or leftover.action is Action.KEEP):
         try:
             leftover.recover()
         except HoldfastError as error:
-            report.damaged[leftover.job] = f"{leftover.action.value} failed, run it again: {error}"
+            report.damaged[leftover.job] = f"{leftover.action.value} failed, run recovery again: {error}"
             return
     report.jobs.append(
         RecoveredJob(

@@ -40,10 +40,10 @@ COMMITTERS: Mapping[str, Committer] = {
 
 
 def get_committer(name: str) -> Committer:
-    """The committer of that name; ``-`` and ``_`` are one.
+    """Return the committer with this name; ``-`` and ``_`` are the same.
 
     Raises:
-        InvalidRequestError: unknown; offers the nearest name.
+        InvalidRequestError: there is none; the message suggests the nearest name.
     """
     wanted = name.strip().lower().replace("_", "-")
     for known, committer in COMMITTERS.items():
@@ -55,7 +55,7 @@ def get_committer(name: str) -> Committer:
 
 
 def fitting_committers(capabilities: Capabilities) -> list[Committer]:
-    """The committers that run on such a store without ``allow_unsafe``, the default first."""
+    """List the committers that run on such a store without ``allow_unsafe``, the default first."""
     return [committer for committer in COMMITTERS.values() if not committer.refusal(capabilities)]
 
 

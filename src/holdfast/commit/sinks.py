@@ -1,6 +1,6 @@
-"""Where a task's bytes go while the job is undecided: parts of pending uploads, or files in an attempt directory.
+"""Write a task's bytes to hidden files: to parts of pending uploads, or to files in an attempt directory.
 
-Sinks take bytes from one thread; the slow calls run in the background, so that encoding and uploading overlap.
+A sink is written by one thread; slow store calls run in the background, so that encoding and uploading overlap.
 """
 
 from __future__ import annotations
@@ -20,49 +20,49 @@ __all__ = ["FileSink", "PartBudget", "RenameSink", "UploadGuard", "UploadSink", 
 
 
 class FileSink(Protocol):
-    """A file of a task attempt that is being written from start to end."""
+    """A file of a task attempt, written sequentially."""
 
     @property
     def path(self) -> str:
-        """Target, relative to the destination."""
+        """Return the target, relative to the destination."""
         ...
 
     def write(self, data: bytes | bytearray | memoryview, /) -> int:
-        """Append; blocks while too many parts are on their way."""
+        """Append bytes; block while too many parts are in flight."""
         ...
 
     def close(self) -> None:
-        """The file is complete. Errors of the store may also come later, when the attempt commits."""
+        """Complete the file. Store errors may also be raised later, when the attempt commits."""
         ...
 
     def discard(self) -> None:
-        """Drop the file; it will not be part of the attempt."""
+        """Discard the file, so that it does not become part of the attempt's output."""
         ...
 
 
 class UploadGuard(Protocol):
-    """What has to happen before an upload is started: see `holdfast.commit.intents`."""
+    """Announces uploads before they are started: see `holdfast.commit.intents`."""
 
     def enter(self, path: str) -> None:
-        """Returns when an upload for `path` may be started."""
+        """Block until an upload for `path` may be started."""
         ...
 
     def wait(self, path: str, size_bytes: int, work: Callable[[], object]) -> None:
-        """Run `work`, which starts an upload for `path` and holds `size_bytes`, as soon as it may."""
+        """Run `work` once it may start an upload for `path`; it buffers `size_bytes` until then."""
         ...
 
 
 def part_size(number: int, base_bytes: int) -> int:
-    """Size of part `number`: doubles every 1,000 parts, so that 10,000 parts hold 8 TB at a base of 8 MiB.
+    """Return the size of part `number`: it doubles every 1,000 parts, so 10,000 parts hold 8 TB at a base of 8 MiB.
 
-    Where the attempt's budget has parts sent early they stay smaller, and a file ends sooner: see `PartBudget`.
+    Parts that are sent early because of the attempt's budget are smaller, which lowers the limit: see `PartBudget`.
     """
     return base_bytes << min(number // 1000, 9)
 
 
 @dataclass(slots=True)
 class PartBudget:
-    """Bytes that wait in the open sinks of one attempt. Over the limit the fullest sink sends a part early."""
+    """Limits the bytes buffered in an attempt's open sinks. Over the limit the fullest sink sends a part early."""
 
     limit_bytes: int
     sinks: dict[str, UploadSink] = field(default_factory=dict)
@@ -75,14 +75,14 @@ class PartBudget:
 
 
 class UploadSink:
-    """A pending multipart upload to the file's final name (paper 000, VI): invisible until somebody completes it.
+    """A pending multipart upload to the file's final name (paper 000, VI): invisible until it is completed.
 
     Args:
-        on_uploaded: called once, in the background, when the file is closed and all its bytes are up; its rows are
-            not known then.
-        guard: what the upload has to pass before it is started, for names that do not hold the job.
+        on_uploaded: called once, in the background, when the file is closed and all its bytes are uploaded; its row
+            count is not known then.
+        guard: announces the upload before it is started, for names that do not contain the job.
 
-    Crash: the upload stays pending, with the job in its key or announced by the guard; sweeps find it there.
+    Crash: the upload stays pending, with the job in its key or announced by the guard, so that cleanup finds it.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class UploadSink:
 
     @property
     def in_doubt(self) -> bool:
-        """Whether the store may hold more of the file than is known: a call failed or was never made."""
+        """Return whether the store may contain more of the file than this sink knows: a call failed or was not made."""
         return self._begun and (not self._upload_id or len(self._parts) != self._sent)
 
     def write(self, data: bytes | bytearray | memoryview, /) -> int:
@@ -139,7 +139,7 @@ class UploadSink:
         return len(view)
 
     def send_early(self) -> bool:
-        """Send what waits as one part if it is large enough to be one."""
+        """Send the buffer as one part if it is large enough; return whether it was."""
         if len(self._buffer) < self._limits.min_part_size_bytes:
             return False
         self._send(len(self._buffer))
@@ -174,11 +174,11 @@ class UploadSink:
     def _note(self, part: Part) -> None:
         with self._arrivals:
             self._parts[part.number] = part
-            complete = self._closed and len(self._parts) == self._sent  # seen by the last part alone
+            complete = self._closed and len(self._parts) == self._sent  # true only for the last part
         if complete:
-            self._tell_uploaded()
+            self._report_uploaded()
 
-    def _tell_uploaded(self) -> None:
+    def _report_uploaded(self) -> None:
         if self._on_uploaded is not None:
             self._on_uploaded(self.entry(0))
 
@@ -195,12 +195,12 @@ class UploadSink:
             complete = len(self._parts) == self._sent
             self._closed = True
         if complete:
-            self._background.submit(self._tell_uploaded)
+            self._background.submit(self._report_uploaded)
         if not more:
             return
 
         def finish() -> None:
-            # A small file is one call in the background: dozens of them then go up side by side.
+            # A small file is one background task, so dozens of them are uploaded in parallel.
             if not self._upload_id:
                 self._begin()
             self._note(self._store.upload_part(self._key, self._upload_id, number, data))
@@ -219,8 +219,10 @@ class UploadSink:
             self._store.abort_upload(self._key, self._upload_id)
 
     def entry(self, rows: int) -> FileEntry:
-        """What the manifest says of this file. Requires: closed, and the background executor drained."""
-        assert self._closed and len(self._parts) == self._sent, "C1: every part is up before the manifest is written"
+        """Return the file's manifest entry. Requires: the sink is closed and the background executor is drained."""
+        assert self._closed and len(self._parts) == self._sent, (
+            "C1: every part is uploaded before the manifest is written"
+        )
         parts = tuple((self._parts[number].etag, self._parts[number].size_bytes) for number in sorted(self._parts))
         return FileEntry(path=self.path, size_bytes=self._size_bytes, rows=rows, upload_id=self._upload_id, parts=parts)
 
@@ -228,7 +230,7 @@ class UploadSink:
 class RenameSink:
     """A file in the attempt's directory on a store with atomic rename (paper 002).
 
-    Crash: the file stays in the job's folder, which goes as a whole.
+    Crash: the file stays in the job's folder, which is deleted as a whole.
     """
 
     def __init__(self, store: RenameStore, key: str, source: str, path: str, *, background: BackgroundExecutor) -> None:
@@ -264,7 +266,7 @@ class RenameSink:
             self._file.discard()
 
     def entry(self, rows: int) -> FileEntry:
-        """What the manifest says of this file. Requires: closed, and the background executor drained."""
+        """Return the file's manifest entry. Requires: the sink is closed and the background executor is drained."""
         assert self._written is not None, "C1: every file is durable before the manifest is written"
         entry = FileEntry(path=self.path, size_bytes=self._size_bytes, rows=rows, source=self._source)
         if file_owner(self.path) is not None:

@@ -1,8 +1,8 @@
-"""What was done and how long it took: counted in every process, added up, shown in ``_SUCCESS``.
+"""Count operations and their durations in every process, and add them up for ``_SUCCESS``.
 
-The value is plain and adds up like a number; `hadoop.statistics` turns it into Hadoop's IOStatistics and back.
+`Statistics` is a plain value that can be summed; `hadoop.statistics` converts it to Hadoop's IOStatistics and back.
 
-Worked composition::
+Example::
 
     recorder = Recorder(clock)
     store = InterceptedStore(store, recorder.observed)
@@ -26,7 +26,7 @@ __all__ = ["NO_STATISTICS", "STORE_STATISTICS", "Duration", "Recorder", "Statist
 
 T = TypeVar("T")
 
-_MAX_NAMES = 10_000  # of one kind; Hadoop's own lists have some hundred
+_MAX_NAMES = 10_000  # per kind; Hadoop's own lists have a few hundred
 
 STORE_STATISTICS: Mapping[str, str] = {
     "put": "object_put_request",
@@ -49,13 +49,13 @@ STORE_STATISTICS: Mapping[str, str] = {
     "file.close": "file_close",
     "file.discard": "file_discard",
 }
-"""Statistic of each call of the store protocols. Hadoop's StoreStatisticNames where it has one; ``op_rename_dir``,
-``op_check_targets`` and ``file_…`` are ours: these have no name of their own there."""
+"""The statistic of each call of the store protocols, with the names of Hadoop's StoreStatisticNames. Hadoop has none
+for ``op_rename_dir``, ``op_check_targets`` and ``file_…``, so these are Holdfast's own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Duration:
-    """How often something was done and how long it took, in milliseconds; failed runs count and take time too."""
+    """How often an operation ran and how long it took, in milliseconds; failed runs are included."""
 
     count: int
     failures: int
@@ -81,7 +81,7 @@ class Duration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statistics:
-    """Counters and durations, which add up, and gauges, of which a sum keeps the later one."""
+    """Counters and durations, which are summed, and gauges, of which a sum keeps the later value."""
 
     counters: Mapping[str, int] = field(default_factory=dict)
     gauges: Mapping[str, int] = field(default_factory=dict)
@@ -97,11 +97,11 @@ class Statistics:
 
 
 NO_STATISTICS = Statistics()
-"""The sum of nothing."""
+"""The empty sum."""
 
 
 class _Tally:
-    """A duration that grows. In seconds: a thousand calls of 0.4 ms are 400 ms, not 0."""
+    """A mutable duration. It counts in seconds, so that a thousand calls of 0.4 ms are 400 ms, not 0."""
 
     def __init__(self) -> None:
         self.count = self.failures = 0
@@ -120,10 +120,10 @@ class _Tally:
 
 
 class Recorder:
-    """Collects statistics; threads may share it.
+    """Collects statistics. Thread-safe.
 
     Args:
-        clock: durations are differences of its `elapsed_s`.
+        clock: its `elapsed_s` measures durations.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -145,7 +145,7 @@ class Recorder:
 
     @contextlib.contextmanager
     def timed(self, name: str) -> Iterator[None]:
-        """Time what happens inside; an error that leaves it counts as a failure too."""
+        """Time the block; an error that leaves it counts as a failure."""
         started_s = self._clock.elapsed_s()
         failed = True
         try:
@@ -157,7 +157,7 @@ class Recorder:
                 self._tallies.setdefault(name, _Tally()).add(spent_s, failed)
 
     def observed(self, call: StoreCall, proceed: Callable[[], T]) -> T:
-        """A store's interceptor: each call is timed under its name in `STORE_STATISTICS`, and what it moved counted."""
+        """Intercept a store call: time it under its name in `STORE_STATISTICS`, and count its bytes or objects."""
         with self.timed(STORE_STATISTICS[call.operation.value]):
             result = proceed()
         if call.operation in (Operation.PUT, Operation.UPLOAD_PART):
@@ -167,7 +167,7 @@ class Recorder:
         return result
 
     def snapshot(self) -> Statistics:
-        """What was collected so far."""
+        """Return the statistics so far."""
         with self._lock:
             return Statistics(
                 counters=dict(self._counters),
@@ -177,7 +177,7 @@ class Recorder:
 
 
 def compact(statistics: Statistics) -> dict[str, object]:
-    """`statistics` for our own manifests, as JSON knows it; kinds without entries are left out."""
+    """Return `statistics` as a JSON value for Holdfast's manifests; kinds without entries are left out."""
     value: dict[str, dict[str, Any]] = {
         "counters": dict(statistics.counters),
         "gauges": dict(statistics.gauges),
@@ -189,10 +189,10 @@ def compact(statistics: Statistics) -> dict[str, object]:
 
 
 def from_compact(value: object) -> Statistics:
-    """The statistics that `compact` wrote.
+    """Return the statistics that `compact` encoded.
 
     Raises:
-        ValueError: it did not write these. The sentence says why; the record that holds them is damaged.
+        ValueError: the value is invalid, so the record that contains it is damaged; the message says why.
     """
     if not isinstance(value, dict):
         raise ValueError("statistics are not an object")
@@ -209,7 +209,7 @@ def _entries(value: dict[Any, Any], kind: str) -> Iterator[tuple[str, object]]:
         raise ValueError(f"{kind} are not an object of at most {_MAX_NAMES} names")
     for name, entry in found.items():
         if not isinstance(name, str) or not name:
-            raise ValueError(f"{kind} hold an entry without a name")
+            raise ValueError(f"{kind} contain an entry without a name")
         yield name, entry
 
 

@@ -1,6 +1,6 @@
-"""Reports of jobs, in the JSON that Hadoop's S3A and manifest committers write and their tools read.
+"""Write and read job reports, in the JSON format of Hadoop's S3A and manifest committers and their tools.
 
-One goes to ``_SUCCESS`` when a job has ended well, one to the report directory, if there is one, however it ended.
+A successful job writes one to ``_SUCCESS``; every job writes one to the report directory, if there is one.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SuccessReport = Mapping[str, object]
 
 
 def encode_report(report: JobReport) -> bytes:
-    """A report as Hadoop's ``SuccessData``: the fields and types that its reader asks for."""
+    """Encode a report as Hadoop's ``SuccessData``, with the fields and types that its reader expects."""
     when = datetime.fromtimestamp(report.at_s, tz=timezone.utc)
     totals = report.totals
     counted = {
@@ -75,10 +75,10 @@ def encode_report(report: JobReport) -> bytes:
 
 
 def read_success(ctx: CommitContext) -> SuccessReport | None:
-    """The destination's report: None if there is none, empty if it is the empty file of a classic committer.
+    """Read the destination's report: None if there is none, empty if it is a classic committer's empty file.
 
     Raises:
-        CorruptDataError: it is not JSON of this kind.
+        CorruptDataError: it is not a report in this format.
     """
     try:
         data = ctx.store.get(ctx.key(layout.SUCCESS))
@@ -88,7 +88,7 @@ def read_success(ctx: CommitContext) -> SuccessReport | None:
 
 
 def parse_success(key: str, data: bytes) -> SuccessReport:
-    """The report in `data`, checked; unknown fields are kept."""
+    """Parse and validate the report in `data`; unknown fields are kept."""
     if not data.strip():
         return {}
     try:
@@ -101,14 +101,14 @@ def parse_success(key: str, data: bytes) -> SuccessReport:
 
 
 def report_seq(report: SuccessReport | None) -> int:
-    """The decision that a report is about; 0 for a report of somebody else's."""
+    """Return the number of the decision that a report describes; 0 for a report of another tool."""
     diagnostics = (report or {}).get("diagnostics")
     text = diagnostics.get("holdfast.seq", "0") if isinstance(diagnostics, dict) else "0"
     return int(text) if isinstance(text, str) and text.isascii() and text.isdigit() else 0
 
 
 def write_success(ctx: CommitContext, report: JobReport, seq: int) -> None:
-    """Write ``_SUCCESS`` of decision `seq` unless a later one's stands there: a slow helper must not turn it back (C6).
+    """Write ``_SUCCESS`` for decision `seq`, unless it describes a later one: a slow helper must not undo that (C6).
 
     Requires: every file of the job is visible.
     """
@@ -117,7 +117,7 @@ def write_success(ctx: CommitContext, report: JobReport, seq: int) -> None:
     if ctx.settings.allow_unfenced:
         ctx.store.put(key, data, Overwrite())
         return
-    # The first decision of a destination seldom meets a report, and need not look before it writes.
+    # Before a destination's first decision there is rarely a report, so try to create it without reading.
     mode: PutMode | None = Create() if seq == 1 else _mode_over(ctx, key, seq, "")
     for _ in range(8):
         if mode is None:
@@ -130,12 +130,12 @@ def write_success(ctx: CommitContext, report: JobReport, seq: int) -> None:
         except UnsupportedError:
             if not isinstance(mode, Update):
                 raise
-            mode = Overwrite()  # a server that knows Create alone: the look before has to do
-    # Somebody keeps rewriting it; the log is the truth, this file is a courtesy.
+            mode = Overwrite()  # the server supports only Create: the check before has to be enough
+    # Another process keeps rewriting it. Give up: the log is authoritative, this file is informational.
 
 
 def _mode_over(ctx: CommitContext, key: str, seq: int, refused: str) -> PutMode | None:
-    """How to replace what stands at `key` now; None if it is a later decision's report.
+    """Return the mode that replaces the object at `key`; None if it is a later decision's report.
 
     Args:
         refused: an etag under which a put was refused, or empty.
@@ -146,12 +146,12 @@ def _mode_over(ctx: CommitContext, key: str, seq: int, refused: str) -> PutMode 
             return None
     except NotFoundError:
         return Create()
-    # Some servers refuse the right etag as well (radosgw 16.2): when nothing changed in between, write.
+    # Some servers refuse even the current etag (radosgw 16.2): if nothing changed in between, overwrite.
     return Overwrite() if found.etag == refused else Update(found.etag)
 
 
 def _lenient(key: str, data: bytes) -> SuccessReport | None:
-    """A report that somebody else broke does not stop a commit: it is replaced."""
+    """Parse a report; return None if it is damaged, so that a commit replaces it instead of failing."""
     try:
         return parse_success(key, data)
     except CorruptDataError:

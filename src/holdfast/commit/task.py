@@ -1,8 +1,8 @@
-"""A task attempt: writes hidden files, then says what it wrote. It coordinates with nobody.
+"""Run a task attempt: write hidden files, then report them to the driver, without any coordination.
 
-Spark runs all of a task's writing before it asks who may commit, and never tells a loser: so a task may make nothing
-visible, and only the message that reaches the driver says whose files count (C3). Committers differ in four steps of
-an attempt, which are a value: `TaskSteps`.
+Spark tasks write everything before Spark decides which attempt may commit, and a losing attempt is not notified. So a
+task must not make anything visible, and only the commit message that reaches the driver determines whose files count
+(C3). Committers differ in four steps of an attempt: see `TaskSteps`.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ __all__ = ["TaskAttempt", "TaskScope", "TaskSteps"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskScope:
-    """What the steps of an attempt get.
+    """What every step of an attempt receives.
 
     Attributes:
-        ctx: the destination; its store is measured.
+        ctx: the destination; calls of its store are measured.
         owner: job, task and attempt.
-        background: runs slow calls beside the caller.
-        budget: parts that wait in all files of the attempt.
-        intents: announces uploads under names that do not hold the job.
+        background: runs slow calls in the background.
+        budget: limits the buffered parts of all files of the attempt.
+        intents: announces uploads to names that do not contain the job.
     """
 
     ctx: CommitContext
@@ -68,9 +68,9 @@ class TaskSteps(Protocol):
 class TaskAttempt:
     """One attempt at one task, in one process.
 
-    Use it as a context manager: leaving with an error, or without `commit`, drops everything that it wrote.
+    Use it as a context manager: leaving it with an error, or without `commit`, discards everything that it wrote.
 
-    Crash: what the committer's steps leave: pending uploads or files in the job's folder, named by job and attempt.
+    Crash: pending uploads, or files in the job's folder, whose names contain the job and the attempt.
     """
 
     def __init__(self, ctx: CommitContext, job: JobRecord, task: int, steps: TaskSteps) -> None:
@@ -102,56 +102,58 @@ class TaskAttempt:
 
     @property
     def owner(self) -> FileOwner:
-        """Job, task and attempt."""
+        """Return the job, the task and the attempt."""
         return self._scope.owner
 
     def file_name(self, extension: str) -> str:
-        """A base name that no other file of the attempt has, e.g. ``part-00003-<job>-….snappy.parquet``."""
+        """Return a new base name for a file of the attempt, such as ``part-00003-<job>-….snappy.parquet``."""
         name = self._steps.name_file(self._scope.owner, self._named, extension)
         self._named += 1
         return name
 
     def open(self, path: str) -> FileSink:
-        """A new file of this attempt.
+        """Open a new file of this attempt.
 
         Args:
-            path: target relative to the destination; ends in a name from `file_name`, or in one of the caller's choice.
+            path: target relative to the destination; ends in a name from `file_name`, or in one that the caller chose.
 
         Raises:
-            InvalidRequestError: the path leaves the destination, is hidden, or is named like another attempt's.
+            InvalidRequestError: the path is outside the destination, is hidden, or names another attempt.
         """
         if not layout.is_safe_path(path) or file_owner(path) not in (None, self._scope.owner):
             raise InvalidRequestError(
-                "a task writes below its destination, under names that do not start with '_' or '.' and do not end in "
-                "'._COPYING_', for readers skip those: rename the file, or what the partition is named by",
+                "a task writes below its destination, to names that do not start with '_' or '.' and do not end in "
+                "'._COPYING_', because readers skip those: rename the file, or the value that names the partition",
                 path=path,
             )
         if path in self._sinks:
-            raise InvalidRequestError("the attempt has this file already: take another name", path=path)
+            raise InvalidRequestError("the attempt already has a file with this name: choose another name", path=path)
         sink = self._steps.open_file(self._scope, path)
         self._sinks[path] = sink
         return sink
 
     def drop(self, path: str) -> None:
-        """Give up one file of the attempt that is not closed; its name is free again.
+        """Discard an open file of the attempt; its name can be used again.
 
         Raises:
-            HoldfastError: the store did not drop it. The attempt cannot commit; what is left goes with the job's.
+            HoldfastError: the store failed to discard it. The attempt cannot commit; the job's cleanup
+                deletes the file.
         """
-        self._scope.background.drain()  # parts on their way would meet an upload that is gone
+        self._scope.background.drain()  # a part in flight would not find its upload
         self._sinks[path].discard()
         del self._sinks[path]
         self._rows.pop(path, None)
 
     def record_rows(self, path: str, rows: int) -> None:
-        """Note how many rows a file holds."""
+        """Record how many rows a file contains."""
         self._rows[path] = rows
 
     def commit(self) -> TaskCommit:
-        """Close what is open, wait until all bytes are in the store, report.
+        """Close all files, wait until their bytes are stored, and report them.
 
-        Guarantee: every file of the attempt is complete and durable. Whether it counts is the driver's to say.
-        Source: paper 000, VI (task commit) and XIII (hand the list to the driver).
+        Guarantee: every file of the attempt is complete and durable. The driver decides whether the attempt counts.
+
+        Source: paper 000, VI (task commit) and XIII (pass the list to the driver).
         """
         with self._scope.measure.stage("task_stage_commit"):
             for sink in self._sinks.values():
@@ -168,15 +170,15 @@ class TaskAttempt:
         return report
 
     def abort(self) -> None:
-        """Drop everything that the attempt wrote, as far as the store lets; the rest is swept with the job's.
+        """Discard everything that the attempt wrote, best effort; the job's cleanup deletes the rest.
 
-        An error here is swallowed: the one that led here is the one to raise (scenario 15).
+        An error here is suppressed, so that the error that caused the abort is raised (scenario 15).
         """
-        with contextlib.suppress(Exception):  # whatever it is, `commit` or `write` has raised it already
+        with contextlib.suppress(Exception):  # `commit` or `write` has already raised it
             self._scope.background.drain()
         self._scope.background.close()
-        gone = [_is_gone(sink) for sink in self._sinks.values()]
-        if all(gone):  # else the records lead the sweep to the rest
+        discarded = [_discard(sink) for sink in self._sinks.values()]
+        if all(discarded):  # otherwise cleanup needs the records to find the rest
             with contextlib.suppress(HoldfastError):
                 self._scope.intents.withdraw()
         self._sinks.clear()
@@ -184,8 +186,8 @@ class TaskAttempt:
             self._steps.abort_task(self._scope.ctx, self._scope.job, self._scope.owner)
 
 
-def _is_gone(sink: UploadSink | RenameSink) -> bool:
-    """Drop a file; whether nothing of it can be left."""
+def _discard(sink: UploadSink | RenameSink) -> bool:
+    """Discard a file; return whether certainly nothing of it is left."""
     in_doubt = isinstance(sink, UploadSink) and sink.in_doubt
     try:
         sink.discard()

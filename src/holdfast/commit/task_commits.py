@@ -1,4 +1,4 @@
-"""Report what a task attempt wrote, and check that every task of a job reported exactly once."""
+"""Check that every task of a job reported exactly once, and build the parts of a task's report."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ __all__ = ["check_messages", "inline_record", "report_task", "reported_totals", 
 def check_messages(
     job: JobRecord, commits: Sequence[TaskCommit | None], tasks: int | Collection[int]
 ) -> list[TaskCommit]:
-    """Exactly one message a task, none missing, none twice (C1, C3); else nothing is decided.
+    """Return one commit message per task, in order of tasks; check that none is missing or duplicate (C1, C3).
 
     Args:
-        tasks: how many there are, numbered from 0, or their numbers.
+        tasks: the number of tasks, which are then numbered from 0, or their numbers.
 
     Raises:
-        InvalidRequestError: which task is missing or doubled.
+        InvalidRequestError: a task is missing or reported twice. The job is undecided.
     """
     present = [commit for commit in commits if commit is not None]
     wanted = sorted(range(tasks) if isinstance(tasks, int) else tasks)
@@ -30,26 +30,26 @@ def check_messages(
     if found != wanted:
         missing = sorted(set(wanted) - set(found))
         raise InvalidRequestError(
-            "the job cannot be committed, each task must report exactly once: run it again",
+            "the job cannot be committed because not every task reported exactly once: run the job again",
             job=job.job,
             tasks=len(wanted),
             reported=len(found),
             missing=missing[:5],
         )
-    strangers = [commit.job for commit in present if commit.job != job.job]
-    if strangers:
-        raise InvalidRequestError("a task reports for another job: run the job again", job=job.job, other=strangers[0])
+    others = [commit.job for commit in present if commit.job != job.job]
+    if others:
+        raise InvalidRequestError("a task reported for another job: run the job again", job=job.job, other=others[0])
     return sorted(present, key=lambda commit: commit.task)
 
 
 def inline_record(ctx: CommitContext, data: bytes) -> bytes | None:
-    """A record of the attempt as its message takes it along, or None if it is too large for that."""
-    packed = zlib.compress(data, level=1)  # names repeat: a third to a tenth is left
+    """Compress a record of the attempt for its commit message; return None if it is too large."""
+    packed = zlib.compress(data, level=1)  # names repeat: it shrinks to between a third and a tenth
     return packed if len(packed) <= ctx.settings.inline_manifest_bytes else None
 
 
 def totals_of(files: tuple[FileEntry, ...]) -> Totals:
-    """Counts of an attempt's files."""
+    """Count an attempt's files, bytes and rows."""
     totals = Totals()
     for file in files:
         totals += Totals(files=1, size_bytes=file.size_bytes, rows=file.rows)

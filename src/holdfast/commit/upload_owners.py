@@ -16,7 +16,7 @@ from holdfast.commit.layout import job_of
 from holdfast.commit.recovery import find_leftovers
 from holdfast.commit.registry import COMMITTERS
 from holdfast.commit.two_phase.committer import TWO_PHASE
-from holdfast.commit.two_phase.live_jobs import OverJobs
+from holdfast.commit.two_phase.live_jobs import LiveJobs
 from holdfast.commit.two_phase.pending_uploads import NOTES, find_listing, find_uploads
 from holdfast.commit.unsafe.emr import EMR
 from holdfast.errors import CorruptDataError, UnsupportedError
@@ -93,7 +93,7 @@ class _Owners:
     """The jobs that own a destination's pending uploads, read once for all of them."""
 
     def __init__(self, ctx: CommitContext, uploads: Sequence[UploadInfo]) -> None:
-        self._over = OverJobs(ctx)
+        self._live = LiveJobs(ctx)
         self._leftovers = _leftovers(ctx) if any(file_job(upload.key) for upload in uploads) else {}
         self._announcers = find_announcers(ctx, uploads)
         self._hadoop = find_upload_owners(ctx, uploads)
@@ -102,7 +102,7 @@ class _Owners:
         """Return the job, its committer, and the state of the upload."""
         jobs = sorted(_two_phase_jobs(upload, self._announcers))
         if jobs:
-            live = [job for job in jobs if not self._over.is_over(job, upload.key)]
+            live = [job for job in jobs if not self._live.has_ended(job, upload.key)]
             return (live or jobs)[-1], TWO_PHASE.name, UploadState.UNFINISHED if live else UploadState.OVER
         job = file_job(upload.key)
         if job is not None:

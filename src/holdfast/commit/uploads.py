@@ -16,16 +16,16 @@ from holdfast.stores.base import Part, multipart
 __all__ = ["ATTEMPT_METADATA", "complete_upload", "is_published", "open_upload", "settle"]
 
 ATTEMPT_METADATA = "holdfast-attempt"
-"""Metadata key of an upload: the attempt that made it. Whoever finds the object can tell it from another attempt's."""
+"""Metadata key of an upload: the attempt that started it. It tells the object from another attempt's object."""
 
 
 def is_published(ctx: CommitContext, file: FileEntry, written_by: AttemptId | None = None) -> bool:
-    """Whether the file stands at its final name: same size, and the same attempt where the store keeps metadata.
+    """Check whether the file is at its target: the size matches, and the attempt if the store supports metadata.
 
-    Of a file that was renamed under a name of the caller's choice: whether it is the very file that was at the source.
+    For a renamed file whose name the caller chose, check that it is the file that was at the source.
 
     Args:
-        written_by: whose file it is; None to take it from the name, where names are used once.
+        written_by: the attempt that wrote the file; None to parse it from a generated name.
     """
     try:
         found = ctx.store.head(ctx.key(file.path))
@@ -37,19 +37,20 @@ def is_published(ctx: CommitContext, file: FileEntry, written_by: AttemptId | No
     if found.size_bytes != file.size_bytes:
         return False
     if file.etag:
-        # A rename keeps both; where it was a copy to another file system, the time.
+        # A rename keeps the etag and the time; a copy to another file system keeps only the time.
         return found.etag == file.etag or found.modified_at_s == file.modified_at_s
-    # Names of ours are used once, so one that is there is ours; size and metadata guard against foreign hands. Other
-    # names are used again: there only the attempt in the metadata, which every upload has, tells whose object it is.
+    # Generated names are used once, so an existing file is the job's own; size and metadata are checked in case another
+    # tool has changed it. Other names may be used again: only the attempt in the metadata identifies their object.
     has_metadata = owner is None and bool(file.upload_id) and ctx.store.capabilities.metadata
     allowed = (written_by,) if has_metadata else (written_by, None)
     return written_by is None or found.metadata.get(ATTEMPT_METADATA) in allowed
 
 
 def settle(ctx: CommitContext, file: FileEntry, publish: Callable[[], object], is_there: Callable[[], bool]) -> bool:
-    """Publish, and find out what happened: a lost reply and a faster twin both answer "not found" the next time.
+    """Publish a file, settle lost replies, and return whether the file is visible.
 
-    HEAD tells; repeating alone is not portable: servers answer a second completion with 200, 404 or 500.
+    After a lost reply, or if another process was faster, the next try finds no upload; a HEAD request then shows the
+    outcome. Repeating alone is not portable: servers answer a second completion with 200, 404 or 500.
     """
     for attempt in range(3):
         if attempt:
@@ -60,7 +61,7 @@ def settle(ctx: CommitContext, file: FileEntry, publish: Callable[[], object], i
         except NotFoundError:
             return is_there()
         except OutcomeUnknownError:
-            continue  # again: if the first one worked, nothing waits any more and the object tells
+            continue  # if the lost call succeeded, the next one raises NotFoundError and `is_there` decides
     raise OutcomeUnknownError("a file was not confirmed as visible: run holdfast recover", path=file.path)
 
 
@@ -72,11 +73,11 @@ def open_upload(
     guard: UploadGuard | None = None,
     on_uploaded: Callable[[FileEntry], None] | None = None,
 ) -> UploadSink:
-    """An upload of an attempt, with the attempt in its metadata.
+    """Open an upload of an attempt, with the attempt in its metadata.
 
     Args:
         path: the file's target, relative to the destination.
-        at: where the upload is to, if not there.
+        at: the path to upload to, if it is not the target.
         guard, on_uploaded: see `UploadSink`.
     """
     ctx = scope.ctx
@@ -100,17 +101,17 @@ def complete_upload(
     checksums: Sequence[tuple[str, str]] = (),
     is_there: Callable[[], bool] | None = None,
 ) -> bool:
-    """Make a pending upload visible; False if it is nowhere, neither waiting nor visible.
+    """Make a pending upload visible; return False if it is neither pending nor visible.
 
-    An upload is used once: who comes late finds it gone, and never replaces what stands at the key now.
+    An upload is used once: a late caller finds it missing, and never replaces the object that is at the key by then.
 
     Args:
         written_by: as for `is_published`.
-        checksums: of the parts, as (algorithm, checksum), if the upload was made with any.
-        is_there: asked in place of `is_published` whether the file is visible, once the upload is gone.
+        checksums: (algorithm, checksum) of each part, if the upload has any.
+        is_there: called instead of `is_published` to check whether the file is visible if the upload is missing.
 
     Raises:
-        OutcomeUnknownError: the store did not say, three times.
+        OutcomeUnknownError: the reply was lost three times.
     """
     parts = [Part(number, etag, size) for number, (etag, size) in enumerate(file.parts, start=1)]
     if checksums:

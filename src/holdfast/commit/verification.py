@@ -12,7 +12,7 @@ from holdfast.commit.intents import find_announcers
 from holdfast.commit.records import Kind, SaveMode, Totals
 from holdfast.commit.success_file import read_success, report_seq
 from holdfast.commit.two_phase.history import Decision, History, read_history
-from holdfast.commit.two_phase.live_jobs import OverJobs
+from holdfast.commit.two_phase.live_jobs import LiveJobs
 from holdfast.commit.two_phase.pending_uploads import find_uploads
 from holdfast.commit.two_phase.publication import UPLOADS
 from holdfast.commit.two_phase.snapshot import read_snapshot
@@ -23,13 +23,13 @@ __all__ = ["VerifyReport", "verify"]
 
 @dataclass(slots=True, kw_only=True)
 class VerifyReport:
-    """Whether a destination holds what its log says.
+    """The result of `verify`.
 
     Attributes:
-        problems: one sentence each; empty means verified.
-        notes: what is not wrong but worth knowing.
-        totals: what is visible now (rows are those of the jobs that are still whole).
-        jobs: committed jobs whose files were compared.
+        problems: one sentence each; empty if the destination is verified.
+        notes: facts that are no problem but worth knowing, one sentence each.
+        totals: counts of the visible files, without rows.
+        jobs: how many committed jobs were compared.
     """
 
     problems: list[str] = field(default_factory=list)
@@ -44,10 +44,10 @@ class VerifyReport:
 
 
 def verify(ctx: CommitContext) -> VerifyReport:
-    """Compare the listing, the log and ``_SUCCESS``.
+    """Compare the log with the listing, ``_SUCCESS`` and pending uploads.
 
-    Guarantee: reads only. Each job that the log still knows must have exactly the files and bytes that it committed,
-    less what later jobs replaced; aborted and undecided jobs must have none.
+    Guarantee: reads only. Every job in the log must have exactly the files and bytes that it committed, less what later
+    jobs replaced; aborted and undecided jobs must have none.
     """
     history = read_history(ctx)
     found, foreign = _count_files(ctx)
@@ -67,8 +67,8 @@ def verify(ctx: CommitContext) -> VerifyReport:
     if foreign.files:
         chosen = any(decision.entry.chosen.files for decision in history.decisions)
         report.notes.append(
-            f"names of {counted(foreign.files, 'file')} do not tell their job"
-            + ("" if chosen else ": not written by a job of Holdfast's log")
+            f"the names of {counted(foreign.files, 'file')} do not contain a job id"
+            + ("" if chosen else ": no job in Holdfast's log wrote them")
         )
         report.totals += foreign
     for decision in history.decisions:
@@ -82,15 +82,15 @@ def verify(ctx: CommitContext) -> VerifyReport:
 
 def _unfinished(ctx: CommitContext, decision: Decision) -> str:
     entry = decision.entry
-    said = f"job {entry.job} is {entry.kind.value}ted but not finished"
+    sentence = f"job {entry.job} is {entry.kind.value}ted but not finished"
     if decision.state == "decided" and entry.kind is Kind.COMMIT and entry.record.publication == UPLOADS.name:
         hours = int((ctx.clock.now_s() - entry.decided_at_s) / 3600)
         age = f" for {hours} h" if hours > 0 else ""
-        said += (
-            f", its files have been waiting as uploads{age}, and servers give idle uploads up (MinIO "
-            "after 24 hours, others by a rule of the bucket)"
+        sentence += (
+            f", its files have been pending uploads{age}, and servers abort idle uploads (MinIO after 24 hours, others "
+            "by a lifecycle rule of the bucket)"
         )
-    return f"{said}: run holdfast recover"
+    return f"{sentence}: run holdfast recover"
 
 
 def _count_files(ctx: CommitContext) -> tuple[dict[JobId, Totals], Totals]:
@@ -107,7 +107,7 @@ def _count_files(ctx: CommitContext) -> tuple[dict[JobId, Totals], Totals]:
 
 
 def _expected(history: History) -> dict[JobId, tuple[int, int]]:
-    """Files and bytes that each committed job must have: a replay of the log."""
+    """Return the files and bytes that each committed job must have, by replaying the log."""
     expected: dict[JobId, tuple[int, int]] = {}
     for decision in history.decisions:
         entry = decision.entry
@@ -134,9 +134,13 @@ def _judge_others(history: History, found: dict[JobId, Totals], report: VerifyRe
     for job, totals in found.items():
         report.totals += totals
         if job in decided or job in undecided or complete or overwritten:
-            report.problems.append(f"{totals.files} of the visible files are of job {job}, which did not commit them")
+            report.problems.append(
+                f"{totals.files} of the visible files belong to job {job}, which did not commit them"
+            )
         else:
-            report.notes.append(f"{totals.files} of the visible files are of job {job}, which the log has forgotten")
+            report.notes.append(
+                f"{totals.files} of the visible files belong to job {job}, whose log entry has been trimmed"
+            )
 
 
 def _judge_success(ctx: CommitContext, history: History, report: VerifyReport) -> None:
@@ -146,11 +150,11 @@ def _judge_success(ctx: CommitContext, history: History, report: VerifyReport) -
     success = read_success(ctx)
     newest = commits[-1]
     if success is None:
-        report.problems.append("_SUCCESS is missing though a job committed: somebody removed it")
+        report.problems.append("_SUCCESS is missing although a job committed: something deleted it")
     elif report_seq(success) == 0:
         report.notes.append("_SUCCESS was written by another tool after the last job")
     elif success.get("jobId") != newest.job:
-        report.problems.append(f"_SUCCESS is of job {success.get('jobId')}, the last one is {newest.job}")
+        report.problems.append(f"_SUCCESS describes job {success.get('jobId')}, but the last job is {newest.job}")
 
 
 def _judge_pending(ctx: CommitContext, history: History, report: VerifyReport) -> None:
@@ -158,7 +162,7 @@ def _judge_pending(ctx: CommitContext, history: History, report: VerifyReport) -
         report.notes.append(f"job {job.job} is undecided: running, or dead (then run holdfast recover)")
     if ctx.store.capabilities.multipart is None:
         return
-    jobs = OverJobs(ctx)
+    jobs = LiveJobs(ctx)
     found = find_uploads(ctx)
     report.pending_uploads = len(found.uploads)
     if found.note:
@@ -167,12 +171,12 @@ def _judge_pending(ctx: CommitContext, history: History, report: VerifyReport) -
     for upload in found.uploads:
         owner = layout.job_of(upload.key)
         owners = sorted(announcers.get(upload.key, ()) if owner is None else (owner,))
-        if owners and all(jobs.is_over(one, upload.key) for one in owners):
+        if owners and all(jobs.has_ended(one, upload.key) for one in owners):
             report.notes.append(f"an upload of finished job {owners[0]} is pending: run holdfast recover")
 
 
 def _judge_hadoop(ctx: CommitContext, report: VerifyReport) -> None:
-    """A job of Hadoop's that is half visible, or dead, is a problem; one that may be running is worth knowing."""
+    """Report Hadoop's jobs: partly visible or dead ones as problems, ones that may be running as notes."""
     for found in find_hadoop_jobs(ctx):
         if not found.is_over:
             left = found.leftover

@@ -1,4 +1,4 @@
-"""What became of one call of a write: found by a token that the call was given, whichever committer it had."""
+"""Look up the outcome of one call of a write by its token, whichever committer it used."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from holdfast.runtime import Ids
 __all__ = ["QUIET_S", "TOKEN", "JobIds", "find_files", "find_written", "is_job_of", "refuse_running"]
 
 TOKEN = "token"
-"""Under this name a job's details hold the token of the call that the job belongs to."""
+"""The key, in a job's details, of the token of the call that started the job."""
 
 QUIET_S = 300.0
-"""A job that the store has not seen write for so long, in seconds, may be dead."""
+"""A job that has not written anything for this long, in seconds, may be dead."""
 
 _TOKEN = re.compile(r"[0-9a-f]{12}")
 
@@ -31,11 +31,11 @@ _TOKEN = re.compile(r"[0-9a-f]{12}")
 class JobIds:
     """Ids for the process that starts the job of a write: the job's id ends in the write's token.
 
-    Committers that keep no record of their jobs can be asked by it for what a write has left.
+    So the leftovers of a write can be found even if its committer stores no record of the job.
 
     Args:
-        token: of the write; one that is no twelve hexadecimal digits is left out.
-        ids: where all other tokens come from.
+        token: of the write; ignored unless it is twelve hexadecimal digits.
+        ids: the source of all other tokens.
     """
 
     def __init__(self, token: str, ids: Ids) -> None:
@@ -43,20 +43,20 @@ class JobIds:
         self._ids = ids
 
     def token(self) -> str:
-        """The write's token, once; then others."""
+        """Return the write's token on the first call, then other tokens."""
         return self._first.pop() if self._first else self._ids.token()
 
 
 def is_job_of(job: str, token: str) -> bool:
-    """Whether the job's id was made for the write: where no record holds the token, the id does."""
+    """Check whether the job's id ends in the write's token, for jobs without a record that contains it."""
     return is_job_id(job) and job.endswith(f"-{token}")
 
 
 def find_written(ctx: CommitContext, token: str) -> JobOutcome | None:
-    """The committed job of a write: from the log, else from ``_SUCCESS``; None if neither tells of one.
+    """Return the committed job of a write, from the log or else from ``_SUCCESS``; None if neither names it.
 
     Args:
-        token: what the job's details hold under `TOKEN`.
+        token: the value of `TOKEN` in the job's details.
     """
     view = read_log(ctx)
     for seq in range(view.head, view.oldest - 1, -1):
@@ -70,10 +70,10 @@ def find_written(ctx: CommitContext, token: str) -> JobOutcome | None:
 
 
 def refuse_running(ctx: CommitContext, write_id: str) -> None:
-    """Refuse to start a write under a name that another job is being written under.
+    """Refuse to start a write while another job with the same write id is running.
 
-    A job that has been quiet for `QUIET_S` does not count: its driver may be dead. If it lives after all, only one of
-    the two is committed, since the decision looks again.
+    A job that has been quiet for `QUIET_S` does not count: its driver may be dead. If it is alive after all, only one
+    of the two is committed, because the decision checks the write id again.
 
     Raises:
         ConflictError: such a job is running.
@@ -94,7 +94,7 @@ def _in_report(ctx: CommitContext, token: str) -> JobOutcome | None:
     try:
         report = read_success(ctx) or {}
     except CorruptDataError:
-        return None  # somebody else's
+        return None  # another tool wrote it
     if _mapping(report, "diagnostics").get(f"holdfast.{TOKEN}") != token or report.get("success") is not True:
         return None
     metrics = _mapping(report, "metrics")
@@ -107,9 +107,9 @@ def _in_report(ctx: CommitContext, token: str) -> JobOutcome | None:
 
 
 def find_files(ctx: CommitContext, token: str) -> JobOutcome | None:
-    """The visible files of a write, by the job in their names: for a job that left neither log entry nor ``_SUCCESS``.
+    """Find the visible files of a write by the job id in their names, for jobs without log entry and ``_SUCCESS``.
 
-    Guarantee: of another write only if it was given the same token.
+    Guarantee: never returns files of a write with another token.
     """
     name = re.compile(rf"\d{{17}}-{re.escape(token)}(?![0-9a-f])")
     totals, job = Totals(), ""

@@ -24,21 +24,21 @@ _MARKS = ("visible", "done")
 
 
 class Entry(Protocol):
-    """What the log has to know of an entry."""
+    """The attributes that the log needs of an entry."""
 
     @property
     def seq(self) -> int:
-        """Its number, from 1."""
+        """Return its number, from 1."""
         ...
 
     @property
     def token(self) -> str:
-        """A random text that no other entry has."""
+        """Return a random text that no other entry has."""
         ...
 
     @property
     def after(self) -> str:
-        """The token of the entry before it; empty for the first."""
+        """Return the token of the entry before it; empty for the first."""
         ...
 
 
@@ -114,7 +114,7 @@ class VersionedLog(Generic[E]):
         try:
             return self.entry(seq + 1).after != self.entry(seq).token
         except (NotFoundError, CorruptDataError):
-            return False  # whoever reads the entry reports it
+            return False  # reading the entry reports the error
 
     def entry(self, seq: int) -> E:
         """Return one entry.
@@ -138,7 +138,7 @@ class VersionedLog(Generic[E]):
     def find(self, view: LogView, matches: Callable[[E], bool], after: int) -> E | None:
         """Return the newest matching entry with a number above `after`, or None if there is none.
 
-        Guarantee: everything that the log retains is searched before anything is denied.
+        Guarantee: None is returned only after every retained entry above `after` has been searched.
 
         Raises:
             LogRemovedError: the log ends before `after`.
@@ -164,9 +164,9 @@ class VersionedLog(Generic[E]):
     def append(self, entry: E, is_same: Callable[[E], bool]) -> E:
         """Create `entry` at its number, and return the entry that has this number now: the caller's or the winner's.
 
-        Guarantee: the returned entry is part of the log's one order. A writer that was held up while others appended
+        Guarantee: the returned entry is part of the log's one order. A writer that paused while others appended
         more entries than the log keeps finds its number free again, because the entry that had it was trimmed: what
-        this writer creates there is ignored by everybody. Entries are trimmed one by one, and never the one before an
+        this writer creates there is ignored by all readers. Entries are trimmed one by one, and never the one before an
         unfinished one; so as long as the entry exists after which this one was made, the number was not used before.
 
         Args:
@@ -191,7 +191,7 @@ class VersionedLog(Generic[E]):
         return settled
 
     def _follows_its_predecessor(self, entry: E) -> bool:
-        """Check whether the entry before is the one that `entry` was made after, not another that came late as well."""
+        """Check whether the entry before is the one that `entry` was made after, not another late entry."""
         try:
             return self.entry(entry.seq - 1).token == entry.after
         except NotFoundError:

@@ -12,10 +12,10 @@ class LogView:
     """A log at one moment.
 
     Attributes:
-        oldest: number of the first entry that is kept, 1 for an empty log. All entries from `oldest` to `head` exist.
+        oldest: number of the first retained entry, 1 for an empty log. All entries from `oldest` to `head` exist.
         head: number of the newest entry, 0 for an empty log.
         visible: entries whose effect is visible.
-        done: entries of which no work is left.
+        done: entries without remaining work.
         stale: number and key of each record before `oldest`: leftovers of an interrupted trim, or entries that a late
             writer created in the trimmed past (see `VersionedLog.append`).
     """
@@ -28,7 +28,7 @@ class LogView:
 
     @property
     def unfinished(self) -> list[int]:
-        """The entries that are not done, oldest first."""
+        """Return the entries that are not done, oldest first."""
         return [seq for seq in range(self.oldest, self.head + 1) if seq not in self.done]
 
 

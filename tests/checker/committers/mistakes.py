@@ -24,9 +24,10 @@ from holdfast.commit.two_phase import roll_forward, snapshot
 from holdfast.commit.two_phase.codec import decode_entry, decode_manifest, encode_entry
 from holdfast.commit.two_phase.committer import TwoPhaseCommitter
 from holdfast.commit.two_phase.decision_log import append_entry, find_decision, write_mark
-from holdfast.commit.two_phase.helping import Stuck
+from holdfast.commit.two_phase.decision_result import DecisionResult, result_of
+from holdfast.commit.two_phase.helping import StuckDecision
 from holdfast.commit.two_phase.job import abort_job, commit_job
-from holdfast.commit.two_phase.live_jobs import OverJobs
+from holdfast.commit.two_phase.live_jobs import LiveJobs
 from holdfast.commit.two_phase.manifests import ManifestCache, Prepared
 from holdfast.commit.two_phase.publication import Leftovers, Publication, publication_of
 from holdfast.commit.two_phase.records import LogEntry
@@ -42,14 +43,14 @@ __all__ = [
     "abort_without_entry",
     "abort_without_looking",
     "announce_nothing",
-    "be_always_over",
     "commit_open_job",
     "commit_without_looking",
     "complete_without_looking",
     "create_unconditionally",
     "delete_replaced_first",
     "delete_then_rename",
-    "finish_nothing_earlier",
+    "end_every_job",
+    "help_nobody",
     "hide_nothing",
     "ignore_trouble",
     "list_below_bare_prefix",
@@ -69,8 +70,6 @@ __all__ = [
     "take_silence_for_success",
     "try_next_number",
 ]
-
-_Decided = tuple[LogEntry | None, LogView | None]
 
 
 # --- the decision -----------------------------------------------------------------------------------------------------
@@ -103,12 +102,12 @@ def _blind_once() -> Callable[..., LogEntry | None]:
 
 
 def commit_without_looking(
-    shipped: Callable[..., tuple[LogEntry | None, LogView | None, ManifestCache | None]],
+    shipped: Callable[..., DecisionResult],
     measure: Measure,
     job: JobRecord,
     commits: Sequence[TaskCommit | None],
     tasks: int | Collection[int],
-) -> tuple[LogEntry | None, LogView | None, ManifestCache | None]:
+) -> DecisionResult:
     """In place of the commit's `_decide`: do not check whether the log already has an entry about the job."""
     with planted(swap(find_decision, _blind_once())):
         return shipped(measure, job, commits, tasks)
@@ -126,9 +125,9 @@ def _anothers(entry: LogEntry) -> LogEntry:
 
 
 def try_next_number(
-    shipped: Callable[..., _Decided], ctx: CommitContext, job: JobRecord, prepared: Prepared, view: LogView
-) -> _Decided:
-    """In place of the decision's `_decide`: after a conflict, do not check whether the winner decided this very job."""
+    shipped: Callable[..., DecisionResult], ctx: CommitContext, job: JobRecord, prepared: Prepared, view: LogView
+) -> DecisionResult:
+    """In place of `_append_commit`: after a conflict, do not check whether the winner decided this very job."""
 
     def append(shipped: Callable[..., LogEntry], ctx: CommitContext, entry: LogEntry) -> LogEntry:
         found = shipped(ctx, entry)
@@ -150,9 +149,9 @@ class _StandsError(Exception):
 
 
 def take_any_entry(
-    shipped: Callable[..., _Decided], ctx: CommitContext, job: JobRecord, prepared: Prepared, view: LogView
-) -> _Decided:
-    """In place of the decision's `_decide`: take the entry at the number as the job's own, whatever job it is about."""
+    shipped: Callable[..., DecisionResult], ctx: CommitContext, job: JobRecord, prepared: Prepared, view: LogView
+) -> DecisionResult:
+    """In place of `_append_commit`: take the entry at the number as the job's own, whatever job it is about."""
 
     def append(shipped: Callable[..., LogEntry], ctx: CommitContext, entry: LogEntry) -> LogEntry:
         raise _StandsError(shipped(ctx, entry))
@@ -161,13 +160,13 @@ def take_any_entry(
         try:
             return shipped(ctx, job, prepared, view)
         except _StandsError as stands:
-            return stands.entry, None
+            return result_of(stands.entry, cache=prepared.cache)
 
 
 def take_every_entry_for_anothers(
-    shipped: Callable[..., _Decided], ctx: CommitContext, job: JobRecord, prepared: Prepared, view: LogView
-) -> _Decided:
-    """In place of the decision's `_decide`: take every entry as another job's, as if each put met a conflict."""
+    shipped: Callable[..., DecisionResult], ctx: CommitContext, job: JobRecord, prepared: Prepared, view: LogView
+) -> DecisionResult:
+    """In place of `_append_commit`: take every entry as another job's, as if each put met a conflict."""
 
     def append(shipped: Callable[..., LogEntry], ctx: CommitContext, entry: LogEntry) -> LogEntry:
         path = layout.log_entry(entry.seq)
@@ -193,31 +192,31 @@ def take_silence_for_success(shipped: Callable[..., bool], self: RecordStore, pa
 
 # --- after the decision -----------------------------------------------------------------------------------------------
 def delete_replaced_first(
-    shipped: Callable[..., roll_forward._Seen | None],
+    shipped: Callable[..., roll_forward._Summary | None],
     ctx: CommitContext,
     entry: LogEntry,
     cache: ManifestCache | None,
     accept_damage: bool,
-) -> roll_forward._Seen | None:
+) -> roll_forward._Summary | None:
     """In place of `_publish_all`: delete what the job replaces, then publish its files."""
     delete_replaced(ctx, entry)
     return shipped(ctx, entry, cache, accept_damage)
 
 
 def mark_visible_first(
-    shipped: Callable[..., roll_forward._Seen | None],
+    shipped: Callable[..., roll_forward._Summary | None],
     ctx: CommitContext,
     entry: LogEntry,
     cache: ManifestCache | None,
     accept_damage: bool,
-) -> roll_forward._Seen | None:
+) -> roll_forward._Summary | None:
     """In place of `_publish_all`: mark the decision visible, then publish its files."""
     write_mark(ctx, entry.seq, "visible")
     return shipped(ctx, entry, cache, accept_damage)
 
 
 def mark_done_first(shipped: Callable[..., None], ctx: CommitContext, entry: LogEntry) -> None:
-    """In place of `clean_up_decided`: mark the decision done, then clean up."""
+    """In place of `clean_up_decided_job`: mark the decision done, then clean up."""
     write_mark(ctx, entry.seq, "done")
     shipped(ctx, entry)
 
@@ -230,9 +229,9 @@ def ignore_trouble(
     view: LogView | None = None,
     cache: ManifestCache | None = None,
 ) -> JobOutcome:
-    """In place of the driver's `_finish`: swallow the failure of a store call."""
+    """In place of the driver's `_roll_forward_with_retries`: swallow the failure of a store call."""
 
-    def finish(
+    def ignore(
         shipped: Callable[..., JobReport | None],
         measure: Measure,
         entry: LogEntry,
@@ -245,7 +244,7 @@ def ignore_trouble(
             return shipped(measure, entry, visible=visible, cache=cache, accept_damage=accept_damage)
         return None
 
-    with planted(swap(roll_forward.finish_decision, finish)):
+    with planted(swap(roll_forward.roll_forward, ignore)):
         return shipped(measure, entry, view=view, cache=cache)
 
 
@@ -285,8 +284,8 @@ def delete_then_rename(
     return shipped(ctx, file, written_by)
 
 
-def finish_nothing_earlier(shipped: Callable[..., list[Stuck]], ctx: CommitContext, view: LogView) -> list[Stuck]:
-    """In place of `finish_earlier`: leave earlier decisions to their drivers."""
+def help_nobody(shipped: Callable[..., list[StuckDecision]], ctx: CommitContext, view: LogView) -> list[StuckDecision]:
+    """In place of `help_earlier_jobs`: leave earlier decisions to their drivers."""
     return []
 
 
@@ -311,12 +310,12 @@ def name_without_attempt(shipped: Callable[..., str], owner: FileOwner, number: 
 
 
 def list_manifests(
-    shipped: Callable[..., tuple[LogEntry | None, LogView | None, ManifestCache | None]],
+    shipped: Callable[..., DecisionResult],
     measure: Measure,
     job: JobRecord,
     commits: Sequence[TaskCommit | None],
     tasks: int | Collection[int],
-) -> tuple[LogEntry | None, LogView | None, ManifestCache | None]:
+) -> DecisionResult:
     """In place of the commit's `_decide`: take the manifests in the job's folder, not those in the messages."""
     return shipped(measure, job, _listed_commits(measure.ctx, job), tasks)
 
@@ -347,14 +346,14 @@ def _listed_commits(ctx: CommitContext, record: JobRecord) -> list[TaskCommit]:
 
 
 # --- clean-up, recovery -----------------------------------------------------------------------------------------------
-def be_always_over(shipped: Callable[..., bool], self: OverJobs, job: JobId, key: str) -> bool:
-    """In place of `OverJobs.is_over`: consider every job over."""
+def end_every_job(shipped: Callable[..., bool], self: LiveJobs, job: JobId, key: str) -> bool:
+    """In place of `LiveJobs.has_ended`: consider every job ended."""
     return True
 
 
-def look_in_own_destination(shipped: Callable[..., bool], self: OverJobs, job: JobId, key: str) -> bool:
-    """In place of `OverJobs.is_over`: look for the job's record only in the own destination."""
-    return job in self._known or not self._is_protected(self._ctx.prefix, job)
+def look_in_own_destination(shipped: Callable[..., bool], self: LiveJobs, job: JobId, key: str) -> bool:
+    """In place of `LiveJobs.has_ended`: look for the job's record only in the own destination."""
+    return job in self._ended or not self._is_live_in(self._ctx.prefix, job)
 
 
 def list_below_bare_prefix(
@@ -373,7 +372,7 @@ def announce_nothing(shipped: Callable[..., None], ctx: CommitContext, record: J
 def sweep_with_limit_only(
     shipped: Callable[..., tuple[int, int]],
     ctx: CommitContext,
-    over: OverJobs,
+    jobs: LiveJobs,
     publication: Publication,
     listing: UploadListing,
     *,
@@ -384,7 +383,7 @@ def sweep_with_limit_only(
     """In place of `clean_up`: leave out the sweep without a limit, which is that of recovery."""
     if limit is None:
         return 0, 0
-    return shipped(ctx, over, publication, listing, quiet_s=quiet_s, limit=limit, decided=decided)
+    return shipped(ctx, jobs, publication, listing, quiet_s=quiet_s, limit=limit, decided=decided)
 
 
 def commit_open_job(

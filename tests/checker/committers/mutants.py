@@ -29,8 +29,8 @@ from holdfast.commit.ids import file_name
 from holdfast.commit.two_phase import cleanup, decision, job, publication, recovery, roll_forward, snapshot
 from holdfast.commit.two_phase.committer import TWO_PHASE, TwoPhaseCommitter
 from holdfast.commit.two_phase.decision_log import append_entry
-from holdfast.commit.two_phase.helping import finish_earlier
-from holdfast.commit.two_phase.live_jobs import OverJobs
+from holdfast.commit.two_phase.helping import help_earlier_jobs
+from holdfast.commit.two_phase.live_jobs import LiveJobs
 from holdfast.stores.base import iter_uploads
 from holdfast.versioned_log import RecordStore
 from tests.checker.committers import mistakes
@@ -169,7 +169,7 @@ MUTANTS = (
     Mutant(
         name="next-number-without-looking",
         slip="After a conflict the driver tries the next number, without checking whether the winner decided its job.",
-        swaps=(swap(decision._decide, mistakes.try_next_number),),
+        swaps=(swap(decision._append_commit, mistakes.try_next_number),),
         scene=_SECOND_DRIVER,
         breaks=("C8",),
     ),
@@ -183,7 +183,7 @@ MUTANTS = (
     Mutant(
         name="any-entry-is-mine",
         slip="The entry at the number after the put is considered the job's own, whichever job it is about.",
-        swaps=(swap(decision._decide, mistakes.take_any_entry),),
+        swaps=(swap(decision._append_commit, mistakes.take_any_entry),),
         scene=_OTHER_JOB,
         breaks=("C1",),
     ),
@@ -219,7 +219,7 @@ MUTANTS = (
     Mutant(
         name="trouble-is-ignored",
         slip="Failures after the decision are swallowed: the job is committed, so it is reported as finished.",
-        swaps=(swap(job._finish, mistakes.ignore_trouble),),
+        swaps=(swap(job._roll_forward_with_retries, mistakes.ignore_trouble),),
         scene=_FAILURE,
         breaks=("C1",),
     ),
@@ -247,8 +247,8 @@ MUTANTS = (
     ),
     Mutant(
         name="no-helping",
-        slip="A job decides without finishing earlier decisions: their drivers will do that.",
-        swaps=(swap(finish_earlier, mistakes.finish_nothing_earlier),),
+        slip="A job decides without rolling earlier decisions forward: their drivers will do that.",
+        swaps=(swap(help_earlier_jobs, mistakes.help_nobody),),
         scene=_NEXT_OVERWRITES,
         breaks=("C9",),
         change=_other_job_later,
@@ -286,7 +286,7 @@ MUTANTS = (
     Mutant(
         name="sweeps-live-jobs",
         slip="Clean-up aborts every pending upload below the destination, even of jobs that have a record.",
-        swaps=(swap(OverJobs.is_over, mistakes.be_always_over),),
+        swaps=(swap(LiveJobs.has_ended, mistakes.end_every_job),),
         scene=_SPECULATION,
         breaks=("C7",),
     ),
@@ -295,7 +295,7 @@ MUTANTS = (
         slip="Clean-up lists below a prefix without its slash, and looks for records only in its own destination.",
         swaps=(
             _BARE_PREFIX,
-            swap(OverJobs.is_over, mistakes.look_in_own_destination),
+            swap(LiveJobs.has_ended, mistakes.look_in_own_destination),
         ),
         scene=_SPECULATION,
         breaks=("C7",),
@@ -349,14 +349,14 @@ REDUNDANT = (
     Mutant(
         name="done-first",
         slip="A decision is marked done before its clean-up.",
-        swaps=(swap(cleanup.clean_up_decided, mistakes.mark_done_first),),
+        swaps=(swap(cleanup.clean_up_decided_job, mistakes.mark_done_first),),
         scene=_DRIVER_DIES,
         reason="recovery also ends jobs that have a record, and finds the decision in the log",
     ),
     Mutant(
         name="lost-reply-is-conflict",
         slip="A record that exists after a lost reply is considered another job's.",
-        swaps=(swap(decision._decide, mistakes.take_every_entry_for_anothers),),
+        swaps=(swap(decision._append_commit, mistakes.take_every_entry_for_anothers),),
         scene=SCENES["lost-reply"],
         reason="after a conflict the log is read again first, and contains the job's own decision",
     ),

@@ -22,7 +22,7 @@ from holdfast.commit.records import JobOutcome, JobRecord, JobReport, TaskCommit
 from holdfast.commit.recovery_report import RecoveredJob, RecoveryReport
 from holdfast.commit.success_file import encode_report, write_success
 from holdfast.commit.two_phase import recovery, replacement, roll_forward, snapshot
-from holdfast.commit.two_phase.cleanup import clean_up_decided
+from holdfast.commit.two_phase.cleanup import clean_up_decided_job
 from holdfast.commit.two_phase.decision_log import read_entry, write_mark
 from holdfast.commit.two_phase.job import abort_job, commit_job
 from holdfast.commit.two_phase.manifests import ManifestCache, Prepared
@@ -54,7 +54,7 @@ def _clean_up_first(
     shipped: Callable[..., None], ctx: CommitContext, seq: int, mark: str, data: bytes = b"{}\n"
 ) -> None:
     if mark == "visible":
-        clean_up_decided(ctx, read_entry(ctx, seq))
+        clean_up_decided_job(ctx, read_entry(ctx, seq))
     shipped(ctx, seq, mark, data)
 
 
@@ -69,13 +69,13 @@ def _abort_as_recovery(
 
 
 def _report_first(
-    shipped: Callable[..., roll_forward._Seen | None],
+    shipped: Callable[..., roll_forward._Summary | None],
     ctx: CommitContext,
     entry: LogEntry,
     cache: ManifestCache | None,
     accept_damage: bool,
-) -> roll_forward._Seen | None:
-    write_success(ctx, roll_forward._report(Measure(ctx), entry, roll_forward._Seen(), 0), entry.seq)
+) -> roll_forward._Summary | None:
+    write_success(ctx, roll_forward._report(Measure(ctx), entry, roll_forward._Summary(), 0), entry.seq)
     return shipped(ctx, entry, cache, accept_damage)
 
 
@@ -92,12 +92,12 @@ def _plan_once(
     job: JobRecord,
     prepared: Prepared,
     token: str,
-    counted: Collection[str] = (),
+    deleting: Sequence[LogEntry] = (),
 ) -> ReplacementPlan:
     for known, plan in _planned[-1:]:
         if known is prepared:
             return plan
-    _planned[:] = [(prepared, shipped(ctx, job, prepared, token, counted))]
+    _planned[:] = [(prepared, shipped(ctx, job, prepared, token, deleting))]
     return _planned[0][1]
 
 
@@ -214,7 +214,7 @@ _SLIPS = (
     _Slip(
         name="never-cleans-up",
         scene="one-task",
-        swap=swap(clean_up_decided, _clean_up_nothing),
+        swap=swap(clean_up_decided_job, _clean_up_nothing),
         breaks="reached",
     ),
 )

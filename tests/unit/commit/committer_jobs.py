@@ -27,7 +27,7 @@ class Bucket:
 
     Args:
         committer: its name.
-        part_bytes: least size of a part, and the size that is used.
+        part_bytes: minimum and actual size of a part.
     """
 
     committer: str

@@ -1,4 +1,4 @@
-"""Any statistics, for property tests."""
+"""Generate statistics for property tests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _durations(draw: st.DrawFn) -> Duration:
 
 @st.composite
 def statistics(draw: st.DrawFn) -> Statistics:
-    """Statistics whose counters and durations have different names, as Hadoop's form needs them."""
+    """Generate statistics whose counters and durations have different names, as Hadoop's format requires."""
     durations = draw(st.dictionaries(_NAMES.map("op_{}".format), _durations(), max_size=4))
     return Statistics(
         counters=draw(st.dictionaries(_NAMES.map("count_{}".format), _COUNTS, max_size=4)),

@@ -1,4 +1,4 @@
-"""Stored records: round trips, and every kind of damage is refused by name with the bytes kept (fault 84, 94)."""
+"""Encode and decode stored records; errors name every kind of damage, and the bytes are kept (faults 84, 94)."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def encoded(files: tuple[FileEntry, ...]) -> tuple[ManifestRef, bytes]:
 
 @given(st.lists(file_entries(), max_size=4))
 def test_manifest_round_trip(files: list[FileEntry]) -> None:
-    """Also with newlines, quotes and all of unicode in partition values (HADOOP-17112: paths do have spaces)."""
+    """Also with newlines, quotes and all of Unicode in partition values (HADOOP-17112: paths do contain spaces)."""
     ref, data = encoded(tuple(files))
     assert two_phase_codec.decode_manifest(ref, data).files == tuple(files)
 
@@ -106,7 +106,7 @@ def hostile_files() -> dict[str, FileEntry]:
 
 @pytest.mark.parametrize("what", hostile_files())
 def test_manifest_with_a_hostile_file_is_refused(what: str) -> None:
-    """A right digest does not make a path right: nothing in a record leads out of the destination."""
+    """A valid digest does not make a path valid: no record may name anything outside the destination."""
     ref, data = encoded((hostile_files()[what],))
     with pytest.raises(CorruptDataError):
         two_phase_codec.decode_manifest(ref, data)
@@ -231,7 +231,7 @@ def test_a_list_that_is_not_packed_is_read() -> None:
 
 
 def test_equal_lists_are_equal_bytes_and_small() -> None:
-    """A million files in some ten megabytes."""
+    """A million files need about ten megabytes."""
     files = [
         Replaced(path=f"part-{n // 10:05}-20261122000000000-0123456789ab-{n // 10:012x}-{n % 10:05}", size_bytes=n)
         for n in range(10_000)

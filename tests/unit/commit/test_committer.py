@@ -1,4 +1,4 @@
-"""Which committer runs where, and what a refusal says."""
+"""Check which committer runs on which store, and what a refusal says."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def test_the_default_fits_everywhere_and_comes_first() -> None:
     assert [fitting_committers(can)[0].name for can in (S3, DISK)] == ["two_phase", "two_phase"]
 
 
-def test_what_runs_unasked_on_an_object_store_and_on_a_disk() -> None:
-    """Design 5: `manifest` and `file-v1` want renames, `magic` a listing that shows everything."""
+def test_what_runs_without_allow_unsafe_on_an_object_store_and_on_a_disk() -> None:
+    """Design 5: `manifest` and `file-v1` need renames, `magic` needs a consistent listing."""
     on_s3 = {committer.name for committer in fitting_committers(S3)}
     on_disk = {committer.name for committer in fitting_committers(DISK)}
     late = {committer.name for committer in fitting_committers(replace(S3, consistent_listing=False))}

@@ -1,4 +1,4 @@
-"""Contexts from urls: what staging wants on this machine, and what looking leaves."""
+"""Open contexts from urls: what staging creates on this machine, and what a search leaves."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from holdfast.errors import AccessDeniedError, InvalidRequestError
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The machine's folder for temporary files."""
+    """The machine's temporary directory."""
     temporary = tmp_path / "tmp"
     temporary.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(temporary))
@@ -21,7 +21,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_staged_files_are_for_their_user_alone(folder: Path, tmp_path: Path) -> None:
-    """Paper 001, Security: nobody else can look into the directory or put anything there."""
+    """Paper 001, Security: no other user can read the directory or write to it."""
     with contextlib.closing(open_context(str(tmp_path / "t"), staging=True)) as ctx:
         assert ctx.staging is not None
         (own,) = folder.iterdir()
@@ -35,7 +35,7 @@ def test_a_directory_that_others_can_write_is_refused(folder: Path, tmp_path: Pa
     open_context(str(tmp_path / "t"), staging=True).close()
     (own,) = folder.iterdir()
     own.chmod(0o777)
-    with pytest.raises(AccessDeniedError, match="not this user's alone"):
+    with pytest.raises(AccessDeniedError, match="other users can access the directory"):
         open_context(str(tmp_path / "t"), staging=True)
 
 

@@ -117,7 +117,7 @@ def test_what_looks_at_a_destination() -> None:
     assert report.verified and report.notes == [] and report.totals.files == len(expected("new"))
 
 
-def test_a_name_of_a_directory_that_holds_bytes() -> None:
+def test_a_directory_marker_with_content() -> None:
     """Hadoop's connector treats it as a directory, so no reader sees it; an overwrite leaves it."""
     world = World("upload")
     ctx = world.context()

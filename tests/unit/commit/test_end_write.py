@@ -1,4 +1,4 @@
-"""`end_write` returns how an interrupted write ended; the command line's tests take it through every committer."""
+"""Check how `end_write` reports the end of an interrupted write; tests of the command line cover all committers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each field of each record, forged: refused by name, up to the limit of what is right."""
+"""Forge every field of every record: each forgery is named in an error, and values at the limits are accepted."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ NAME = file_name(FileOwner(JOB, 3, ATTEMPT), 0, ".csv")
 
 
 def _changed(record: dict[str, Any], path: str, value: object) -> bytes:
-    """With another value at `a.b`."""
+    """Return the record with another value at `a.b`."""
     *way, last = path.split(".")
     at: Any = record
     for name in way:
@@ -182,7 +182,7 @@ def test_the_header_of_a_manifest(path: str, value: object) -> None:
         _decoded([forged, line])
     data = b"\n".join([forged, line]) + b"\n"
     with pytest.raises(CorruptDataError):
-        two_phase_codec.decode_left_manifest(manifest(JOB, 3, ATTEMPT), data)
+        two_phase_codec.decode_leftover_manifest(manifest(JOB, 3, ATTEMPT), data)
 
 
 @pytest.mark.parametrize("ref", [{"task": 4}, {"key": manifest(JOB, 4, ATTEMPT)}, {"totals": Totals(files=2)}])
@@ -245,8 +245,8 @@ def test_a_line_of_the_manifests_of_a_decision(path: str, value: object) -> None
 
 # --- what is remembered of writes -------------------------------------------------------------------------------------
 @pytest.mark.parametrize("value", [-1, True, "7", None, 1.5])
-def test_counts_of_a_report_that_are_none(value: object) -> None:
-    """Hadoop's tools write reports, too: what is no count says nothing, and nothing breaks."""
+def test_invalid_counts_of_a_report_are_ignored(value: object) -> None:
+    """Hadoop's tools write reports as well: an invalid count is ignored and breaks nothing."""
     bucket = Bucket("magic")
     ctx = bucket.context()
     job = bucket.value.setup_job(ctx, SaveMode.APPEND, {"token": "t"})
@@ -262,7 +262,7 @@ def test_counts_of_a_report_that_are_none(value: object) -> None:
 
 
 def test_an_aborted_write_is_not_remembered() -> None:
-    """Its name stays free: the caller tries again."""
+    """Its write id stays unused: the caller retries."""
     world = World("upload")
     job = TWO_PHASE.setup_job(world.context(), SaveMode.APPEND, {WRITE_ID: "nightly"})
     assert job is not None
@@ -271,7 +271,7 @@ def test_an_aborted_write_is_not_remembered() -> None:
 
 
 def test_who_has_announced_an_upload_is_looked_up_by_its_key() -> None:
-    """Only where the name does not tell it; and of each such upload."""
+    """Only if the name does not contain the job; and for each such upload."""
     world = World("upload")
     ctx = world.context()
     keys = [ctx.key("a"), ctx.key("b")]

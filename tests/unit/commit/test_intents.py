@@ -1,4 +1,4 @@
-"""Announcing uploads under chosen names: what it costs, what is stored, and what a sweep takes from it."""
+"""Announce uploads to chosen names: its cost, its records, and what cleanup aborts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def written(ctx: CommitContext, job: JobRecord, count: int, size: int = 3, task:
 
 
 def give_up(ctx: CommitContext, job: JobRecord) -> None:
-    """An attempt that is left without commit, as by an error in the caller's code."""
+    """End an attempt without commit, as after an error in the caller's code."""
     with TWO_PHASE.setup_task(ctx, job, 0) as attempt:
         attempt.open("large").write(b"more than one part")
         attempt.open("small").close()
@@ -46,7 +46,7 @@ def records(world: World) -> list[str]:
 
 # --- cost -------------------------------------------------------------------------------------------------------------
 def test_small_files_are_announced_by_the_batch() -> None:
-    """A thousand small files: one more request for every 64 of them."""
+    """A thousand small files cost one more request for every 64 of them."""
     world, recorded = World("upload"), Recorder()
     job = start(world.context())
     commit = written(world.context(store=InterceptedStore(world.store, recorded)), job, 1000)
@@ -117,7 +117,7 @@ def test_an_attempt_that_gives_up_in_order_takes_its_announcements_back() -> Non
 
 @pytest.mark.parametrize("operation", [Operation.CREATE_UPLOAD, Operation.UPLOAD_PART])
 def test_an_attempt_in_doubt_leaves_them_for_the_sweep(operation: Operation) -> None:
-    """C9: the store may have started an upload whose id nobody got to know."""
+    """C9: the store may have started an upload whose id was lost with the reply."""
     world = World("upload")
     job = start(world.context())
     with pytest.raises(OutcomeUnknownError):
@@ -132,7 +132,7 @@ def test_an_attempt_in_doubt_leaves_them_for_the_sweep(operation: Operation) -> 
 
 
 def test_a_report_of_a_living_job_is_not_taken_for_an_announcement() -> None:
-    """It could not be read as one, and what cannot be read spares all that it might name."""
+    """It cannot be read as one, and an unreadable record spares everything that it might name."""
     world = World("upload")
     run_tasks(world.context(), start(world.context()), "alive", 1)
     living = world.pending()
@@ -204,7 +204,7 @@ def test_round_trip() -> None:
     ],
 )
 def test_a_hostile_path_is_refused(path: str) -> None:
-    """C7: nobody's record makes us abort what lies outside, or what tells its owner by itself."""
+    """C7: no record may cause an abort outside the destination, or of an upload whose key names its job."""
     with pytest.raises(CorruptDataError, match="its bytes are kept"):
         decode_intents(KEY, encode_intents(OWNER, [path]))
 
@@ -234,7 +234,7 @@ def test_in_another_place_it_is_refused() -> None:
 
 
 def test_a_damaged_record_spares_what_it_might_name_and_stays(caplog: pytest.LogCaptureFixture) -> None:
-    """Only where an upload is left that it might explain. It stops nobody: any dead job's would stop every commit."""
+    """Only if an upload is left that it might explain. Otherwise a record of a dead job would block every commit."""
     world = World("upload")
     job = start(world.context())
     world.store.create_upload(f"{HOME}f/0-0", {})
@@ -247,7 +247,7 @@ def test_a_damaged_record_spares_what_it_might_name_and_stays(caplog: pytest.Log
 
 
 def test_recovery_counts_attempts_that_reported() -> None:
-    """Announcements are no manifests: `holdfast recover` and `history` say how many attempts have reported."""
+    """Intent records are no manifests: `holdfast recover` and `history` show how many attempts have reported."""
     world = World("upload")
     job = start(world.context())
     written(world.context(), job, 70)

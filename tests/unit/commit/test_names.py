@@ -1,4 +1,4 @@
-"""Names that are used once, and the layout below a destination."""
+"""Check names that are used once, and the layout below a destination."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_paths_that_readers_skip(path: str) -> None:
     assert layout.is_hidden(path) and not layout.is_safe_path(path)
 
 
-def test_listing_of_output_jumps_over_our_own_folder() -> None:
+def test_listing_of_output_skips_the_folder_of_holdfast() -> None:
     """Names on both sides of ``_holdfast/`` in byte order are found, and the folder costs one page at most."""
     store = MemoryStore()
     for key in ["A", "Z/1", "_SUCCESS", "_a=1/x", "_holdfas", "_holdfast0", "_holdfastx=1/y", "a", "z/9", "ü"]:

@@ -1,4 +1,4 @@
-"""A destination inside a destination is refused in both directions, before anything is written."""
+"""Refuse a destination inside another destination, in both directions, before anything is written."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def keys(world: World) -> list[str]:
 
 
 def nested(monkeypatch: pytest.MonkeyPatch, publication: str = "upload") -> World:
-    """A world where `HOME` lies inside `OUTER`, as in data from before this was refused."""
+    """Return a world where `HOME` lies inside `OUTER`, as in data from before this was refused."""
     world = World(publication)
     with monkeypatch.context() as patched:
         allow_nesting(patched)
@@ -112,8 +112,8 @@ def test_every_committer_refuses(committer: str) -> None:
 
 
 @pytest.mark.parametrize("committer", sorted(set(COMMITTERS) - {"two_phase"}))
-def test_an_overwrite_of_a_classic_committer_looks_every_time(committer: str) -> None:
-    """It deletes whatever it finds, and no log says what was there."""
+def test_an_overwrite_of_a_classic_committer_checks_every_time(committer: str) -> None:
+    """It deletes everything that it finds, and no log shows what existed before."""
     bucket = Bucket(committer)
     bucket.run_job(bucket.context("out put/"), "outer")
     owner = Bucket("two_phase")
@@ -126,8 +126,8 @@ def test_an_overwrite_of_a_classic_committer_looks_every_time(committer: str) ->
     assert sorted(owner.visible().values()) == owner.expected("inner")
 
 
-def test_neighbours_and_skipped_folders_are_no_nesting() -> None:
-    """Readers of a folder do not see what lies in ``_archive/`` or ``.old/`` of it."""
+def test_neighbors_and_skipped_folders_are_no_nesting() -> None:
+    """Readers of a folder do not see its subfolders ``_archive/`` and ``.old/``."""
     world = World("upload")
     for home in (
         HOME,
@@ -208,14 +208,14 @@ def test_a_log_of_which_only_aborts_are_left_is_that_of_a_destination() -> None:
 # --- two first jobs at one moment -------------------------------------------------------------------------------------
 @pytest.mark.parametrize("publication", PUBLICATIONS)
 @pytest.mark.parametrize("last", [OUTER, HOME])
-def test_two_first_jobs_that_started_side_by_side(publication: str, last: str) -> None:
-    """Neither sees the other when it starts."""
+def test_two_first_jobs_that_started_at_once(publication: str, last: str) -> None:
+    """Neither finds the other when it starts."""
     world = World(publication)
     jobs = {home: start(world.context(home=home)) for home in (OUTER, HOME)}
     messages = {home: run_tasks(world.context(home=home), job, "new") for home, job in jobs.items()}
     for home in sorted(jobs, key=lambda home: home == last):
         ctx = world.context(home=home)
-        with pytest.raises(ConflictError, match="only one of them can be"):
+        with pytest.raises(ConflictError, match="only one of the two can exist"):
             TWO_PHASE.commit_job(ctx, jobs[home], messages[home], TASKS)
         TWO_PHASE.abort_job(ctx, jobs[home])
         break
@@ -268,7 +268,7 @@ def test_a_dead_first_job_is_recovered_first() -> None:
 
 # --- rights and cost --------------------------------------------------------------------------------------------------
 def test_folders_above_that_may_not_be_listed() -> None:
-    """Credentials for the destination alone: what is above is not theirs to see, and the job goes on."""
+    """The credentials cover only the destination: folders above are not checked, and the job continues."""
     world = World("upload")
     run_job(world.context(home=OUTER), "outer")
 
@@ -284,7 +284,7 @@ def test_folders_above_that_may_not_be_listed() -> None:
 
 
 def test_what_it_costs() -> None:
-    """One listing a folder above at every start, one more each and one of what is below for the first job."""
+    """One listing per folder above at every start, for the first job one more each and one of everything below."""
     world, recorded = World("upload"), Recorder()
     ctx = world.context(store=InterceptedStore(world.store, recorded))
 
@@ -339,7 +339,7 @@ def test_an_overwrite_of_the_outer_one_keeps_the_inner_ones_rows(
 
 
 def test_a_folder_of_a_destination_is_not_read_by_itself() -> None:
-    """Its files lack the partition column, and columns that the table has got since."""
+    """Its files lack the partition column, and columns that were added to the table later."""
     world = World("upload")
     run_job(world.context(home=OUTER), "outer")
     with pytest.raises(InvalidRequestError, match="read the destination, with filters") as refused:

@@ -16,7 +16,7 @@ HOMES = ["dataset1/", "out put/dataset 1/", "ä+%20#?/sub dir/"]
 
 @pytest.mark.parametrize("committer", SAFE)
 def test_no_thread_is_left_after_fifty_jobs(committer: str) -> None:
-    """HADOOP-16570, HADOOP-16798, scenarios 66 and 67: long-lived drivers ran out of memory by leaked threads."""
+    """HADOOP-16570, HADOOP-16798, scenarios 66 and 67: leaked threads exhausted the memory of long-lived drivers."""
     bucket = Bucket(committer, runner=ThreadRunner(threads=4, background_threads=2))
     before = threading.active_count()
     for number in range(50):
@@ -147,7 +147,7 @@ def test_an_empty_file(committer: str) -> None:
 
 @pytest.mark.parametrize("committer", SAFE)
 def test_nothing_is_seen_before_the_job_commits(committer: str) -> None:
-    """Scenarios 1 and 38 (C4): neither while a task writes, nor when it has committed."""
+    """Scenarios 1 and 38 (C4): neither while a task writes, nor after it has committed."""
     bucket = Bucket(committer)
     ctx = bucket.context()
     job = bucket.start(ctx)

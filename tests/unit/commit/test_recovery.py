@@ -1,4 +1,4 @@
-"""Recovery of committers that keep no log: what each job's leftovers allow is done, said, and nothing else."""
+"""Recover committers without a log: every job is ended as its leftovers allow, and reported."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NOW_S = 1_800_000_000.0
 
 @dataclass
 class Found:
-    """A committer's leftovers, and which of them were finished."""
+    """The leftovers of a committer, and which of them were finished."""
 
     leftovers: list[Leftover] = field(default_factory=list)
     finished: list[str] = field(default_factory=list)
@@ -104,7 +104,7 @@ def test_one_failure_does_not_stop_the_rest(ctx: CommitContext, kind: Callable[[
     found.add("bad", Action.BACK, error=kind("no luck"))
     found.add("good", Action.BACK)
     report = recover(ctx, committers=[found.committer()])
-    assert report.damaged == {"bad": "roll back failed, run it again: no luck"}
+    assert report.damaged == {"bad": "roll back failed, run recovery again: no luck"}
     assert (report.rolled_back, found.finished, report.clean) == (["good"], ["good"], False)
 
 
@@ -142,7 +142,7 @@ def test_leftovers_that_cannot_be_read_are_damage_of_that_committer(ctx: CommitC
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("committer", ["two_phase", "magic", "staging-directory", "staging-partitioned", "manifest"])
 def test_a_process_that_dies_at_any_call_leaves_all_or_nothing(committer: str, after: bool) -> None:
-    """C9; paper 001, "Job Driver failure during Job Commit": beside another job's data, found among all committers."""
+    """C9; paper 001, "Job Driver failure during Job Commit": next to another job's data, found among all committers."""
     actions = set[Action]()
     for nth in range(1, 500):
         bucket = Bucket(committer)
@@ -173,8 +173,8 @@ def test_a_process_that_dies_at_any_call_leaves_all_or_nothing(committer: str, a
     ["two_phase", "magic", "staging-directory", "staging-partitioned", "manifest", "file-v1", "file-v2", "emr"],
 )
 @pytest.mark.parametrize("task_commits", [True, False])
-def test_what_a_zombie_writes_takes_no_committed_job_back(committer: str, task_commits: bool) -> None:
-    """Nothing acknowledged is lost: an attempt goes on after its job, the next job's start removes ``_SUCCESS``."""
+def test_what_a_zombie_writes_does_not_undo_a_committed_job(committer: str, task_commits: bool) -> None:
+    """Nothing acknowledged is lost: an attempt continues after its job, the next job's start deletes ``_SUCCESS``."""
     bucket = Bucket(committer)
     ctx = bucket.context()
     job = bucket.start(ctx)
@@ -197,8 +197,8 @@ def test_what_a_zombie_writes_takes_no_committed_job_back(committer: str, task_c
     zombie.abort()
 
 
-def test_what_file_v1_had_merged_is_taken_back() -> None:
-    """Nothing says how far a merge came (paper 001, "Job Recovery"): the job goes back by the names of its files.
+def test_what_file_v1_had_merged_is_rolled_back() -> None:
+    """Nothing shows how far a merge came (paper 001, "Job Recovery"): the job is rolled back by the names of its files.
 
     Unless nothing is left to merge.
     """
@@ -232,7 +232,7 @@ def test_two_live_jobs_of_two_committers_are_left_alone_together() -> None:
 
 
 def test_recovery_at_a_parents_url_spares_the_jobs_below() -> None:
-    """C7: a job's records are in its own destination, which the parent's recovery does not look into."""
+    """C7: a job's records are in its own destination, which the parent's recovery does not read."""
     for committer in ("two_phase", "magic"):
         bucket = Bucket(committer)
         ctx = bucket.context("a/t/")

@@ -1,4 +1,4 @@
-"""Pending uploads: who is told, and when, that all bytes of a file are up."""
+"""Check when and how sinks report that all bytes of a file are uploaded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counts that are returned, records that vanish under a look, recoveries that really end what they report."""
+"""Check returned counts, records that vanish while they are read, and recoveries that end what they report."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ OWNER = FileOwner(JOB, 3, AttemptId("0123456789ab"))
 
 
 class Vanishing(InterceptedStore):
-    """Objects that a listing has shown, and that are gone when they are asked for."""
+    """A store whose objects are listed and then missing when they are read."""
 
     def __init__(self, store: MemoryStore, is_gone: Callable[[str], bool]) -> None:
         def look(call: StoreCall, proceed: Callable[[], T]) -> T:
@@ -101,7 +101,7 @@ def test_a_dead_job_of_hadoop_is_ended_and_not_only_reported() -> None:
 
 
 def _stuck(kind: str) -> CommitContext:
-    """A job whose driver died when it had decided, or had said that it aborts."""
+    """Leave a job whose driver died right after its decision, to commit or to abort."""
     world = World("upload")
     job = start(world.context(), SaveMode.APPEND)
     messages = run_tasks(world.context(), job, "new")
@@ -121,11 +121,11 @@ def _stuck(kind: str) -> CommitContext:
 @pytest.mark.parametrize(("kind", "waits"), [("commit", True), ("abort", False)])
 def test_only_a_committed_job_has_files_that_wait(kind: str, waits: bool) -> None:
     (problem,) = [one for one in verify(_stuck(kind)).problems if "not finished" in one]
-    assert ("have been waiting" in problem) is waits
+    assert ("have been pending" in problem) is waits
 
 
 def test_attempt_files_lie_in_their_attempts_folder() -> None:
-    """With its slash: beside `attempts` nothing else begins so."""
+    """With its slash: only `attempts` starts with this."""
     assert "/attempts/00003-0123456789ab" in attempt_file(JOB, 3, OWNER.attempt, "a")
 
 
@@ -171,7 +171,7 @@ def test_verify_tells_of_every_dead_job_of_hadoop() -> None:
 def test_a_record_that_may_be_there_is_not_called_unavailable(
     first: type[HoldfastError], said: type[HoldfastError]
 ) -> None:
-    """Who hears "unavailable" takes it that nothing happened."""
+    """A caller that receives UnavailableError assumes that nothing happened."""
     errors = iter([first("no answer")])
 
     def fail(call: StoreCall, proceed: Callable[[], T]) -> T:

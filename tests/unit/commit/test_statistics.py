@@ -1,4 +1,4 @@
-"""Statistics add up, are collected from threads and store calls, and travel in a compact form."""
+"""Add statistics, collect them from threads and store calls, and encode them."""
 
 from __future__ import annotations
 

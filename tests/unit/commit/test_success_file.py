@@ -1,4 +1,4 @@
-"""Reports: in ``_SUCCESS`` when all is well, in the report directory whatever happens."""
+"""Check reports: in ``_SUCCESS`` after a success, in the report directory after every job."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ def test_a_job_that_fails_leaves_its_report() -> None:
     world = World("upload")
     ctx, reports = reporting(world)
     job = start(ctx)
-    with pytest.raises(InvalidRequestError, match="each task must report"):
+    with pytest.raises(InvalidRequestError, match="not every task reported"):
         TWO_PHASE.commit_job(ctx, job, [], 2)
     report = saved(reports, job.job)
     assert report["success"] is False and report["state"] == "failed"
-    assert "each task must report" in report["diagnostics"]["exception"]
+    assert "not every task reported" in report["diagnostics"]["exception"]
     assert "check_messages" in report["diagnostics"]["stacktrace"]
 
 

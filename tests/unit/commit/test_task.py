@@ -1,4 +1,4 @@
-"""Task attempts: parts, budgets, errors, and what is left behind."""
+"""Run task attempts: parts, budgets, errors, and leftovers."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_bytes_become_parts_in_order() -> None:
 
 @pytest.mark.parametrize("publication", ["upload", "rename"])
 def test_empty_file_and_task_without_files(publication: str) -> None:
-    """Scenarios 2 and 3: an empty file is made, a task without output commits."""
+    """Scenarios 2 and 3: an empty file is created, a task without output commits."""
     world = World(publication)
     ctx = world.context()
     job = start(ctx)
@@ -68,7 +68,7 @@ def test_empty_file_and_task_without_files(publication: str) -> None:
 
 
 def test_part_sizes_reach_terabytes() -> None:
-    """Scenario 71: ten thousand parts are the limit; the parts grow so that they are enough."""
+    """Scenario 71: the limit is ten thousand parts; parts grow so that they are enough."""
     base = 8 * 1024 * 1024
     assert part_size(0, base) == base
     assert sum(part_size(number, base) for number in range(10_000)) > 5 * 1024**4
@@ -86,7 +86,7 @@ def test_file_that_needs_too_many_parts_is_refused() -> None:
 
 
 def test_many_open_files_share_one_budget() -> None:
-    """Parts that wait in open files are bounded together: the fullest goes up early."""
+    """The parts buffered in open files are limited together: the fullest is uploaded early."""
     world = World("upload")
     recorded = Recorder()
     ctx = world.context(store=InterceptedStore(world.store, recorded)).with_settings(
@@ -123,7 +123,7 @@ def test_task_writes_only_below_its_destination(path: str) -> None:
     [("upload", Operation.CREATE_UPLOAD), ("upload", Operation.UPLOAD_PART), ("rename", Operation.FILE_CLOSE)],
 )
 def test_failed_attempt_leaves_no_upload(publication: str, operation: Operation) -> None:
-    """Scenarios 12 to 15: the original error is raised, every started upload is dropped, also when dropping fails."""
+    """Scenarios 12 to 15: the original error is raised, every started upload is aborted, also when an abort fails."""
     world = World(publication)
     job = start(world.context())
     fault = Fault(FaultMode.FAIL, operation, nth=2, times=FOR_EVER)

@@ -1,4 +1,4 @@
-"""What became of a write is found by its name: in the log, in ``_SUCCESS``, in the names of files."""
+"""Look up a write's outcome by its token: in the log, in ``_SUCCESS``, in the names of files."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ def test_while_a_decision_waits_spark_gets_the_files_by_name(
 def test_a_folder_of_a_destination_is_not_read_by_itself(tmp_path: Path) -> None:
     run_job(tmp_path / "t", "old")
     options = ReadOptions(store=LocationOptions(url=str(tmp_path / "t/k=1")), file_format="orc")
-    with pytest.raises(InvalidRequestError, match=r"this is a folder of a destination.*destination='file://.*/t'"):
+    with pytest.raises(InvalidRequestError, match=r"this is a folder inside a destination.*destination='file://.*/t'"):
         native.native_frame(SESSION, options)
 
 

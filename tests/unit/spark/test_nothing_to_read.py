@@ -38,7 +38,7 @@ def test_a_folder_of_a_destination_is_no_table(tmp_path: Path) -> None:
         commit = attempt.commit()
     TWO_PHASE.commit_job(ctx, job, [commit], 1)
     ctx.close()
-    with pytest.raises(InvalidRequestError, match=r"this is a folder of a destination.*destination='file://.*/t'"):
+    with pytest.raises(InvalidRequestError, match=r"this is a folder inside a destination.*destination='file://.*/t'"):
         infer_schema(parse_read_options({"path": str(tmp_path / "t/k=1")}))
     assert infer_schema(parse_read_options({"path": str(tmp_path / "t")})).names == ["_c0", "_c1", "k"]
 

@@ -1,4 +1,4 @@
-"""A log of plain values: one winner a number, gaps that are real, late writers ignored, trimming that loses nothing."""
+"""Check a log of plain values: one winner per number, only real gaps, late writers ignored, trimming without loss."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_a_file_of_somebody_else_is_reported_and_hidden_ones_are_not() -> None:
 
 
 class Lagging(MemoryStore):
-    """Lists without the entries in `unseen`."""
+    """A store that lists without the entries in `unseen`."""
 
     unseen: tuple[str, ...] = ()
 
@@ -168,7 +168,7 @@ def test_find_starts_over_when_entries_are_trimmed_under_it() -> None:
 
 
 def test_a_writer_from_the_trimmed_past_is_ignored() -> None:
-    """It finds its number free again: what it creates there counts for nobody, and the next trim deletes it."""
+    """It finds its number free again: every reader ignores what it creates there, and the next trim deletes it."""
     log = log_in(MemoryStore())
     fill(log, 2)
     late = Note(3, "late", "t2")

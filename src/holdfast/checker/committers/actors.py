@@ -73,7 +73,7 @@ QUIET_S = 3600.0
 
 _REPLACING = (SaveMode.OVERWRITE, SaveMode.OVERWRITE_PARTITIONS)
 SETTINGS = CommitSettings(
-    part_size_bytes=1 << 20, allow_unsafe=True, conflict_attempts=6, finish_attempts=2, check_nesting=False
+    part_size_bytes=1 << 20, allow_unsafe=True, conflict_attempts=6, roll_forward_attempts=2, check_nesting=False
 )
 """With few retries, so that histories stay short."""
 

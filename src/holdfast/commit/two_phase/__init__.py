@@ -1,1 +1,1 @@
-"""The default committer: one record in a log of decisions commits a job, then its files become visible."""
+"""Commit a job by one entry in the decision log, then make its files visible: the default committer."""

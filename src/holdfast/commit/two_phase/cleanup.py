@@ -1,7 +1,7 @@
-"""Cleaning up after jobs that are over: what still waits under their names, then what they kept beside their output.
+"""Clean up after jobs that have ended: abort their pending uploads, then delete their folders.
 
-A job's own records come first; what else is met on the way belongs to zombies and to jobs that died, and goes as well.
-After a decision that is bounded, so that no job pays for what thousands of others left: `recover` takes all of it.
+The job's own leftovers come first. Leftovers of zombies and of dead jobs that are found on the way are deleted as well.
+After a decision that work is limited, so that no job pays for what thousands of others left; `recover` has no limit.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from holdfast.commit.context import CommitContext
 from holdfast.commit.intents import QUIET_S, unreported_intents
 from holdfast.commit.records import JobRecord
 from holdfast.commit.recovery_report import is_quiet
-from holdfast.commit.two_phase.live_jobs import OverJobs
+from holdfast.commit.two_phase.live_jobs import LiveJobs
 from holdfast.commit.two_phase.manifests import load_refs
 from holdfast.commit.two_phase.pending_uploads import FolderRecords
 from holdfast.commit.two_phase.publication import Leftovers, Publication, publication_of
@@ -25,24 +25,24 @@ from holdfast.errors import InvalidRequestError, NotFoundError, UnsupportedError
 from holdfast.stores.base import batched_keys
 from holdfast.stores.probe import UploadListing
 
-__all__ = ["clean_up", "clean_up_decided", "clean_up_job", "refusals_told"]
+__all__ = ["clean_up", "clean_up_decided_job", "clean_up_ended_job", "log_refusals"]
 
 _log = logging.getLogger(__name__)
 
 _LIMIT = 10_000
-"""Pending uploads of all jobs that one job looks at after its decision: ten pages."""
+"""How many pending uploads, of all jobs, one job inspects after its decision: ten pages."""
 
 
-def clean_up_decided(ctx: CommitContext, entry: LogEntry) -> None:
-    """Clean up after a decided job, whose files are visible or shall never be, and after what else is over.
+def clean_up_decided_job(ctx: CommitContext, entry: LogEntry) -> None:
+    """Clean up after a decided job whose work is otherwise done, and after other jobs that have ended.
 
-    Guarantee, crash: as of `clean_up`. What the store refuses to list or to delete is logged and left to `recover`: the
-    job is done all the same, or every later one would try again.
+    Guarantee, crash: as for `clean_up`. If the store refuses to list or to delete something, a warning is logged and
+    the leftovers stay until `recover`: the decision is done nevertheless, or every later job would retry the cleanup.
     """
-    with refusals_told(ctx, entry.record):
+    with log_refusals(ctx, entry.record):
         clean_up(
             ctx,
-            OverJobs(ctx, [entry.job], dead_batches(entry)),
+            LiveJobs(ctx, [entry.job], dead_batches(entry)),
             publication_of(entry.record),
             _listing(entry.record),
             limit=_LIMIT,
@@ -50,24 +50,24 @@ def clean_up_decided(ctx: CommitContext, entry: LogEntry) -> None:
         )
 
 
-def clean_up_job(ctx: CommitContext, job: JobRecord) -> None:
-    """Clean up after a job that nobody can commit any more, or that is finished but for zombies.
+def clean_up_ended_job(ctx: CommitContext, job: JobRecord) -> None:
+    """Clean up after a job that can no longer be committed, or after zombies of one whose decision is done.
 
-    Guarantee, crash: as of `clean_up_decided`.
+    Guarantee, crash: as for `clean_up_decided_job`.
     """
-    with refusals_told(ctx, job):
-        clean_up(ctx, OverJobs(ctx, [job.job]), publication_of(job), _listing(job), limit=_LIMIT)
+    with log_refusals(ctx, job):
+        clean_up(ctx, LiveJobs(ctx, [job.job]), publication_of(job), _listing(job), limit=_LIMIT)
 
 
 @contextlib.contextmanager
-def refusals_told(ctx: CommitContext, job: JobRecord) -> Iterator[None]:
-    """Around work that a job that is over can do without: what the store refuses is logged, not raised."""
+def log_refusals(ctx: CommitContext, job: JobRecord) -> Iterator[None]:
+    """Log a warning instead of an error if the store refuses optional work for a job that has ended."""
     try:
         yield
     except (InvalidRequestError, UnsupportedError) as error:
         _log.warning(
-            "job %s is over, and the store refuses a part of its clean-up: look at its policy, then run holdfast "
-            "recover %s (%s)",
+            "job %s has ended, but the store refuses a part of its cleanup: check its policy, then run "
+            "holdfast recover %s (%s)",
             job.job,
             ctx.url,
             error,
@@ -75,13 +75,13 @@ def refusals_told(ctx: CommitContext, job: JobRecord) -> Iterator[None]:
 
 
 def _listing(job: JobRecord) -> UploadListing:
-    """As it was found when the job started: nobody asks the server twice."""
+    """Return how the server lists uploads, as found when the job started: this saves a request."""
     return UploadListing.BY_KEY if job.announced else UploadListing.BY_DIRECTORY
 
 
 def clean_up(
     ctx: CommitContext,
-    over: OverJobs,
+    jobs: LiveJobs,
     publication: Publication,
     listing: UploadListing,
     *,
@@ -89,28 +89,28 @@ def clean_up(
     limit: int | None = None,
     decided: LogEntry | None = None,
 ) -> tuple[int, int]:
-    """Sweep what jobs that are over have waiting, then delete their folders; also those of zombies that came later.
+    """Abort what is pending of jobs that have ended, then delete their folders, also those that zombies made later.
 
-    Guarantee: a job's ``job.json`` and records of intents go only after a sweep that began when they were listed, so
-    that what they protect or announce is gone by then. Records of intents stay if the attempt has not reported, for it
-    may be alive, and if what they announce was spared.
+    Guarantee: a job's ``job.json`` and its intent records are deleted only after a sweep that began when they were
+    listed, so that what they protect or announce is already gone. Intent records stay if their attempt has not
+    reported, because it may be alive, and if the sweep spared what they announce.
 
     Args:
         listing: how the server lists pending uploads.
-        quiet_s: an attempt that wrote nothing for so long is dead.
+        quiet_s: an attempt that has not written anything for this long is considered dead.
         limit: see `Leftovers`.
-        decided: the decision of the job that this is about, whose committed files are settled.
+        decided: the decision of the job to clean up after, whose committed uploads are already completed.
 
     Returns:
-        How many uploads were aborted, and how many folders went.
+        The numbers of aborted uploads and of deleted folders.
 
-    Crash: a folder without its record, which belongs to nobody; the next job takes it.
+    Crash: may leave a folder without ``job.json``, which the next job or `recover` deletes.
     """
     prefix = ctx.key(layout.JOBS)
     keys: set[str] = set()
     records = FolderRecords()
     for job, objects in layout.iter_job_folders(ctx.store, ctx.prefix):
-        if over.is_over(job, prefix):
+        if jobs.has_ended(job, prefix):
             folder = FolderRecords()
             for info in objects:
                 keys.add(info.key)
@@ -122,7 +122,7 @@ def clean_up(
     unreported = unreported_intents(records.intents, keys)
     aborted, contested = publication.sweep(
         ctx,
-        over.is_over,
+        jobs.has_ended,
         Leftovers(
             listing=listing,
             manifests=records.manifests,
@@ -133,21 +133,21 @@ def clean_up(
     )
     now_s = ctx.clock.now_s()
     may_live = {key for key in unreported if not is_quiet(records.intents[key], now_s, quiet_s)}
-    kept = records.intents.keys() if contested else may_live
-    gone = sorted(keys - kept)  # a crash halfway leaves the later ones: job.json comes behind attempts/
-    for batch in batched_keys(gone):
+    retained = records.intents.keys() if contested else may_live
+    deleted = sorted(keys - retained)  # a crash halfway leaves the later ones: attempts/ sorts before job.json
+    for batch in batched_keys(deleted):
         ctx.store.delete_many(batch)
-    return aborted, len({key[len(prefix) :].partition("/")[0] for key in gone})
+    return aborted, len({key[len(prefix) :].partition("/")[0] for key in deleted})
 
 
 def _uncommitted(ctx: CommitContext, entry: LogEntry, manifests: dict[str, float]) -> dict[str, float]:
-    """The manifests of attempts that the decision does not name."""
+    """Return the manifests of attempts that the decision does not name."""
     if entry.manifests is None:
         return manifests
     if len(manifests) == entry.tasks:
-        return {}  # each task has reported once, so these are they
+        return {}  # each task has at least one, so these are the committed ones
     try:
         named = {ctx.key(ref.key) for ref in load_refs(ctx, entry.manifests, None)}
     except NotFoundError:
-        return {}  # somebody else has cleaned up before
+        return {}  # another process has already cleaned up
     return {key: at_s for key, at_s in manifests.items() if key not in named}

@@ -34,7 +34,7 @@ from holdfast.commit.two_phase.records import (
 
 __all__ = [
     "decode_entry",
-    "decode_left_manifest",
+    "decode_leftover_manifest",
     "decode_manifest",
     "decode_refs",
     "decode_replaced",
@@ -47,20 +47,14 @@ __all__ = [
 T = TypeVar("T")
 
 
-_GZIP = 31  # zlib's word for a gzip file; without a time in it, so that equal lists are equal bytes
-
-
+_GZIP = 31  # zlib's code for the gzip format; it stores no time, so equal lists have equal bytes
 _GZIP_MAGIC = b"\x1f\x8b"
-
-
 _LOG_FORMAT = "holdfast-log/1"
-
-
 _MANIFEST_FORMAT = "holdfast-manifest/1"
 
 
 def encode_manifest(manifest: TaskManifest) -> bytes:
-    """A header line, then a line a file."""
+    """Encode a manifest: a header line, then one line per file."""
     header = {
         "format": _MANIFEST_FORMAT,
         "job": manifest.job,
@@ -84,16 +78,16 @@ def _where(file: FileEntry) -> dict[str, object]:
 
 
 def encode_refs(refs: Iterable[ManifestRef]) -> bytes:
-    """A line a manifest."""
+    """Encode a list of manifests: one line per manifest."""
     return b"".join(
         json_line({"key": ref.key, "sha256": ref.sha256, "task": ref.task, **totals_fields(ref.totals)}) for ref in refs
     )
 
 
 def encode_replaced(files: Iterable[Replaced]) -> tuple[bytes, int]:
-    """A line a file that goes, and how many lines.
+    """Encode a list of replaced files, one line per file, and return the number of lines with it.
 
-    Packed as it grows: a job may replace a million files, and the list is one object.
+    The list is compressed line by line: a job may replace a million files, and the list is one object.
     """
     packer = zlib.compressobj(level=1, wbits=_GZIP)
     packed = bytearray()
@@ -105,7 +99,7 @@ def encode_replaced(files: Iterable[Replaced]) -> tuple[bytes, int]:
 
 
 def encode_entry(entry: LogEntry) -> bytes:
-    """A decision, as one line."""
+    """Encode a decision as one line."""
 
     def ref(of: ListRef | None) -> dict[str, object] | None:
         return None if of is None else {"key": of.key, "sha256": of.sha256, "count": of.count}
@@ -141,7 +135,10 @@ def _read_marks(value: Any) -> dict[str, StreamMark]:
     require(isinstance(value, dict), "streams is not an object")
     for mark in value.values():
         require(isinstance(mark, list) and len(mark) == 2, "a stream's mark is not a pair")
-        require(type(mark[0]) is int and mark[0] >= 0 and isinstance(mark[1], str), "a stream's mark is wrong")
+        require(
+            type(mark[0]) is int and mark[0] >= 0 and isinstance(mark[1], str),
+            "a stream's mark is not (batch, checkpoint)",
+        )
     return {str(name): StreamMark(batch=batch, checkpoint=checkpoint) for name, (batch, checkpoint) in value.items()}
 
 
@@ -153,11 +150,11 @@ def _read_table(value: Any) -> Mapping[str, object] | None:
 def _read_file(value: dict[str, Any], job: JobId, task: int, attempt: AttemptId) -> FileEntry:
     path = text_field(value, "path")
     require(layout.is_safe_path(path), "path leaves the destination")
-    require(file_owner(path) in (None, FileOwner(job, task, attempt)), "path is another attempt's")
+    require(file_owner(path) in (None, FileOwner(job, task, attempt)), "path belongs to another attempt")
     size_bytes, rows = count_field(value, "bytes"), count_field(value, "rows")
     if "source" in value:
         source = text_field(value, "source")
-        require(source == layout.attempt_file(job, task, attempt, path), "source is not the attempt's")
+        require(source == layout.attempt_file(job, task, attempt, path), "source belongs to another attempt")
         if file_owner(path) is not None:
             return FileEntry(path=path, size_bytes=size_bytes, rows=rows, source=source)
         etag, modified_at_s = text_field(value, "etag"), seconds_field(value, "modified_at_s")
@@ -181,26 +178,26 @@ def _read_file(value: dict[str, Any], job: JobId, task: int, attempt: AttemptId)
 
 
 def decode_manifest(ref: ManifestRef, data: bytes) -> TaskManifest:
-    """The manifest that `ref` pins; a single changed byte is noticed."""
+    """Decode the manifest that `ref` names; its digest must match."""
 
     def decode() -> TaskManifest:
-        require(digest(data) == ref.sha256, "its digest is not the one that the task reported")
+        require(digest(data) == ref.sha256, "its digest differs from the one that the task reported")
         manifest = _read_manifest(data)
         place = layout.manifest(manifest.job, manifest.task, manifest.attempt)
-        require(ref.key == place and manifest.task == ref.task, "it is another attempt's")
+        require(ref.key == place and manifest.task == ref.task, "it belongs to another attempt")
         require(len(manifest.files) == ref.totals.files, "files are missing")
         return manifest
 
     return guarded(ref.key, decode)
 
 
-def decode_left_manifest(key: str, data: bytes) -> TaskManifest:
-    """The manifest of an attempt that nobody has accepted, for whoever sweeps; `key` has to be its place."""
+def decode_leftover_manifest(key: str, data: bytes) -> TaskManifest:
+    """Decode a leftover manifest, which no decision names; `key` must be the key of this attempt's manifest."""
 
     def decode() -> TaskManifest:
         manifest = _read_manifest(data)
         place = layout.manifest(manifest.job, manifest.task, manifest.attempt)
-        require(key == place or key.endswith(f"/{place}"), "it is another attempt's")
+        require(key == place or key.endswith(f"/{place}"), "it belongs to another attempt")
         return manifest
 
     return guarded(key, decode)
@@ -218,14 +215,14 @@ def _read_manifest(data: bytes) -> TaskManifest:
 
 
 def _decode_lines(ref: ListRef, data: bytes, read: Callable[[dict[str, Any]], T]) -> Iterator[T]:
-    """The records of a list, which is never there as a whole but packed: it may name a million files."""
+    """Iterate over the records of a list. Only the compressed list is in memory: it may name a million files."""
 
     def lines() -> Iterator[bytes]:
         file = io.BytesIO(data)
         return iter(gzip.GzipFile(fileobj=file) if data.startswith(_GZIP_MAGIC) else file)
 
     def check() -> None:
-        require(digest(data) == ref.sha256, "its digest is not the one in the decision")
+        require(digest(data) == ref.sha256, "its digest differs from the one in the decision")
         require(_count(lines()) == ref.count, "lines are missing")
 
     guarded(ref.key, check)
@@ -237,11 +234,11 @@ def _count(lines: Iterator[bytes]) -> int:
     try:
         return sum(1 for _ in lines)
     except (EOFError, OSError, zlib.error) as error:
-        raise ValueError("it cannot be unpacked") from error
+        raise ValueError("it cannot be decompressed") from error
 
 
 def decode_refs(ref: ListRef, data: bytes) -> Iterator[ManifestRef]:
-    """The manifests that a decision names; `ref` pins the bytes."""
+    """Decode the list of manifests that `ref` names; its digest must match."""
 
     def read(value: dict[str, Any]) -> ManifestRef:
         return ManifestRef(
@@ -255,7 +252,7 @@ def decode_refs(ref: ListRef, data: bytes) -> Iterator[ManifestRef]:
 
 
 def decode_replaced(ref: ListRef, data: bytes) -> Iterator[Replaced]:
-    """The files that a decision replaces; `ref` pins the bytes, and every path is output of the destination."""
+    """Decode the list of replaced files that `ref` names; its digest must match, and every path must be output."""
 
     def read(value: dict[str, Any]) -> Replaced:
         path = text_field(value, "path")
@@ -270,26 +267,26 @@ def _read_ref(value: Any) -> ListRef | None:
         return None
     require(isinstance(value, dict), "a reference is not an object")
     key = text_field(value, "key")
-    require(key.startswith(layout.JOBS) and ".." not in key, "a reference leaves the job folders")
+    require(key.startswith(layout.JOBS) and ".." not in key, "a reference is outside the job folders")
     return ListRef(key=key, sha256=_sha256(value), count=count_field(value, "count"))
 
 
 def _read_by_job(value: Any) -> dict[str, tuple[int, int]]:
     require(isinstance(value, dict), "replaced_by_job is not an object")
     for job, counts in value.items():
-        require(is_job_id(job), "replaced_by_job names no job")
+        require(is_job_id(job), "replaced_by_job contains a key that is not a job id")
         require(isinstance(counts, list) and len(counts) == 2, "replaced_by_job is not a pair")
         require(all(type(count) is int and count >= 0 for count in counts), "replaced_by_job is not a count")
     return {job: (files, size_bytes) for job, (files, size_bytes) in value.items()}
 
 
 def decode_entry(key: str, seq: int, data: bytes) -> LogEntry:
-    """The decision in `data`; it must carry the number that its name carries."""
+    """Decode a decision; it must contain the number in its key."""
 
     def decode() -> LogEntry:
         value = json_object(data)
         require(value["format"] == _LOG_FORMAT, "format is unknown")
-        require(value["seq"] == seq, "seq is not the one in the name")
+        require(value["seq"] == seq, "seq differs from the key")
         manifests = _read_ref(value["manifests"])
         kind = Kind(value["kind"])
         require((manifests is not None) == (kind is Kind.COMMIT), "a commit names its manifests, an abort none")

@@ -1,10 +1,10 @@
-"""Commit a job by one record in the destination's decision log, then make its files visible.
+"""Define the `two_phase` committer: one entry in the decision log commits a job, then its files become visible.
 
-Tasks write hidden files under names that are never used twice, and end with one manifest. The driver's record in the
-log decides the job (C8); everything after it can be finished by anybody, at any time (C10).
+Tasks write hidden files under names that are never used twice, and each writes one manifest at the end. The driver's
+log entry decides the job (C8); any process can roll the decision forward, at any time (C10).
 
-Source: paper 000, VIII.A for what has to hold, XI and XIII for handing the task's list to the driver; the decision log,
-helping and fencing are ours (docs/decisions).
+Source: paper 000, VIII.A for the properties that must hold, XI and XIII for how tasks pass their file lists to the
+driver; the decision log, helping and fencing are Holdfast's own (docs/decisions).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["TWO_PHASE", "TwoPhaseCommitter"]
 
 @final
 class TwoPhaseCommitter(Committer):
-    """Holds files back until one log record decides the job; then all of them become visible."""
+    """Keeps files hidden until one log entry decides the job; then all of them become visible."""
 
     name = "two_phase"
     summary = "hidden files, one decision record, then all of them visible"
@@ -66,7 +66,7 @@ class TwoPhaseCommitter(Committer):
         commits: Sequence[TaskCommit | None],
         tasks: int | Collection[int],
     ) -> JobOutcome:
-        """Decide a job and make it visible; see `holdfast.commit.two_phase.job.commit_job`."""
+        """Decide a job, then make it visible; see `holdfast.commit.two_phase.job.commit_job`."""
         with measured_commit(ctx, self.name, job) as measure:
             outcome = commit_job(measure, job, commits, tasks)
         return report_commit(ctx, measure, outcome)
@@ -103,14 +103,14 @@ class TwoPhaseCommitter(Committer):
         )
         data = encode_manifest(manifest)
         key = layout.manifest(owner.job, owner.task, owner.attempt)
-        # The name belongs to this attempt alone: writing it again after a lost reply writes the same bytes.
+        # No other attempt uses this name, so a retry after a lost reply writes the same bytes.
         scope.ctx.store.put(scope.ctx.key(key), data)
         ref = ManifestRef(key=key, sha256=digest(data), task=owner.task, totals=totals)
         inline = inline_record(scope.ctx, data)
         return TaskCommit(job=owner.job, task=owner.task, attempt=owner.attempt, totals=totals, ref=ref, inline=inline)
 
     def abort_task(self, ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
-        """Do nothing: the sinks have discarded their files, and what a dead process left is swept with the job."""
+        """Do nothing: the sinks have discarded their files, and the job's cleanup deletes what a dead process left."""
 
 
 TWO_PHASE = TwoPhaseCommitter()

@@ -57,7 +57,7 @@ def read_entry(ctx: CommitContext, seq: int) -> LogEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Newest:
-    """The state that the next decision carries on.
+    """The state that the next decision copies.
 
     Attributes:
         state: the state after the newest decision.
@@ -87,11 +87,11 @@ def read_entries(ctx: CommitContext, seqs: Iterable[int]) -> Iterator[LogEntry]:
 def find_decision(ctx: CommitContext, view: LogView, job: JobId, after: int) -> LogEntry | None:
     """Return the decision about `job` among the entries after number `after`, or None if it is undecided.
 
-    Guarantee: everything that the log retains is searched before anything is denied.
+    Guarantee: None is returned only after every retained entry after `after` has been searched.
 
     Raises:
         FencedError: no retained entry is about the job, and the log does not reach back to `after`: it was trimmed or
-            removed, so nothing proves any more that the job was not aborted. Run the job again.
+            removed, so it is unknown whether the job was aborted. Run the job again.
     """
     try:
         return decision_log(ctx).find(view, lambda entry: entry.job == job, after)
@@ -108,8 +108,8 @@ def append_entry(ctx: CommitContext, entry: LogEntry) -> LogEntry:
 
     Raises:
         FencedError: the entry was created in the trimmed past, or it counts and has been trimmed again; the log cannot
-            tell which. If the job's record exists, nobody has decided the job, and the next trim deletes the entry;
-            otherwise the job is over.
+            tell which. If the job's record exists, the job is undecided, and the next trim deletes the entry; otherwise
+            the job has ended.
     """
     try:
         return decision_log(ctx).append(entry, lambda other: other.job == entry.job)
@@ -125,7 +125,7 @@ def _log_removed(ctx: CommitContext) -> FencedError:
 
 def _left_behind(ctx: CommitContext, job: JobId) -> FencedError:
     return FencedError(
-        "more jobs were decided on the destination than its log keeps: raise log_retention_entries and run the job "
+        "more jobs were decided on the destination than its log retains: raise log_retention_entries and run the job "
         "again",
         url=ctx.url,
         job=job,
@@ -133,7 +133,7 @@ def _left_behind(ctx: CommitContext, job: JobId) -> FencedError:
 
 
 def job_exists(ctx: CommitContext, job: JobId) -> bool:
-    """Check whether the job's record exists: such a job is not finished, whatever the log says."""
+    """Check whether the job's record exists: such a job has not ended, even if the log has trimmed its entry."""
     return ctx.records.exists(layout.job_record(job))
 
 

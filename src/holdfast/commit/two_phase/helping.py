@@ -1,7 +1,8 @@
-"""Helping: earlier decisions are finished before the next one is made; what cannot be finished stops only who meets it.
+"""Help earlier jobs: roll their decisions forward before the next job is decided.
 
-A decision stands whatever happens to the work after it. A directory that somebody put where a file has to go, a lost
-upload, a permission that was taken away: such work stays pending, is told, and is tried again by every later job.
+A decision stands even if the work after it fails: a directory may block a file name, an upload may be lost, a
+permission may have been revoked. Such work stays pending and is logged, and every later job retries it. It blocks only
+jobs that conflict with it.
 """
 
 from __future__ import annotations
@@ -17,102 +18,110 @@ from holdfast.commit.two_phase.decision_log import read_entry, record_exists
 from holdfast.commit.two_phase.manifests import Prepared, committed_manifests
 from holdfast.commit.two_phase.records import LogEntry
 from holdfast.commit.two_phase.replacement import load_replaced
-from holdfast.commit.two_phase.roll_forward import finish_decision
+from holdfast.commit.two_phase.roll_forward import roll_forward
 from holdfast.errors import ConflictError, HoldfastError, NotFoundError
 from holdfast.versioned_log import LogView
 
-__all__ = ["Stuck", "finish_earlier", "refuse_touched", "still_to_delete"]
+__all__ = ["StuckDecision", "help_earlier_jobs", "refuse_conflicts"]
 
 _log = logging.getLogger(__name__)
 _NEED_ALL = (SaveMode.OVERWRITE, SaveMode.FAIL, SaveMode.IGNORE)
 
 
-@dataclass(frozen=True, slots=True)
-class Stuck:
-    """A decision that could not be finished now, and why."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StuckDecision:
+    """A decision that could not be rolled forward.
+
+    Attributes:
+        error: why.
+        is_visible: whether the decision is marked visible; None if the store could not tell.
+    """
 
     entry: LogEntry
     error: HoldfastError
+    is_visible: bool | None
 
 
-def finish_earlier(ctx: CommitContext, view: LogView) -> list[Stuck]:
-    """Finish every decision that is not done yet, oldest first.
+def help_earlier_jobs(ctx: CommitContext, view: LogView) -> list[StuckDecision]:
+    """Roll forward every decision that is not done, oldest first, and return those that are stuck.
 
-    Ensures: when the next decision is made, all earlier ones are done, or are returned here. So an object that a
-    decision's completion does not find can be explained only by that decision being done already: who would replace it
-    has to wait (`refuse_touched`).
+    Ensures: when the next job is decided, every earlier decision is done or is returned here. So if a decision's roll
+    forward does not find a pending upload or file, the only explanation is that the decision is already done; a job
+    that would replace its output has to wait (`refuse_conflicts`).
 
     Raises:
-        CorruptDataError: a record of the log cannot be read, so nobody can say what it touches.
+        CorruptDataError: a log entry cannot be read, so its conflicts are unknown.
     """
     stuck = []
     for seq in view.unfinished:
         try:
             entry = read_entry(ctx, seq)
         except NotFoundError:
-            continue  # others have finished it, and the log has dropped it since
+            continue  # another process has completed it, and the entry has been trimmed since
         try:
-            finish_decision(Measure(ctx), entry, visible=seq in view.visible)
+            roll_forward(Measure(ctx), entry, visible=seq in view.visible)
         except HoldfastError as error:
-            _log.warning("job %s is %sted, what is left of it is pending: %s", entry.job, entry.kind.value, error)
-            stuck.append(Stuck(entry, error))
+            _log.warning("job %s is %sted, the remaining work is pending: %s", entry.job, entry.kind.value, error)
+            stuck.append(StuckDecision(entry=entry, error=error, is_visible=_is_visible(ctx, view, entry)))
     return stuck
 
 
-def still_to_delete(ctx: CommitContext, stuck: Sequence[Stuck]) -> frozenset[str]:
-    """Files that stuck decisions have replaced and not deleted yet.
+def _is_visible(ctx: CommitContext, view: LogView, entry: LogEntry) -> bool | None:
+    """Check whether a stuck decision is visible: the failed roll forward may have marked it just now."""
+    if entry.kind is Kind.ABORT:
+        return False
+    if entry.seq in view.visible:
+        return True
+    try:
+        return record_exists(ctx, entry.seq, "visible")
+    except HoldfastError:
+        return None
+
+
+def refuse_conflicts(ctx: CommitContext, job: JobRecord, prepared: Prepared, stuck: Sequence[StuckDecision]) -> None:
+    """Refuse a job that conflicts with the pending work of an earlier one: the order of the log would be lost.
 
     Raises:
-        CorruptDataError: a list of them cannot be read.
-    """
-    visible = (
-        found.entry
-        for found in stuck
-        if found.entry.replaced is not None and record_exists(ctx, found.entry.seq, "visible")
-    )
-    return frozenset(file.path for entry in visible for file in load_replaced(ctx, entry))
-
-
-def refuse_touched(ctx: CommitContext, job: JobRecord, prepared: Prepared, stuck: Sequence[Stuck]) -> None:
-    """Refuse a job that meets what an earlier one has still to do: the order of the log would be lost.
-
-    Raises:
-        ConflictError: with the earlier job and what keeps it. Undecided.
+        ConflictError: names the earlier job and the cause. The job is undecided.
     """
     for earlier in stuck:
-        if earlier.entry.kind is Kind.COMMIT and _touches(ctx, job, prepared, earlier.entry):
+        if earlier.entry.kind is Kind.COMMIT and _conflicts(ctx, job, prepared, earlier):
             raise ConflictError(
-                "an earlier job is committed and cannot be finished, and this one touches the same files: remove what "
-                "keeps it, run holdfast recover, then run the job again",
+                "an earlier job is committed but cannot be rolled forward, and this one touches the same files: fix "
+                "the cause, run holdfast recover, then run the job again",
                 url=ctx.url,
                 earlier=earlier.entry.job,
                 reason=str(earlier.error),
             ) from earlier.error
 
 
-def _touches(ctx: CommitContext, job: JobRecord, prepared: Prepared, entry: LogEntry) -> bool:
+def _conflicts(ctx: CommitContext, job: JobRecord, prepared: Prepared, earlier: StuckDecision) -> bool:
+    """Check whether a job conflicts with what a stuck decision still has to publish or delete. If in doubt, it does."""
+    entry = earlier.entry
     streams = [one.stream.stream for one in (job, entry.record) if one.stream is not None]
     if len(streams) == 2 and streams[0] == streams[1]:
-        return True  # the clean-up of a batch takes what all earlier ones have waiting
+        return True  # the clean-up of a batch also deletes what earlier batches have pending
+    if earlier.is_visible is None:
+        return True
     try:
-        if record_exists(ctx, entry.seq, "visible"):
-            # It may still delete what it has replaced, and equal bytes look like the file that it means.
+        if earlier.is_visible:
+            # It may still delete what it replaced, and a new file with the same bytes has the same etag.
             return bool(prepared.chosen) and any(file.path in prepared.chosen for file in load_replaced(ctx, entry))
         if job.mode in _NEED_ALL or entry.record.mode is SaveMode.OVERWRITE:
             return True
         by_partition = SaveMode.OVERWRITE_PARTITIONS in (job.mode, entry.record.mode)
         if not by_partition and not prepared.chosen:
-            return False  # names of ours are never used twice
+            return False  # generated names are never used twice
         files = (file for manifest in committed_manifests(ctx, entry) for file in manifest.files)
-        return any(_meets(ctx, file.path, prepared, by_partition) for file in files)
+        return any(_overlaps(ctx, file.path, prepared, by_partition) for file in files)
     except HoldfastError:
-        return True  # its records are lost or cannot be read now: nobody can say
+        return True  # its records are lost, or cannot be read at the moment
 
 
-def _meets(ctx: CommitContext, path: str, prepared: Prepared, by_partition: bool) -> bool:
+def _overlaps(ctx: CommitContext, path: str, prepared: Prepared, by_partition: bool) -> bool:
     if by_partition and ctx.partition(path.rpartition("/")[0]) in prepared.partitions:
         return True
-    # A chosen name may also be a directory of the other job's, or lie below one of its files.
+    # A chosen name may also be a directory of the other job, or lie below one of its files.
     return any(
         path == other or path.startswith(f"{other}/") or other.startswith(f"{path}/") for other in prepared.chosen
     )

@@ -1,4 +1,4 @@
-"""Looking back: what was decided on a destination, and whether what is there is what was decided."""
+"""Read the history of a destination: its decisions in order, and the jobs that are still undecided."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Decision", "History", "read_history"]
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """An entry of the log and how far it has come: ``done``, ``visible`` or ``decided``."""
+    """A log entry and its progress: ``decided``, ``visible`` or ``done``."""
 
     entry: LogEntry
     state: str
@@ -23,7 +23,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """Decisions in order, and jobs that are not decided (running, or dead)."""
+    """Decisions in order, and undecided jobs, which are running or dead."""
 
     decisions: list[Decision]
     open_jobs: list[OpenJob]
@@ -34,7 +34,7 @@ def _state(view: LogView, seq: int) -> str:
 
 
 def read_history(ctx: CommitContext) -> History:
-    """Everything that the destination's log still knows.
+    """Return all decisions that the destination's log retains, and the undecided jobs.
 
     Raises:
         CorruptDataError: a log record cannot be read.

@@ -1,7 +1,7 @@
-"""The driver's side of `two_phase`: start a job, decide it, abort it.
+"""Start, commit and abort a job: the driver's side of `two_phase`.
 
-Source: paper 000, VIII.A for what has to hold, XI and XIII for handing the task's list to the driver; the decision
-log, helping and fencing are ours (docs/decisions).
+Source: paper 000, VIII.A for the properties that must hold, XI and XIII for how tasks pass their file lists to the
+driver; the decision log, helping and fencing are Holdfast's own (docs/decisions).
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from holdfast.commit.measure import Measure
 from holdfast.commit.nesting import is_first, refuse_nested
 from holdfast.commit.records import JobOutcome, JobRecord, Kind, SaveMode, TaskCommit
 from holdfast.commit.task_commits import check_messages
-from holdfast.commit.two_phase.cleanup import clean_up_job, refusals_told
-from holdfast.commit.two_phase.decision import decide, is_there_already, read_log_behind
+from holdfast.commit.two_phase.cleanup import clean_up_ended_job, log_refusals
+from holdfast.commit.two_phase.decision import decide, is_already_committed, read_log_after
 from holdfast.commit.two_phase.decision_log import (
     append_entry,
     find_decision,
@@ -30,11 +30,12 @@ from holdfast.commit.two_phase.decision_log import (
     record_exists,
     trim_log,
 )
-from holdfast.commit.two_phase.manifests import ManifestCache, prepare_job
+from holdfast.commit.two_phase.decision_result import Aborted, Committed, DecisionResult, Skipped, result_of
+from holdfast.commit.two_phase.manifests import ManifestCache, Prepared, prepare_job
 from holdfast.commit.two_phase.pending_uploads import find_listing
 from holdfast.commit.two_phase.publication import UPLOADS, choose_publication
 from holdfast.commit.two_phase.records import LogEntry
-from holdfast.commit.two_phase.roll_forward import finish_decision
+from holdfast.commit.two_phase.roll_forward import roll_forward
 from holdfast.commit.two_phase.write_ids import forget_writes, write_id_of
 from holdfast.errors import (
     ConflictError,
@@ -59,12 +60,12 @@ _log = logging.getLogger(__name__)
 def describe_job(
     ctx: CommitContext, committer: str, mode: SaveMode, details: Mapping[str, object], view: LogView | None = None
 ) -> JobRecord | None:
-    """The first half of `start_job`: check the destination and say who the job is. Writes nothing that stays.
+    """Check the destination and return the record of a new job. Leaves nothing in the store.
 
     Args:
         view: the log, if the caller has just read it.
 
-    Raises and returns what `start_job` does, but does not try whether the store heeds conditions.
+    Returns, raises: as `Committer.setup_job`, except that conditional writes are not tried (see `announce_job`).
     """
     publication = choose_publication(ctx.store)
     view = view or read_log(ctx)
@@ -86,15 +87,15 @@ def describe_job(
 
 
 def announce_job(ctx: CommitContext, record: JobRecord) -> None:
-    """The second half of `start_job`: write the job's record, so that others keep their hands off what it uploads.
+    """Write the job's record, which marks the job active: cleanup by other jobs spares its uploads.
 
-    Guarantee: returns only when the record stands. Several processes of one job may announce it, each with the same
-    record: one write wins, the others see that it is theirs.
+    Guarantee: returns only once the record exists. Several processes of one job may announce it with the same record:
+    one write wins, and the others find their own record.
 
     Raises:
         UnsupportedError: the store ignores conditional writes.
 
-    Crash: at most a ``job.json``; `recover` removes it.
+    Crash: at most a ``job.json``, which `recover` deletes.
     """
     data = encode_job(record)
     found = ctx.records.create(layout.job_record(record.job), data)
@@ -104,7 +105,7 @@ def announce_job(ctx: CommitContext, record: JobRecord) -> None:
 
 
 def _require_conditional_writes(ctx: CommitContext, record: JobRecord, data: bytes) -> None:
-    """C8 rests on put-if-absent, which some servers accept and ignore: try it on the job's own record."""
+    """Try a conditional write on the job's own record: C8 relies on put-if-absent, and some servers ignore it."""
     known = ctx.store.capabilities.conditional_put
     if ctx.settings.allow_unfenced or known is Support.YES:
         return
@@ -123,99 +124,120 @@ def _require_conditional_writes(ctx: CommitContext, record: JobRecord, data: byt
 def commit_job(
     measure: Measure, job: JobRecord, commits: Sequence[TaskCommit | None], tasks: int | Collection[int]
 ) -> JobOutcome:
-    """Decide a job and make it visible.
+    """Decide a job, then make it visible.
 
-    Guarantee: returns only after the decision stands in the log. From then on the job is committed whatever happens
-    (C8): trouble with the work after it is reported in the outcome, never as a failed commit. Calling it again, also
-    from another process, gives the same decision. A batch of a stream that was decided before is dropped.
+    Guarantee: returns only after the decision is in the log. From then on the job is committed, whatever happens (C8):
+    a failure of the remaining work is reported in the outcome, never as a failed commit. Calling it again, also from
+    another process, gives the same decision. If a stream's batch is already committed, the job is aborted.
 
     Args:
-        commits: what the tasks' accepted attempts returned, one a task.
-        tasks: how many tasks there are, or their numbers.
+        commits: the commit messages of the tasks' accepted attempts, one per task.
+        tasks: the number of tasks, or their numbers.
 
     Raises:
-        InvalidRequestError: a task is missing or doubled, two files share a target, or a stream has another
-            checkpoint. Undecided.
-        ConflictError: the job does not fit the table that is there by now, or touches what an earlier job, which cannot
-            be finished, has still to make visible. Undecided.
-        DestinationExistsError: mode ``fail``, and another job put data there meanwhile; or the job adds a file of the
-            caller's naming that is there. Undecided.
-        FencedError: somebody has aborted the job. Stop.
-        CorruptDataError: a manifest or log record cannot be read (undecided), or files of this job are lost, which is
-            committed.
-        OutcomeUnknownError: the store did not say whether the decision stands. Call `abort_job`: it reads first.
+        InvalidRequestError: a task is missing or reported twice, two files have the same target, or a stream has
+            another checkpoint. The job is undecided.
+        ConflictError: the job does not fit the table as it is now, or conflicts with an earlier job that cannot be
+            rolled forward. The job is undecided.
+        DestinationExistsError: mode ``fail``, and another job has added data meanwhile; or the caller chose a file name
+            that is taken. The job is undecided.
+        FencedError: another process has aborted the job. Stop.
+        CorruptDataError: a manifest or a log record cannot be read (the job is undecided), or files of the job are lost
+            (it is committed).
+        OutcomeUnknownError: the store did not confirm the decision. Call `abort_job`, which reads the log first.
 
-    Crash: undecided until the log entry is there, committed from then on; `recover` or the next job does the rest.
+    Crash: the job is undecided until its log entry exists, and committed from then on; `recover` or the next job does
+    the remaining work.
     """
     ctx = measure.ctx
     try:
-        entry, after, cache = _decide(measure, job, commits, tasks)
+        result = _decide(measure, job, commits, tasks)
     except FencedError:
         if job_exists(ctx, job.job):
             raise
-        return _drop_fenced(ctx, job)  # somebody has ended it, and the log has forgotten how
-    if entry is None:
-        return abort_job(measure, job)
-    if entry.kind is Kind.ABORT:
-        raise FencedError("the job was aborted by somebody else: run it again", url=ctx.url, job=job.job)
-    return _finish(measure, entry, view=after, cache=cache)
+        return _end_fenced_job(ctx, job, is_announced=False)
+    match result:
+        case Committed():
+            return _roll_forward_with_retries(measure, result.entry, view=result.view, cache=result.cache)
+        case Aborted():
+            raise FencedError("another process has aborted the job: run it again", url=ctx.url, job=job.job)
+        case Skipped():
+            return abort_job(measure, job)
 
 
 def _decide(
     measure: Measure, job: JobRecord, commits: Sequence[TaskCommit | None], tasks: int | Collection[int]
-) -> tuple[LogEntry | None, LogView | None, ManifestCache | None]:
-    """The decision about a job, made now or before, with what `decide` returns, and manifests that are at hand.
-
-    Returns:
-        No decision if what the job would add is there already: its batch, or the write of its id.
-    """
+) -> DecisionResult:
+    """Find the decision about the job in the log, or load its manifests and decide it now."""
     ctx = measure.ctx
     view = read_log(ctx)
-    entry = find_decision(ctx, view, job.job, job.base_seq)
-    if entry is not None:
-        return entry, None, None
-    present = check_messages(job, commits, tasks)
+    decided = find_decision(ctx, view, job.job, job.base_seq)
+    if decided is not None:
+        return result_of(decided)
+    reports = check_messages(job, commits, tasks)
     try:
-        with measure.stage("job_stage_load_manifests"):
-            prepared = prepare_job(ctx, job, present)
+        prepared = _load_manifests(measure, job, reports)
     except NotFoundError as error:
-        # Manifests go only with their job: most likely recovery took this driver for dead.
-        view, seen = read_log(ctx), view.head
-        entry = find_decision(ctx, view, job.job, seen)
-        newest = read_newest(ctx, view) if entry is None else None
-        if entry is None and (newest is None or not is_there_already(ctx, job, newest.state, view)):
-            raise CorruptDataError(
-                "a task's manifest is gone, somebody removed it: run the job again", url=ctx.url, job=job.job
-            ) from error
-        return entry, None, None
+        return _explain_missing_manifest(ctx, job, view.head, error)
     with measure.stage("job_stage_decide"):
-        entry, after = decide(ctx, job, prepared, view)
-    return entry, after, prepared.cache
+        return decide(ctx, job, prepared, view)
 
 
-def _finish(
+def _load_manifests(measure: Measure, job: JobRecord, reports: Sequence[TaskCommit]) -> Prepared:
+    with measure.stage("job_stage_load_manifests"):
+        return prepare_job(measure.ctx, job, reports)
+
+
+def _explain_missing_manifest(ctx: CommitContext, job: JobRecord, seen: int, error: NotFoundError) -> DecisionResult:
+    """Find the decision of another process that made the job's manifests disappear.
+
+    Manifests are deleted only with their job: most likely recovery considered this driver dead.
+
+    Args:
+        seen: the newest entry that has already been searched.
+
+    Raises:
+        CorruptDataError: the job is undecided, so something other than Holdfast deleted a manifest.
+    """
+    view = read_log(ctx)
+    decided = find_decision(ctx, view, job.job, seen)
+    if decided is not None:
+        return result_of(decided)
+    newest = read_newest(ctx, view)
+    if newest is not None and is_already_committed(ctx, job, newest.state, view):
+        return Skipped()
+    raise CorruptDataError(
+        "a task's manifest is missing, something has deleted it: run the job again", url=ctx.url, job=job.job
+    ) from error
+
+
+# --- after the decision -----------------------------------------------------------------------------------------------
+def _roll_forward_with_retries(
     measure: Measure, entry: LogEntry, *, view: LogView | None = None, cache: ManifestCache | None = None
 ) -> JobOutcome:
-    """The work after a decision, tried a few times; what is left then is left to the next job.
+    """Roll a decision forward, with a few retries; leave what still fails to the next job.
 
-    A `view` that others have overtaken does no harm: every step of `finish_decision` finds out what is done already.
+    Args:
+        view: the log, if the caller has just read it. It may be out of date: every step of `roll_forward` checks
+            whether it has been done already.
+        cache: manifests that the caller still holds in memory.
     """
     ctx = measure.ctx
     committed = entry.kind is Kind.COMMIT
     outcome = JobOutcome(job=entry.job, committed=committed, totals=entry.totals)
     problem: HoldfastError | None = None
-    for attempt in range(ctx.settings.finish_attempts):
+    for attempt in range(ctx.settings.roll_forward_attempts):
         if attempt:
             ctx.clock.sleep(min(0.5 * 2**attempt, 10.0))
         try:
             view = view or read_log(ctx)
             report = None
             if entry.seq in view.done or entry.seq < view.oldest:
-                # What a fenced driver wrote meanwhile.
-                clean_up_job(ctx, entry.record)
+                # Only what a fenced driver has written since can be left.
+                clean_up_ended_job(ctx, entry.record)
             else:
-                report = finish_decision(measure, entry, visible=entry.seq in view.visible, cache=cache)
-            with refusals_told(ctx, entry.record):
+                report = roll_forward(measure, entry, visible=entry.seq in view.visible, cache=cache)
+            with log_refusals(ctx, entry.record):
                 trim_log(ctx, replace(view, done=view.done | {entry.seq}))
                 if write_id_of(entry.record):
                     forget_writes(ctx)
@@ -231,73 +253,79 @@ def _finish(
             problem = error
             break
     word = "committed" if committed else "aborted"
-    reason = f"the job is {word}, its publication or clean-up is pending: run holdfast recover {ctx.url}"
+    reason = f"the job is {word}, its publication or cleanup is pending: run holdfast recover {ctx.url}"
     _log.error("%s job=%s cause=%s", reason, entry.job, problem)
     return replace(outcome, finished=False, pending_reason=f"{reason} ({problem})")
 
 
 # --- abort ------------------------------------------------------------------------------------------------------------
 def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
-    """End a job that shall not commit; or, if it is decided already, carry the decision out.
+    """Abort a job, or roll forward its logged commit.
 
-    Guarantee: reads the log before anything else. Spark calls abort after a commit that died half way: a job whose
-    commit stands is rolled forward, never undone (Iceberg issue 4686). Else an abort entry fences a slow driver (C8),
-    then the job's hidden files go (C5).
+    Guarantee: reads the log before anything else. Spark calls abort after a commit that failed halfway: a job whose
+    commit is in the log is rolled forward, never undone (Iceberg issue 4686). Otherwise an abort entry fences a slow
+    driver (C8), then the job's hidden files are deleted (C5).
 
     Raises:
-        OutcomeUnknownError: the job was decided and finished, by whomever, and the log has forgotten how.
-        ConflictError: others decide all the time. Again.
+        OutcomeUnknownError: the job was decided and carried out, and its entry has been trimmed from the log.
+        ConflictError: other jobs keep being decided first. Repeat.
 
-    Crash: with the abort entry in the log anybody finishes the rest; without it the job is undecided still.
+    Crash: once the abort entry is in the log, the next job or `recover` does the rest; before that the job is
+    undecided.
     """
     ctx = measure.ctx
     view = read_log(ctx)
     for attempt in range(ctx.settings.conflict_attempts):
         try:
-            entry = find_decision(ctx, view, job.job, job.base_seq)
+            entry = find_decision(ctx, view, job.job, job.base_seq) or _append_abort(ctx, job, view)
         except FencedError:
-            return _drop_fenced(ctx, job)
-        newest = read_newest(ctx, view)
-        if entry is None and newest is not None:
-            mine = LogEntry(
-                seq=view.head + 1,
-                kind=Kind.ABORT,
-                record=job,
-                token=ctx.ids.token(),
-                decided_at_s=round(ctx.clock.now_s(), 3),
-                state=newest.state,
-                after=newest.token,
-            )
-            try:
-                found = append_entry(ctx, mine)
-            except FencedError:
-                return _drop_fenced(ctx, job)
-            entry = found if found.job == job.job else None
+            return _end_fenced_job(ctx, job, is_announced=job_exists(ctx, job.job))
         if entry is not None:
-            return _finish(measure, entry)
-        view = read_log_behind(ctx, view.head, attempt)
+            return _roll_forward_with_retries(measure, entry)
+        view = read_log_after(ctx, view.head, attempt)
     raise ConflictError("too many other jobs are deciding on the destination: run abort again", url=ctx.url)
 
 
-def _drop_fenced(ctx: CommitContext, job: JobRecord) -> JobOutcome:
-    """End a job that the log has left behind: no driver can commit it any more, so no entry is needed.
+def _append_abort(ctx: CommitContext, job: JobRecord, view: LogView) -> LogEntry | None:
+    """Append an abort entry, and return the entry about the job; None if another job's entry was appended first."""
+    newest = read_newest(ctx, view)
+    if newest is None:
+        return None
+    entry = LogEntry(
+        seq=view.head + 1,
+        kind=Kind.ABORT,
+        record=job,
+        token=ctx.ids.token(),
+        decided_at_s=round(ctx.clock.now_s(), 3),
+        state=newest.state,
+        after=newest.token,
+    )
+    winner = append_entry(ctx, entry)
+    return winner if winner.job == job.job else None
 
-    Names of ours appear only after a decision, so files of the job tell that it is committed; a task that comes late
-    may have announced it again since. If there are none: a job that has its record is not finished, and decisions that
-    are not finished are never trimmed: so nobody has decided it. One without is over, and nobody can say how it ended.
+
+def _end_fenced_job(ctx: CommitContext, job: JobRecord, *, is_announced: bool) -> JobOutcome:
+    """End a job that started before the oldest entry of the log: no driver can commit it any more.
+
+    Files with generated names become visible only after a decision, so visible files prove that the job is committed;
+    a late task may have announced it again since. If there are none and the job's record exists, nobody has decided
+    the job, because decisions that are not done are never trimmed. If the record does not exist either, the job has
+    ended and its outcome is unknown.
+
+    Args:
+        is_announced: whether the job's record exists.
 
     Raises:
-        OutcomeUnknownError: that.
+        OutcomeUnknownError: neither visible files nor a record of the job exist.
     """
     totals = written_by(ctx, job.job)
-    is_announced = job_exists(ctx, job.job)
     if not (totals.files or is_announced):
         raise OutcomeUnknownError(
-            "the job is over, its decision is no longer in the log, and no file of it is there: look at the "
-            "destination and at holdfast history before the job is run again",
+            "the job has ended, its decision is no longer in the log, and none of its files is visible: check the "
+            "destination and holdfast history before you run the job again",
             url=ctx.url,
             job=job.job,
         )
     if is_announced:
-        clean_up_job(ctx, job)
+        clean_up_ended_job(ctx, job)
     return JobOutcome(job=job.job, committed=totals.files > 0, totals=totals)

@@ -1,4 +1,4 @@
-"""Which jobs are over, and which may still commit: what a sweep has to know before it takes anything away (C7)."""
+"""Tell jobs that have ended from jobs that may still commit, so that cleanup spares the latter (C7)."""
 
 from __future__ import annotations
 
@@ -14,46 +14,47 @@ from holdfast.errors import AccessDeniedError, CorruptDataError, NotFoundError
 
 _NONE: Mapping[str, StreamMark] = {}
 
-__all__ = ["OverJobs"]
+__all__ = ["LiveJobs"]
 
 
-class OverJobs:
-    """Tells jobs that are over from those that may still commit; remembers what it has looked up.
+class LiveJobs:
+    """Looks up whether jobs may still commit, and caches the answers.
 
-    A job's record comes before its first upload and goes when nothing of it waits: a job that has one is never touched.
-    The record lies in the job's destination, which may be any folder above the key: a sweep of ``s3://bucket`` meets
-    the uploads of a job that writes to ``s3://bucket/flights``, and one of ``s3://bucket/flights/month=1`` does, too.
+    A job's record is written before its first upload and deleted when nothing of the job is pending, so cleanup never
+    touches a job that has a record. The record is in the job's destination, which may be any folder above the key: a
+    cleanup of ``s3://bucket`` finds uploads of a job that writes to ``s3://bucket/flights``, and so does a cleanup of
+    ``s3://bucket/flights/month=1``.
 
     Args:
-        ctx: where the sweep looks.
-        known: jobs that are over whatever the store says: the one that is being finished.
-        dead: up to which batch each stream's jobs are over although they have a record: attempts that a restart left
-            behind, and zombies of theirs.
+        ctx: the destination that is cleaned up.
+        ended: jobs that have ended even if a record exists, such as the one that is being rolled forward.
+        dead: the last batch of each stream whose jobs have ended even if a record exists: attempts from before a
+            restart, and their zombies.
     """
 
-    def __init__(self, ctx: CommitContext, known: Iterable[JobId] = (), dead: Mapping[str, StreamMark] = _NONE) -> None:
+    def __init__(self, ctx: CommitContext, ended: Iterable[JobId] = (), dead: Mapping[str, StreamMark] = _NONE) -> None:
         self._ctx = ctx
-        self._known = frozenset(known)
+        self._ended = frozenset(ended)
         self._dead = dead
-        self._records: dict[str, bool] = {}
+        self._live: dict[str, bool] = {}
 
-    def is_over(self, job: JobId, key: str) -> bool:
-        """Whether nobody can commit `job` any more.
+    def has_ended(self, job: JobId, key: str) -> bool:
+        """Check whether `job` can no longer be committed.
 
         Args:
             key: of something that belongs to the job, below the context's prefix.
         """
-        if job in self._known:
+        if job in self._ended:
             return True
-        return not any(self._is_protected(folder, job) for folder in layout.folders(key))
+        return not any(self._is_live_in(folder, job) for folder in layout.folders(key))
 
-    def _is_protected(self, folder: str, job: JobId) -> bool:
+    def _is_live_in(self, folder: str, job: JobId) -> bool:
         key = folder + layout.job_record(job)
-        if key not in self._records:
-            # The log that says how far streams have come is that of the context's own destination.
+        if key not in self._live:
+            # `_dead` comes from the log of the context's own destination, so it applies only there.
             with_stream = bool(self._dead) and folder == self._ctx.prefix
-            self._records[key] = self._may_commit(key) if with_stream else self._exists(folder, key)
-        return self._records[key]
+            self._live[key] = self._may_commit(key) if with_stream else self._exists(folder, key)
+        return self._live[key]
 
     def _exists(self, folder: str, key: str) -> bool:
         try:
@@ -63,7 +64,7 @@ class OverJobs:
         except AccessDeniedError:
             if len(folder) >= len(self._ctx.prefix):
                 raise
-            return False  # credentials for this destination alone: the jobs that they cannot see are not above it
+            return False  # credentials for this destination alone: assume that no job above writes into it
         return True
 
     def _may_commit(self, key: str) -> bool:
@@ -72,4 +73,4 @@ class OverJobs:
         except NotFoundError:
             return False
         except CorruptDataError:
-            return True  # nobody can say what it was: hands off
+            return True  # it is unknown whose record this was: do not clean up

@@ -1,4 +1,4 @@
-"""Loading what tasks report: checked before the decision, streamed again after it, in bounded memory (HADOOP-16570)."""
+"""Load task manifests: check them before the decision, stream them again after it, in bounded memory (HADOOP-16570)."""
 
 from __future__ import annotations
 
@@ -27,27 +27,28 @@ __all__ = [
 
 @dataclass(slots=True)
 class ManifestCache:
-    """What is kept between the two passes: manifest bytes, up to a limit, and the list that the decision names."""
+    """Manifest bytes, up to a limit, and the list that the decision names, cached between the two passes."""
 
     limit_bytes: int
     listed: tuple[ListRef, Sequence[ManifestRef]] | None = None
-    kept: dict[str, bytes] = field(default_factory=dict)
+    data: dict[str, bytes] = field(default_factory=dict)
     size_bytes: int = 0
 
-    def keep(self, key: str, data: bytes) -> None:
+    def add(self, key: str, data: bytes) -> None:
+        """Cache a manifest unless the cache is full."""
         if self.size_bytes + len(data) <= self.limit_bytes:
-            self.kept[key] = data
+            self.data[key] = data
             self.size_bytes += len(data)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A job's output, checked and ready to be decided.
+    """A job's output, checked and ready for the decision.
 
     Attributes:
         refs: the manifests that count, by task.
-        partitions: directories that the job writes into (``""`` for the destination itself).
-        chosen: files whose names the caller chose, by path: other jobs may use these names too.
+        partitions: directories that the job writes to (``""`` for the destination itself).
+        chosen: files whose names the caller chose, by path. Other jobs may use these names too.
     """
 
     refs: Sequence[ManifestRef]
@@ -65,23 +66,23 @@ def _load(ctx: CommitContext, ref: ManifestRef, data: bytes | None) -> tuple[Man
 def prepare_job(ctx: CommitContext, job: JobRecord, commits: Sequence[TaskCommit]) -> Prepared:
     """Load and check every manifest.
 
-    Ensures: digests match, no two files share a target, every file belongs to the attempt that reported it.
+    Ensures: digests match, no two files have the same target, and every file belongs to the attempt that reported it.
 
     Raises:
-        CorruptDataError: a manifest is not what its task reported.
-        InvalidRequestError: two files share a target; nothing was decided.
+        CorruptDataError: a manifest differs from what its task reported.
+        InvalidRequestError: two files have the same target. The job is undecided.
     """
     cache = ManifestCache(ctx.settings.manifest_cache_bytes)
     totals = Totals()
     partitions: set[str] = set()
     chosen: dict[str, Totals] = {}
-    travelled = all(commit.inline is not None for commit in commits)
-    run = map if travelled else ctx.runner.map  # threads are for waiting on the store
+    all_inline = all(commit.inline is not None for commit in commits)
+    run = map if all_inline else ctx.runner.map  # threads help only with waiting for the store
     loads = run(lambda commit: _load(ctx, _ref(commit), commit.manifest_data()), commits)
     for done, (ref, data, manifest) in enumerate(loads, start=1):
-        cache.keep(ref.key, data)
+        cache.add(ref.key, data)
         totals += ref.totals
-        # Names of ours hold the attempt, and of each task there is one: only its own files can have the same.
+        # Generated names contain the attempt, and each task has one attempt here: only its own files can clash.
         seen: set[str] = set()
         for file in manifest.files:
             if file.path in seen or file.path in chosen:
@@ -102,7 +103,7 @@ def prepare_job(ctx: CommitContext, job: JobRecord, commits: Sequence[TaskCommit
 
 def _ref(commit: TaskCommit) -> ManifestRef:
     if commit.ref is None:
-        raise InvalidRequestError("a task reports no manifest: write and commit with one committer", task=commit.task)
+        raise InvalidRequestError("a task reported no manifest: use one committer for tasks and job", task=commit.task)
     return commit.ref
 
 
@@ -117,8 +118,8 @@ def store_refs(ctx: CommitContext, job: JobRecord, prepared: Prepared, token: st
 
 
 def load_refs(ctx: CommitContext, ref: ListRef, cache: ManifestCache | None) -> Sequence[ManifestRef]:
-    """The list of manifests that a decision names: read, unless the caller wrote this very list."""
-    # A twin of this driver may have decided with a list of its own: the digest tells.
+    """Return the list of manifests that a decision names; read it unless the cache contains it."""
+    # Another driver of the job may have decided it with its own list, so compare keys and digests.
     if cache is not None and cache.listed is not None and cache.listed[0] == ref:
         return cache.listed[1]
     return list(decode_refs(ref, ctx.store.get(ctx.key(ref.key))))
@@ -127,20 +128,20 @@ def load_refs(ctx: CommitContext, ref: ListRef, cache: ManifestCache | None) -> 
 def iter_manifests(
     ctx: CommitContext, refs: Sequence[ManifestRef], cache: ManifestCache | None
 ) -> Iterator[TaskManifest]:
-    """The manifests that a decision names, in order of tasks."""
-    kept = cache.kept if cache is not None else {}
-    run = map if all(ref.key in kept for ref in refs) else ctx.runner.map  # threads are for waiting on the store
-    for _ref, _data, manifest in run(lambda ref: _load(ctx, ref, kept.get(ref.key)), refs):
+    """Iterate over the manifests at `refs`, in the given order."""
+    cached = cache.data if cache is not None else {}
+    run = map if all(ref.key in cached for ref in refs) else ctx.runner.map  # threads help only with waiting
+    for _ref, _data, manifest in run(lambda ref: _load(ctx, ref, cached.get(ref.key)), refs):
         yield manifest
 
 
 def committed_manifests(
     ctx: CommitContext, entry: LogEntry, cache: ManifestCache | None = None
 ) -> Iterator[TaskManifest]:
-    """The manifests of a decision to commit, in order of tasks.
+    """Iterate over the manifests of a commit decision, in order of tasks.
 
     Raises:
-        NotFoundError: its records are gone.
+        NotFoundError: a manifest or their list is missing.
     """
     assert entry.manifests is not None  # decode_entry checked it
     return iter_manifests(ctx, load_refs(ctx, entry.manifests, cache), cache)

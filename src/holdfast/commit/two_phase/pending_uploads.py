@@ -1,8 +1,8 @@
-"""Pending uploads: those that jobs have reported and announced come first, the server's listing second.
+"""Find pending uploads: from the records of jobs first, from the server's listing second.
 
-Some servers list uploads by whole keys only, or not at all (MinIO: minio/minio#20989), and a listing may lag. So a job
-knows its uploads from its own records: manifests name those of attempts that have reported; where the server cannot
-list, every attempt also announces what it is about to start (`holdfast.commit.intents`).
+Some servers list uploads only for a given key, or not at all (MinIO: minio/minio#20989), and a listing may lag. So jobs
+record their uploads themselves: manifests name those of attempts that have reported, and where the server cannot list
+uploads, every attempt also announces those that it is about to start (`holdfast.commit.intents`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from holdfast.commit.codec import decode_job
 from holdfast.commit.context import CommitContext
 from holdfast.commit.intents import announced_keys, is_intents
 from holdfast.commit.records import FileEntry, JobRecord
-from holdfast.commit.two_phase.codec import decode_left_manifest
+from holdfast.commit.two_phase.codec import decode_leftover_manifest
 from holdfast.commit.two_phase.records import TaskManifest
 from holdfast.errors import AccessDeniedError, CorruptDataError, NotFoundError, UnsupportedError
 from holdfast.stores.base import ObjectInfo, Support, UploadInfo, iter_uploads, iter_uploads_of, multipart
@@ -42,15 +42,15 @@ _MANIFEST = re.compile(r"[^/]+/attempts/[^/]+\.jsonl")
 
 NOTES: Mapping[UploadListing, str] = {
     UploadListing.BY_DIRECTORY: "",
-    UploadListing.BY_KEY: "this server does not list pending uploads: only those are known that jobs of this "
-    "destination have reported or announced, and it may forget idle ones (MinIO: after 24 hours)",
-    UploadListing.NOT_AT_ALL: "this server lists no pending uploads, or the policy does not allow it: only those are "
-    "known that jobs of this destination have reported, whether or not they still wait",
+    UploadListing.BY_KEY: "this server does not list pending uploads: the list contains only those that jobs of this "
+    "destination have reported or announced, and the server may abort idle ones (MinIO does after 24 hours)",
+    UploadListing.NOT_AT_ALL: "this server lists no pending uploads, or the policy does not allow it: the list "
+    "contains only those that jobs of this destination have reported, and some of them may no longer be pending",
 }
 
 
 def find_listing(ctx: CommitContext) -> UploadListing:
-    """How the destination's server lists pending uploads; tried once a process. A policy that forbids it counts as no.
+    """Find out how the server lists pending uploads, once per process. A policy that forbids it counts as not at all.
 
     Crash: a pending upload without parts below ``_holdfast/``.
     """
@@ -61,24 +61,24 @@ def find_listing(ctx: CommitContext) -> UploadListing:
 
 
 def probe_key(ctx: CommitContext) -> str:
-    """Where `find_listing` tries it."""
+    """Return the key of the upload with which `find_listing` probes the server."""
     return upload_key(ctx.key(layout.HOME))
 
 
 def is_manifest(key: str) -> bool:
-    """Whether `key` is that of an attempt's manifest."""
+    """Check whether `key` is the key of an attempt's manifest."""
     return _MANIFEST.fullmatch(key.rpartition(layout.JOBS)[2]) is not None and not is_intents(key)
 
 
 @dataclass(slots=True)
 class FolderRecords:
-    """What the folders of jobs hold that leads to their uploads: when each was written, by key."""
+    """The records in job folders that name uploads: when each was written, by key."""
 
     manifests: dict[str, float] = field(default_factory=dict)
     intents: dict[str, float] = field(default_factory=dict)
 
     def note(self, info: ObjectInfo) -> None:
-        """Take in an object of a folder, if it is such a record."""
+        """Add an object of a job folder if it is such a record."""
         if is_intents(info.key):
             self.intents[info.key] = info.modified_at_s
         elif is_manifest(info.key):
@@ -86,20 +86,20 @@ class FolderRecords:
 
 
 def reported_uploads(ctx: CommitContext, manifests: Mapping[str, float]) -> Iterator[UploadInfo]:
-    """The uploads that manifests name, whether or not they still wait.
+    """Iterate over the uploads that manifests name, whether or not they are still pending.
 
     Args:
-        manifests: when each was written, by key. One that cannot be read is logged, and its uploads are left to the
-            server's listing.
+        manifests: when each was written, by key. If one cannot be read, a warning is logged: only the server's listing
+            can show its uploads then.
     """
 
     def read(key: str) -> list[UploadInfo]:
         try:
-            manifest = decode_left_manifest(key, ctx.store.get(key))
+            manifest = decode_leftover_manifest(key, ctx.store.get(key))
         except NotFoundError:
-            return []  # its job is over, and somebody else has swept for it
+            return []  # its job has ended, and another process has cleaned up
         except CorruptDataError as error:
-            _log.warning("the uploads of an attempt are left to the server's listing: %s", error)
+            _log.warning("a manifest cannot be read, its uploads are found only if the server lists them: %s", error)
             return []
         home = key[: key.rindex(layout.JOBS)]
         at_s = manifests[key]
@@ -109,16 +109,16 @@ def reported_uploads(ctx: CommitContext, manifests: Mapping[str, float]) -> Iter
 
 
 def missing_uploads(ctx: CommitContext, job: JobRecord, manifests: Iterable[TaskManifest]) -> list[str]:
-    """The paths of a job's files whose uploads the server does not list any more; none where it lists no uploads.
+    """Return the paths of a job's files whose uploads are no longer listed; none if the server lists no uploads.
 
-    Memory: the ids of all uploads below the destination.
+    Memory: the ids of all pending uploads below the destination.
     """
     if job.announced and find_listing(ctx) is not UploadListing.BY_KEY:
         return []
-    # A listing of everything may lag: what it lacks is asked for by its key.
+    # The listing of the whole destination may lag, so list missing uploads once more by key.
     listed = () if job.announced else iter_uploads(multipart(ctx.store), ctx.prefix)
-    waiting = {upload.upload_id for upload in listed}
-    unseen = (file for manifest in manifests for file in manifest.files if file.upload_id not in waiting)
+    pending = {upload.upload_id for upload in listed}
+    unseen = (file for manifest in manifests for file in manifest.files if file.upload_id not in pending)
 
     def missing(file: FileEntry) -> str:
         found = _list_key(ctx, ctx.key(file.path))
@@ -128,7 +128,7 @@ def missing_uploads(ctx: CommitContext, job: JobRecord, manifests: Iterable[Task
 
 
 def list_keys(ctx: CommitContext, keys: Iterable[str]) -> Iterator[UploadInfo]:
-    """The pending uploads of each key; nothing where the server does not list them even so."""
+    """Iterate over the pending uploads of each key; nothing if the server does not list them by key either."""
     return (upload for found in ctx.runner.map(lambda key: _list_key(ctx, key), keys) for upload in found)
 
 
@@ -141,26 +141,26 @@ def _list_key(ctx: CommitContext, key: str) -> list[UploadInfo]:
 
 @dataclass(frozen=True, slots=True)
 class FoundUploads:
-    """Pending uploads, and how they were found."""
+    """Pending uploads, and how the server listed them."""
 
     uploads: list[UploadInfo]
     listing: UploadListing
 
     @property
     def note(self) -> str:
-        """One sentence on what may be missing; empty if nothing is."""
+        """Return a sentence on what the list may lack; empty if it is complete."""
         return NOTES[self.listing]
 
 
 def find_uploads(ctx: CommitContext) -> FoundUploads:
-    """All pending uploads below the destination, as far as the server or the destination's records tell of them.
+    """Find the pending uploads below the destination, from the server's listing or from the destination's records.
 
-    Guarantee: reads only. A server that shows nothing is asked for each key that jobs have reported or announced.
+    Guarantee: reads only. If the server lists nothing, each key that jobs have reported or announced is listed alone.
     """
     listed = list(iter_uploads(multipart(ctx.store), ctx.prefix))
     if listed or ctx.store.capabilities.lists_uploads is Support.YES:
         return FoundUploads(listed, UploadListing.BY_DIRECTORY)
-    records, announced = _look_at_jobs(ctx)
+    records, announced = _read_job_folders(ctx)
     reported = list(reported_uploads(ctx, records.manifests))
     keys = {upload.key for upload in reported} | announced_keys(ctx, records.intents)
     found = list(list_keys(ctx, sorted(keys)))
@@ -171,8 +171,8 @@ def find_uploads(ctx: CommitContext) -> FoundUploads:
     return FoundUploads([], UploadListing.BY_DIRECTORY)
 
 
-def _look_at_jobs(ctx: CommitContext) -> tuple[FolderRecords, bool]:
-    """The records of all jobs, and whether any of the jobs has announced its uploads."""
+def _read_job_folders(ctx: CommitContext) -> tuple[FolderRecords, bool]:
+    """Return the records of all jobs, and whether any of the jobs has announced its uploads."""
     records, announced = FolderRecords(), False
     for job, objects in layout.iter_job_folders(ctx.store, ctx.prefix):
         for info in objects:

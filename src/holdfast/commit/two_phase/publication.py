@@ -1,6 +1,6 @@
-"""How a file that is complete but hidden becomes visible: the one thing in which stores differ.
+"""Make a complete, hidden file visible: by completing an upload or by a rename, depending on the store.
 
-A `Publication` is a value of five steps. Each step may be run again by anybody, at any time (C10).
+A `Publication` is a value of five steps. Every step is idempotent: any process may run it, at any time (C10).
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ from holdfast.errors import AccessDeniedError, CorruptDataError, UnsupportedErro
 from holdfast.stores.base import ObjectStore, UploadInfo, iter_uploads, multipart, rename
 from holdfast.stores.probe import UploadListing
 
-__all__ = ["RENAMES", "UPLOADS", "IsOver", "Leftovers", "Publication", "choose_publication", "publication_of"]
+__all__ = ["RENAMES", "UPLOADS", "HasEnded", "Leftovers", "Publication", "choose_publication", "publication_of"]
 
 _log = logging.getLogger(__name__)
 
 
-IsOver = Callable[[JobId, str], bool]
-"""Told (job, key of its leftover): whether nobody can commit the job any more. See `live_jobs`."""
+HasEnded = Callable[[JobId, str], bool]
+"""Called with (job, key of its leftover); returns whether the job can no longer be committed. See `live_jobs`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leftovers:
-    """What the folders of jobs that are over tell a sweep.
+    """What a sweep needs to know from the folders of jobs that have ended.
 
     Attributes:
         listing: how the server lists pending uploads.
-        manifests: those of attempts that do not count: when each was written, by key.
-        intents: keys of records of intents.
-        unreported: those of them whose attempts have not reported.
-        limit: how many uploads of the server's listing are looked at after a decision, where what the store refuses is
-            logged; None for all, where it is raised.
+        manifests: manifests of attempts that do not count: when each was written, by key.
+        intents: keys of intent records.
+        unreported: the keys in `intents` whose attempts have not reported.
+        limit: after a decision: inspect at most this many uploads of the server's listing, and log a warning if the
+            store denies access. None in recovery: inspect all, and raise an error.
     """
 
     listing: UploadListing
@@ -58,43 +58,43 @@ class Publication:
     """Steps on one file.
 
     Attributes:
-        name: kept in records, so that whoever recovers uses the same.
-        open_file: a sink for a new file of an attempt.
-        check: refuse targets, relative to the destination, that `publish_file` could not make visible as things are.
-        publish_file: make the file of an attempt visible; False if it is nowhere, neither waiting nor visible.
-        sweep: give up everything that the jobs for which `is_over` holds still have waiting, with the help of what
-            their folders hold. Returns how many uploads went, and whether some may be left: because a job that may
-            still commit has announced the same keys, or beyond the limit.
+        name: stored in job records, so that recovery uses the same publication.
+        open_file: open a sink for a new file of an attempt.
+        check: raise if one of the targets, relative to the destination, is blocked, so that `publish_file` would fail.
+        publish_file: make the file of an attempt visible; return False if it is neither pending nor visible.
+        sweep: abort everything that is pending of jobs for which `has_ended` holds. Return the number of aborted
+            uploads, and whether some may be left: those that a job which may still commit has announced as well, those
+            beyond the limit, and those that the store refused to abort.
     """
 
     name: str
     open_file: Callable[[TaskScope, str], UploadSink | RenameSink]
     check: Callable[[CommitContext, Sequence[str]], None]
     publish_file: Callable[[CommitContext, FileEntry, AttemptId], bool]
-    sweep: Callable[[CommitContext, IsOver, Leftovers], tuple[int, bool]]
+    sweep: Callable[[CommitContext, HasEnded, Leftovers], tuple[int, bool]]
 
 
 # --- uploads ----------------------------------------------------------------------------------------------------------
 
 
 def _open_announced_upload(scope: TaskScope, path: str) -> UploadSink:
-    has_to_be_announced = scope.job.announced or file_owner(path) is None
-    return open_upload(scope, path, guard=scope.intents if has_to_be_announced else None)
+    needs_announcement = scope.job.announced or file_owner(path) is None
+    return open_upload(scope, path, guard=scope.intents if needs_announcement else None)
 
 
 def _accept_any(ctx: CommitContext, targets: Sequence[str]) -> None:
-    """Every key can be an object, whatever else is there."""
+    """Accept all targets: on an object store nothing can block a key."""
 
 
-def _sweep_uploads(ctx: CommitContext, is_over: IsOver, left: Leftovers) -> tuple[int, bool]:
-    """What attempts have reported goes by their manifests; what is listed behind that belongs to those that died."""
+def _sweep_uploads(ctx: CommitContext, has_ended: HasEnded, left: Leftovers) -> tuple[int, bool]:
+    """Abort the uploads that manifests name, then those of dead attempts that the server lists."""
     aborted, refused = _abort(ctx, reported_uploads(ctx, left.manifests), left)
-    more, contested = _sweep_below(ctx, ctx.prefix, is_over, left)
+    more, contested = _sweep_below(ctx, ctx.prefix, has_ended, left)
     return aborted + more, contested or refused
 
 
 def _abort(ctx: CommitContext, uploads: Iterable[UploadInfo], left: Leftovers) -> tuple[int, bool]:
-    """Abort uploads; how many went, and whether the store refused to abort one, which only recovery raises."""
+    """Abort uploads; return how many, and whether the store denied one. In recovery a denial is raised instead."""
     store = multipart(ctx.store)
 
     def abort(upload: UploadInfo) -> bool:
@@ -103,27 +103,27 @@ def _abort(ctx: CommitContext, uploads: Iterable[UploadInfo], left: Leftovers) -
         except AccessDeniedError as error:
             if left.limit is None:
                 raise
-            _log.warning("a leftover upload may not be aborted, and is left to holdfast recover: %s", error)
+            _log.warning("the store denies aborting a leftover upload, holdfast recover will retry: %s", error)
             return False
         return True
 
-    went = list(ctx.runner.map(abort, uploads))
-    return sum(went), not all(went)
+    aborted = list(ctx.runner.map(abort, uploads))
+    return sum(aborted), not all(aborted)
 
 
 def _list_below(ctx: CommitContext, prefix: str, left: Leftovers) -> list[UploadInfo] | None:
-    """Pending uploads below a prefix; None if they may not be listed, which only recovery raises."""
+    """List pending uploads below a prefix; return None if the store denies it. In recovery a denial is raised."""
     try:
         return list(itertools.islice(iter_uploads(multipart(ctx.store), prefix), left.limit))
     except AccessDeniedError as error:
         if left.limit is None:
             raise
-        _log.warning("pending uploads may not be listed, so those of attempts that died stay: %s", error)
+        _log.warning("the store denies listing pending uploads, so those of dead attempts remain: %s", error)
         return None
 
 
-def _sweep_below(ctx: CommitContext, prefix: str, is_over: IsOver, left: Leftovers) -> tuple[int, bool]:
-    """C7: only uploads below this destination that belong to jobs that are over, as their keys or intents say."""
+def _sweep_below(ctx: CommitContext, prefix: str, has_ended: HasEnded, left: Leftovers) -> tuple[int, bool]:
+    """Abort uploads below a prefix whose key or intent record names a job that has ended (C7)."""
 
     def listed() -> list[UploadInfo]:
         found = _list_below(ctx, prefix, left) if left.listing is UploadListing.BY_DIRECTORY else None
@@ -135,20 +135,20 @@ def _sweep_below(ctx: CommitContext, prefix: str, is_over: IsOver, left: Leftove
         uploads = listed()
         for upload in uploads:
             if layout.is_job_record(upload.key):
-                continue  # on a file system: a job is announcing itself, and nothing tells yet that it is alive
+                continue  # on a file system: a job is writing its record at this moment, so it is alive
             job = layout.job_of(upload.key)
             if job is None:
                 unnamed.append(upload)
-            elif is_over(job, upload.key):
+            elif has_ended(job, upload.key):
                 found.append(upload)
-        cut_off = len(uploads) == left.limit  # what intents name may lie behind
+        cut_off = len(uploads) == left.limit  # uploads that intents name may come after the limit
         if not (unnamed and left.intents):
             return found, cut_off
-        keys, contested = judge_keys(ctx, left.intents, {upload.key for upload in unnamed}, is_over)
+        keys, contested = judge_keys(ctx, left.intents, {upload.key for upload in unnamed}, has_ended)
         return found + [upload for upload in unnamed if upload.key in keys], bool(contested) or cut_off
 
     aborted, contested = 0, False
-    # A part that was on its way while its upload was aborted can leave the upload alive: look again, a few times.
+    # A part that was in flight while its upload was aborted can keep the upload alive: list again, a few times.
     for _ in range(3):
         found, contested = leftovers()
         if not found:
@@ -172,7 +172,10 @@ def _check_targets(ctx: CommitContext, targets: Sequence[str]) -> None:
 
 
 def _rename_file(ctx: CommitContext, file: FileEntry, written_by: AttemptId) -> bool:
-    """A source is used once: who comes late finds it gone, and never replaces what stands at the target now."""
+    """Rename an attempt's file to its target.
+
+    A source is used once: a late caller finds it missing, and never replaces what is at the target by then.
+    """
     store = rename(ctx.store)
     return settle(
         ctx,
@@ -182,11 +185,11 @@ def _rename_file(ctx: CommitContext, file: FileEntry, written_by: AttemptId) -> 
     )
 
 
-def _sweep_unfinished_files(ctx: CommitContext, is_over: IsOver, left: Leftovers) -> tuple[int, bool]:
-    """Files of attempts lie in their job's folder and go with it; what a killed attempt was writing is listed apart."""
+def _sweep_unfinished_files(ctx: CommitContext, has_ended: HasEnded, left: Leftovers) -> tuple[int, bool]:
+    """Abort unfinished writes of killed attempts. Their complete files are deleted with the job's folder."""
     if ctx.store.capabilities.multipart is None:
         return 0, False
-    return _sweep_below(ctx, ctx.key(layout.JOBS), is_over, replace(left, intents=()))
+    return _sweep_below(ctx, ctx.key(layout.JOBS), has_ended, replace(left, intents=()))
 
 
 UPLOADS = Publication(
@@ -211,12 +214,13 @@ def publication_of(job: JobRecord) -> Publication:
     """Return the publication by which the job's files become visible.
 
     Raises:
-        CorruptDataError: the job's record names none that this version knows.
+        CorruptDataError: this version does not know the publication that the job's record names.
     """
     found = _BY_NAME.get(job.publication)
     if found is None:
         raise CorruptDataError(
-            "the record of a job names no way of publication: another version wrote it, use that one, or restore it",
+            "the record of a job names an unknown publication: use the version of Holdfast that wrote it, or restore "
+            "the record",
             job=job.job,
             publication=job.publication,
         )

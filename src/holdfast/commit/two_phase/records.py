@@ -12,7 +12,7 @@ from holdfast.commit.statistics import NO_STATISTICS, Statistics
 __all__ = ["PUBLICATION_NAMES", "ListRef", "LogEntry", "LogState", "Replaced", "StreamMark", "TaskManifest"]
 
 PUBLICATION_NAMES = ("upload", "rename")
-"""What `JobRecord.publication` says of a job whose files become visible so; see `publication`."""
+"""The values of `JobRecord.publication`; see `publication`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ class TaskManifest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListRef:
-    """Names a stored list and pins its bytes."""
+    """A reference to a stored list, with the digest of its bytes."""
 
     key: str
     sha256: str
@@ -37,7 +37,11 @@ class ListRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replaced:
-    """A file that a decision replaces. `etag` is kept for files that Holdfast did not name: names get used again."""
+    """A file that a decision replaces.
+
+    Attributes:
+        etag: empty for a generated name. Other names may be used again, so the etag identifies the file.
+    """
 
     path: str
     size_bytes: int
@@ -46,11 +50,11 @@ class Replaced:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamMark:
-    """How far a stream has come on a destination.
+    """The progress of a stream on a destination.
 
     Attributes:
-        batch: the last batch that was committed; that one and all before it are never committed again.
-        checkpoint: identity of the checkpoint that counts the batches: another one counts anew.
+        batch: the last committed batch; neither it nor an earlier one is ever committed again.
+        checkpoint: identity of the checkpoint that numbers the batches; another checkpoint starts from 0.
     """
 
     batch: int
@@ -59,12 +63,12 @@ class StreamMark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogState:
-    """What every entry of the log carries on from its predecessor, so that trimming the log forgets none of it.
+    """The state after a log entry. Every entry copies it from its predecessor, so trimming the log loses none of it.
 
     Attributes:
-        streams: how far each stream has come.
-        table: what the destination's table looks like, in the words of the layer that writes tables (schema, format,
-            partitioning); None if the destination holds no table.
+        streams: the progress of each stream, by name.
+        table: the destination's table (schema, format, partitioning) as the layer that writes tables describes it;
+            None if the destination contains no table.
     """
 
     streams: Mapping[str, StreamMark] = field(default_factory=dict)
@@ -73,16 +77,16 @@ class LogState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogEntry:
-    """A decision: the record that makes a job committed or aborted, for ever (C8).
+    """A decision: the record that commits or aborts a job, permanently (C8).
 
     Attributes:
-        token: random, made by the process that wrote the entry; tells its own put from a twin's.
-        manifests: the manifests that count (commit only).
-        replaced: what goes when the job is visible (commit only; None: nothing).
-        replaced_by_job: files and bytes taken from each earlier job by a partition overwrite, for `verify`.
-        chosen: the part of `totals` whose names the caller chose, which therefore do not tell whose files they are.
-        state: what holds after this decision.
-        after: token of the decision before it; empty for the first.
+        token: random text from the process that wrote the entry; tells it from the entry of another driver of the job.
+        manifests: the list of manifests that count (commit only).
+        replaced: the list of files to delete once the job is visible (commit only); None if it replaces nothing.
+        replaced_by_job: files and bytes that a partition overwrite takes from each earlier job, for `verify`.
+        chosen: the part of `totals` whose names the caller chose; such names do not contain a job id.
+        state: the state after this decision.
+        after: token of the entry before it; empty for the first.
     """
 
     seq: int

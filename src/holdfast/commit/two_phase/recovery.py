@@ -1,6 +1,7 @@
-"""Recovery of what keeps a decision log: finish what is decided, abort what is not (C9).
+"""Recover the jobs of a decision log: roll decided jobs forward, abort undecided ones (C9).
 
-A live job that recovery takes for dead is fenced by the abort entry and fails cleanly; it can never half commit.
+If recovery considers a live job dead, the abort entry fences the job. The job then fails cleanly; it can never commit
+a part of its output.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from holdfast.commit.recovery_report import RecoveredJob, RecoveryReport, is_qui
 from holdfast.commit.two_phase.cleanup import clean_up
 from holdfast.commit.two_phase.decision_log import job_exists, read_entry, read_log
 from holdfast.commit.two_phase.job import abort_job
-from holdfast.commit.two_phase.live_jobs import OverJobs
+from holdfast.commit.two_phase.live_jobs import LiveJobs
 from holdfast.commit.two_phase.pending_uploads import NOTES, find_listing, is_manifest, list_keys, probe_key
 from holdfast.commit.two_phase.publication import RENAMES, UPLOADS
-from holdfast.commit.two_phase.roll_forward import check_decision, finish_decision
+from holdfast.commit.two_phase.roll_forward import check_publishable, roll_forward
 from holdfast.errors import CorruptDataError, HoldfastError, NotFoundError
 from holdfast.stores.base import Support, iter_objects, iter_uploads, multipart
 
@@ -31,12 +32,12 @@ __all__ = ["OpenJob", "open_jobs", "recover_log"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenJob:
-    """A job that has announced itself and is not over.
+    """A job whose record exists: it has not ended.
 
     Attributes:
         record: None if its ``job.json`` cannot be read.
-        active_at_s: when the store last saw the job write, seconds since the epoch.
-        manifests: task attempts that have reported.
+        active_at_s: when the job last wrote something, in seconds since the epoch by the store's clock.
+        manifests: how many task attempts have reported.
     """
 
     job: JobId
@@ -46,7 +47,7 @@ class OpenJob:
 
 
 def open_jobs(ctx: CommitContext) -> Iterator[OpenJob]:
-    """Jobs with a ``job.json``, oldest first. Those that are decided are among them until they are finished."""
+    """List jobs with a ``job.json``, oldest first. Decided jobs are among them until their decision is done."""
     prefix = ctx.key(layout.JOBS)
     jobs: dict[JobId, tuple[float, int, bool]] = {}
     for info in iter_objects(ctx.store, prefix):
@@ -73,13 +74,13 @@ def open_jobs(ctx: CommitContext) -> Iterator[OpenJob]:
 def recover_log(
     ctx: CommitContext, report: RecoveryReport, *, older_than_s: float, dry_run: bool, accept_damage: bool
 ) -> None:
-    """Bring every job that the log or a job record names to its end, and put it down in `report`.
+    """End every job that the log or a job record names, and add it to `report`.
 
-    Args: as of `recover`.
+    Args: as for `recover`.
 
     Crash: anywhere; run it again.
     """
-    _finish_decided(ctx, report, dry_run, accept_damage)
+    _roll_forward_decisions(ctx, report, dry_run, accept_damage)
     seen = {job.job for job in report.jobs} | report.damaged.keys() | report.pending.keys()
     now_s = ctx.clock.now_s()
     for found in open_jobs(ctx):
@@ -87,8 +88,8 @@ def recover_log(
             continue
         if found.record is None:
             report.damaged[found.job] = (
-                f"its record cannot be read, its bytes are kept: restore {layout.job_record(found.job)}, or remove it "
-                "to have what the job left swept"
+                f"its record cannot be read, its bytes are kept: restore {layout.job_record(found.job)}, or delete it "
+                "so that the next recovery cleans up after the job"
             )
             continue
         quiet = is_quiet(found.active_at_s, now_s, older_than_s)
@@ -103,18 +104,18 @@ def recover_log(
             report.notes.append(NOTES[listing])
         try:
             report.uploads_aborted, report.folders_removed = clean_up(
-                ctx, OverJobs(ctx), everywhere, listing, quiet_s=older_than_s
+                ctx, LiveJobs(ctx), everywhere, listing, quiet_s=older_than_s
             )
-            report.uploads_aborted += _drop_unfinished(ctx, older_than_s)
+            report.uploads_aborted += _abort_stray_uploads(ctx, older_than_s)
         except HoldfastError as error:
-            report.damaged["clean-up"] = f"it failed, run it again: {error}"
+            report.damaged["cleanup"] = f"it failed, run recovery again: {error}"
 
 
-def _drop_unfinished(ctx: CommitContext, older_than_s: float) -> int:
-    """Drop what a process was doing outside of any job when it was killed; returns how much.
+def _abort_stray_uploads(ctx: CommitContext, older_than_s: float) -> int:
+    """Abort writes and uploads that a killed process left and that belong to no job; return how many.
 
-    That is: records of ours that it was writing to a file system (elsewhere a put is there or it is not), and an upload
-    by which it tried how the server lists uploads. Only their age tells that nobody waits for them.
+    These are records that it was writing to a file system (on an object store a put is atomic), and the upload with
+    which it probed how the server lists uploads. Only their age shows that no process needs them.
     """
     if ctx.store.capabilities.multipart is None:
         return 0
@@ -130,7 +131,7 @@ def _drop_unfinished(ctx: CommitContext, older_than_s: float) -> int:
     return len(dead)
 
 
-def _finish_decided(ctx: CommitContext, report: RecoveryReport, dry_run: bool, accept_damage: bool) -> None:
+def _roll_forward_decisions(ctx: CommitContext, report: RecoveryReport, dry_run: bool, accept_damage: bool) -> None:
     view = read_log(ctx)
     for done, seq in enumerate(view.unfinished, start=1):
         try:
@@ -139,14 +140,14 @@ def _finish_decided(ctx: CommitContext, report: RecoveryReport, dry_run: bool, a
             report.damaged[layout.log_entry(seq)] = str(error)
             continue
         except NotFoundError:
-            continue  # others have finished it, and the log has dropped it since
+            continue  # another process has completed it, and the entry has been trimmed since
         done_report = None
         try:
             if dry_run:
                 if entry.kind is Kind.COMMIT and seq not in view.visible:
-                    check_decision(ctx, entry)
+                    check_publishable(ctx, entry)
             else:
-                done_report = finish_decision(
+                done_report = roll_forward(
                     Measure(ctx), entry, visible=seq in view.visible, accept_damage=accept_damage
                 )
         except CorruptDataError as error:
@@ -173,15 +174,15 @@ def _end_open_job(ctx: CommitContext, record: JobRecord, report: RecoveryReport)
     if not outcome.finished:
         report.pending[record.job] = outcome.pending_reason
     elif job_exists(ctx, record.job):
-        report.pending[record.job] = "it is over, and the store refuses to have its records removed: look at its policy"
+        report.pending[record.job] = "it has ended, but the store refuses to delete its records: check its policy"
     elif outcome.committed:
         report.jobs.append(_ended(record, Action.FORWARD, _COMMITTED, files=outcome.totals.files))
     else:
         report.jobs.append(_ended(record, Action.BACK, _UNDECIDED))
 
 
-_COMMITTED = "its decision to commit is in the log"
-_UNDECIDED = "nobody had decided it"
+_COMMITTED = "its commit is in the log"
+_UNDECIDED = "it was undecided"
 
 
 def _ended(record: JobRecord, action: Action, reason: str, *, files: int = 0, is_alive: bool = False) -> RecoveredJob:

@@ -1,12 +1,12 @@
-"""What a job replaces: worked out inside the decision loop, written down before the decision, deleted after it.
+"""List the files that a job replaces, store the list before the decision, and delete the files after it.
 
-Because the list is made after all earlier jobs are finished and is void when another job comes first, jobs on one
-destination give the result of running one after the other in log order.
+The list is made after all earlier jobs have been rolled forward, and again if another job is decided first. So jobs on
+one destination give the same result as if they ran one after the other in log order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -38,9 +38,9 @@ class ReplacementPlan:
     """What a job replaces if it is decided now.
 
     Attributes:
-        stored: the list; None if nothing is replaced.
-        by_job: files and bytes by the job that wrote them (partition overwrites).
-        places: one of the files in each directory.
+        stored: the stored list; None if nothing is replaced.
+        by_job: count and bytes of the replaced files by the job that wrote them (partition overwrites only).
+        places: one of the replaced files in each directory.
     """
 
     stored: ListRef | None = None
@@ -49,22 +49,26 @@ class ReplacementPlan:
 
 
 def plan_replaced(
-    ctx: CommitContext, job: JobRecord, prepared: Prepared, token: str, counted: Collection[str] = ()
+    ctx: CommitContext, job: JobRecord, prepared: Prepared, token: str, deleting: Sequence[LogEntry] = ()
 ) -> ReplacementPlan:
     """List what `job` replaces if it is decided now, and store the list.
 
-    A file of the job that has the name of one that is replaced takes its place by being published: it is not listed.
+    A replaced file that has the name of one of the job's own files is not listed: publication overwrites it.
 
     Args:
-        counted: paths of files that an earlier decision has replaced and not deleted yet: they are counted there.
+        deleting: visible decisions that may not have deleted yet what they replaced: `by_job` leaves these files out,
+            because they are counted there.
 
     Raises:
         DestinationExistsError: the job adds a file under a name that is taken.
         InvalidRequestError: a name would be a file and a directory at once, or another destination lies inside.
+        CorruptDataError: the list of a decision in `deleting` cannot be read.
     """
     if job.mode not in (SaveMode.OVERWRITE, SaveMode.OVERWRITE_PARTITIONS) and not prepared.chosen:
         return ReplacementPlan()
     in_scope = _scope(ctx, job, prepared)
+    by_partition = job.mode is SaveMode.OVERWRITE_PARTITIONS
+    counted = {file.path for entry in deleting for file in load_replaced(ctx, entry)} if by_partition else set()
     directories = _directories(prepared)
     by_job: dict[str, tuple[int, int]] = {}
     places: dict[str, str] = {}
@@ -76,7 +80,7 @@ def plan_replaced(
             if path in prepared.chosen:
                 if not in_scope(path):
                     raise DestinationExistsError(
-                        "a file of this name is there already: write under another name, or use mode overwrite",
+                        "a file with this name already exists: write under another name, or use mode overwrite",
                         url=ctx.url,
                         path=path,
                     )
@@ -84,7 +88,7 @@ def plan_replaced(
             if not in_scope(path) or (owner is not None and owner.job == job.job):
                 continue
             places.setdefault(path.rpartition("/")[0], path)
-            if owner is not None and job.mode is SaveMode.OVERWRITE_PARTITIONS and path not in counted:
+            if owner is not None and by_partition and path not in counted:
                 count, size = by_job.get(owner.job, (0, 0))
                 by_job[owner.job] = (count + 1, size + info.size_bytes)
             yield Replaced(path=path, size_bytes=info.size_bytes, etag="" if owner else info.etag)
@@ -99,27 +103,28 @@ def plan_replaced(
 
 
 def _above(path: str) -> Iterator[str]:
-    """The directories above a file, nearest first."""
+    """Iterate over the parent directories of a file, nearest first."""
     while path := path.rpartition("/")[0]:
         yield path
 
 
 def _directories(prepared: Prepared) -> frozenset[str]:
-    """Directories that the job needs, if the caller chose names in it; our own names are never a directory's.
+    """Return the directories that the job needs if the caller chose file names; generated names clash with none.
 
     Raises:
-        InvalidRequestError: a file of the job has the name of one. A file system would refuse it after the decision.
+        InvalidRequestError: a file of the job has the name of a directory. A file system would refuse it only after the
+            decision.
     """
     if not prepared.chosen:
         return frozenset()
     found = {above for directory in prepared.partitions for above in (directory, *_above(directory)) if above}
     for path in found & prepared.chosen.keys():
-        raise InvalidRequestError("a file of the job is named like a directory of it: rename the file", path=path)
+        raise InvalidRequestError("a file and a directory of the job have the same name: rename the file", path=path)
     return frozenset(found)
 
 
 def _refuse_clash(path: str, prepared: Prepared, directories: frozenset[str]) -> None:
-    """What is replaced goes only after the job's files are there: so a name must not change its kind.
+    """Check that no name changes between file and directory: replaced files are deleted after the job is visible.
 
     Raises:
         InvalidRequestError: the file at `path` is a directory of the job, or below a file of the job.
@@ -129,7 +134,10 @@ def _refuse_clash(path: str, prepared: Prepared, directories: frozenset[str]) ->
 
 
 def load_replaced(ctx: CommitContext, entry: LogEntry) -> Iterator[Replaced]:
-    """What a decision replaces. Nothing if the list is gone: it goes only after everything on it has gone."""
+    """Return what a decision replaces.
+
+    Returns nothing if the list is missing: it is deleted only after everything on it.
+    """
     if entry.replaced is None:
         return iter(())
     try:
@@ -140,15 +148,17 @@ def load_replaced(ctx: CommitContext, entry: LogEntry) -> Iterator[Replaced]:
 
 
 def delete_replaced(ctx: CommitContext, entry: LogEntry) -> int:
-    """Delete what a visible decision replaces; returns how many files.
+    """Delete what a visible decision replaces, and return the number of files.
 
-    Requires: the decision is visible, so the replacement is complete (C9). Again is harmless: names of ours are used
-    once, and a foreign file goes only while its etag is the one that was seen.
+    Requires: the decision is visible, so the replacement is complete (C9).
+
+    Guarantee: idempotent. Generated names are used once, and any other file is deleted only while it has the listed
+    etag.
     """
 
     def keys() -> Iterator[str]:
         for file in load_replaced(ctx, entry):
-            # C2: a record from the store never makes us delete what this very job wrote.
+            # C2: a corrupt or forged list must not delete what this job wrote.
             owner = file_owner(file.path)
             if owner is not None and owner.job == entry.job:
                 raise CorruptDataError("a decision replaces its own output", key=entry.replaced and entry.replaced.key)

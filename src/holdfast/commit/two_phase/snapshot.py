@@ -1,7 +1,7 @@
-"""What a reader through Holdfast sees: whole jobs only (C4).
+"""Read a snapshot of a destination: readers through Holdfast see whole jobs only (C4).
 
-A decided job without ``visible`` is left out and what it replaces is kept; with ``visible`` it counts and what it
-replaces does not. The switch is one record.
+Before a decision is marked ``visible``, its files do not count and the files that it replaces do; afterwards it is the
+other way round. So one record switches between the two.
 """
 
 from __future__ import annotations
@@ -27,7 +27,11 @@ __all__ = ["Instant", "Snapshot", "VisibleFile", "read_instant", "read_snapshot"
 
 @dataclass(frozen=True, slots=True)
 class VisibleFile:
-    """A file of the destination; `path` is relative to it. A reader of ranges names the `etag` of the listing."""
+    """A file of the destination; `path` is relative to it.
+
+    Attributes:
+        etag: from the listing; a reader of byte ranges passes it on, so that all ranges are from the same file.
+    """
 
     path: str
     size_bytes: int
@@ -39,8 +43,8 @@ class Snapshot:
     """The destination at one instant.
 
     Attributes:
-        head: newest decision that was looked at, 0 if Holdfast never wrote here.
-        table: what the table looks like (see `LogState`), None if the log tells of no table.
+        head: number of the newest decision, 0 if Holdfast never wrote here.
+        table: see `LogState`.
     """
 
     head: int
@@ -50,12 +54,12 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instant:
-    """What the log says at one moment. Two that are equal stand for one state of the destination's files.
+    """The state of the log at one moment. If two of them are equal, the destination's files were the same.
 
     Attributes:
-        head: newest decision, 0 if Holdfast never wrote here.
-        waiting: decisions whose files are not all visible, or whose replaced files may still be there.
-        table: as in `Snapshot`.
+        head: number of the newest decision, 0 if Holdfast never wrote here.
+        waiting: decisions whose files may not all be visible, or whose replaced files may still exist.
+        table: see `LogState`.
     """
 
     head: int
@@ -64,12 +68,12 @@ class Instant:
 
     @property
     def is_settled(self) -> bool:
-        """Whether a plain listing shows whole jobs only, for as long as nothing new is decided."""
+        """Return whether a plain listing shows whole jobs only, until another job is decided."""
         return not self.waiting
 
 
 def read_instant(ctx: CommitContext, attempts: int = 50) -> Instant:
-    """What the log says now; for who lists the files with another tool, and looks again afterwards.
+    """Read the state of the log, for callers that list the files with another tool and compare it again afterwards.
 
     Raises:
         UnavailableError: jobs are decided faster than the log can be read. Repeat.
@@ -82,17 +86,17 @@ def read_instant(ctx: CommitContext, attempts: int = 50) -> Instant:
             waiting = frozenset(entry.seq for entry in unfinished if entry.kind is Kind.COMMIT)
             return Instant(head=view.head, waiting=waiting, table=_table(ctx, view, unfinished))
         except NotFoundError:
-            continue  # an entry was trimmed under our eyes: the log has moved
+            continue  # an entry was trimmed in between, so the log has moved on
     raise UnavailableError("jobs are decided faster than the log is read: read again", url=ctx.url)
 
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """What a listing shows and no reader counts.
+    """Which listed files do not count.
 
     Attributes:
-        jobs: their files.
-        paths: files, by the etag that they have; empty for any.
+        jobs: all files of these jobs.
+        paths: these files, by path, if they have this etag; an empty etag matches every file.
     """
 
     jobs: frozenset[JobId]
@@ -102,7 +106,7 @@ class _Rule:
         owner = file_owner(path)
         if owner is not None and owner.job in self.jobs:
             return True
-        # A later job may have used a name again that is not deleted yet, or is: then another file stands there.
+        # A later job may have used the name again, before or after the deletion: then this is another file.
         return path in self.paths and self.paths[path] in ("", etag)
 
 
@@ -116,7 +120,7 @@ def read_snapshot(ctx: CommitContext, attempts: int = 50) -> Snapshot:
     """
     before: LogView | None = None
     for _ in range(attempts):
-        view = read_log(ctx)  # outside: what is not found here is the bucket
+        view = read_log(ctx)  # outside the try block: NotFoundError here means that the bucket does not exist
         try:
             unfinished = [read_entry(ctx, seq) for seq in view.unfinished]
             rule = _visibility(ctx, view, unfinished)
@@ -130,16 +134,16 @@ def read_snapshot(ctx: CommitContext, attempts: int = 50) -> Snapshot:
         except NotFoundError as error:
             if view == before:
                 raise CorruptDataError(
-                    "records of a committed job are lost, somebody removed them: restore them, or run holdfast recover "
-                    "--accept-damage",
+                    "records of a committed job are lost, something deleted them: restore them, or run holdfast "
+                    "recover --accept-damage",
                     url=ctx.url,
                 ) from error
-            before = view  # a record went under our eyes: its job is finished by now, and the log has moved
+            before = view  # a record was deleted in between: as a rule its decision is done now, and the log moved on
     raise UnavailableError("jobs are decided faster than the destination is listed: read again", url=ctx.url)
 
 
 def _instant(view: LogView) -> tuple[int, frozenset[int]]:
-    """What must not have moved while the files were listed: the head, and which decisions are not visible yet."""
+    """Return what must not change while the files are listed: the head, and the decisions that are not visible."""
     return view.head, frozenset(view.unfinished) - view.visible
 
 
@@ -157,19 +161,20 @@ def _visibility(ctx: CommitContext, view: LogView, unfinished: list[LogEntry]) -
 
 
 def _chosen_paths(ctx: CommitContext, entry: LogEntry) -> Iterator[str]:
-    """Files of a decision whose names do not tell whose they are."""
+    """Iterate over the files of a decision whose names the caller chose."""
     for manifest in committed_manifests(ctx, entry):
         yield from (file.path for file in manifest.files if file_owner(file.path) is None)
 
 
 def _table(ctx: CommitContext, view: LogView, unfinished: list[LogEntry]) -> Mapping[str, object] | None:
-    """The table as the newest visible commit left it, which carries on all earlier ones.
+    """Return the table after the newest visible commit, which includes all earlier ones.
 
-    An abort carries on the table, too; one behind a commit that is not visible yet tells of columns that nobody sees.
+    An abort entry copies the table as well; after a commit that is not visible yet, it contains columns that no reader
+    sees.
     """
     waiting = {entry.seq for entry in unfinished if entry.kind is Kind.COMMIT} - view.visible
     newest = view.head
     if waiting:
-        # The log keeps the entry before the oldest unfinished one; only the first of all has none before it.
+        # The log retains the entry before the oldest unfinished one; only entry 1 has none before it.
         newest = max((seq for seq in view.visible if seq > min(waiting)), default=min(waiting) - 1)
     return read_entry(ctx, newest).state.table if newest else None

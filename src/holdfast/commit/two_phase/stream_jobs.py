@@ -1,12 +1,12 @@
-"""A batch of a stream as a job of `two_phase`, in a world where nobody keeps anything between its phases.
+"""Write a stream's batch as a job of `two_phase`, without state that outlives a phase.
 
-plan_batch     on the driver's side, before the batch is known: a job record and the streams' marks, as values
-join_batch     in every task: complete the record with the batch, announce it; all tasks come to the same record
-commit_job, abort_job      of the committer, with the record that the tasks report
-settle_batch   for a batch that nobody had to write: finish what is decided
+plan_batch              on the driver, before the batch is known: a job record and the streams' progress, as values
+join_batch              in every task: add the batch to the record and announce it; all tasks make the same record
+commit_job, abort_job   of the committer, with the record that the tasks report
+settle_batch            for a batch without new data: roll logged decisions forward
 
-Spark builds a stream's writer anew for every phase of every batch and tells only tasks which query and batch they
-belong to; so the record travels from the plan through the tasks to the commit.
+Spark creates a stream's writer again for every phase of every batch, and only tasks learn their query and batch. So the
+record travels from the plan through the tasks to the commit.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from holdfast.commit.context import CommitContext
 from holdfast.commit.records import JobRecord, SaveMode, StreamBatch
 from holdfast.commit.two_phase.committer import TWO_PHASE
 from holdfast.commit.two_phase.decision_log import read_entry, read_log, trim_log
-from holdfast.commit.two_phase.helping import finish_earlier
+from holdfast.commit.two_phase.helping import help_earlier_jobs
 from holdfast.commit.two_phase.job import announce_job, describe_job
 from holdfast.commit.two_phase.records import StreamMark
 from holdfast.commit.two_phase.streams import is_committed_batch
@@ -32,12 +32,12 @@ __all__ = ["BatchPlan", "join_batch", "plan_batch", "settle_batch"]
 
 @dataclass(frozen=True, kw_only=True)
 class BatchPlan:
-    """What is known before a batch is written; plain values, for they travel to its tasks.
+    """What is known before a batch is written. Its values are plain, because they are sent to the tasks.
 
     Attributes:
-        job: the record, its batch unknown as yet.
-        known: how far each stream had come when the plan was made; spares a replayed batch its work. The decision
-            itself looks again.
+        job: the record, still without a batch.
+        known: the progress of each stream when the plan was made, so that tasks skip a batch that is already committed.
+            The decision checks it again.
     """
 
     job: JobRecord
@@ -47,42 +47,42 @@ class BatchPlan:
 def plan_batch(
     ctx: CommitContext, mode: SaveMode, details: Mapping[str, object], view: LogView | None = None
 ) -> BatchPlan:
-    """Check the destination and say who the batch's job would be. Writes nothing.
+    """Check the destination and plan the batch's job. Writes nothing.
 
     Args:
-        mode: ``append``, or ``overwrite`` for a stream that gives its whole result with every batch.
-        details: what is kept with the decision (schema, format); never secrets.
+        mode: ``append``, or ``overwrite`` for a stream that writes its complete result with every batch.
+        details: stored with the decision (schema, format); never secrets.
         view: the log, if the caller has just read it.
 
     Raises:
         InvalidRequestError: another mode, or the destination is a file, or lies inside another one or around one.
-        UnsupportedError: the store cannot keep the promise; says what is missing.
+        UnsupportedError: the committer does not fit the store; the message says why.
     """
     if mode not in (SaveMode.APPEND, SaveMode.OVERWRITE):
-        raise InvalidRequestError("a stream appends, or overwrites with every batch: leave the mode out", mode=mode)
+        raise InvalidRequestError("a stream appends, or overwrites with every batch: omit the mode", mode=mode)
     TWO_PHASE.check_fit(ctx, mode)
     job = describe_job(ctx, TWO_PHASE.name, mode, details, view)
-    assert job is not None  # only mode ignore has nothing to do
+    assert job is not None  # only mode ignore skips a job
     try:
         known = read_entry(ctx, job.base_seq).state.streams if job.base_seq else {}
     except NotFoundError:
-        known = {}  # trimmed meanwhile: others are busy here
+        known = {}  # trimmed meanwhile: other jobs are being decided
     return BatchPlan(job=job, known=known)
 
 
 def join_batch(ctx: CommitContext, plan: BatchPlan, batch: StreamBatch) -> JobRecord | None:
-    """Complete and announce the job of a batch. Every task that has something to write calls this first.
+    """Complete the job record of a batch and announce it. Every task that has data to write calls this first.
 
-    Guarantee: all tasks of a plan come to the same record, and it stands in the store when this returns.
+    Guarantee: all tasks of a plan make the same record, and it exists in the store when this returns.
 
     Returns:
-        The job; None if the batch is committed already, and there is nothing to write.
+        The job; None if the batch is already committed, so there is nothing to write.
 
     Raises:
         InvalidRequestError: the stream was written with another checkpoint.
         UnsupportedError: the store ignores conditional writes.
 
-    Crash: an announced job; the stream's next commit removes it.
+    Crash: an announced job; the stream's next commit cleans up after it.
     """
     job = replace(plan.job, stream=batch)
     if is_committed_batch(job, plan.known):
@@ -93,7 +93,7 @@ def join_batch(ctx: CommitContext, plan: BatchPlan, batch: StreamBatch) -> JobRe
 
 
 def _is_announced(ctx: CommitContext, job: JobRecord) -> bool:
-    """Whether another task was faster. It has tried, too, whether the store heeds conditions: once a batch will do."""
+    """Check whether another task has announced the job; that task has also tried conditional writes."""
     try:
         return ctx.store.get(ctx.key(layout.job_record(job.job))) == encode_job(job)
     except NotFoundError:
@@ -101,11 +101,11 @@ def _is_announced(ctx: CommitContext, job: JobRecord) -> bool:
 
 
 def settle_batch(ctx: CommitContext) -> None:
-    """Finish what is decided on the destination: a replayed batch may be committed, and its driver died right then.
+    """Roll the destination's decisions forward: the driver of a replayed batch may have died right after its commit.
 
     Raises:
         CorruptDataError: a record of the log cannot be read.
     """
     view = read_log(ctx)
-    stuck = {found.entry.seq for found in finish_earlier(ctx, view)}
+    stuck = {found.entry.seq for found in help_earlier_jobs(ctx, view)}
     trim_log(ctx, replace(view, done=view.done | (frozenset(view.unfinished) - stuck)))

@@ -1,9 +1,9 @@
-"""Batches of streams are decided once (C8): the log's newest entry says how far each stream has come.
+"""Decide every batch of a stream once (C8): the newest log entry contains the progress of each stream.
 
-Spark replays a batch after a crash, with new attempts and a new job. The number of the batch and the identity of the
-checkpoint that counts it are all that links the two, so they stand in the decision itself: one record makes a batch
-visible and known. Every entry, also an abort's, carries the marks of its predecessor on: the log may be trimmed, and
-holds one mark a stream however long the streams run.
+After a crash Spark replays a batch, with new attempts and a new job. Only the batch number and the identity of the
+checkpoint link the two jobs, so both are part of the decision: one record commits a batch and records that it is
+committed. Every entry, also an abort, copies the marks of its predecessor. So trimming the log loses none, and the log
+holds one mark per stream, however long the stream runs.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ __all__ = ["advance_streams", "dead_batches", "is_committed_batch", "is_dead"]
 
 
 def is_committed_batch(job: JobRecord, streams: Mapping[str, StreamMark]) -> bool:
-    """Whether `job` writes a batch that is committed already: it, or one before the last.
+    """Check whether the batch that `job` writes is already committed.
 
     Raises:
-        InvalidRequestError: another checkpoint counts the stream's batches. Its numbers start anew, and taking them
-            for the old ones would drop data without a word.
+        InvalidRequestError: the stream has another checkpoint. Its batch numbers start from 0 again, so comparing them
+            with the old ones would silently drop data.
     """
     if job.stream is None or (mark := streams.get(job.stream.stream)) is None:
         return False
     if mark.checkpoint != job.stream.checkpoint:
         raise InvalidRequestError(
-            "the stream was written here with another checkpoint: go on with that checkpoint, or choose another "
+            "the stream was written here with another checkpoint: continue with that checkpoint, or choose another "
             "streamId",
             stream=job.stream.stream,
             known=mark.checkpoint,
@@ -39,7 +39,7 @@ def is_committed_batch(job: JobRecord, streams: Mapping[str, StreamMark]) -> boo
 
 
 def advance_streams(job: JobRecord, streams: Mapping[str, StreamMark]) -> Mapping[str, StreamMark]:
-    """The marks after `job` is committed."""
+    """Return the marks after `job` is committed."""
     if job.stream is None:
         return streams
     mark = StreamMark(batch=job.stream.batch, checkpoint=job.stream.checkpoint)
@@ -48,11 +48,11 @@ def advance_streams(job: JobRecord, streams: Mapping[str, StreamMark]) -> Mappin
 
 # --- leftovers --------------------------------------------------------------------------------------------------------
 def dead_batches(entry: LogEntry) -> Mapping[str, StreamMark]:
-    """Up to which batch a stream's jobs are over, the decision's own aside; for whoever finishes `entry`.
+    """Return the last batch of each stream whose jobs have ended, apart from the job of `entry` itself.
 
-    A batch is committed once, so every other job that wrote it can never be. The committed one itself is finished
-    before the stream's next batch is decided, hence the last batch counts only where `entry` is the one that decided
-    it: the others' clean-up must not take the uploads of a job that waits to be published.
+    A batch is committed once, so no other job that wrote it can be committed. The committed job is rolled forward
+    before the stream's next batch is decided. So the last batch counts only if `entry` decided it: the cleanup of other
+    jobs must not abort the uploads of a job that is still to be published.
     """
     own = entry.record.stream if entry.kind is Kind.COMMIT else None
     return {
@@ -62,7 +62,7 @@ def dead_batches(entry: LogEntry) -> Mapping[str, StreamMark]:
 
 
 def is_dead(job: JobRecord, dead: Mapping[str, StreamMark]) -> bool:
-    """Whether `job` wrote a batch of which the log says that it is over (see `dead_batches`)."""
+    """Check whether `job` wrote a batch whose jobs have ended (see `dead_batches`)."""
     if job.stream is None or (mark := dead.get(job.stream.stream)) is None:
         return False
     return mark.checkpoint == job.stream.checkpoint and job.stream.batch <= mark.batch

@@ -1,8 +1,8 @@
-"""A write's own name, given by its caller: however often the write is repeated under it, one job is committed (C8).
+"""Make writes idempotent by a write id from the caller: of all writes with the same id one is committed (C8).
 
-The decision holds the name; before the decision is done, a record of its own holds it too. So a name is found by one
-read, whatever has been trimmed from the log since: a decision without that record is not done, and the decisions that
-are not done are few.
+The decision contains the write id. Before the decision is marked done, a separate record of the write id is created. So
+one read finds a write id even if its decision has been trimmed: a decision without that record is not done, and few
+decisions are not done.
 """
 
 from __future__ import annotations
@@ -23,44 +23,44 @@ from holdfast.versioned_log import LogView
 __all__ = ["KEPT_S", "WRITE_ID", "find_write", "forget_writes", "is_written", "remember_write", "write_id_of"]
 
 WRITE_ID = "write_id"
-"""Under this name a job's details hold it."""
+"""The key of the write id in the details of a job."""
 
 KEPT_S = 90 * 24 * 3600.0
-"""How long a name is remembered, in seconds."""
+"""How long the record of a write id is retained, in seconds."""
 
 _FORMAT = "holdfast-write/1"
 
 
 def write_id_of(job: JobRecord) -> str:
-    """The name that the job's caller gave its write; empty for none."""
+    """Return the write id of a job; empty if it has none."""
     found = job.details.get(WRITE_ID)
     return found if isinstance(found, str) else ""
 
 
 def find_write(ctx: CommitContext, view: LogView, write_id: str) -> JobOutcome | None:
-    """The committed job of that name, None if there is none or it was committed more than `KEPT_S` ago.
+    """Return the committed job with that write id; None if there is none or it was committed more than `KEPT_S` ago.
 
     Args:
-        view: the log as it was read just before.
+        view: the log, read just before.
     """
     for seq in view.unfinished:
         try:
             entry = read_entry(ctx, seq)
         except NotFoundError:
-            continue  # done and trimmed meanwhile: then its record stands
+            continue  # done and trimmed meanwhile, so its record exists
         if entry.kind is Kind.COMMIT and write_id_of(entry.record) == write_id:
             return JobOutcome(job=entry.job, committed=True, totals=entry.totals, finished=False)
     return _read(ctx, write_id)
 
 
 def is_written(ctx: CommitContext, job: JobRecord, view: LogView) -> bool:
-    """Whether another job with the write id of `job` is committed, as the log of `view` or a record tells."""
+    """Check whether another job with the write id of `job` is committed, by the log of `view` or by a record."""
     write_id = write_id_of(job)
     return bool(write_id) and find_write(ctx, view, write_id) is not None
 
 
 def remember_write(ctx: CommitContext, entry: LogEntry) -> None:
-    """Note that the decision's write is committed. Again does nothing. Comes before the decision is marked done."""
+    """Record that the decision's write id is committed. Idempotent. Requires: the decision is not marked done yet."""
     write_id = write_id_of(entry.record)
     if not write_id or entry.kind is not Kind.COMMIT:
         return
@@ -73,32 +73,32 @@ def remember_write(ctx: CommitContext, entry: LogEntry) -> None:
         "bytes": totals.size_bytes,
         "rows": totals.rows,
     }
-    ctx.records.create(_place(write_id), json_line(record))
+    ctx.records.create(_path(write_id), json_line(record))
 
 
 def forget_writes(ctx: CommitContext) -> None:
-    """Remove the records of writes that were committed more than `KEPT_S` ago. Again does nothing."""
+    """Delete the records of writes that were committed more than `KEPT_S` ago. Idempotent."""
     oldest_s = ctx.clock.now_s() - KEPT_S
     records = iter_objects(ctx.store, ctx.key(layout.WRITES))
     for batch in batched_keys(info.key for info in records if info.modified_at_s < oldest_s):
         ctx.store.delete_many(batch)
 
 
-def _place(write_id: str) -> str:
+def _path(write_id: str) -> str:
     return layout.write_record(hashlib.sha256(write_id.encode()).hexdigest())
 
 
 def _read(ctx: CommitContext, write_id: str) -> JobOutcome | None:
-    place = _place(write_id)
+    path = _path(write_id)
     try:
-        data = ctx.store.get(ctx.key(place))
+        data = ctx.store.get(ctx.key(path))
     except NotFoundError:
         return None
 
     def decode() -> JobOutcome:
         value = json_object(data)
         require(value["format"] == _FORMAT, "format is unknown")
-        require(value["write_id"] == write_id, "the record is another write's")
+        require(value["write_id"] == write_id, "the record belongs to another write")
         job = text_field(value, "job")
         require(is_job_id(job), "job is not a job id")
         totals = Totals(
@@ -106,4 +106,4 @@ def _read(ctx: CommitContext, write_id: str) -> JobOutcome | None:
         )
         return JobOutcome(job=JobId(job), committed=True, totals=totals)
 
-    return guarded(place, decode)
+    return guarded(path, decode)

@@ -56,11 +56,11 @@ def test_the_verdict_comes_with_the_coverage() -> None:
     assert found["ran"] == found["statements"] - sum(len(one["lines"]) for one in found["missed"])
     assert "holdfast.commit.file_output.v2" in found["not_entered"]
     missed = {(one["module"], one["function"]) for one in found["missed"]}
-    assert ("holdfast.commit.two_phase.job", "_drop_fenced") in missed
+    assert ("holdfast.commit.two_phase.job", "_end_fenced_job") in missed
     assert ("holdfast.commit.two_phase.committer", "TwoPhaseCommitter.abort_job") in missed
     assert ("holdfast.commit.two_phase.committer", "TwoPhaseCommitter.setup_job") not in missed
     listed = run("check", *scenes, "--coverage").stdout
-    assert re.search(r"^two_phase/job +_drop_fenced +\d+-\d+", listed, re.M)
+    assert re.search(r"^two_phase/job +_end_fenced_job +\d+-\d+", listed, re.M)
     more = json.loads(run("check", *scenes, "--scene", "cancel", "--json").stdout)["coverage"]
     assert more["ran"] > found["ran"], "what any scene has run counts"
 

@@ -375,8 +375,8 @@ def test_a_directory_inside_a_destination_is_refused(tmp_path: Path) -> None:
     commit_table(url)
     folder = next((tmp_path / "t").glob("*=*"))
     said = refusal(str(folder))
-    assert "this is a folder of a destination" in said and f"destination='{(tmp_path / 't').as_uri()}'" in said
-    assert "this is a folder of a destination" in refusal(f"{folder}/*.parquet")
+    assert "this is a folder inside a destination" in said and f"destination='{(tmp_path / 't').as_uri()}'" in said
+    assert "this is a folder inside a destination" in refusal(f"{folder}/*.parquet")
     assert len(read(url)) == 3
 
 

@@ -251,7 +251,7 @@ def test_what_hadoop_refuses_is_refused_with_the_reason(change: _Change, reason:
         (_in_dir("t", -1), "t is not a count"),
         (_in_dir("l", -1), "l is not a count"),
         (_set("extraData", []), "extraData is not an object"),
-        (_set("extraData", {"a": 1}), "extraData holds something else"),
+        (_set("extraData", {"a": 1}), "extraData contains values that are not texts"),
         (_set("iostatistics", 3), "iostatistics is not an object"),
     ],
 )

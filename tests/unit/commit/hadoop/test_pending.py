@@ -204,7 +204,7 @@ def _without(name: str) -> _Change:
         (_set("jobId", 1), "jobId is not a text"),
         (_set("created", "now"), "created is not a count"),
         (_set("extraData", []), "extraData is not an object"),
-        (_set("extraData", {"k": 1}), "extraData holds something else"),
+        (_set("extraData", {"k": 1}), "extraData contains values that are not texts"),
         (_set("extraData", {"holdfast.rows": "-1"}), "holdfast.rows is not a count"),
         (_set("extraData", {"holdfast.rows": "9" * 5000}), "holdfast.rows is not a count"),
         (_set("extraData", {"holdfast.part.sizes": "5,6"}), "do not add up"),

@@ -1,4 +1,4 @@
-"""The decision log as listings show it: none of them is a snapshot."""
+"""Read the decision log from listings, none of which is a snapshot."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class Blind(InterceptedStore):
-    """A listing that saw some names before they were there: later ones it shows."""
+    """A listing that misses some names at first; later ones show them."""
 
     def __init__(self, store: ObjectStore, hidden: Callable[[str], bool]) -> None:
         super().__init__(store, lambda _call, proceed: proceed())
@@ -55,7 +55,7 @@ def blind(world: World, *hidden: int) -> LogView:
 
 @pytest.mark.parametrize("hidden", [(1,), (2,), (3,), (2, 3), (1, 2, 3)])
 def test_an_entry_that_a_listing_missed_is_no_gap(hidden: tuple[int, ...]) -> None:
-    """C8: a descheduled local listing shows N+2 without N+1; what is before it counts."""
+    """C8: a delayed local listing shows N+2 without N+1; the entries before still count."""
     world = grown(4)
     view = blind(world, *hidden)
     assert (view.oldest, view.head, view.stale) == (1, 4, ())
@@ -66,7 +66,7 @@ def test_a_log_whose_newest_entry_was_missed_is_a_log_of_before() -> None:
 
 
 def test_a_missed_entry_costs_no_decision() -> None:
-    """The listing that showed a gap once took 298 decisions with it and fenced every job that was running."""
+    """A listing with such a gap once lost 298 decisions and fenced every running job."""
     world = grown(4)
     slow = start(world.context())
     messages = run_tasks(world.context(), slow, "slow")
@@ -76,8 +76,8 @@ def test_a_missed_entry_costs_no_decision() -> None:
     assert TWO_PHASE.commit_job(world.context(), slow, messages, TASKS).committed
 
 
-def test_nothing_within_retention_is_trimmed_although_it_lies_behind_a_gap() -> None:
-    """Somebody removed a record by hand: what the others tell is kept."""
+def test_nothing_within_retention_is_trimmed_although_it_is_after_a_gap() -> None:
+    """A record was deleted by hand: the information in the others is kept."""
     world = grown(6)
     world.store.delete(f"{HOME}_holdfast/log/{entry(3)}")
     view = read_log(world.context())
@@ -97,7 +97,7 @@ def test_looking_at_a_log_that_was_never_trimmed_is_one_listing() -> None:
 
 # --- what is retained is searched before anything is denied ---
 def test_a_decision_that_is_in_the_log_is_found_although_the_log_was_trimmed() -> None:
-    """A starts, others decide, A commits: abort said that A was not committed, and its caller ran it again."""
+    """A starts, others decide, A commits: abort reported that A was not committed, and its caller ran it again."""
     world = World("upload")
     ctx = world.context().with_settings(log_retention_entries=3)
     slow = start(ctx)
@@ -111,8 +111,8 @@ def test_a_decision_that_is_in_the_log_is_found_although_the_log_was_trimmed() -
     assert TWO_PHASE.commit_job(ctx, slow, messages, TASKS).committed, "again, also from another process"
 
 
-def test_a_committed_job_that_the_log_has_forgotten_is_known_by_its_files() -> None:
-    """C8: nothing is denied that cannot be known; a caller who hears "not committed" runs the job again."""
+def test_a_committed_job_that_the_log_has_trimmed_is_known_by_its_files() -> None:
+    """C8: an unknown outcome is not denied; a caller that learns "not committed" runs the job again."""
     world = World("upload")
     ctx = world.context().with_settings(log_retention_entries=1)
     job = start(ctx)
@@ -138,8 +138,8 @@ def test_a_job_that_is_over_without_a_trace_is_not_denied() -> None:
         TWO_PHASE.abort_job(ctx, job)
 
 
-def test_a_search_goes_on_when_the_log_is_trimmed_under_it() -> None:
-    """The entries that went were not the job's: the one that is its own is still there."""
+def test_a_search_continues_when_the_log_is_trimmed_meanwhile() -> None:
+    """The trimmed entries were not about the job; the job's own entry still exists."""
     world = grown(3)
     job = start(world.context())
     messages = run_tasks(world.context(), job, "mine", 1)
@@ -156,7 +156,7 @@ def test_a_search_goes_on_when_the_log_is_trimmed_under_it() -> None:
 
 # --- decisions in the trimmed past ---
 class _HeldUp:
-    """A driver that is held up just before it creates an entry of the log, while others decide."""
+    """A store that delays a driver just before it creates a log entry, while others decide."""
 
     def __init__(self, others: Callable[[], None]) -> None:
         self._others = others
@@ -173,7 +173,7 @@ class _HeldUp:
 @pytest.mark.parametrize("others", [1, 2, 3, 4, 6])
 @pytest.mark.parametrize("ends", ["commit", "abort"])
 def test_a_driver_that_is_held_up_decides_nothing_in_the_trimmed_past(before: int, others: int, ends: str) -> None:
-    """C8: its number is free again, what had it is trimmed: streams and tables would go back in time."""
+    """C8: its number is free again, because its entry is trimmed: streams and tables would return to an old state."""
     world = World("upload")
     ctx = world.context().with_settings(log_retention_entries=2)
     for number in range(before):
@@ -206,7 +206,7 @@ def test_a_driver_that_is_held_up_decides_nothing_in_the_trimmed_past(before: in
 
 
 def test_a_driver_that_dies_right_after_it_decided_in_the_trimmed_past() -> None:
-    """Its entry stands beside the others', and counts for nobody."""
+    """Its entry exists next to the others, and readers ignore it."""
     world = World("upload")
     ctx = world.context().with_settings(log_retention_entries=2)
     job = start(ctx)
@@ -228,8 +228,8 @@ def test_a_driver_that_dies_right_after_it_decided_in_the_trimmed_past() -> None
     assert verify(ctx).verified
 
 
-def test_a_driver_that_is_held_up_after_its_decision_hears_that_it_stands() -> None:
-    """Others have finished it, and the log has dropped it since."""
+def test_a_driver_that_is_held_up_after_its_decision_learns_that_it_counts() -> None:
+    """Others have rolled it forward, and the log has trimmed it since."""
     world = World("upload")
     ctx = world.context().with_settings(log_retention_entries=1)
     run_job(ctx, "before", tasks=1)
@@ -252,7 +252,7 @@ def test_a_driver_that_is_held_up_after_its_decision_hears_that_it_stands() -> N
 
 
 def test_entries_are_trimmed_one_by_one() -> None:
-    """While one is there, none behind it is gone: a driver looks at the one before its own."""
+    """While one exists, none after it is deleted: a driver reads the one before its own."""
     world = grown(8)
     recorded = Recorder()
     ctx = world.context(store=InterceptedStore(world.store, recorded)).with_settings(log_retention_entries=2)

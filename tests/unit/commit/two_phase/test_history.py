@@ -1,4 +1,4 @@
-"""`verify` finds what is wrong, and only that; `read_history` tells how far each job has come."""
+"""Check that `verify` finds what is wrong, and only that, and that `read_history` returns the progress of each job."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def add(world: World) -> None:
 
 
 def forge(world: World) -> None:
-    """A file of a job that never committed."""
+    """Create a file of a job that never committed."""
     job = start(world.context())
     name = f"part-00000-{job.job}-0123456789ab-00000.txt"
     world.store.put(HOME + name, b"x")
@@ -53,7 +53,7 @@ DAMAGES: dict[Callable[[World], None], str] = {
     add: "has 5 files",
     forge: "did not commit them",
     drop_success: "_SUCCESS is missing",
-    old_success: "the last one is",
+    old_success: "but the last job is",
 }
 
 

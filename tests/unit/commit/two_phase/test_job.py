@@ -1,4 +1,4 @@
-"""The driver's side: what is refused, when, and that nothing is written then."""
+"""Check the driver's side: what is refused, when, and that nothing is written then."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ def everything(world: World) -> dict[str, bytes]:
     ids=["missing", "none", "twice", "no messages", "one too many"],
 )
 def test_each_task_reports_exactly_once(pick) -> None:  # type: ignore[no-untyped-def]  # a lambda of the table
-    """Fault 20, C1: a missing or doubled message is refused and nothing is decided."""
+    """Fault 20, C1: a missing or duplicate message is refused and nothing is decided."""
     world = World("upload")
     job = start(world.context())
     messages = run_tasks(world.context(), job, "new")
-    with pytest.raises(InvalidRequestError, match="each task must report exactly once"):
+    with pytest.raises(InvalidRequestError, match="not every task reported exactly once"):
         TWO_PHASE.commit_job(world.context(), job, pick(messages), TASKS)
     assert read_log(world.context()).head == 0 and world.listing() == {}
 
@@ -100,7 +100,7 @@ def test_destination_that_is_a_file() -> None:
 
 
 class Ignoring:
-    """A store that takes conditional writes and ignores the condition, as some servers do (facts: conformance)."""
+    """A store that accepts conditional writes and ignores the condition, as some servers do (facts: conformance)."""
 
     def __call__(self, call: StoreCall, proceed):  # type: ignore[no-untyped-def]  # an interceptor
         return proceed()
@@ -160,7 +160,7 @@ def test_store_without_any_way_to_hide_a_file() -> None:
 
 
 def test_two_jobs_with_one_id() -> None:
-    """Fault 24: the second is refused, whatever made the ids equal."""
+    """Fault 24: the second is refused, for whatever reason the ids are equal."""
     world = World("upload")
     job = start(world.context())
     world.ids.last = 0
@@ -258,8 +258,8 @@ def test_a_driver_that_dies_while_it_trims_leaves_no_unfinished_entry(after: boo
     assert trimmed_in_part, "a trim was cut off between the entries and their marks"
 
 
-def test_driver_that_the_log_has_left_behind_is_fenced() -> None:
-    """The log no longer reaches back to the job's start: nobody can prove that it was not aborted."""
+def test_driver_from_before_the_oldest_entry_is_fenced() -> None:
+    """The log no longer reaches back to the job's start: it may have been aborted."""
     world = World("upload")
     ctx = world.context().with_settings(log_retention_entries=2)
     slow = start(ctx)
@@ -327,7 +327,7 @@ def test_recover_leaves_recent_jobs_alone_and_dry_run_touches_nothing() -> None:
 
 
 def test_foreign_uploads_are_left_alone() -> None:
-    """C7: uploads that Holdfast did not name may be anybody's."""
+    """C7: uploads whose names Holdfast did not generate may belong to another tool."""
     world = World("upload")
     world.store.create_upload(f"{HOME}data.csv")
     run_job(world.context(), "new")
@@ -336,7 +336,7 @@ def test_foreign_uploads_are_left_alone() -> None:
 
 
 def test_overwrite_of_foreign_files_spares_what_was_rewritten_meanwhile() -> None:
-    """A foreign name may be used again: a slow helper deletes only what was there when the job was decided."""
+    """Such a name may be used again: a slow helper deletes only what existed when the job was decided."""
     world = World("upload")
     world.store.put(f"{HOME}data.csv", b"first")
     job = start(world.context(), SaveMode.OVERWRITE)
@@ -377,7 +377,7 @@ def test_bucket_root_as_destination() -> None:
 
 
 def test_success_report_is_hadoops() -> None:
-    """Scenario 72, facts 2.2: fields and types that Hadoop's reader of SuccessData/1 asks for."""
+    """Scenario 72, facts 2.2: fields and types that Hadoop's reader of SuccessData/1 expects."""
     world = World("upload")
     run_job(world.context(), "new")
     report = json.loads(world.store.get(f"{HOME}_SUCCESS"))
@@ -398,7 +398,7 @@ def test_success_report_lists_a_hundred_files_at_most() -> None:
 
 
 def test_request_cost_of_a_job_commit() -> None:
-    """At most 1.2 requests a file: 200 tasks of 5 files, small manifests travel in the messages."""
+    """At most 1.2 requests per file: 200 tasks of 5 files, with small manifests in the messages."""
     world = World("upload")
     ctx = world.context()
     job = start(ctx)
@@ -414,8 +414,8 @@ def test_request_cost_of_a_job_commit() -> None:
     assert len(recorded.calls) <= 1200
 
 
-def test_records_and_messages_travel() -> None:
-    """Spark pickles them; nothing in them is a handle."""
+def test_records_and_messages_can_be_pickled() -> None:
+    """Spark pickles them, so they contain no handle."""
     world = World("upload")
     job = start(world.context())
     message = run_task(world.context(), job, 0, "new")

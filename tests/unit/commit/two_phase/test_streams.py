@@ -1,4 +1,4 @@
-"""What the marks of streams say, and what a batch's plan refuses before anything is written."""
+"""Check the marks of streams, and what a batch's plan refuses before anything is written."""
 
 from __future__ import annotations
 
@@ -49,7 +49,8 @@ def test_another_checkpoint_is_refused_in_one_sentence() -> None:
     with pytest.raises(InvalidRequestError) as caught:
         is_committed_batch(job_of("flights", 8, "c9"), MARKS)
     assert str(caught.value) == (
-        "the stream was written here with another checkpoint: go on with that checkpoint, or choose another streamId "
+        "the stream was written here with another checkpoint: continue with that checkpoint, or choose another "
+        "streamId "
         "stream='flights' known='c1' given='c9'"
     )
 
@@ -68,7 +69,7 @@ def test_another_checkpoint_is_refused_in_one_sentence() -> None:
     ],
 )
 def test_which_jobs_are_dead(kind: Kind, own: str, stream: str, batch: int, checkpoint: str, dead: bool) -> None:
-    """C7: the last batch's job may wait to be published, unless it is the one that is being finished."""
+    """C7: the last batch's job may still be unpublished, unless it is the one that is being rolled forward."""
     marks = dead_batches(entry_of(kind, job_of(own, 7, "c1")))
     assert is_dead(job_of(stream, batch, checkpoint), marks) is dead
     assert not is_dead(dataclasses.replace(job_of("new", 0, "c9"), stream=None), marks)
@@ -104,7 +105,7 @@ def test_every_task_announces_the_same_job(publication: str) -> None:
 
 
 class Ignoring(InterceptedStore):
-    """Takes conditional writes and ignores the condition, as some servers do."""
+    """A store that accepts conditional writes and ignores the condition, as some servers do."""
 
     @property
     def capabilities(self) -> Capabilities:
