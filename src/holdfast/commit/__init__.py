@@ -1,22 +1,38 @@
 """Commit the output of jobs, by one of several protocols.
 
-ARCHITECTURE.md describes the folders; start reading at `two_phase.committer`.
+ARCHITECTURE.md describes the folders; start reading at `two_phase.committer`. A name is imported when somebody asks for
+it, so that a module of this package can be imported without all others.
 """
 
-from holdfast.commit.committer import Committer
-from holdfast.commit.context import CommitContext, CommitSettings, HadoopSettings, Place, Progress, StagingPlaces
-from holdfast.commit.context_factory import open_context
-from holdfast.commit.ids import AttemptId, JobId
-from holdfast.commit.records import JobOutcome, JobRecord, JobReport, Kind, SaveMode, StreamBatch, TaskCommit, Totals
-from holdfast.commit.recovery import recover
-from holdfast.commit.recovery_report import RecoveredJob, RecoveryReport
-from holdfast.commit.registry import COMMITTERS, get_committer, require_fit
-from holdfast.commit.task import TaskAttempt
-from holdfast.commit.two_phase.committer import TWO_PHASE
-from holdfast.commit.two_phase.history import Decision, History, read_history
-from holdfast.commit.two_phase.records import LogEntry
-from holdfast.commit.two_phase.snapshot import Instant, Snapshot, VisibleFile, read_instant, read_snapshot
-from holdfast.commit.verification import VerifyReport, verify
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from holdfast.commit.committer import Committer
+    from holdfast.commit.context import CommitContext, CommitSettings, HadoopSettings, Place, Progress, StagingPlaces
+    from holdfast.commit.context_factory import open_context
+    from holdfast.commit.ids import AttemptId, JobId
+    from holdfast.commit.records import (
+        JobOutcome,
+        JobRecord,
+        JobReport,
+        Kind,
+        SaveMode,
+        StreamBatch,
+        TaskCommit,
+        Totals,
+    )
+    from holdfast.commit.recovery import recover
+    from holdfast.commit.recovery_report import RecoveredJob, RecoveryReport
+    from holdfast.commit.registry import COMMITTERS, get_committer, require_fit
+    from holdfast.commit.task import TaskAttempt
+    from holdfast.commit.two_phase.committer import TWO_PHASE
+    from holdfast.commit.two_phase.history import Decision, History, read_history
+    from holdfast.commit.two_phase.records import LogEntry
+    from holdfast.commit.two_phase.snapshot import Instant, Snapshot, VisibleFile, read_instant, read_snapshot
+    from holdfast.commit.verification import VerifyReport, verify
 
 __all__ = [
     "COMMITTERS",
@@ -57,3 +73,56 @@ __all__ = [
     "require_fit",
     "verify",
 ]
+
+_MODULES = {
+    "COMMITTERS": "registry",
+    "TWO_PHASE": "two_phase.committer",
+    "AttemptId": "ids",
+    "CommitContext": "context",
+    "CommitSettings": "context",
+    "Committer": "committer",
+    "Decision": "two_phase.history",
+    "HadoopSettings": "context",
+    "History": "two_phase.history",
+    "Instant": "two_phase.snapshot",
+    "JobId": "ids",
+    "JobOutcome": "records",
+    "JobRecord": "records",
+    "JobReport": "records",
+    "Kind": "records",
+    "LogEntry": "two_phase.records",
+    "Place": "context",
+    "Progress": "context",
+    "RecoveredJob": "recovery_report",
+    "RecoveryReport": "recovery_report",
+    "SaveMode": "records",
+    "Snapshot": "two_phase.snapshot",
+    "StagingPlaces": "context",
+    "StreamBatch": "records",
+    "TaskAttempt": "task",
+    "TaskCommit": "records",
+    "Totals": "records",
+    "VerifyReport": "verification",
+    "VisibleFile": "two_phase.snapshot",
+    "get_committer": "registry",
+    "open_context": "context_factory",
+    "read_history": "two_phase.history",
+    "read_instant": "two_phase.snapshot",
+    "read_snapshot": "two_phase.snapshot",
+    "recover": "recovery",
+    "require_fit": "registry",
+    "verify": "verification",
+}
+"""The module of this package that defines each public name."""
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found: object = getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return __all__
