@@ -1,4 +1,4 @@
-"""Create records that nobody may overwrite, and settle lost replies by their content."""
+"""Create records that are never overwritten, and settle lost replies by comparing their content."""
 
 from __future__ import annotations
 

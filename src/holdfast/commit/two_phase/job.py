@@ -308,9 +308,9 @@ def _end_fenced_job(ctx: CommitContext, job: JobRecord, *, is_announced: bool) -
     """End a job that started before the oldest entry of the log: no driver can commit it any more.
 
     Files with generated names become visible only after a decision, so visible files prove that the job is committed;
-    a late task may have announced it again since. If there are none and the job's record exists, nobody has decided
-    the job, because decisions that are not done are never trimmed. If the record does not exist either, the job has
-    ended and its outcome is unknown.
+    a late task may have announced it again since. If there are none and the job's record exists, the job is undecided,
+    because decisions that are not done are never trimmed. If the record does not exist either, the job has ended and
+    its outcome is unknown.
 
     Args:
         is_announced: whether the job's record exists.

@@ -292,7 +292,7 @@ def test_a_task_without_output_has_an_empty_set() -> None:
         (_without("commits"), "commits"),
         (_set("commits", {}), "commits are not a list of objects"),
         (_set("commits", [3]), "commits are not a list of objects"),
-        (_set("extraData", {"a": None}), "extraData holds something else"),
+        (_set("extraData", {"a": None}), "extraData contains values that are not texts"),
         (lambda value: value["commits"].append(value["commits"][0]), "the same destination"),
         (lambda value: value["commits"][1].update({"jobId": "j2"}), "another job's"),
         (lambda value: value["commits"][1].update({"destinationKey": "b"}), "leaves the destination"),
