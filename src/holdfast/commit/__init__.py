@@ -14,19 +14,11 @@ if TYPE_CHECKING:
     from holdfast.commit.context import CommitContext, CommitSettings, HadoopSettings, Place, Progress, StagingPlaces
     from holdfast.commit.context_factory import open_context
     from holdfast.commit.ids import AttemptId, JobId
-    from holdfast.commit.records import (
-        JobOutcome,
-        JobRecord,
-        JobReport,
-        Kind,
-        SaveMode,
-        StreamBatch,
-        TaskCommit,
-        Totals,
-    )
+    from holdfast.commit.records import JobOutcome, JobRecord, JobReport, Kind, StreamBatch, TaskCommit, Totals
     from holdfast.commit.recovery import recover
     from holdfast.commit.recovery_report import RecoveredJob, RecoveryReport
     from holdfast.commit.registry import COMMITTERS, get_committer, require_fit
+    from holdfast.commit.save_mode import SaveMode
     from holdfast.commit.task import TaskAttempt
     from holdfast.commit.two_phase.committer import TWO_PHASE
     from holdfast.commit.two_phase.history import Decision, History, read_history
@@ -95,7 +87,7 @@ _MODULES = {
     "Progress": "context",
     "RecoveredJob": "recovery_report",
     "RecoveryReport": "recovery_report",
-    "SaveMode": "records",
+    "SaveMode": "save_mode",
     "Snapshot": "two_phase.snapshot",
     "StagingPlaces": "context",
     "StreamBatch": "records",

@@ -14,7 +14,8 @@ from typing import Any
 from holdfast.commit import layout
 from holdfast.commit.ids import AttemptId, FileOwner, JobId, file_owner, is_job_id
 from holdfast.commit.json_fields import count_field, guarded, json_line, json_object, require, text_field
-from holdfast.commit.records import JobRecord, SaveMode, StreamBatch, Totals
+from holdfast.commit.records import JobRecord, StreamBatch, Totals
+from holdfast.commit.save_mode import SaveMode
 
 __all__ = [
     "decode_intents",

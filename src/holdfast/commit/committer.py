@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from holdfast.commit.context import CommitContext, CommitSettings
 from holdfast.commit.ids import FileOwner, JobId
-from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, SaveMode, TaskCommit
+from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, TaskCommit
+from holdfast.commit.save_mode import SaveMode
 from holdfast.commit.sinks import RenameSink, UploadSink
 from holdfast.commit.task import TaskAttempt, TaskScope
 from holdfast.errors import InvalidRequestError, UnsupportedError

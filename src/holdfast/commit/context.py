@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from holdfast.commit.records import JobRecord, SaveMode
+from holdfast.commit.records import JobRecord
+from holdfast.commit.save_mode import SaveMode
 from holdfast.errors import InvalidRequestError
 from holdfast.runtime import Clock, Environment, Ids, Runner
 from holdfast.stores.base import ObjectStore

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from holdfast.commit import layout
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import JobId, file_owner
-from holdfast.commit.records import SaveMode, Totals
+from holdfast.commit.records import Totals
+from holdfast.commit.save_mode import SaveMode
 from holdfast.errors import DestinationExistsError, InvalidRequestError, NotFoundError
 from holdfast.stores.base import rename
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from holdfast.commit.committer import Action, Committer, Leftover
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import JobId
-from holdfast.commit.records import JobRecord, SaveMode
+from holdfast.commit.records import JobRecord
 from holdfast.commit.recovery import find_leftovers
 from holdfast.commit.registry import COMMITTERS
+from holdfast.commit.save_mode import SaveMode
 from holdfast.commit.two_phase.history import read_history
 from holdfast.commit.write_lookup import TOKEN, find_files, find_written, is_job_of
 

@@ -10,7 +10,8 @@ from holdfast.commit.destination import is_to_be_skipped, refuse_file, refuse_ta
 from holdfast.commit.file_operations import delete_visible
 from holdfast.commit.ids import new_job_id
 from holdfast.commit.nesting import refuse_nested
-from holdfast.commit.records import JobRecord, SaveMode
+from holdfast.commit.records import JobRecord
+from holdfast.commit.save_mode import SaveMode
 from holdfast.commit.success_file import read_success
 from holdfast.errors import CorruptDataError
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from holdfast.commit.ids import AttemptId, JobId
+from holdfast.commit.save_mode import SaveMode
 from holdfast.commit.statistics import NO_STATISTICS, Statistics
 
 __all__ = [
@@ -17,21 +18,10 @@ __all__ = [
     "JobReport",
     "Kind",
     "ManifestRef",
-    "SaveMode",
     "StreamBatch",
     "TaskCommit",
     "Totals",
 ]
-
-
-class SaveMode(str, enum.Enum):
-    """What a job does if its destination already contains data."""
-
-    APPEND = "append"
-    OVERWRITE = "overwrite"
-    OVERWRITE_PARTITIONS = "overwrite-partitions"
-    FAIL = "fail"
-    IGNORE = "ignore"
 
 
 class Kind(str, enum.Enum):

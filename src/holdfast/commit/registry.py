@@ -11,7 +11,7 @@ from holdfast.commit.file_output.v1 import FILE_V1
 from holdfast.commit.file_output.v2 import FILE_V2
 from holdfast.commit.magic.committer import MAGIC
 from holdfast.commit.manifest.committer import MANIFEST
-from holdfast.commit.records import SaveMode
+from holdfast.commit.save_mode import SaveMode
 from holdfast.commit.staging.committer import STAGING_DIRECTORY, STAGING_PARTITIONED
 from holdfast.commit.two_phase.committer import TWO_PHASE
 from holdfast.commit.unsafe.direct import DIRECT

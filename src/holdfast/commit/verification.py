@@ -9,7 +9,8 @@ from holdfast.commit.context import CommitContext
 from holdfast.commit.hadoop_jobs import QUIET_S, describe, find_hadoop_jobs
 from holdfast.commit.ids import JobId, file_owner
 from holdfast.commit.intents import find_announcers
-from holdfast.commit.records import Kind, SaveMode, Totals
+from holdfast.commit.records import Kind, Totals
+from holdfast.commit.save_mode import SaveMode
 from holdfast.commit.success_file import read_success, report_seq
 from holdfast.commit.two_phase.history import Decision, History, read_history
 from holdfast.commit.two_phase.live_jobs import LiveJobs

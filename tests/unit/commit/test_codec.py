@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from holdfast.commit import codec
 from holdfast.commit.ids import AttemptId, FileOwner, JobId, file_name
 from holdfast.commit.layout import attempt_file, log_entry, manifest
-from holdfast.commit.records import FileEntry, JobRecord, Kind, ManifestRef, SaveMode, Totals
+from holdfast.commit.records import FileEntry, JobRecord, Kind, ManifestRef, Totals
+from holdfast.commit.save_mode import SaveMode
 from holdfast.commit.statistics import Duration, Statistics
 from holdfast.commit.two_phase import codec as two_phase_codec
 from holdfast.commit.two_phase.records import ListRef, LogEntry, Replaced, TaskManifest

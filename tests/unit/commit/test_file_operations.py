@@ -17,7 +17,8 @@ from holdfast.commit.file_operations import (
 )
 from holdfast.commit.file_output.v1 import FILE_V1
 from holdfast.commit.ids import JobId
-from holdfast.commit.records import JobRecord, SaveMode
+from holdfast.commit.records import JobRecord
+from holdfast.commit.save_mode import SaveMode
 from holdfast.commit.sinks import FileSink
 from holdfast.commit.task import TaskAttempt
 from holdfast.errors import ConflictError, NotFoundError, OutcomeUnknownError, PreconditionError, UnsupportedError

@@ -18,7 +18,8 @@ from holdfast.checker.kernel.world import View
 from holdfast.checker.simulated_store.resource import NotedImage
 from holdfast.commit import layout
 from holdfast.commit.ids import AttemptId, JobId
-from holdfast.commit.records import Kind, SaveMode
+from holdfast.commit.records import Kind
+from holdfast.commit.save_mode import SaveMode
 from holdfast.commit.two_phase.codec import decode_entry
 from holdfast.errors import CorruptDataError
 from holdfast.stores.base import Create

@@ -24,7 +24,8 @@ from holdfast.commit.hadoop_names import attempt_name, task_name
 from holdfast.commit.ids import FileOwner, JobId, is_job_id
 from holdfast.commit.job_setup import new_truncating_job
 from holdfast.commit.measure import Measure
-from holdfast.commit.records import JobOutcome, JobRecord, SaveMode
+from holdfast.commit.records import JobOutcome, JobRecord
+from holdfast.commit.save_mode import SaveMode
 from holdfast.commit.sinks import RenameSink, UploadSink
 from holdfast.commit.task import TaskScope
 from holdfast.errors import HoldfastError, NotFoundError

@@ -33,7 +33,8 @@ from holdfast.commit.hadoop_names import file_name
 from holdfast.commit.ids import FileOwner, JobId
 from holdfast.commit.job_report import measured_abort, measured_commit, report_abort, report_commit
 from holdfast.commit.job_success import has_succeeded, succeed
-from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, SaveMode, TaskCommit
+from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, TaskCommit
+from holdfast.commit.save_mode import SaveMode
 from holdfast.commit.sinks import RenameSink, UploadSink
 from holdfast.commit.task import TaskScope
 from holdfast.commit.task_commits import check_messages, report_task, reported_totals

@@ -35,7 +35,8 @@ from holdfast.commit.hadoop_jobs.success_marker import save_first_marker
 from holdfast.commit.ids import JobId, is_job_id
 from holdfast.commit.job_success import succeed
 from holdfast.commit.measure import Measure
-from holdfast.commit.records import JobRecord, SaveMode, Totals
+from holdfast.commit.records import JobRecord, Totals
+from holdfast.commit.save_mode import SaveMode
 from holdfast.commit.two_phase.snapshot import read_instant
 from holdfast.errors import ConflictError
 from holdfast.stores.base import ObjectInfo, is_marker, iter_objects, iter_uploads, multipart

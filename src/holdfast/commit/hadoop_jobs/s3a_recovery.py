@@ -28,7 +28,8 @@ from holdfast.commit.hadoop_jobs.success_marker import save_first_marker
 from holdfast.commit.ids import JobId
 from holdfast.commit.measure import Measure
 from holdfast.commit.pending_sets.completion import complete_all, succeed_with
-from holdfast.commit.records import JobRecord, SaveMode
+from holdfast.commit.records import JobRecord
+from holdfast.commit.save_mode import SaveMode
 from holdfast.commit.two_phase.snapshot import read_instant
 from holdfast.errors import ConflictError, UnavailableError
 from holdfast.stores.base import batched_keys, iter_uploads, multipart

@@ -37,7 +37,8 @@ from holdfast.commit.magic.recovery import magic_jobs, magic_leftovers
 from holdfast.commit.magic.sets import clean_up, find_pendingsets, load_pendingset
 from holdfast.commit.measure import Measure
 from holdfast.commit.pending_sets.completion import abort_all, complete_all, etags_of, succeed_with
-from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, SaveMode, TaskCommit
+from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, TaskCommit
+from holdfast.commit.save_mode import SaveMode
 from holdfast.commit.sinks import UploadSink
 from holdfast.commit.task import TaskScope
 from holdfast.commit.task_commits import check_messages, inline_record, totals_of

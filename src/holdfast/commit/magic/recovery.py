@@ -13,7 +13,8 @@ from holdfast.commit.hadoop.magic_path import MAGIC_JOB_PREFIX
 from holdfast.commit.ids import JobId, is_job_id
 from holdfast.commit.magic.sets import clean_up, list_pendingsets, load_pendingset
 from holdfast.commit.pending_sets.recovery import PendingSetAccess, pending_set_leftover
-from holdfast.commit.records import JobRecord, SaveMode
+from holdfast.commit.records import JobRecord
+from holdfast.commit.save_mode import SaveMode
 from holdfast.stores.base import iter_objects
 
 __all__ = ["magic_jobs", "magic_leftovers"]

@@ -13,7 +13,8 @@ from holdfast.commit.job_report import measured_abort, measured_commit, report_a
 from holdfast.commit.manifest.job import abort_job, commit_job, setup_job
 from holdfast.commit.manifest.recovery import find_leftovers
 from holdfast.commit.manifest.task import abort_task, commit_task, open_file
-from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, SaveMode, TaskCommit
+from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, TaskCommit
+from holdfast.commit.save_mode import SaveMode
 from holdfast.commit.sinks import RenameSink
 from holdfast.commit.task import TaskScope
 

@@ -22,7 +22,8 @@ from holdfast.commit.manifest.layout import job_attempt_dir, job_mark, success_d
 from holdfast.commit.manifest.loading import LoadedJob, check_reported, load_manifests, require_open
 from holdfast.commit.manifest.renaming import make_room, rename_files, validate_files
 from holdfast.commit.measure import Measure
-from holdfast.commit.records import JobOutcome, JobRecord, SaveMode, TaskCommit
+from holdfast.commit.records import JobOutcome, JobRecord, TaskCommit
+from holdfast.commit.save_mode import SaveMode
 from holdfast.commit.task_commits import check_messages
 from holdfast.errors import (
     DestinationExistsError,

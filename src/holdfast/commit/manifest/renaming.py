@@ -12,7 +12,8 @@ from holdfast.commit.hadoop import DirStatus, ManifestFile
 from holdfast.commit.hadoop_names import file_job
 from holdfast.commit.manifest.loading import LoadedJob
 from holdfast.commit.measure import Measure
-from holdfast.commit.records import JobRecord, SaveMode
+from holdfast.commit.records import JobRecord
+from holdfast.commit.save_mode import SaveMode
 from holdfast.errors import CorruptDataError, DestinationExistsError, NotFoundError
 from holdfast.stores.base import ObjectInfo, rename
 

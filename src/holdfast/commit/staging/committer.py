@@ -39,7 +39,8 @@ from holdfast.commit.job_setup import new_job
 from holdfast.commit.job_success import has_succeeded
 from holdfast.commit.measure import Measure
 from holdfast.commit.pending_sets.completion import Published, abort_all, complete_all, etags_of, succeed_with
-from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, SaveMode, TaskCommit
+from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, TaskCommit
+from holdfast.commit.save_mode import SaveMode
 from holdfast.commit.sinks import RenameSink
 from holdfast.commit.staging.cleanup import clean_up
 from holdfast.commit.staging.conflicts import DIRECTORY_CONFLICTS, PARTITION_CONFLICTS, ConflictPolicy

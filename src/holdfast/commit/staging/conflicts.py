@@ -23,7 +23,8 @@ from holdfast.commit.destination import has_output, is_to_be_skipped
 from holdfast.commit.file_operations import delete_visible
 from holdfast.commit.hadoop.pending import PendingSet
 from holdfast.commit.measure import Measure
-from holdfast.commit.records import FileEntry, JobRecord, SaveMode
+from holdfast.commit.records import FileEntry, JobRecord
+from holdfast.commit.save_mode import SaveMode
 from holdfast.errors import DestinationExistsError, InvalidRequestError
 
 __all__ = ["DIRECTORY_CONFLICTS", "PARTITION_CONFLICTS", "ConflictPolicy", "LoadSet"]

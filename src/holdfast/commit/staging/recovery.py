@@ -18,7 +18,8 @@ from holdfast.commit.ids import JobId
 from holdfast.commit.measure import Measure
 from holdfast.commit.pending_sets.completion import abort_sets
 from holdfast.commit.pending_sets.recovery import PendingSetAccess, pending_set_leftover
-from holdfast.commit.records import JobRecord, SaveMode
+from holdfast.commit.records import JobRecord
+from holdfast.commit.save_mode import SaveMode
 from holdfast.commit.staging.cleanup import clean_up
 from holdfast.commit.staging.layout import (
     find_jobs,

@@ -18,7 +18,8 @@ from holdfast.commit.committer import CONDITIONAL_WRITES, HIDDEN_WRITES, Committ
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import FileOwner, JobId, file_name
 from holdfast.commit.job_report import measured_abort, measured_commit, report_abort, report_commit
-from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, ManifestRef, SaveMode, TaskCommit
+from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, ManifestRef, TaskCommit
+from holdfast.commit.save_mode import SaveMode
 from holdfast.commit.sinks import RenameSink, UploadSink
 from holdfast.commit.task import TaskScope
 from holdfast.commit.task_commits import inline_record, totals_of

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 from holdfast.commit.context import CommitContext
 from holdfast.commit.measure import Measure
-from holdfast.commit.records import JobRecord, Kind, SaveMode
+from holdfast.commit.records import JobRecord, Kind
+from holdfast.commit.save_mode import SaveMode
 from holdfast.commit.two_phase.decision_log import read_entry, record_exists
 from holdfast.commit.two_phase.manifests import Prepared, committed_manifests
 from holdfast.commit.two_phase.records import LogEntry

@@ -17,7 +17,8 @@ from holdfast.commit.destination import is_to_be_skipped, refuse_file, refuse_ta
 from holdfast.commit.ids import new_job_id
 from holdfast.commit.measure import Measure
 from holdfast.commit.nesting import is_first, refuse_nested
-from holdfast.commit.records import JobOutcome, JobRecord, Kind, SaveMode, TaskCommit
+from holdfast.commit.records import JobOutcome, JobRecord, Kind, TaskCommit
+from holdfast.commit.save_mode import SaveMode
 from holdfast.commit.task_commits import check_messages
 from holdfast.commit.two_phase.cleanup import clean_up_ended_job, log_refusals
 from holdfast.commit.two_phase.decision import decide, is_already_committed, read_log_after

@@ -15,7 +15,8 @@ from holdfast.commit.codec import digest
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import file_owner
 from holdfast.commit.nesting import refuse_inner
-from holdfast.commit.records import JobRecord, SaveMode
+from holdfast.commit.records import JobRecord
+from holdfast.commit.save_mode import SaveMode
 from holdfast.commit.two_phase.codec import decode_replaced, encode_replaced
 from holdfast.commit.two_phase.manifests import Prepared
 from holdfast.commit.two_phase.records import ListRef, LogEntry, Replaced

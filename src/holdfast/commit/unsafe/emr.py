@@ -34,7 +34,8 @@ from holdfast.commit.job_success import succeed
 from holdfast.commit.layout import folders, is_hidden
 from holdfast.commit.measure import Measure
 from holdfast.commit.pending_sets.completion import complete_all, pending_of_entry
-from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, SaveMode, TaskCommit, Totals
+from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, TaskCommit, Totals
+from holdfast.commit.save_mode import SaveMode
 from holdfast.commit.sinks import UploadSink
 from holdfast.commit.task import TaskScope
 from holdfast.commit.task_commits import check_messages, totals_of

@@ -14,7 +14,8 @@ from holdfast.commit.context import CommitContext
 from holdfast.commit.file_operations import delete_visible
 from holdfast.commit.hadoop_names import file_job
 from holdfast.commit.job_success import has_succeeded
-from holdfast.commit.records import JobOutcome, JobRecord, SaveMode, TaskCommit
+from holdfast.commit.records import JobOutcome, JobRecord, TaskCommit
+from holdfast.commit.save_mode import SaveMode
 
 __all__ = ["Remembers", "ReplacesLast", "TakesBack"]
 

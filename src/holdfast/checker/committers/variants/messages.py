@@ -29,7 +29,8 @@ from holdfast.commit.manifest.loading import check_reported, load_manifests, req
 from holdfast.commit.manifest.renaming import make_room, rename_files
 from holdfast.commit.measure import Measure
 from holdfast.commit.pending_sets.completion import abort_all, complete_all, succeed_with
-from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, SaveMode, TaskCommit
+from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, TaskCommit
+from holdfast.commit.save_mode import SaveMode
 from holdfast.commit.staging.committer import STAGING_PARTITIONED
 from holdfast.commit.staging.layout import pendingset_path as staging_set_path
 from holdfast.commit.staging.layout import require_job, scratch_context, scratch_dir, shared_context

@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from holdfast.commit.committer import Committer, Leftover
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import FileOwner, JobId
-from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, SaveMode, TaskCommit
+from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, TaskCommit
+from holdfast.commit.save_mode import SaveMode
 from holdfast.commit.sinks import RenameSink, UploadSink
 from holdfast.commit.task import TaskScope
 

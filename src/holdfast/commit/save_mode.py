@@ -1,0 +1,17 @@
+"""Define the save modes: what a job does with data that its destination already contains."""
+
+from __future__ import annotations
+
+import enum
+
+__all__ = ["SaveMode"]
+
+
+class SaveMode(str, enum.Enum):
+    """What a job does if its destination already contains data."""
+
+    APPEND = "append"
+    OVERWRITE = "overwrite"
+    OVERWRITE_PARTITIONS = "overwrite-partitions"
+    FAIL = "fail"
+    IGNORE = "ignore"
