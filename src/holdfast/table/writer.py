@@ -1,6 +1,6 @@
 """Write record batches into the partitioned files of one task attempt, with bounded memory.
 
-A row waits in one place at a time, and moves on without a copy. In a partitioned table, rows wait first until there are
+A row waits in one place at a time. In a partitioned table, rows wait first until there are
 enough to split: splitting costs time per batch and partition. Then the rows of each partition wait until its file is
 worth opening: an open file costs a sink, a format writer and a compressor, and there may be thousands of partitions.
 From then on they wait in the format's writer, for its row group.
