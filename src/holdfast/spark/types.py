@@ -84,7 +84,7 @@ def spark_schema(schema: pa.Schema) -> StructType:
             fields.append(known or from_arrow_schema(pa.schema([field.remove_metadata()])).fields[0])
         except Exception as error:
             raise InvalidRequestError(
-                "Spark has no type for a column of the files: leave the column out with the option columns",
+                "Spark has no type for a column of the files: leave it out with the option columns",
                 column=field.name,
                 type=str(field.type),
             ) from error
