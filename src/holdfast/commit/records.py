@@ -33,7 +33,7 @@ class Kind(str, enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """Counts of files, bytes and rows; they add up."""
+    """Counts of files, bytes and rows. Totals can be added."""
 
     files: int = 0
     size_bytes: int = 0

@@ -227,7 +227,11 @@ class VersionedLog(Generic[E]):
 
 
 def _first_in_order(entries: Iterable[E], matches: Callable[[E], bool]) -> E | None:
-    """Return the first match among entries from the newest back, unless the entry after it was not made after it."""
+    """Return the newest match in the log's order: the entry after it, if there is one, names it as its predecessor.
+
+    Args:
+        entries: the entries, newest first.
+    """
     following: E | None = None
     for entry in entries:
         if matches(entry) and (following is None or following.after == entry.token):

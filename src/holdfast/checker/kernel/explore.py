@@ -188,7 +188,7 @@ def explore(
     extent if a budget of seconds ends the exploration.
 
     Args:
-        reduce: False to explore all interleavings, including equivalent ones: to test the reduction.
+        reduce: False to explore all interleavings, including equivalent ones, in order to test the reduction.
         until: stop when this returns true.
         progress: called every few hundred states.
     """

@@ -192,7 +192,7 @@ def _load_manifests(measure: Measure, job: JobRecord, reports: Sequence[TaskComm
 def _explain_missing_manifest(ctx: CommitContext, job: JobRecord, seen: int, error: NotFoundError) -> DecisionResult:
     """Find the decision of another process that made the job's manifests disappear.
 
-    Manifests are deleted only with their job: most likely recovery considered this driver dead.
+    Manifests are deleted only when their job is ended, so recovery has most likely considered this driver dead.
 
     Args:
         seen: the newest entry that has already been searched.
