@@ -40,7 +40,7 @@ class Need:
     Attributes:
         what: a noun phrase for messages, such as "conditional writes".
         met: whether a store has it, or may have it.
-        waiver: the setting with which the committer runs without it, unsafely; empty if it never does.
+        waiver: the setting that lets the committer run without it, unsafely; empty if there is none.
     """
 
     what: str
@@ -48,7 +48,7 @@ class Need:
     waiver: str = ""
 
     def waived(self, settings: CommitSettings) -> bool:
-        """Return whether the user accepts to run without it."""
+        """Return whether the user agreed to run without it."""
         return {"allow_unsafe": settings.allow_unsafe, "allow_unfenced": settings.allow_unfenced}.get(
             self.waiver, False
         )

@@ -154,7 +154,7 @@ class JobReport:
         tasks: how many tasks were committed.
         filenames: absolute paths of the first files.
         metrics: figures of the driver's work: integers by name.
-        diagnostics: texts by name.
+        diagnostics: strings by name.
         statistics: of all committed tasks and of the driver.
     """
 

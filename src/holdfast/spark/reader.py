@@ -116,7 +116,7 @@ def nothing_to_read(ctx: CommitContext) -> InvalidRequestError:
 
 
 def _whole_schema(ctx: CommitContext, options: ReadOptions, snapshot: Snapshot) -> StructType:
-    choice = FormatChoice.of(options, snapshot)  # refuses invalid options, also if the schema is in the log
+    choice = FormatChoice.of(options, snapshot)  # refuses invalid options, even if the schema is in the log
     if snapshot.table is not None:
         return table_schema(decode_table(snapshot.table))
     files = snapshot.files

@@ -38,7 +38,7 @@ _lock = threading.Lock()
 def find_upload_listing(store: ObjectStore, below: str) -> UploadListing:
     """Return how the store lists pending uploads: from its capabilities, from the cache, or by a probe.
 
-    Guarantee: makes no request if the capabilities tell, or if this process has probed the server before. Otherwise
+    Guarantee: makes no request if the capabilities state it, or if this process has probed the server before. Otherwise
     starts an upload without parts at a temporary key, lists it and aborts it: four or five requests. Nothing becomes
     visible.
 

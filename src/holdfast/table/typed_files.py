@@ -39,7 +39,7 @@ class TypedFiles:
 
     Attributes:
         options: the format options of the rows to write.
-        known_rows: whether files have rows, by path, as far as this was checked.
+        known_rows: for the paths of files that were checked, whether they have rows.
         odd: the first files that store a column in another way than Holdfast would, such as in nanoseconds.
     """
 

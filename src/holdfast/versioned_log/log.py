@@ -33,7 +33,7 @@ class Entry(Protocol):
 
     @property
     def token(self) -> str:
-        """Return a random text that no other entry has."""
+        """Return a random string that no other entry has."""
         ...
 
     @property

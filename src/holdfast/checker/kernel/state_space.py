@@ -259,9 +259,10 @@ class StateSpace:
         return near, alive
 
     def _waits_for(self, state: State, place: Place) -> tuple[int, bool]:
-        """Return whose death unblocks the actor at `place`, -1 if it waits for none, and whether nothing else does.
+        """Return the actor whose death would unblock the one at `place`, and whether nothing else can unblock it.
 
-        If nothing else does, the actor does nothing before that other one has made its next call.
+        The first is -1 if it waits for no actor. If nothing else can unblock it, it does nothing before the other actor
+        has made its next call.
         """
         if place.call is None:
             return -1, False

@@ -313,7 +313,7 @@ def decode_pending(record: str, data: bytes, *, bucket: str, prefix: str, job_id
 
 
 def decode_pendingset(record: str, data: bytes, *, bucket: str, prefix: str, job_id: str) -> PendingSet:
-    """Decode and check the pending uploads of a task, each as `decode_pending` does, and that no file occurs twice.
+    """Decode the pending uploads of a task. Check each as `decode_pending` does, and that no file occurs twice.
 
     Args:
         job_id: the job that the set must belong to; a set without a job, as Hadoop's staging committers write it, is

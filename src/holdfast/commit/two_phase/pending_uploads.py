@@ -128,7 +128,7 @@ def missing_uploads(ctx: CommitContext, job: JobRecord, manifests: Iterable[Task
 
 
 def list_keys(ctx: CommitContext, keys: Iterable[str]) -> Iterator[UploadInfo]:
-    """Iterate over the pending uploads of each key; nothing if the server does not list them by key either."""
+    """Iterate over the pending uploads of each key; none if the server cannot list uploads even for one key."""
     return (upload for found in ctx.runner.map(lambda key: _list_key(ctx, key), keys) for upload in found)
 
 

@@ -42,7 +42,7 @@ def holds(kind: pa.DataType, matches: Callable[[pa.DataType], bool]) -> bool:
 
 
 def stored_table(table: pa.Table) -> pa.Table:
-    """Convert a table of the plain form for the encoder; the resulting schema is `stored_field` of each field."""
+    """Convert a table from the plain form to that of the encoder; each field becomes its `stored_field`."""
     schema = pa.schema([stored_field(field) for field in table.schema])
     columns = [
         pa.chunked_array([_stored_column(chunk, field.type) for chunk in column.chunks], field.type)

@@ -139,7 +139,7 @@ def check_two_uploads_of_one_key(subject: Subject) -> None:
 
 
 def check_abort(subject: Subject) -> None:
-    """Check that an aborted upload no longer exists, that another abort is no error, and that other uploads stay."""
+    """Check that an aborted upload no longer exists, that aborting it again succeeds, and that other uploads stay."""
     key = subject.key("object")
     upload_id, parts = subject.uploaded("object", b"1")
     other_id, other_parts = subject.uploaded("object", b"other")
