@@ -48,7 +48,7 @@ def find_upload_listing(store: ObjectStore, below: str) -> UploadListing:
 
     Raises:
         AccessDeniedError: the policy forbids starting, listing or aborting uploads: allow all three.
-        UnavailableError: the probe found nothing out; repeat later.
+        UnavailableError: the probe was inconclusive; try again later.
 
     Crash: a pending upload without parts remains below `below`.
     """

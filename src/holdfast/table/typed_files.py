@@ -109,7 +109,7 @@ class TypedFiles:
             return None
 
     def _has_rows(self, file: File) -> bool:
-        """Check whether a file has rows: an empty data frame, say, was written with guessed types.
+        """Check whether a file has rows. The types in a file without rows may be guesses (an empty data frame).
 
         This is checked for the first file with rows, once for all its columns, and where types differ.
         """

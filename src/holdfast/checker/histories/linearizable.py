@@ -70,7 +70,7 @@ class Model:
 
 
 def judge_linearizable(operations: Sequence[Operation], model: Model, *, limit: int = PLACES_LIMIT) -> Verdict:
-    """Judge whether a history is linearizable; if not, name the operation without a place, and its possible answers.
+    """Judge whether a history is linearizable; if not, name an operation that fits nowhere and possible answers.
 
     Guarantee: the answers yes and no are exact.
 

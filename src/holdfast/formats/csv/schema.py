@@ -138,7 +138,7 @@ def _timestamp_type(texts: Any) -> pa.DataType | None:
 
 # --- one text at a time -----------------------------------------------------------------------------------------------
 def _rank(kind: pa.DataType | None) -> int:
-    """Return the position of the column's type so far in Spark's order of attempts."""
+    """Return the position of the type inferred so far in the order in which Spark tries types."""
     if kind is None or pat.is_int32(kind):
         return 0
     for rank, is_kind in enumerate((pat.is_int64, pat.is_decimal, pat.is_floating, pat.is_date, pat.is_timestamp), 1):

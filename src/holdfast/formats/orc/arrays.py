@@ -75,7 +75,7 @@ def _stored_leaf(array: Any, kind: pa.DataType) -> Any:
 
 # --- instants ---------------------------------------------------------------------------------------------------------
 def split_instants(table: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """Split a stored table in two of its schema: instants truncated to the seconds that ORC stores, and the rest.
+    """Split a table into two with the same schema: one with the whole seconds of instants, one with their fractions.
 
     ORC rounds whole seconds towards 1970 if the fraction is at least a millisecond.
     """
