@@ -152,7 +152,7 @@ class Committer(abc.ABC):
 
         Args:
             commits: the reports of the accepted attempts.
-            tasks: the number of tasks, or their numbers.
+            tasks: the numbers of the tasks; or only how many there are, if they are numbered from 0.
 
         Raises:
             HoldfastError: the job is not committed, or its outcome is unknown: call `abort_job`. The report directory,

@@ -183,8 +183,8 @@ def explore(
 ) -> Exploration:
     """Explore the histories of a world.
 
-    Guarantee: with `complete`, every state that is reachable within the world's fault budgets was judged, up to
-    equivalence; without it, a part of them. The same world gives the same result, except for the time, and for the
+    Guarantee: if `complete` is set, every state that is reachable within the world's fault budgets was judged, up to
+    equivalence; otherwise, only some of them. The same world gives the same result, except for the time, and for the
     extent if a budget of seconds ends the exploration.
 
     Args:

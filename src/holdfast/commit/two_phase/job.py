@@ -133,7 +133,7 @@ def commit_job(
 
     Args:
         commits: the commit messages of the tasks' accepted attempts, one per task.
-        tasks: the number of tasks, or their numbers.
+        tasks: the numbers of the tasks; or only how many there are, if they are numbered from 0.
 
     Raises:
         InvalidRequestError: a task is missing or reported twice, two files have the same target, or a stream has

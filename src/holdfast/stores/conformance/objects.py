@@ -168,7 +168,7 @@ def check_list_start_after(subject: Subject) -> None:
 
 
 def check_directory_markers(subject: Subject) -> None:
-    """Check that an empty object whose key ends in a slash is no output, and can be deleted alone."""
+    """Check that an empty object whose key ends in a slash does not count as output and can be deleted by itself."""
     subject.store.put(subject.key("d/"), b"")
     subject.store.put(subject.key("d/e/"), b"")
     subject.store.put(subject.key("d/a"), b"1")
