@@ -47,7 +47,7 @@ _PLAN_CHUNK = 64
 
 @dataclass(frozen=True)
 class SplitGroup(InputPartition):
-    """What one task reads. It carries all results of planning, since Spark copies the reader before.
+    """What one task reads. It carries all results of planning, because the reader of a task was copied before planning.
 
     Attributes:
         splits: pieces of files.

@@ -277,7 +277,7 @@ class StateSpace:
         return alive and self.world.actors[actor].mortal and self._left(state, Fault.CRASH) > 0
 
     def _can_go_on(self, state: State, actors: int) -> bool:
-        """Check whether one of these actors can move without a fault: others may use up the fault budget first."""
+        """Check whether one of these actors can move without a fault, as others may use up the fault budget first."""
         return any(
             step.fault is None
             for actor in range(len(self.world.actors))

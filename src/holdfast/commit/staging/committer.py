@@ -198,7 +198,8 @@ class StagingCommitter(Committer):
                 not exist.
 
         Crash: uploads are pending. The task is committed once its pending set is renamed.
-        Source: paper 000, VI.1 (commitTask); the text saves the record before the commit, the listing after it.
+        Source: paper 000, VI.1 (commitTask); the paper's text saves the record before the commit, its program listing
+            after it.
         """
         measure, owner, job = scope.measure, scope.owner, scope.job
         self.conflicts.check_task(scope.ctx, job, files)
