@@ -70,10 +70,10 @@ def save_modes() -> Sequence[str]:
 def option_pairs(
     texts: Iterable[str], flag: str = "--option", *, reserved: Mapping[str, str] | None = None
 ) -> list[GivenOption]:
-    """Parse ``KEY=VALUE`` texts into options.
+    """Parse ``KEY=VALUE`` strings into options.
 
     Args:
-        flag: the command-line option that takes the texts, for errors.
+        flag: the command-line option that takes them, for error messages.
         reserved: keys that have a parameter of their own on the command line, and that parameter.
 
     Raises:

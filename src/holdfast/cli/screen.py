@@ -22,10 +22,10 @@ _UNSAFE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202
 
 
 def escaped(text: str, escape: Callable[[str], str] | None = None) -> str:
-    """Escape the control characters of a text, as in ``\\x1b[2J``; line feeds stay.
+    """Escape the control characters in a string, as in ``\\x1b[2J``; line feeds stay.
 
     Args:
-        escape: returns the replacement of one character; None for the form that a person reads.
+        escape: returns the replacement for one character; None for the default, which is meant for people.
     """
     return _UNSAFE.sub(lambda found: (escape or _escape)(found[0]), text)
 

@@ -51,7 +51,7 @@ def _fitting(columns: Sequence[tuple[str, list[str]]], room: int) -> Iterable[Se
 
 
 def _head(group: Sequence[str]) -> str:
-    """Abbreviate the names of a group: ``two_`` above ``phase``, ``staging-*`` for both staging committers."""
+    """Return a narrow heading for a group of committers: ``staging-*`` for several, or one name split into lines."""
     families = {name.partition("-")[0] for name in group}
     if len(group) > 1 and len(families) == 1:
         return f"{families.pop()}-*"

@@ -40,7 +40,7 @@ class Need:
     Attributes:
         what: a noun phrase for messages, such as "conditional writes".
         met: whether a store has it, or may have it.
-        waiver: the setting with which the committer runs without it, unsafely; empty if it never does.
+        waiver: the setting that lets the committer run without it, unsafely; empty if there is none.
     """
 
     what: str
@@ -48,7 +48,7 @@ class Need:
     waiver: str = ""
 
     def waived(self, settings: CommitSettings) -> bool:
-        """Return whether the user accepts to run without it."""
+        """Return whether the user agreed to run without it."""
         return {"allow_unsafe": settings.allow_unsafe, "allow_unfenced": settings.allow_unfenced}.get(
             self.waiver, False
         )
@@ -152,7 +152,7 @@ class Committer(abc.ABC):
 
         Args:
             commits: the reports of the accepted attempts.
-            tasks: the number of tasks, or their numbers.
+            tasks: the numbers of the tasks; or only how many there are, if they are numbered from 0.
 
         Raises:
             HoldfastError: the job is not committed, or its outcome is unknown: call `abort_job`. The report directory,

@@ -40,7 +40,7 @@ the job is committed. Raises `ConflictError` or `InvalidRequestError` if the job
 
 
 def files_only(ctx: CommitContext, job: JobRecord, table: Mapping[str, object] | None) -> Mapping[str, object] | None:
-    """Let a job that writes files of any kind replace a table, but not add to one.
+    """Let a job that writes arbitrary files replace a table, but not add to one.
 
     Raises:
         InvalidRequestError: the job would add to a table; readers of the table could not tell its files apart.
@@ -51,7 +51,7 @@ def files_only(ctx: CommitContext, job: JobRecord, table: Mapping[str, object] |
 
 
 def table_in_the_way(ctx: CommitContext, table: Mapping[str, object]) -> InvalidRequestError:
-    """Return the error for a job that would add files of any kind to a table."""
+    """Return the error for a job that would add arbitrary files to a table."""
     return InvalidRequestError(
         "the destination contains a table, and other files would make it unreadable: write them elsewhere, add rows "
         "with holdfast.write, or replace the table with mode overwrite of committer two_phase",

@@ -64,7 +64,7 @@ def new_truncating_job(
 ) -> JobRecord | None:
     """Return a new job as `new_job` does; in mode ``overwrite``, empty the destination before any task runs.
 
-    Spark truncates a destination at the same moment.
+    This is also the moment at which Spark truncates a destination.
 
     Crash: the old data is deleted and the new data does not exist yet (C9 does not hold).
     """

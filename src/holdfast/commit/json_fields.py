@@ -66,19 +66,19 @@ def json_object(line: bytes) -> dict[str, Any]:
 
 
 def text_field(value: dict[str, Any], name: str, *, empty: bool = False) -> str:
-    """Return the text in field `name`; an empty text is an error unless `empty`."""
+    """Return the string in field `name`; an empty string is an error unless `empty`."""
     found = value[name]
     require(isinstance(found, str) and (empty or bool(found)), f"{name} is not a text")
     return str(found)
 
 
 def optional_text(value: dict[str, Any], name: str) -> str:
-    """Return the text in field `name`; an empty one if the field is missing or null."""
+    """Return the string in field `name`; an empty one if the field is missing or null."""
     return "" if value.get(name) is None else text_field(value, name, empty=True)
 
 
 def texts_field(value: dict[str, Any], name: str) -> dict[str, str]:
-    """Return the object of texts in field `name`; an empty one if the field is missing or null."""
+    """Return the object of strings in field `name`; an empty one if the field is missing or null."""
     found = {} if value.get(name) is None else value[name]
     require(isinstance(found, dict), f"{name} is not an object")
     require(all(isinstance(text, str) for text in found.values()), f"{name} contains values that are not texts")

@@ -221,7 +221,7 @@ def iter_job_folders(store: ObjectStore, prefix: str) -> Iterator[tuple[JobId, I
 
 
 def iter_keys_below(store: ObjectStore, prefix: str) -> Iterator[str]:
-    """Iterate over the keys below the destination, also hidden ones, without listing Holdfast's folder."""
+    """Iterate over the keys below the destination, including hidden ones, without listing Holdfast's folder."""
     return (info.key for info in _iter_below(store, prefix))
 
 

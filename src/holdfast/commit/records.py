@@ -33,7 +33,7 @@ class Kind(str, enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """Counts of files, bytes and rows; they add up."""
+    """Counts of files, bytes and rows. Totals can be added."""
 
     files: int = 0
     size_bytes: int = 0
@@ -154,7 +154,7 @@ class JobReport:
         tasks: how many tasks were committed.
         filenames: absolute paths of the first files.
         metrics: figures of the driver's work: integers by name.
-        diagnostics: texts by name.
+        diagnostics: strings by name.
         statistics: of all committed tasks and of the driver.
     """
 

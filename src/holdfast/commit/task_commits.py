@@ -19,7 +19,7 @@ def check_messages(
     """Return one commit message per task, in order of tasks; check that none is missing or duplicate (C1, C3).
 
     Args:
-        tasks: the number of tasks, which are then numbered from 0, or their numbers.
+        tasks: the numbers of the tasks; or only how many there are, if they are numbered from 0.
 
     Raises:
         InvalidRequestError: a task is missing or reported twice. The job is undecided.

@@ -16,11 +16,11 @@ from holdfast.stores.base import Part, multipart
 __all__ = ["ATTEMPT_METADATA", "complete_upload", "is_published", "open_upload", "settle"]
 
 ATTEMPT_METADATA = "holdfast-attempt"
-"""Metadata key of an upload: the attempt that started it. It tells the object from another attempt's object."""
+"""Metadata key of an upload: the attempt that started it. It distinguishes the object from those of other attempts."""
 
 
 def is_published(ctx: CommitContext, file: FileEntry, written_by: AttemptId | None = None) -> bool:
-    """Check whether the file is at its target: the size matches, and the attempt if the store supports metadata.
+    """Check whether the file is at its target, by its size and, if the store supports metadata, by its attempt.
 
     For a renamed file whose name the caller chose, check that it is the file that was at the source.
 

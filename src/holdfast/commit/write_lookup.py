@@ -107,7 +107,7 @@ def _in_report(ctx: CommitContext, token: str) -> JobOutcome | None:
 
 
 def find_files(ctx: CommitContext, token: str) -> JobOutcome | None:
-    """Find the visible files of a write by the job id in their names, for jobs without log entry and ``_SUCCESS``.
+    """Find the visible files of a write by the job id in their names, if there is no log entry and no ``_SUCCESS``.
 
     Guarantee: never returns files of a write with another token.
     """

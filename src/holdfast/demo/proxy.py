@@ -1,6 +1,6 @@
 """Stop a driver in the middle of its job commit: a proxy that lets only some of the uploads be completed.
 
-The driver runs unchanged. To it, the server does not answer for a while.
+The driver runs unchanged. From its point of view, the server does not answer for a while.
 """
 
 from __future__ import annotations

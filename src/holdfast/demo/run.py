@@ -28,7 +28,7 @@ _BUCKET = "demo"
 def run_demo(scenarios: Sequence[str], *, keep: bool = False, tell: Callable[[str], None]) -> DemoReport:
     """Run scenarios and report what was observed.
 
-    Guarantee: no process and, unless `keep` is set, no file is left, also after an error or Ctrl-C.
+    Guarantee: no process and, unless `keep` is set, no file is left, even after an error or Ctrl-C.
 
     Args:
         scenarios: ``a``, ``b``, ``c``.

@@ -1,4 +1,4 @@
-"""Run the three scenarios: start a driver, inject faults, list the bucket from outside meanwhile, then compare."""
+"""Run the three scenarios: start a driver, inject faults, list the bucket from outside all the while, then compare."""
 
 from __future__ import annotations
 

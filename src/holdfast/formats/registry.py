@@ -48,7 +48,7 @@ FORMATS: Mapping[str, FileFormat[Any]] = _Formats()
 
 
 def format_of_name(path: str) -> FileFormat[Any] | None:
-    """Return the format that a file name indicates, also before a codec suffix, or None."""
+    """Return the format that a file name indicates, ignoring the suffix of a codec; None if it indicates none."""
     words = path.rpartition("/")[2].lower().split(".")[1:]
     return next((FORMATS[_BY_ALIAS[word]] for word in reversed(words) if word in _BY_ALIAS), None)
 

@@ -300,7 +300,7 @@ class MagicFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec ships
                 raise IsADirectoryError(one)
 
     def rm_file(self, path: str) -> None:
-        """Delete one file; a missing file is no error. Deleting a magic file aborts its upload."""
+        """Delete one file; a missing file is not an error. Deleting a magic file aborts its upload."""
         where, ctx = self._locate(path)
         keys = [where.key]
         if split_magic(where.key) is not None and not is_pending(where.key):

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 __all__ = ["OR", "Answer", "Guarantee", "no", "yes"]
 
 OR = "; or "
-"""Separates circumstances each of which is enough."""
+"""Separates circumstances. Each of them alone reverses the answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """A committer's answer to a row.
+    """Whether a committer gives one of the guarantees.
 
     Attributes:
-        holds: the answer.
+        holds: whether it does, in general.
         unless: the circumstances in which the opposite is true; empty if there are none.
         why: the reason, in one line.
     """
@@ -27,20 +27,20 @@ class Answer:
 
     @property
     def circumstances(self) -> tuple[str, ...]:
-        """Split `unless` into circumstances, each of which is enough."""
+        """Split `unless` into circumstances, each of which alone reverses the answer."""
         return tuple(self.unless.split(OR)) if self.unless else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guarantee:
-    """A row of the table.
+    """A guarantee: one row of the table.
 
     Attributes:
-        name: short and constant, for programs.
-        title: for tables.
-        meaning: one sentence.
+        name: a short name that does not change, for programs.
+        title: the heading of its row.
+        meaning: a definition in one sentence.
         wanted: the answer that users want.
-        answers: by name of the committer.
+        answers: the answer of each committer, by its name.
     """
 
     name: str
@@ -51,10 +51,10 @@ class Guarantee:
 
 
 def yes(why: str, unless: str = "") -> Answer:
-    """Answer that the row holds."""
+    """Answer that the guarantee holds."""
     return Answer(holds=True, unless=unless, why=why)
 
 
 def no(why: str, unless: str = "") -> Answer:
-    """Answer that the row does not hold."""
+    """Answer that the guarantee does not hold."""
     return Answer(holds=False, unless=unless, why=why)

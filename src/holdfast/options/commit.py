@@ -1,4 +1,4 @@
-"""Parse the options of a commit, those of Hadoop's committers included, under Hadoop's names where it has one."""
+"""Parse the options of a commit, including those of Hadoop's committers, which have Hadoop's names where they exist."""
 
 from __future__ import annotations
 

@@ -82,10 +82,10 @@ class WriteOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class WriteRequest:
-    """A write as the caller's process parsed it, with the strings that Spark passes to the data source.
+    """The options of a write: parsed, and as the strings that Spark passes to the data source.
 
-    Spark builds the data source in a process of its own and lets only strings through, so that process parses them
-    again. The caller's process parses once.
+    Spark creates the data source in a separate process, to which it passes only strings. The caller's process parses
+    the options once; that process parses the strings again.
 
     Attributes:
         options: the parsed options.

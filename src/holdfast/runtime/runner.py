@@ -48,10 +48,10 @@ class SerialRunner:
 
 @dataclass(frozen=True, slots=True)
 class ThreadRunner:
-    """Runs items in a thread pool for each run: long-lived drivers must not accumulate threads (HADOOP-16570).
+    """Runs items in a new thread pool each time, so that long-lived drivers do not accumulate threads (HADOOP-16570).
 
     Args:
-        threads: how many items may be in flight; at most twice as many are taken ahead.
+        threads: how many items run at the same time; at most twice as many are taken from the iterable in advance.
         background_threads: threads of a background executor; few, because each waiting call may hold an upload part.
     """
 

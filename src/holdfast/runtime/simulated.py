@@ -12,7 +12,7 @@ __all__ = ["CountingIds", "SimulatedClock", "StillClock"]
 
 @dataclass
 class SimulatedClock:
-    """A clock that waiting and looking move.
+    """A clock that moves only when somebody waits or reads it.
 
     Attributes:
         at_s: the current time, seconds since the epoch.

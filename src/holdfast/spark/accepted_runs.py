@@ -7,7 +7,7 @@ stops reading from a task that has produced as many rows as the action wants: th
 still succeeds. So each run leaves a mark in the store before it starts, and the driver compares marks with reports
 (C1, C3).
 
-Runs are told apart by their stage: within a stage partitions are fixed, also if the stage is run again. Two stages are
+Runs are told apart by their stage: within a stage partitions are fixed, even if the stage is run again. Two stages are
 two computations, whose runs are never mixed.
 """
 
@@ -87,7 +87,7 @@ def accepted_commits(
     *,
     pins_attempts: bool = True,
 ) -> list[TaskCommit]:
-    """Choose, for each data set that was made with a function, the commits of one stage that ran all of it.
+    """Choose the commits that count: for each data set that the function was applied to, those of one complete stage.
 
     Guarantee: runs of two stages are never mixed. A stage counts only if no other stage has started a partition that it
     lacks, and if it ran the function in each of its tasks. Where the data set is only a part of each stage (a union),

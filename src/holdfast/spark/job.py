@@ -60,7 +60,7 @@ def job(
             ``overwrite-partitions`` (replace only the directories that are written to); ``fail`` (alias ``error``,
             ``errorifexists``) if the destination holds data.
         committer: the commit protocol; ``two_phase`` by default.
-        allow_empty: commit also if no task has reported.
+        allow_empty: commit even if no task has reported.
         options: store and commit options of docs/reference/options.md in snake case: ``endpoint="http://…"``,
             ``part_size="16m"``.
 

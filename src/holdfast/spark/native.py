@@ -1,4 +1,4 @@
-"""Read a snapshot through Spark's own reader: with its speed, dialects and types, and still whole jobs only.
+"""Read a snapshot through Spark's own reader: with its speed, dialects and types, but still only whole jobs.
 
 Spark lists the destination when the DataFrame is created, and reuses that listing. The decision log is read before and
 after: the listing is a snapshot if no decision was pending and none was made in between. If a decision is pending,

@@ -1,4 +1,4 @@
-"""List the cases in which Spark's own reader would read differently than the Python reader, and cannot be told to."""
+"""List the cases in which Spark's own reader reads differently from the Python reader, and no option changes that."""
 
 from __future__ import annotations
 

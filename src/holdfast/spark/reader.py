@@ -47,7 +47,7 @@ _PLAN_CHUNK = 64
 
 @dataclass(frozen=True)
 class SplitGroup(InputPartition):
-    """What one task reads. It carries all results of planning, since Spark copies the reader before.
+    """What one task reads. It carries all results of planning, because the reader of a task was copied before planning.
 
     Attributes:
         splits: pieces of files.
@@ -99,7 +99,7 @@ def _snapshot(ctx: CommitContext) -> Snapshot:
 
 
 def nothing_to_read(ctx: CommitContext) -> InvalidRequestError:
-    """Explain why there is nothing to read at a URL. It may be a single file, which only the command line reads."""
+    """Explain why there is nothing to read at a URL. The URL may name a single file; only the CLI reads those."""
     place = ctx.prefix.rstrip("/")
     if place:
         try:
@@ -116,7 +116,7 @@ def nothing_to_read(ctx: CommitContext) -> InvalidRequestError:
 
 
 def _whole_schema(ctx: CommitContext, options: ReadOptions, snapshot: Snapshot) -> StructType:
-    choice = FormatChoice.of(options, snapshot)  # refuses invalid options, also if the schema is in the log
+    choice = FormatChoice.of(options, snapshot)  # refuses invalid options, even if the schema is in the log
     if snapshot.table is not None:
         return table_schema(decode_table(snapshot.table))
     files = snapshot.files
@@ -185,7 +185,8 @@ class HoldfastReader(DataSourceReader):
     def _whole(self, ctx: CommitContext, choice: FormatChoice, snapshot: Snapshot) -> pa.Schema | None:
         """Return all columns of the table in its order if files may identify columns by position, else None.
 
-        Requested columns have their requested types. Without a log, the requested columns are all there are.
+        Columns that were requested get the types that were requested for them. Without a log, no other columns are
+        known.
         """
         by_position = get_format(choice.name).maybe_by_position
         if not by_position or (snapshot.table is None and self._options.columns is None):

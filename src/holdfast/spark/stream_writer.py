@@ -97,7 +97,7 @@ class HoldfastStreamWriter(DataSourceStreamArrowWriter):
         return StreamBatch(stream=self._stream or query, checkpoint=query, batch=int(batch))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
-        """Commit the batch and make it visible. Idempotent, also if another driver repeats it.
+        """Commit the batch and make it visible. Idempotent, even if another driver repeats it.
 
         Raises:
             InvalidRequestError: a task's message is missing, or the messages belong to another batch. The batch stays

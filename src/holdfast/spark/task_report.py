@@ -52,8 +52,8 @@ class TaskReport(WriterCommitMessage):
         commit: what the attempt passes to the job commit; None if the task had nothing to write.
         job: the job of a stream's batch, the same in all its reports; None if the task had nothing to write, and for
             all other writes, whose driver knows the job.
-        written: what the files of a stream's batch look like; None where `job` is. Spark builds the writer that commits
-            anew, when the table may have changed.
+        written: what the files of a stream's batch look like; None where `job` is. When the job commits, Spark builds a
+            new writer, and by then the table may have changed.
     """
 
     run: Run

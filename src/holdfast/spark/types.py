@@ -62,7 +62,9 @@ def _reason(kind: DataType) -> str:
 
 
 def described_schema(schema: StructType) -> pa.Schema:
-    """Return the Arrow schema with metadata for what Arrow types lack; see `holdfast.formats.columns.spark_fields`.
+    """Return the Arrow schema, with metadata for details that Arrow types cannot express.
+
+    See `holdfast.formats.columns.spark_fields`.
 
     Raises:
         InvalidRequestError: a type has no counterpart in Arrow.

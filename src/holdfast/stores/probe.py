@@ -38,7 +38,7 @@ _lock = threading.Lock()
 def find_upload_listing(store: ObjectStore, below: str) -> UploadListing:
     """Return how the store lists pending uploads: from its capabilities, from the cache, or by a probe.
 
-    Guarantee: makes no request if the capabilities tell, or if this process has probed the server before. Otherwise
+    Guarantee: makes no request if the capabilities state it, or if this process has probed the server before. Otherwise
     starts an upload without parts at a temporary key, lists it and aborts it: four or five requests. Nothing becomes
     visible.
 
@@ -48,7 +48,7 @@ def find_upload_listing(store: ObjectStore, below: str) -> UploadListing:
 
     Raises:
         AccessDeniedError: the policy forbids starting, listing or aborting uploads: allow all three.
-        UnavailableError: the probe found nothing out; repeat later.
+        UnavailableError: the probe was inconclusive; try again later.
 
     Crash: a pending upload without parts remains below `below`.
     """

@@ -116,7 +116,7 @@ def _without_credentials(url: str) -> str:
 
 
 def _why_no_path(url: str) -> str:
-    """Say why a text without ``scheme://`` is no path either; empty if it is one."""
+    """Say why a string without ``scheme://`` is not a path either; empty if it is one."""
     scheme = url.partition(":")[0].lower()
     if any(scheme in provider.schemes for provider in BUILT_IN if provider is not LOCAL):
         return f"two slashes follow the scheme: write {scheme}://bucket/key"

@@ -32,7 +32,7 @@ class Adopted:
 
     Attributes:
         fields: the columns.
-        plain: whether all files store their values as Holdfast's do, so that every reader reads them alike.
+        plain: whether all files store values in the way in which Holdfast does, so that all readers return the same.
     """
 
     fields: Fields

@@ -71,7 +71,7 @@ def refuse_foreign_read(ctx: CommitContext, *, by_spark: bool = False) -> None:
     """Refuse to read a table of another format: its directory also holds deleted and changed rows.
 
     Args:
-        by_spark: whether Spark's own reader reads it, which understands the metadata of Spark's own streams.
+        by_spark: whether the table is read by Spark's own reader, which understands the metadata of Spark's streams.
 
     Raises:
         InvalidRequestError: it is such a table; says which kind.

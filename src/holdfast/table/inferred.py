@@ -98,7 +98,8 @@ def map_files(
     """Apply a function to each opened file, and yield the results in the files' order.
 
     Args:
-        footers: whether the function reads little even of a large file; otherwise few large files are open at once.
+        footers: whether the function reads only little of each file, even of a large one. If not, only a few large
+            files are opened at the same time.
     """
     large = threading.Semaphore(_LARGE_AT_ONCE)
 

@@ -63,7 +63,7 @@ def _require_type(path: str, wanted: SparkType, known: SparkType, file_format: s
 
 
 def _stored(kind: SparkType) -> SparkType:
-    """Return the type of the stored values: that below a user-defined type, and string for char and varchar."""
+    """Return the type as which values are stored: the SQL type of a user-defined type; string for char and varchar."""
     if isinstance(kind, dict) and kind.get("type") == "udt":
         return _stored(kind["sqlType"])
     return "string" if isinstance(kind, str) and kind.startswith(("char(", "varchar(")) else kind

@@ -39,7 +39,7 @@ class TypedFiles:
 
     Attributes:
         options: the format options of the rows to write.
-        known_rows: whether files have rows, by path, as far as this was checked.
+        known_rows: for the paths of files that were checked, whether they have rows.
         odd: the first files that store a column in another way than Holdfast would, such as in nanoseconds.
     """
 
@@ -109,7 +109,7 @@ class TypedFiles:
             return None
 
     def _has_rows(self, file: File) -> bool:
-        """Check whether a file has rows: an empty data frame, say, was written with guessed types.
+        """Check whether a file has rows. The types in a file without rows may be guesses (an empty data frame).
 
         This is checked for the first file with rows, once for all its columns, and where types differ.
         """

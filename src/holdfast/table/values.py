@@ -27,7 +27,7 @@ _SPECIAL_FLOATS = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 # --- to text ----------------------------------------------------------------------------------------------------------
 def partition_texts(values: Any, time_zone: str, column: str = "") -> list[str | None]:
-    """Return a text for each value of an array (of distinct values: this runs per value, not per row).
+    """Return a string for each value of an array (of distinct values: this runs per value, not per row).
 
     Guarantee: `parse_values` returns the values, bit for bit (except for the payload of NaN).
 
@@ -91,7 +91,7 @@ def _instant_text(instant: int, zone: Zone, time_zone: str, column: str) -> str:
 def java_float(text: str, *, single: bool = False) -> str:
     """Lay out a float's shortest digits like Java's ``Double.toString``, which Spark shows.
 
-    Java before 19 prints more digits than needed for some values; both texts name the same value.
+    Java before 19 prints more digits than needed for some values; both strings denote the same value.
 
     Args:
         text: the shortest digits that identify the value.
@@ -122,7 +122,7 @@ def java_float(text: str, *, single: bool = False) -> str:
 
 # --- from text --------------------------------------------------------------------------------------------------------
 def parse_values(texts: Sequence[str | None], kind: pa.DataType, time_zone: str, column: str) -> Any:
-    """Return an array of the type, from texts as `partition_texts` or other writers make them.
+    """Return an array of the type, from strings as `partition_texts` or other writers produce them.
 
     Args:
         texts: values of directories, unescaped; None for null.

@@ -53,8 +53,8 @@ class Reply:
         reason: the reason phrase; None for the usual one of the status.
         headers: without ``Content-Length``.
         body: not sent in reply to a HEAD.
-        content_length: the value of ``Content-Length``; None for the length of the body. The connection is closed after
-            a body that is shorter than this.
+        content_length: the value of ``Content-Length``; None for the length of the body. If the body is shorter, the
+            connection is closed after it.
     """
 
     status: int

@@ -33,7 +33,7 @@ class Entry(Protocol):
 
     @property
     def token(self) -> str:
-        """Return a random text that no other entry has."""
+        """Return a random string that no other entry has."""
         ...
 
     @property
@@ -166,8 +166,9 @@ class VersionedLog(Generic[E]):
 
         Guarantee: the returned entry is part of the log's one order. A writer that paused while others appended
         more entries than the log keeps finds its number free again, because the entry that had it was trimmed: what
-        this writer creates there is ignored by all readers. Entries are trimmed one by one, and never the one before an
-        unfinished one; so as long as the entry exists after which this one was made, the number was not used before.
+        this writer creates there is ignored by all readers. Entries are trimmed one by one, oldest first, and never the
+        one before an unfinished one. So while the predecessor of `entry` exists, the number of `entry` has not been
+        used before.
 
         Args:
             is_same: whether an entry belongs to the same unit of work as `entry`.
@@ -191,7 +192,7 @@ class VersionedLog(Generic[E]):
         return settled
 
     def _follows_its_predecessor(self, entry: E) -> bool:
-        """Check whether the entry before is the one that `entry` was made after, not another late entry."""
+        """Check whether the previous entry is the one that `entry` names as its predecessor, not another late entry."""
         try:
             return self.entry(entry.seq - 1).token == entry.after
         except NotFoundError:
@@ -227,7 +228,11 @@ class VersionedLog(Generic[E]):
 
 
 def _first_in_order(entries: Iterable[E], matches: Callable[[E], bool]) -> E | None:
-    """Return the first match among entries from the newest back, unless the entry after it was not made after it."""
+    """Return the newest match in the log's order: the entry after it, if there is one, names it as its predecessor.
+
+    Args:
+        entries: the entries, newest first.
+    """
     following: E | None = None
     for entry in entries:
         if matches(entry) and (following is None or following.after == entry.token):

@@ -53,7 +53,7 @@ class RecordStore:
     def create(self, path: str, data: bytes) -> bytes:
         """Create a record unless it exists, and return the bytes that it has now.
 
-        Guarantee: returns `data` if this call created the record, also if the reply was lost; otherwise the bytes of
+        Guarantee: returns `data` if this call created the record, even if the reply was lost; otherwise the bytes of
         the winner. A lost reply is settled by writing again under the same condition and comparing contents, so `data`
         must differ from what any other writer would write: include a random token.
 

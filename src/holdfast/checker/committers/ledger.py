@@ -54,7 +54,7 @@ class Offer:
 
     Attributes:
         who: the actor.
-        attempt: at its only task.
+        attempt: the attempt at the job's only task.
     """
 
     who: str
@@ -86,8 +86,8 @@ class Ledger:
         """Return the ledger after a record was put.
 
         Args:
-            created: whether the put required that no record existed. An entry with a number that was used before then
-                has the name of a trimmed one: it decides nothing, and must have no effect (docs/decisions, number 31).
+            created: whether the put required that no record existed. If so, and the number was used before, the earlier
+                entry was trimmed: the new one decides nothing, and must have no effect (docs/decisions, number 31).
         """
         if kind != "json":
             known = self.visible if kind == "visible" else self.done

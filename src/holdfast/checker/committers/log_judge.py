@@ -131,7 +131,7 @@ class Judge:
     def unlike_visible(
         self, found: set[str], ledger: Ledger, cluster: ClusterState, marks: int, *, later: bool = False
     ) -> str:
-        """Describe how paths that were read differ from the decisions that were marked visible first.
+        """Describe how the paths that a reader found differ from those that the first visible decisions imply.
 
         Args:
             marks: number of decisions that count as visible, in the order of their marks.
@@ -241,7 +241,7 @@ def _success_seq(image: MemoryImage) -> int | None:
 
 
 def _unfit_success(seq: int | None, ledger: Ledger) -> str:
-    """Check whether _SUCCESS reports a decision that is not published, or one earlier than the newest that is done."""
+    """Describe why the decision that _SUCCESS reports is wrong: unpublished, or older than the newest done one."""
     committed = [one.seq for one in ledger.decisions if one.commits]
     done = max((one for one in committed if one in ledger.done), default=0)
     if seq is None:

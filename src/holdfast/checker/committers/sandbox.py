@@ -34,7 +34,7 @@ _RECOVERIES = 3
 
 @dataclass(frozen=True, slots=True)
 class Bystander:
-    """A live job on a destination with one committed task: no other job may touch it (C7)."""
+    """A live job that has committed one task, on some destination. No other job may touch it (C7)."""
 
     home: str
     job: JobRecord

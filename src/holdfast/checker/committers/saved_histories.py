@@ -1,4 +1,4 @@
-"""Find the world of a saved counterexample, and replay it with the present code."""
+"""Find the world of a saved counterexample, and replay it with the current code."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def find_world(name: str, properties: Sequence[str] = ()) -> World:
 
 
 def replay_again(counterexample: Counterexample) -> Story | None:
-    """Replay a saved history with the present code.
+    """Replay a saved history with the current code.
 
     Returns:
         Its story up to the step that breaks the property, or None if the property holds now. If the saved history ends
-        before the present code does, and the property is judged at the end, the replay continues without faults.
+        before the current code does, and the property is judged at the end, the replay continues without faults.
 
     Raises:
         InvalidRequestError: the world or property does not exist, or the history no longer fits the code.

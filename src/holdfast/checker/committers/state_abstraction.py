@@ -73,7 +73,7 @@ def remembers(call: Call, past: Sequence[Past]) -> Hashable | None:
 
 
 def _kept(one: Past, now: _Stage) -> Hashable | None:
-    """Return what of an earlier call can still matter. Of a decision that is done, only that it is."""
+    """Return what can still matter of an earlier call. Once a decision is done, only that fact matters."""
     then = _stage(one.call)
     if not _is_over(then, now) or _ends_the_step(one, then):
         return one.mark

@@ -27,7 +27,7 @@ R = TypeVar("R")
 
 
 class _Paused(BaseException):
-    """The item needs a reply that it does not have. Not an `Exception`: nothing in the item may continue."""
+    """The item needs a reply that it does not have. Not an `Exception`, so that its code cannot catch it and go on."""
 
 
 @dataclass(slots=True)
@@ -36,7 +36,7 @@ class _Thread(Generic[T, R]):
 
     Attributes:
         call: its next call; None if it has ended.
-        at: number of its calls that were repeated in the present run.
+        at: number of its calls that were repeated in the current run.
     """
 
     item: T

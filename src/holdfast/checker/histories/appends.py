@@ -30,8 +30,8 @@ def find_anomalies_of_appends(
     is a prefix of the other: one of them was dirty or has lost something.
 
     Args:
-        transactions: each `Write.version` is an element, appended to the list of its key, unique there and not None;
-            each `Read.version` is the list that was read, a tuple.
+        transactions: each `Write.version` is the element that was appended to the list of its key: unique in that list
+            and not None. Each `Read.version` is the list that was read, as a tuple.
     """
     writers = {
         (action.key, action.version): number
@@ -88,9 +88,9 @@ def _committed(transactions: Sequence[Transaction], writers: Mapping[tuple[str, 
 
 
 def _outside(transaction: Transaction) -> tuple[tuple[Read | Write, ...], list[Anomaly]]:
-    """Return the transaction with its first read of each key, as the last element that others had appended.
+    """Keep only the first read of each key, and reduce its list to the last element that others had appended.
 
-    Returns also the reads that contradict what the transaction did itself.
+    Also return the reads that contradict what the transaction did itself.
     """
     before: dict[str, _Elements] = {}  # the lists before the transaction, as far as it has read them
     own: dict[str, _Elements] = {}

@@ -48,7 +48,7 @@ def what_is_missing(units: Iterable[Hashable], effects: Iterable[Effect]) -> lis
 
 
 def what_strays(claimed: AbstractSet[Hashable], effects: Iterable[Effect]) -> list[str]:
-    """Describe how a record of progress and the committed effects differ (T9).
+    """Describe how a record of progress differs from the committed effects (T9).
 
     Args:
         claimed: the units that the record says are done, which a retry would skip. A record that is a count claims all

@@ -130,7 +130,7 @@ class Recorder:
         return [Alternative(state=history.end(actor, *cast("tuple[Outcome, object]", args)))]
 
     def footprint(self, call: Call) -> Footprint:
-        """Return accesses by which two invocations commute, and two ends, but not an invocation and an end."""
+        """Return accesses such that invocations commute with each other, and ends do, but not one with the other."""
         who = str(call.args[0])
         if call.operation == "note":
             return frozenset({Access(self.name, f"notes/{who}", writes=True)})

@@ -1,16 +1,16 @@
-"""Check linearizability: does an order within real time exist in which a sequential model gives the same answers?
+"""Check linearizability: is there an order, consistent with real time, in which a sequential model answers the same?
 
-A history is divided by key. If the operations of a key are those of a register of which each value is written once,
-`registers` decides at once. Otherwise a depth-first search repeatedly takes an operation that may come next: one before
-whose invocation no other open operation had ended. Visited places are remembered as (operations taken, state of the
-model): two orders of the same operations that lead to the same state have the same future. A read that fits is taken at
-once, since waiting improves nothing; the search turns back if a read waits for a value that nobody writes any more. An
-operation of unknown outcome may be taken at any time after its invocation, with any answer, or not at all; a failed one
-is left out. The search is exponential in the number of overlapping operations; if it takes too long, it is given up,
-and the answer is unknown.
+A history is divided by key. If a key is a register to which each value is written only once, `registers` decides
+directly. Otherwise a depth-first search repeatedly takes an operation that may come next: one that was invoked before
+any other remaining operation ended. Each visited place is remembered as (operations taken, state of the model), because
+two orders of the same operations that lead to the same state have the same future. A read whose answer fits is taken
+immediately, since it cannot help to take it later. The search backtracks if a read waits for a value that no remaining
+operation writes. An operation of unknown outcome may be taken at any time after its invocation, with any answer, or not
+at all; a failed operation is left out. The search is exponential in the number of overlapping operations. If it takes
+too long, it stops, and the answer is unknown.
 
 Sources: Wing, Gong, "Testing and Verifying Concurrent Objects", JPDC 1993; Lowe, "Testing for linearizability", CCPE
-2017, section 2 (visited places are remembered); Herlihy, Wing, "Linearizability", TOPLAS 1990, section 3 (a history is
+2017, section 2 (remembering visited places); Herlihy, Wing, "Linearizability", TOPLAS 1990, section 3 (a history is
 linearizable if and only if it is so key by key; so is every prefix); Gibbons, Korach: see `registers`.
 """
 
@@ -70,14 +70,17 @@ class Model:
 
 
 def judge_linearizable(operations: Sequence[Operation], model: Model, *, limit: int = PLACES_LIMIT) -> Verdict:
-    """Judge whether a history is linearizable; if not, name the operation without a place, and its possible answers.
+    """Judge whether a history is linearizable; if not, name an operation that fits nowhere and possible answers.
 
-    Guarantee: yes and no are exact. Time and memory for a key are linear in its operations if it is a register of which
-    each value is written once. Otherwise they grow, up to `limit`, with the number of sets of operations that may have
-    been taken at one time: exponentially in the operations that overlap, which include all of unknown outcome.
+    Guarantee: the answers yes and no are exact.
+
+    If a key is a register to which each value is written only once, time and memory are linear in its operations.
+    Otherwise, up to `limit`, they are exponential in the number of overlapping operations. An operation of unknown
+    outcome overlaps with all later ones.
 
     Args:
-        limit: maximum number of places of each search for one key; beyond it the answer is unknown.
+        limit: maximum number of search states (sets of operations done so far, and the model's state) for each key;
+            beyond it the answer is unknown.
     """
     parts: dict[Hashable, list[Operation]] = {}
     for operation in operations:

@@ -124,7 +124,7 @@ def _codes(code: CodeType) -> dict[tuple[str, int], CodeType]:
 # --- marks ------------------------------------------------------------------------------------------------------------
 @dataclass(slots=True)
 class _Marked:
-    """A module with marks in its functions.
+    """A module whose functions were instrumented with marks.
 
     Attributes:
         marks: the marks of each function, by its name.

@@ -183,12 +183,12 @@ def explore(
 ) -> Exploration:
     """Explore the histories of a world.
 
-    Guarantee: with `complete`, every state that is reachable within the world's fault budgets was judged, up to
-    equivalence; without it, a part of them. The same world gives the same result, except for the time, and for the
+    Guarantee: if `complete` is set, every state that is reachable within the world's fault budgets was judged, up to
+    equivalence; otherwise, only some of them. The same world gives the same result, except for the time, and for the
     extent if a budget of seconds ends the exploration.
 
     Args:
-        reduce: False to explore all interleavings, including equivalent ones: to test the reduction.
+        reduce: False to explore all interleavings, including equivalent ones, in order to test the reduction.
         until: stop when this returns true.
         progress: called every few hundred states.
     """

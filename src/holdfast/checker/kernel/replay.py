@@ -17,10 +17,10 @@ class Replay:
     """A replayed history.
 
     Attributes:
-        space: resolves the numbers in the states.
-        states: from the initial one; one more than there are steps.
-        broken: what the last step broke, and what does not hold at the end if no actor moves any more, as (name of the
-            property, words).
+        space: the space to which the numbers in `states` refer.
+        states: the states from the initial one on; one more than `steps`.
+        broken: the properties that the last step violates and, if no actor can take another step, those that do not
+            hold at the end; each as (name of the property, explanation).
     """
 
     space: StateSpace

@@ -259,9 +259,10 @@ class StateSpace:
         return near, alive
 
     def _waits_for(self, state: State, place: Place) -> tuple[int, bool]:
-        """Return whose death unblocks the actor at `place`, -1 if it waits for none, and whether nothing else does.
+        """Return the actor whose death would unblock the one at `place`, and whether nothing else can unblock it.
 
-        If nothing else does, the actor does nothing before that other one has made its next call.
+        The first is -1 if it waits for no actor. If nothing else can unblock it, it does nothing before the other actor
+        has made its next call.
         """
         if place.call is None:
             return -1, False
@@ -276,7 +277,7 @@ class StateSpace:
         return alive and self.world.actors[actor].mortal and self._left(state, Fault.CRASH) > 0
 
     def _can_go_on(self, state: State, actors: int) -> bool:
-        """Check whether one of these actors can move without a fault: others may use up the fault budget first."""
+        """Check whether one of these actors can move without a fault, as others may use up the fault budget first."""
         return any(
             step.fault is None
             for actor in range(len(self.world.actors))

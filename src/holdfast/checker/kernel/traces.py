@@ -46,7 +46,8 @@ class Graph:
         """Set the steps from a state, and whether a history may end there.
 
         Args:
-            steps: as (who, target), grouped by actor; `dying` for an actor that dies.
+            steps: each as (actor, number of the next state), grouped by actor; if the step is a death, the actor is
+                given by `dying`.
         """
         self._movers[number] = array("b", (mover for mover, _target in steps))
         self._targets[number] = array("q", (target for _mover, target in steps))

@@ -37,7 +37,7 @@ class Moment:
 
 
 Passage: TypeAlias = list[Moment]
-"""The calls that one sentence tells."""
+"""The calls that one sentence describes."""
 
 
 def _moments(history: Replay, narrator: Narrator) -> list[Moment]:
@@ -79,7 +79,7 @@ def passages(history: Replay, narrator: Narrator) -> list[Passage]:
 
 
 def _loss(one: Passage, other: Passage) -> tuple[int, int, int]:
-    """Return how much is lost if both passages are told in one sentence."""
+    """Return how much detail is lost if two passages are merged into one sentence, for comparison."""
     weights = (max(moment.weight for moment in passage) for passage in (one, other))
     return sum(weights), len(actors_of(one + other)), len(one + other)
 

@@ -1,7 +1,7 @@
 """Show a story as a page to step through: one lane for each actor, time downwards, and the state after each call.
 
 The page is a single file that loads nothing: its script, its style and its data are in it, and its content security
-policy forbids the browser to load more. It works when it is opened from a disk.
+policy forbids the browser to load more. It can be opened from a local disk, without a web server.
 """
 
 from __future__ import annotations

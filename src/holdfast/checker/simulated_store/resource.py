@@ -52,14 +52,14 @@ class NotedImage(MemoryImage):
 
 
 class Notes(Protocol):
-    """Notes about a store, of what the store itself forgets. Processes see them only through the call ``notes``."""
+    """Notes about what the store itself forgets. Processes see them only through the call ``notes``."""
 
     def first(self, image: MemoryImage) -> Hashable:
         """Return the notes at the start of a history."""
         ...
 
     def after(self, notes: Hashable, call: Call, image: MemoryImage) -> Hashable:
-        """Return the notes after a call that has changed the store to `image`."""
+        """Return the notes updated for a call; `image` is the state of the store after it."""
         ...
 
     def told(self, notes: Hashable, what: Hashable) -> Hashable:
@@ -67,7 +67,7 @@ class Notes(Protocol):
         ...
 
     def shown(self, notes: Hashable) -> Hashable:
-        """Return what the call ``notes`` answers, to an actor that has to report since when it reads."""
+        """Return what the call ``notes`` answers, to an actor that has to report when its reading began."""
         ...
 
 

@@ -16,7 +16,7 @@ class StoryFiles:
     """The files for a story and its counterexamples, if the user asked for them.
 
     Args:
-        html: a file that must not exist yet: an existing file may be anything.
+        html: a file that must not exist yet, since an existing one may be unrelated.
         directory: created if missing; a counterexample replaces an existing file of the same name.
 
     Raises:

@@ -22,7 +22,7 @@ class CheckOptions:
         seconds: time limit of each scene, or of a whole walk.
         states: limit of states in each scene.
         save: directory for counterexamples.
-        html: file to create for the story.
+        html: HTML file to write the story to.
     """
 
     name: str | None

@@ -1,4 +1,4 @@
-"""Run ``holdfast check``: explore, walk or replay, and show the result, also after an interrupt."""
+"""Run ``holdfast check``: explore, walk or replay, and show the result, even after an interrupt."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def _found(
 def _given(
     wanted: pa.Schema, files: Sequence[VisibleFile], choice: FormatChoice | None, kept: TableRecord | None
 ) -> tuple[TableSchema, pa.Schema]:
-    """Check a requested schema against the table: else values would appear in the wrong column, or as nulls."""
+    """Check a requested schema against the table; a mismatch would put values into the wrong column or lose them."""
     if kept is None:
         table = given_schema(_with_directories(wanted, files, {}), files)
         return table, table.schema
@@ -108,7 +108,7 @@ def _spark_fields(schema: pa.Schema) -> list[Mapping[str, Any]]:
 def _with_directories(
     schema: pa.Schema, files: Sequence[VisibleFile], kept: Mapping[str, Mapping[str, Any]]
 ) -> pa.Schema:
-    """Append the partition columns that only directory names hold, as Spark does with a given schema.
+    """Append the partition columns that are found only in directory names, as Spark does when a schema is given.
 
     Args:
         kept: the table's columns by lower-case name; their types take precedence over types inferred from the names.

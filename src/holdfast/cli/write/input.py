@@ -1,4 +1,4 @@
-"""Load the input of ``holdfast write`` with Spark, in the format that its name or the user tells."""
+"""Load the input of ``holdfast write`` with Spark, in the format that its name or the user indicates."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Input:
 
 
 def format_of(path: str) -> str:
-    """Return the input format that the file name's extension tells, ignoring the extension of a codec.
+    """Return the input format that the file name's extension indicates, ignoring the extension of a codec.
 
     Raises:
         InvalidRequestError: the name does not tell the format.

@@ -1,4 +1,4 @@
-"""Start a quiet Spark session for a command, and stop it at the end, also after a signal."""
+"""Start a quiet Spark session for a command, and stop it at the end, even after a signal."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ What does not hold, as in the paper:
 - C1: if an attempt dies or hangs while its commit replaces an earlier attempt's, the earlier directory is already
   deleted, at least in part. A job that commits now lacks the task's output and does not notice.
 - C4: files appear one after the other during the job commit; a job commit that dies leaves some of them visible.
-- C3: of two attempts that commit, the later one counts, whichever the driver accepted; also during the job commit.
+- C3: of two attempts that commit, the later one counts, whichever the driver accepted, even during the job commit.
 - C5, C6: files that a failed job commit has merged stay visible. An attempt that commits after its job leaves a
   directory that the next job in the destination takes for its own.
 - C7: a job merges and then deletes everything below ``_temporary``, including the work of other jobs.

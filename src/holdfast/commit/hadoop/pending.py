@@ -1,8 +1,8 @@
 """Encode and decode pending uploads as Hadoop's S3A committers do: ``.pending`` for one, ``.pendingset`` for a task.
 
-Etags are objects in Hadoop since 3.4.2 (HADOOP-15224) and texts up to 3.4.1: no release reads both. `Etags` selects
-what is written; both are read. A set has version 3 and a single upload version 2 in all releases from 3.3.6 to 3.5.0;
-sets of version 2 are older, and are read.
+Etags are JSON objects since Hadoop 3.4.2 (HADOOP-15224) and strings up to 3.4.1; no release of Hadoop reads both.
+`Etags` selects which form is written; Holdfast reads both. A set has version 3 and a single upload version 2 in all
+releases from 3.3.6 to 3.5.0; sets of version 2 are older, and are read.
 
 Hadoop stores no part sizes and no row counts. Holdfast puts them into ``extraData``, where Hadoop keeps fields that it
 does not know: ``holdfast.part.sizes`` (comma separated) and ``holdfast.rows``.
@@ -313,7 +313,7 @@ def decode_pending(record: str, data: bytes, *, bucket: str, prefix: str, job_id
 
 
 def decode_pendingset(record: str, data: bytes, *, bucket: str, prefix: str, job_id: str) -> PendingSet:
-    """Decode and check the pending uploads of a task, each as `decode_pending` does, and that no file occurs twice.
+    """Decode the pending uploads of a task. Check each as `decode_pending` does, and that no file occurs twice.
 
     Args:
         job_id: the job that the set must belong to; a set without a job, as Hadoop's staging committers write it, is

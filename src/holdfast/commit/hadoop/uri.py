@@ -59,7 +59,7 @@ def check_uri(uri: str) -> None:
 
 
 def path_below(uri: str, url: str) -> str:
-    """Return what follows `url` in `uri`, literally; empty for the destination itself. Nothing else is checked.
+    """Return the part of `uri` after `url`, without decoding it; empty if they are equal. Nothing else is checked.
 
     Raises:
         BadFieldError, ValueError: it is not a URI, or one of another destination.

@@ -90,7 +90,7 @@ def inspect_jobs(ctx: CommitContext, jobs: Sequence[HadoopJob]) -> list[JobState
 
 @dataclass(frozen=True, slots=True)
 class _Records:
-    """The uploads that a job's readable records name, and one unreadable record or an empty text."""
+    """The uploads that a job's readable records name, and one unreadable record or an empty string."""
 
     committed: tuple[SinglePending, ...] = ()
     attempts: tuple[SinglePending, ...] = ()

@@ -80,7 +80,7 @@ def iter_pending_paths(ctx: CommitContext, directory: str) -> Iterator[str]:
 
 
 def load_pending(measure: Measure, job: JobId, path: str) -> SinglePending:
-    """Load one upload record and check that it can only make a file of this destination. Sends one request.
+    """Load one upload record and check that its file lies in this destination. Sends one request.
 
     Raises:
         CorruptDataError: it cannot be parsed, or belongs to another job.

@@ -5,7 +5,7 @@
                                                                       an attempt's marker, with its .pending next to it
 
 Hadoop's magic committer uses the same places since 3.4, under the UUID of the job. So its job commit finds the pending
-sets of Holdfast's tasks, and the other way round. ``00`` is the number of the job attempt; only one is made.
+sets of Holdfast's tasks, and the other way round. ``00`` is the number of the job attempt: a job has only one.
 
 Sources: paper 000, VI.A; paper 001, "Magic Committer"; HADOOP-18797 for the name with the job in it; the behavior of
 3.5.0.

@@ -46,5 +46,5 @@ def magic_leftovers(ctx: CommitContext) -> Iterator[Leftover]:
 
 
 def _job_record(job: JobId) -> JobRecord:
-    """Return a substitute for the job's record: `magic` stores none, and all modes end alike."""
+    """Return a substitute for the job's record, which `magic` does not store. The save mode does not matter here."""
     return JobRecord(job=job, committer="magic", mode=SaveMode.APPEND, started_at_s=0.0)

@@ -219,7 +219,7 @@ def complete_all(
     Memory: the sets that are loaded ahead, and the keys of completed files.
 
     Args:
-        sets: the names of the sets; small values.
+        sets: small values that identify the sets, such as their names.
         load: loads one set, in a worker thread.
         revert: False to leave everything as it is after an error, so that the call can be repeated.
 

@@ -51,7 +51,7 @@ class PendingSetAccess:
     Attributes:
         names: lists the names of the sets.
         load: loads one set.
-        clean_up: aborts pending uploads and deletes the sets; returns why something is left, or an empty text.
+        clean_up: aborts pending uploads and deletes the sets; returns why something is left, or an empty string.
     """
 
     names: Callable[[CommitContext, JobRecord], list[str]]

@@ -133,7 +133,7 @@ class StagingCommitter(Committer):
             CorruptDataError: a set cannot be parsed.
 
         Crash: replaced data may be deleted (C9); some files may be visible and the others pending (C4).
-        Source: paper 000, VI.1 (commitJob); sets are loaded as they are completed, not all before (HADOOP-16570).
+        Source: paper 000, VI.1 (commitJob); each set is loaded when its uploads are completed (HADOOP-16570).
         """
         with measured_commit(ctx, self.name, job) as measure:
             check_messages(job, commits, tasks)
@@ -198,7 +198,8 @@ class StagingCommitter(Committer):
                 not exist.
 
         Crash: uploads are pending. The task is committed once its pending set is renamed.
-        Source: paper 000, VI.1 (commitTask); the text saves the record before the commit, the listing after it.
+        Source: paper 000, VI.1 (commitTask); the paper's text saves the record before the commit, its program listing
+            after it.
         """
         measure, owner, job = scope.measure, scope.owner, scope.job
         self.conflicts.check_task(scope.ctx, job, files)

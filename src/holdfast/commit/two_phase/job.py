@@ -133,7 +133,7 @@ def commit_job(
 
     Args:
         commits: the commit messages of the tasks' accepted attempts, one per task.
-        tasks: the number of tasks, or their numbers.
+        tasks: the numbers of the tasks; or only how many there are, if they are numbered from 0.
 
     Raises:
         InvalidRequestError: a task is missing or reported twice, two files have the same target, or a stream has
@@ -192,7 +192,7 @@ def _load_manifests(measure: Measure, job: JobRecord, reports: Sequence[TaskComm
 def _explain_missing_manifest(ctx: CommitContext, job: JobRecord, seen: int, error: NotFoundError) -> DecisionResult:
     """Find the decision of another process that made the job's manifests disappear.
 
-    Manifests are deleted only with their job: most likely recovery considered this driver dead.
+    Manifests are deleted only when their job is ended, so recovery has most likely considered this driver dead.
 
     Args:
         seen: the newest entry that has already been searched.

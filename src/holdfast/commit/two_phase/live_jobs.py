@@ -42,7 +42,7 @@ class LiveJobs:
         """Check whether `job` can no longer be committed.
 
         Args:
-            key: of something that belongs to the job, below the context's prefix.
+            key: the key of any object that belongs to the job, below the context's prefix.
         """
         if job in self._ended:
             return True

@@ -141,7 +141,7 @@ def committed_manifests(
     """Iterate over the manifests of a commit decision, in order of tasks.
 
     Raises:
-        NotFoundError: a manifest or their list is missing.
+        NotFoundError: a manifest, or the list of manifests, is missing.
     """
     assert entry.manifests is not None  # decode_entry checked it
     return iter_manifests(ctx, load_refs(ctx, entry.manifests, cache), cache)

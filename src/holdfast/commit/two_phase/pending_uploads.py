@@ -72,7 +72,7 @@ def is_manifest(key: str) -> bool:
 
 @dataclass(slots=True)
 class FolderRecords:
-    """The records in job folders that name uploads: when each was written, by key."""
+    """The records in job folders that name uploads: the key of each, and the time at which it was written."""
 
     manifests: dict[str, float] = field(default_factory=dict)
     intents: dict[str, float] = field(default_factory=dict)
@@ -89,8 +89,8 @@ def reported_uploads(ctx: CommitContext, manifests: Mapping[str, float]) -> Iter
     """Iterate over the uploads that manifests name, whether or not they are still pending.
 
     Args:
-        manifests: when each was written, by key. If one cannot be read, a warning is logged: only the server's listing
-            can show its uploads then.
+        manifests: the time at which each was written, by its key. If one cannot be read, a warning is logged: only the
+            server's listing can show its uploads then.
     """
 
     def read(key: str) -> list[UploadInfo]:
@@ -128,7 +128,7 @@ def missing_uploads(ctx: CommitContext, job: JobRecord, manifests: Iterable[Task
 
 
 def list_keys(ctx: CommitContext, keys: Iterable[str]) -> Iterator[UploadInfo]:
-    """Iterate over the pending uploads of each key; nothing if the server does not list them by key either."""
+    """Iterate over the pending uploads of each key; none if the server cannot list uploads even for one key."""
     return (upload for found in ctx.runner.map(lambda key: _list_key(ctx, key), keys) for upload in found)
 
 

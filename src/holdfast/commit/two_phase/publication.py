@@ -174,7 +174,7 @@ def _check_targets(ctx: CommitContext, targets: Sequence[str]) -> None:
 def _rename_file(ctx: CommitContext, file: FileEntry, written_by: AttemptId) -> bool:
     """Rename an attempt's file to its target.
 
-    A source is used once: a late caller finds it missing, and never replaces what is at the target by then.
+    A source can be renamed only once. So a late caller finds that it is missing, and cannot replace a newer target.
     """
     store = rename(ctx.store)
     return settle(

@@ -80,7 +80,8 @@ class LogEntry:
     """A decision: the record that commits or aborts a job, permanently (C8).
 
     Attributes:
-        token: random text from the process that wrote the entry; tells it from the entry of another driver of the job.
+        token: random text from the process that wrote the entry; distinguishes it from entries of other drivers of the
+            job.
         manifests: the list of manifests that count (commit only).
         replaced: the list of files to delete once the job is visible (commit only); None if it replaces nothing.
         replaced_by_job: files and bytes that a partition overwrite takes from each earlier job, for `verify`.

@@ -2,8 +2,8 @@
 
 After a crash Spark replays a batch, with new attempts and a new job. Only the batch number and the identity of the
 checkpoint link the two jobs, so both are part of the decision: one record commits a batch and records that it is
-committed. Every entry, also an abort, copies the marks of its predecessor. So trimming the log loses none, and the log
-holds one mark per stream, however long the stream runs.
+committed. Every entry, even one that aborts a job, copies the marks of its predecessor. So trimming the log loses no
+mark, and the log holds one per stream, however long the stream runs.
 """
 
 from __future__ import annotations

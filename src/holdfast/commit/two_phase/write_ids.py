@@ -1,8 +1,8 @@
 """Make writes idempotent by a write id from the caller: of all writes with the same id one is committed (C8).
 
-The decision contains the write id. Before the decision is marked done, a separate record of the write id is created. So
-one read finds a write id even if its decision has been trimmed: a decision without that record is not done, and few
-decisions are not done.
+The decision contains the write id. Before the decision is marked done, a separate record of the write id is created. To
+look up a write id, it is therefore enough to read that record and the decisions that are not done yet, of which there
+are few. This also works after the decision has been trimmed.
 """
 
 from __future__ import annotations

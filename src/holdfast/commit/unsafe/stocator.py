@@ -1,7 +1,7 @@
 """Implement `stocator`: tasks write to the final directory under attempt names; ``_SUCCESS`` lists what counts.
 
-Stocator runs below FileOutputCommitter and learns from its renames which attempts have committed; here the task reports
-tell that. Of the guarantees of ARCHITECTURE.md it gives up:
+Stocator runs below FileOutputCommitter and learns from its renames which attempts have committed; here it learns that
+from the task reports. Of the guarantees of ARCHITECTURE.md it gives up:
 
 - C2: files of attempts that do not count are listed until the job commit deletes those that it finds.
 - C4: everything is visible as soon as it is written; readers that rely on ``_SUCCESS`` wait for it.

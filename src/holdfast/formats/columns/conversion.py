@@ -205,8 +205,9 @@ def finish(
 ) -> pa.RecordBatch:
     """Turn a batch as stored in the file into the batch that `FileFormat.read_batches` yields.
 
-    The batch is converted to `needed`: reordered, cast, null where it lacks a column. Names match exactly, otherwise
-    case-insensitively as in Spark. Then the filter is applied, and the columns that only the filter uses are dropped.
+    The batch is converted to `needed`: columns are reordered and cast, and missing ones are filled with nulls. An exact
+    match of a name takes precedence; otherwise case is ignored, as in Spark. Then the filter is applied, and the
+    columns that only the filter uses are dropped.
     """
     batch = conform(batch, needed)
     if row_filter is not None:

@@ -40,7 +40,7 @@ def with_spark_fields_of(schema: pa.Schema, like: pa.Schema) -> pa.Schema:
 
 
 def beyond_arrow(field: pa.Field) -> frozenset[str]:
-    """Return the kinds of types in the column that only Spark's JSON tells, as in `holdfast.formats.columns.types`."""
+    """Return the kinds of types in the column that only Spark's JSON shows, as in `holdfast.formats.columns.types`."""
     spark = spark_field(field)
     return frozenset() if spark is None else frozenset(_words(spark))
 

@@ -1,4 +1,4 @@
-"""Define VARIANT, a value of any type in two binaries, as PySpark passes it and as Parquet stores it.
+"""Define VARIANT: a value of any type, encoded as two binary fields, as in PySpark and in Parquet.
 
 Spark's writer can also shred it: store parts of the values in separate columns. Only Spark can reassemble such values.
 """

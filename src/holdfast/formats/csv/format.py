@@ -80,7 +80,7 @@ def _dialect(options: CsvOptions, line_end: str = "\n") -> Dialect:
 
 # --- writing ----------------------------------------------------------------------------------------------------------
 def _must_quote(options: CsvOptions) -> str:
-    """Return a pattern of the texts that need quotes."""
+    """Return a pattern of the values that need quotes."""
     special = re.escape(options.separator + options.quote + options.escape)
     return rf"[{special}\r\n]|^[\s#\x{{FEFF}}]|\s$|^$"
 
@@ -264,7 +264,7 @@ def _parse(piece: Plain, width: int, wanted: Sequence[int], options: CsvOptions)
 
 
 def _without_null_texts(texts: Any, kind: pa.DataType, options: CsvOptions) -> Any:
-    """Replace texts that mean null by null; the empty string is a value only in string columns."""
+    """Replace strings that mean null by nulls; the empty string is a value only in string columns."""
     nulls = [options.null_value] if options.null_value else []
     if not is_string(kind):
         nulls.append("")

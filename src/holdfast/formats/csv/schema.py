@@ -85,12 +85,12 @@ def schema_of(seen: SeenColumns) -> pa.Schema:
 
 
 def column_type(texts: Any, null_value: str, so_far: pa.DataType | None = None) -> pa.DataType | None:
-    """Return the type of a column, given as a string array. Null, empty and null-value texts are ignored.
+    """Return the type of a column, given as a string array. Nulls, empty strings and null values are ignored.
 
     Args:
         texts: the values.
         null_value: the text of a null.
-        so_far: the type inferred from the preceding texts, None if there were none.
+        so_far: the type inferred from the preceding values, None if there were none.
     """
     if so_far is not None and pat.is_string(so_far):
         return so_far
@@ -111,7 +111,7 @@ def column_type(texts: Any, null_value: str, so_far: pa.DataType | None = None) 
 
 
 def _number_type(texts: Any, so_far: pa.DataType | None) -> pa.DataType | None:
-    """Return the type if all texts are longs, or all are numbers and some have a fraction: a fast path."""
+    """Return the type if all values are longs, or all are numbers and some have a fraction: a fast path."""
     if pc.all(pc.match_substring_regex(texts, r"^[+-]?[0-9]{1,18}$")).as_py():
         if so_far is not None and pat.is_decimal(so_far):  # from then on no text is tried as an integer
             return pa.decimal128(max(pc.max(pc.utf8_length(pc.utf8_ltrim(texts, "+-0"))).as_py(), 1), 0)
@@ -126,7 +126,7 @@ def _number_type(texts: Any, so_far: pa.DataType | None) -> pa.DataType | None:
 
 
 def _timestamp_type(texts: Any) -> pa.DataType | None:
-    """Return the timestamp type if all texts are plain timestamps."""
+    """Return the timestamp type if all values are plain timestamps."""
     if not pc.all(pc.match_substring_regex(texts, _PLAIN_TIMESTAMP)).as_py():
         return None
     try:
@@ -138,7 +138,7 @@ def _timestamp_type(texts: Any) -> pa.DataType | None:
 
 # --- one text at a time -----------------------------------------------------------------------------------------------
 def _rank(kind: pa.DataType | None) -> int:
-    """Return the position of the column's type so far in Spark's order of attempts."""
+    """Return the position of the type inferred so far in the order in which Spark tries types."""
     if kind is None or pat.is_int32(kind):
         return 0
     for rank, is_kind in enumerate((pat.is_int64, pat.is_decimal, pat.is_floating, pat.is_date, pat.is_timestamp), 1):

@@ -56,11 +56,11 @@ def _as_single(number: float) -> float:
 
 
 def refuse_rounded(texts: Any, doubles: Any, kind: pa.DataType, column: str) -> None:
-    """Check that the numbers in a column of texts are preserved in a float type.
+    """Check that the numbers in a column of strings are preserved in a float type.
 
     Args:
         texts: a string array.
-        doubles: the texts as doubles.
+        doubles: the same values as doubles.
         kind: a float type.
         column: the name of the column, for the error.
 

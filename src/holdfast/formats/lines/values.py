@@ -82,7 +82,7 @@ class _Undecided(Exception):  # a signal within this module
 
 
 def _plain(kind: pa.DataType) -> tuple[str | None, Callable[[Any, str], Any]]:
-    """Return a pattern of the texts that pyarrow reads as Spark does, and the cast for them."""
+    """Return a pattern of the strings that pyarrow reads as Spark does, and the cast for them."""
 
     def cast(texts: Any, _: str) -> Any:
         return pc.replace_substring_regex(texts, r"^\+", "").cast(kind)

@@ -42,7 +42,7 @@ def holds(kind: pa.DataType, matches: Callable[[pa.DataType], bool]) -> bool:
 
 
 def stored_table(table: pa.Table) -> pa.Table:
-    """Convert a table of the plain form for the encoder; the resulting schema is `stored_field` of each field."""
+    """Convert a table from the plain form to that of the encoder; each field becomes its `stored_field`."""
     schema = pa.schema([stored_field(field) for field in table.schema])
     columns = [
         pa.chunked_array([_stored_column(chunk, field.type) for chunk in column.chunks], field.type)
@@ -75,7 +75,7 @@ def _stored_leaf(array: Any, kind: pa.DataType) -> Any:
 
 # --- instants ---------------------------------------------------------------------------------------------------------
 def split_instants(table: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """Split a stored table in two of its schema: instants truncated to the seconds that ORC stores, and the rest.
+    """Split a table into two with the same schema: one with the whole seconds of instants, one with their fractions.
 
     ORC rounds whole seconds towards 1970 if the fraction is at least a millisecond.
     """

@@ -73,11 +73,11 @@ class OrcOutput:
         self._encoder.write(table)
 
     def write_split(self, seconds: pa.Table, fractions: pa.Table) -> None:
-        """Append a stripe of rows whose instants are given in two parts.
+        """Append a stripe of rows whose timestamps are given as whole seconds and fractions, in two tables.
 
         Args:
-            seconds: the rows, with the whole seconds of instants that the file must contain.
-            fractions: the same number of rows with the same schema, of which only the fractions of instants are used.
+            seconds: the rows, with the timestamps in whole seconds.
+            fractions: as many rows with the same schema, of which only the fractions of timestamps are used.
         """
         self._end_encoder()
         if not self._sent:

@@ -113,7 +113,7 @@ def _changed(
     kinds: Mapping[int, int],
     change: Callable[[StripeFooter], tuple[bytes, Sequence[Field]]],
 ) -> BinaryIO:
-    """Return a view with other kinds of types.
+    """Return a view of the file in which some columns have other types.
 
     Stripes lose their time zones: nothing that remains depends on them, and the decoder would look each of them up.
 

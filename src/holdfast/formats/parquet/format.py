@@ -123,7 +123,7 @@ def _repeats(leaf: Any) -> bool:
 
 # --- writing ----------------------------------------------------------------------------------------------------------
 def _with_nulls(schema: pa.Schema) -> pa.Schema:
-    """Return the schema with nullable fields below nullable structs.
+    """Return the schema in which every field below a nullable struct is nullable too.
 
     Below a null struct Spark passes nulls even for NOT NULL fields, which pyarrow would reject.
     """

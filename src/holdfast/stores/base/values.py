@@ -38,7 +38,7 @@ class Create:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """Replace only the object with this etag, or raise `PreconditionError`, also if there is no object."""
+    """Replace only the object with this etag, or raise `PreconditionError`, even if there is no object."""
 
     etag: str
 

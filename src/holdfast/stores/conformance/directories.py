@@ -30,7 +30,7 @@ def _rename_dir(subject: Subject, source: str, target: str) -> None:
 
 
 def check_rename_dir(subject: Subject) -> None:
-    """Check that a deep tree moves completely and alone, and that the target's parents are created."""
+    """Check that a deep tree moves completely, that nothing else moves, and that the target's parents are created."""
     tree = ["a", "b c/d e", "year=2013/mönat=1/名前", "1/2/3/4/5/6/7/8/deep", ".hidden/_under", "100%/a+b"]
     beside = ["task-1-old/a", "task-10/a", "task-1.x", "task"]
     subject.write(*(f"task-1/{name}" for name in tree), *beside)

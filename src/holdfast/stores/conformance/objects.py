@@ -74,7 +74,7 @@ def check_megabyte(subject: Subject) -> None:
 
 
 def check_missing_object(subject: Subject) -> None:
-    """Check that reading a missing object raises `NotFoundError`, also beside a longer or shorter key."""
+    """Check that reading a missing object raises `NotFoundError`, even if a longer or shorter key exists."""
     subject.store.put(subject.key("ab/c"), b"1")
     for relative in ("missing", "a", "ab", "ab/c/d", "abc"):
         refused(NotFoundError, functools.partial(subject.store.get, subject.key(relative)), f"get {relative}")
@@ -168,7 +168,7 @@ def check_list_start_after(subject: Subject) -> None:
 
 
 def check_directory_markers(subject: Subject) -> None:
-    """Check that an empty object whose key ends in a slash is no output, and can be deleted alone."""
+    """Check that an empty object whose key ends in a slash does not count as output and can be deleted by itself."""
     subject.store.put(subject.key("d/"), b"")
     subject.store.put(subject.key("d/e/"), b"")
     subject.store.put(subject.key("d/a"), b"1")
@@ -200,7 +200,7 @@ def check_object_beside_directory(subject: Subject) -> None:
 
 
 def check_delete(subject: Subject) -> None:
-    """Check that a deleted object disappears from every view, alone, and that deleting it again is no error."""
+    """Check that a deleted object disappears from every view, that others stay, and that deleting it again succeeds."""
     for name in ("a/b", "a/bc", "a-b"):
         subject.store.put(subject.key(name), b"1")
     subject.store.delete(subject.key("a/b"))

@@ -49,7 +49,7 @@ def check_open_write_empty(subject: Subject) -> None:
 
 
 def check_discard(subject: Subject) -> None:
-    """Check that discarding a file leaves nothing, and that discarding it again is no error."""
+    """Check that discarding a file leaves nothing, and that discarding it again is not an error."""
     file = subject.files.open_write(subject.key("dir/file"))
     file.write(b"1")
     file.discard()

@@ -137,7 +137,7 @@ class Finding:
 
     @property
     def odd_names(self) -> list[str]:
-        """The kinds of names whose checks failed."""
+        """The kinds of unusual key names (such as ``double-slash``) that failed their checks."""
         return [name.partition(":")[2] for name in self.failed if name.partition(":")[2] in ODD_KEYS]
 
 

@@ -139,7 +139,7 @@ def check_two_uploads_of_one_key(subject: Subject) -> None:
 
 
 def check_abort(subject: Subject) -> None:
-    """Check that an aborted upload no longer exists, that another abort is no error, and that other uploads stay."""
+    """Check that an aborted upload no longer exists, that aborting it again succeeds, and that other uploads stay."""
     key = subject.key("object")
     upload_id, parts = subject.uploaded("object", b"1")
     other_id, other_parts = subject.uploaded("object", b"other")
@@ -170,7 +170,7 @@ def _complete_again(subject: Subject, upload_id: str, parts: list[Part]) -> None
 
 
 def check_complete_twice(subject: Subject) -> None:
-    """Check that a second completion changes nothing (facts: it responds with 200, 404 or 500)."""
+    """Check that a second completion changes nothing. Servers respond with 200, 404 or 500."""
     upload_id, parts = subject.uploaded("object", b"1")
     done = subject.uploads.complete_upload(subject.key("object"), upload_id, parts)
     _complete_again(subject, upload_id, parts)
@@ -249,7 +249,7 @@ def check_list_uploads(subject: Subject) -> None:
 
 
 def check_list_uploads_beside_directory(subject: Subject) -> None:
-    """Check that an upload to ``dataset1`` is not listed below ``dataset1/`` (facts: swift returned it)."""
+    """Check that an upload to ``dataset1`` is not listed below ``dataset1/``, as Swift did."""
     _check_listing(subject, "dataset1", "dataset1/a")
 
 

@@ -11,7 +11,7 @@ Worked composition::
     store.rename("t/_attempt/a", "t/a")         # durable again when this returns
 
 Published files and directories are ordinary ones that any program can read. Names of unfinished files start with
-``.holdfast-``; `LocalStore.list_uploads_page` lists them, also after the writer died.
+``.holdfast-``; `LocalStore.list_uploads_page` lists them, even after the writer died.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ class LocalStore:
     # --- uploads ------------------------------------------------------------------------------------------------------
     # An upload is a hidden directory. Its states: parts only; then a file 'whole' joined from them, and part 1 deleted;
     # then 'whole' renamed to the key, and the directory deleted. If part 1 and 'whole' are both missing, the upload was
-    # published before. A second completion, also after a crash, can therefore never publish again.
+    # published before. A second completion, even after a crash, can therefore never publish again.
     def create_upload(self, key: str, metadata: Mapping[str, str] | None = None) -> str:
         upload_id = f"upload-{self._ids.token()}"
         with os_errors(key):

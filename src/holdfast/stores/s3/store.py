@@ -67,7 +67,7 @@ __all__ = ["S3Store"]
 class S3Store:
     """A `MultipartStore` and `CopyStore` in one bucket.
 
-    Guarantee: threads may share a store. Each process creates its own client at its first request, also after a fork.
+    Guarantee: threads may share a store. Each process creates its own client at its first request, even after a fork.
     Pickling carries the bucket and the options, never a client. Errors and `repr` show no credentials.
 
     Args:

@@ -84,7 +84,7 @@ class PlaceNames:
         return self.actors[number] if 0 <= number < len(self.actors) else "another live job"
 
     def name(self, event: Event, key: str) -> str:
-        """Return what a key is and whose, or the shortened path of a visible file."""
+        """Describe what a key stores and to whom it belongs; for a visible file, return its shortened path."""
         path = path_of(key)
         match, noun = next(
             ((match, noun) for pattern, noun in _PLACES if (match := pattern.fullmatch(path))), (None, "")

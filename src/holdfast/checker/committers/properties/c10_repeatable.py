@@ -16,9 +16,10 @@ __all__ = ["repeatable"]
 def repeatable(sandbox: Sandbox) -> Property:
     """Return C10.
 
-    A recovery after one that found nothing to do finds nothing to do. A commit or an abort that is repeated by a later
-    process has the outcome that was reported before, and changes nothing that is visible; neither does an abort of a
-    committed job. If the log has trimmed the job's decision, the answer may be that the outcome is unknown.
+    If a recovery found nothing to do, neither does the next one. If a later process repeats a commit or an abort, the
+    outcome is the one that was reported before, and nothing visible changes. An abort of a committed job does not
+    change anything visible either. If the log has trimmed the job's decision, the answer may be that the outcome is
+    unknown.
     """
 
     def end(view: View) -> str | None:

@@ -16,9 +16,9 @@ __all__ = ["decided_once"]
 
 
 def decided_once(sandbox: Sandbox) -> Property:
-    """Return C8: no two drivers are told different outcomes, and recovery ends with what one was told.
+    """Return C8: all drivers are told the same outcome, and recovery does not change it.
 
-    A committer that keeps a log has one decision about the job in it, and drivers were told that decision.
+    If the committer keeps a log, it contains one decision about the job, and that is what the drivers were told.
     """
     keeps_log = sandbox.setting.committer.keeps_log
 

@@ -2,25 +2,27 @@
 
 What the paper leaves open, and how it is interpreted here:
 
-- *Speculative tasks*: two attempts run concurrently, without faults. When both are over, the output is that of one
-  attempt. Stocator's losing attempt deletes what it wrote, so the output is judged then. What is visible while it still
-  writes is a circumstance, as is that both commit, which Spark allows to sources in Python.
+- *Speculative tasks*: two attempts run concurrently, without faults. When both are over, the output must be that of one
+  attempt. It is judged only then, because Stocator's losing attempt deletes what it wrote. What is visible while that
+  attempt is still writing is noted as a circumstance. So is the case that both commit, which can happen with Python
+  data sources.
 - *Recoverable job*: a driver dies after some tasks committed and while none is in its task commit. The next attempt at
-  the job takes over what exists (`recover_v1_task` for `file-v1`), runs the other tasks, and knows only the reports of
-  these: Hadoop's job history records which tasks committed, not what they reported.
-- *Abortable task*: aborted before it is told to commit, as the paper requires of "an uncommitted task" (II.A). That an
-  upload remains until the job's end counts as a circumstance, since the S3A committers abort uploads then (VI).
-- *Abortable job*: True in the paper also for `direct` and EMR, whose aborts undo nothing. So it must mean that a job
-  can be undone: by its abort, or by hand, using the names of the files. What the abort does by itself is a
-  circumstance.
-- *Uncommitted output*: what an attempt writes before it is told to commit. EMR's is False in the paper although its
-  task commit publishes one file after the other, so that is a circumstance.
+  the job takes over what exists (`recover_v1_task` for `file-v1`), runs the other tasks, and knows only what these
+  report: Hadoop's job history records which tasks committed, but not what they reported.
+- *Abortable task*: the task is aborted before it is told to commit, as the paper requires of "an uncommitted task"
+  (II.A). If an upload remains until the job ends, that is noted as a circumstance, since the S3A committers abort it
+  then (VI).
+- *Abortable job*: the paper says True even for `direct` and EMR, whose aborts undo nothing. So the attribute must mean
+  that a job can be undone: by its abort, or by hand, using the names of the files. What the abort undoes by itself is
+  noted as a circumstance.
+- *Uncommitted output*: what an attempt writes before it is told to commit. The paper says False for EMR although its
+  task commit publishes one file after the other, so that is noted as a circumstance.
 - *Atomic task commit*: an attempt dies in its task commit. Then none or all of its files are visible; if none is, the
   next attempt and the job commit produce the right output. `direct` has published all files by then, so its task commit
   is atomic; that the next attempt's files lie beside them is the subject of the rows above.
 - *Atomic job commit*: for the readers that the committer is made for.
-- *Partitioned executors*: cut off at any point, including its task commit; C1, C2 and C6 hold. That the output of the
-  late attempt may count instead of the accepted one's is accepted by the paper (VIII.C, XIV.A): a circumstance.
+- *Partitioned executors*: cut off at any point, including its task commit; C1, C2 and C6 hold. The output of the late
+  attempt may replace that of the accepted one. The paper allows this (VIII.C, XIV.A), so it is noted as a circumstance.
 """
 
 from __future__ import annotations

@@ -119,7 +119,10 @@ def _restart(setting: Setting, found: tuple[Actor, ...]) -> tuple[Actor, ...]:
 
 
 def _one_task_repeated(setting: Setting, found: tuple[Actor, ...]) -> tuple[Actor, ...]:
-    """Give the other task one attempt, so that worlds stay small. A job whose only task is lost would notice."""
+    """Give the other task only one attempt, to keep worlds small.
+
+    There must be another task: if all tasks of a job are lost, the job notices.
+    """
     return tuple(actor for actor in found if actor.name != attempt_actor(1, 1))
 
 

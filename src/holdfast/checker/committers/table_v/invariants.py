@@ -73,7 +73,7 @@ def explore_invariants(
 ) -> dict[str, Explored]:
     """Answer rows of `GUARANTEES` for a committer; each scene is explored once.
 
-    What is declared not to hold is judged until it breaks; everything else in every scene.
+    A guarantee that is declared not to hold is judged until it is violated once; all others, in every scene.
 
     Args:
         rows: their names.

@@ -95,9 +95,9 @@ class Cell:
     def agrees_with_declaration(self) -> bool:
         """Check whether the answer is what is declared.
 
-        "Yes, unless" is also right if the paper's question has a bad answer that needs that circumstance. Of several
-        circumstances of an attribute the worst is declared. A circumstance that is declared for one of C1 to C10 need
-        not be found: not every scene has it.
+        "Yes, unless" is also right if the paper's question has a bad answer that needs that circumstance. If an
+        attribute has several circumstances, only the worst is declared. A circumstance that is declared for one of C1
+        to C10 need not be found, because not every scene has it.
         """
         said, found = set(self.declared.circumstances), set(self.unless)
         if self.declared.holds != self.wanted:
