@@ -1,6 +1,6 @@
 """Write record batches into the partitioned files of one task attempt, with bounded memory.
 
-Each row is buffered in only one place at a time, and passed on without a copy. In a partitioned table, rows are
+Each row is buffered in only one place at a time. In a partitioned table, rows are
 buffered first until there are enough to split, because splitting costs time per batch and partition. Then the rows of
 each partition are buffered until its file is worth opening: an open file costs a sink, a format writer and a
 compressor, and there may be thousands of partitions. From then on the format's writer buffers them, until a row group
