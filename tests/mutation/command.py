@@ -34,9 +34,9 @@ _NO_JUDGES = frozenset({"test_mutants.py"})  # plants its own mistakes
 
 
 def judges() -> list[Path]:
-    """Return the files of the tests that judge: simulation, the checker's verdicts, and the unit tests of `commit/`."""
-    folders = [ROOT / "tests" / "simulation", ROOT / "tests" / "checker", ROOT / "tests" / "unit" / "commit"]
-    found = [path for folder in folders for path in folder.rglob("test_*.py")]
+    """Return the files of the tests that judge: simulation, the checker's verdicts, unit tests of what is mutated."""
+    folders = ("simulation", "checker", "unit/commit", "unit/versioned_log")
+    found = [path for folder in folders for path in (ROOT / "tests" / folder).rglob("test_*.py")]
     return sorted(path for path in found if path.name not in _NO_JUDGES)
 
 

@@ -11,6 +11,7 @@ import pytest
 from holdfast import guarantees
 from holdfast.commit import COMMITTERS
 from holdfast.guarantees import GUARANTEES, Answer, Guarantee
+from tests.table_v import TABLE_V
 
 NAMES = [
     "two_phase",
@@ -26,19 +27,6 @@ NAMES = [
 ]
 S3A = ("magic", "staging-directory", "staging-partitioned")
 ROWS = {row.name: row for row in GUARANTEES}
-
-# Paper 000, Table V, as printed: Direct, Stocator, S3A, EMR.
-TABLE_V = {
-    "speculative-tasks": (False, True, True, True),
-    "recoverable-job": (False, False, False, True),
-    "abortable-task": (False, True, True, True),
-    "abortable-job": (True, True, True, True),
-    "uncommitted-output-observable": (True, True, False, False),
-    "committed-output-observable": (True, True, False, True),
-    "atomic-task-commit": (True, True, True, False),
-    "atomic-job-commit": (True, True, False, True),
-    "partitioned-executor": (False, False, True, False),
-}
 
 
 def test_the_rows_are_table_v_the_invariants_and_replaced_data() -> None:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from holdfast.commit import layout
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import is_job_id
-from holdfast.commit.json_fields import guarded, json_line, json_object, text_field
+from holdfast.commit.json_fields import guarded, json_object, text_field
 from holdfast.commit.records import Kind
 from holdfast.errors import AccessDeniedError, ConflictError, CorruptDataError, InvalidRequestError, NotFoundError
 from holdfast.stores.base import iter_objects
@@ -210,11 +210,7 @@ class _Outline:
 
 
 def _log(ctx: CommitContext) -> VersionedLog[_Outline]:
-    return VersionedLog(records=ctx.records, runner=ctx.runner, folder=layout.LOG, encode=_encode, decode=_decode)
-
-
-def _encode(outline: _Outline) -> bytes:
-    return json_line({"seq": outline.seq, "token": outline.token, "after": outline.after, "kind": outline.kind.value})
+    return VersionedLog(records=ctx.records, runner=ctx.runner, folder=layout.LOG, decode=_decode)
 
 
 def _decode(path: str, seq: int, data: bytes) -> _Outline:

@@ -5,9 +5,9 @@ The log knows nothing of what its entries mean. `records` creates a record if it
 
 Example::
 
-    log = VersionedLog(records, runner, folder="_log/", encode=encode, decode=decode)
+    log = VersionedLog(records=records, runner=runner, folder="_log/", decode=decode)
     view = log.read()
-    winner = log.append(entry)  # entry.seq == view.head + 1; the entry that has this number now
+    winner = log.append(entry, encode(entry), is_same)  # entry.seq == view.head + 1
     log.mark(winner.seq, "visible")
     log.mark(winner.seq, "done")
     log.trim(log.read(), keep=300)

@@ -52,13 +52,12 @@ class VersionedLog(Generic[E]):
     Attributes:
         runner: reads several entries in parallel.
         folder: path of the log relative to the record store; ends in ``/``.
-        encode, decode: an entry as bytes, and back from (path, number, bytes); `decode` raises `CorruptDataError`.
+        decode: returns the entry in (path, number, bytes); raises `CorruptDataError`.
     """
 
     records: RecordStore
     runner: Runner
     folder: str
-    encode: Callable[[E], bytes]
     decode: Callable[[str, int, bytes], E]
 
     def path(self, seq: int, kind: str = "json") -> str:
@@ -161,7 +160,7 @@ class VersionedLog(Generic[E]):
         raise LogTrimmedError("the log no longer reaches back far enough: start over", url=self.records.url)
 
     # --- append -------------------------------------------------------------------------------------------------------
-    def append(self, entry: E, is_same: Callable[[E], bool]) -> E:
+    def append(self, entry: E, data: bytes, is_same: Callable[[E], bool]) -> E:
         """Create `entry` at its number, and return the entry that has this number now: the caller's or the winner's.
 
         Guarantee: the returned entry is part of the log's one order. A writer that paused while others appended
@@ -171,13 +170,14 @@ class VersionedLog(Generic[E]):
         used before.
 
         Args:
+            data: `entry` as bytes that `decode` understands; no other entry has the same, since they hold its token.
             is_same: whether an entry belongs to the same unit of work as `entry`.
 
         Raises:
             LogRemovedError, LogTrimmedError: the entry was created in the trimmed past, or it counts and has been
                 trimmed again; the log cannot tell which.
         """
-        path, data = self.path(entry.seq), self.encode(entry)
+        path = self.path(entry.seq)
         found = self.records.create(path, data)
         if found != data:
             return self.decode(path, entry.seq, found)

@@ -60,6 +60,7 @@ class RecordStore:
         Raises:
             OutcomeUnknownError: the store did not answer. Read the record before doing anything else.
             UnavailableError: nothing was written. Retry later.
+            NotFoundError: the store itself does not exist, such as a bucket.
         """
         last: HoldfastError | None = None
         unknown = False
@@ -67,10 +68,12 @@ class RecordStore:
             if attempt:
                 self.clock.sleep(min(0.1 * 2**attempt, 5.0))
             try:
-                created = self._put_new(path, data)
-                return data if created else self.read(path)
-            except NotFoundError as error:
-                last = error  # S3 answers 409 while another write of the key is in flight: ask again
+                if self._put_new(path, data):
+                    return data
+                try:
+                    return self.read(path)
+                except NotFoundError as error:
+                    last = error  # S3 answers 409 while another write of the key is in flight: ask again
             except (OutcomeUnknownError, UnavailableError) as error:
                 last = error
                 unknown = unknown or isinstance(error, OutcomeUnknownError)

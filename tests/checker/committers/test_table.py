@@ -21,19 +21,8 @@ from holdfast.checker.narrative.story import tell
 from holdfast.commit import COMMITTERS
 from holdfast.errors import InvalidRequestError
 from holdfast.guarantees import ANOTHER_ENDS, GUARANTEES
+from tests.table_v import TABLE_V
 
-# As printed: Direct, Stocator, S3A (magic and staging-*), EMR.
-PRINTED = {
-    "speculative-tasks": (False, True, True, True),
-    "recoverable-job": (False, False, False, True),
-    "abortable-task": (False, True, True, True),
-    "abortable-job": (True, True, True, True),
-    "uncommitted-output-observable": (True, True, False, False),
-    "committed-output-observable": (True, True, False, True),
-    "atomic-task-commit": (True, True, True, False),
-    "atomic-job-commit": (True, True, False, True),
-    "partitioned-executor": (False, False, True, False),
-}
 COLUMNS = ("direct", "stocator", "magic", "emr")
 
 
@@ -44,7 +33,7 @@ def told() -> list[Progress]:
 
 @pytest.fixture(scope="module")
 def table(told: list[Progress]) -> Table:
-    return build_table(COLUMNS, tuple(PRINTED), progress=told.append)
+    return build_table(COLUMNS, tuple(TABLE_V), progress=told.append)
 
 
 def _found(table: Table, row: str, columns: Sequence[str]) -> list[bool]:
@@ -52,9 +41,9 @@ def _found(table: Table, row: str, columns: Sequence[str]) -> list[bool]:
 
 
 # --- what was found ---------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("row", PRINTED)
+@pytest.mark.parametrize("row", TABLE_V)
 def test_the_columns_of_the_paper_are_found(table: Table, row: str) -> None:
-    expected = list(PRINTED[row])
+    expected = list(TABLE_V[row])
     if row == "recoverable-job":  # the pending sets exist, although nothing continues with them: see REASONS
         expected[COLUMNS.index("magic")] = True
     assert _found(table, row, COLUMNS) == expected
@@ -74,7 +63,7 @@ def test_answers_that_speak_against_a_committer_have_a_history(table: Table) -> 
 
 @pytest.mark.parametrize("committer", COLUMNS)
 def test_counterexamples_replay_and_can_be_told(table: Table, committer: str) -> None:
-    for row in PRINTED:
+    for row in TABLE_V:
         found = table.cell(row, committer).counterexample
         if found is not None:
             world = find_world(found.world)
@@ -102,7 +91,7 @@ def test_differences_have_reasons_and_reasons_differences(table: Table) -> None:
 
 
 def test_the_papers_answers_are_those_of_table_v() -> None:
-    for row, (direct, stocator, s3a, emr) in PRINTED.items():
+    for row, (direct, stocator, s3a, emr) in TABLE_V.items():
         found = [paper_answer(name, row) for name in ("direct", "stocator", "emr")]
         assert found == [direct, stocator, emr]
         assert {paper_answer(name, row) for name in COMMITTERS if name.startswith(("magic", "staging"))} == {s3a}
@@ -111,7 +100,7 @@ def test_the_papers_answers_are_those_of_table_v() -> None:
 
 
 def test_the_rows_are_those_of_the_guarantees() -> None:
-    assert list(ATTRIBUTES) == list(PRINTED) == [row.name for row in GUARANTEES][: len(PRINTED)]
+    assert list(ATTRIBUTES) == list(TABLE_V) == [row.name for row in GUARANTEES][: len(TABLE_V)]
     wanted = {row.name: row.wanted for row in GUARANTEES}
     assert all(one.bad is not wanted[one.name] for one in ATTRIBUTES.values())
 
@@ -148,7 +137,7 @@ def _declared(cell: Cell, *, holds: bool, unless: str) -> Cell:
 def test_the_document_is_json_and_its_counterexamples_replay(table: Table) -> None:
     document = json.loads(json.dumps(table.document()))
     assert document["committers"] == list(COLUMNS)
-    assert [row["name"] for row in document["rows"]] == list(PRINTED)
+    assert [row["name"] for row in document["rows"]] == list(TABLE_V)
     cell = document["rows"][0]["cells"]["direct"]
     assert (cell["holds"], cell["paper"], cell["agrees_with_paper"]) == (False, False, True)
     saved = decode(json.dumps(cell["counterexample"]).encode())
@@ -164,7 +153,7 @@ def test_unknown_names_are_refused() -> None:
 
 # --- C1 to C10 --------------------------------------------------------------------------------------------------------
 def test_the_invariants_of_direct_are_as_declared() -> None:
-    rows = [row.name for row in GUARANTEES if row.name not in PRINTED]
+    rows = [row.name for row in GUARANTEES if row.name not in TABLE_V]
     found = build_table(("direct",), rows)
     assert not found.differences()
     assert [(row, found.cell(row, "direct").unless) for row in rows if found.cell(row, "direct").holds] == [
@@ -179,7 +168,7 @@ def test_the_whole_table_is_as_declared_or_has_its_reasons() -> None:
     _assert_reasons(whole)
     for cell in whole.cells.values():
         assert cell.complete or cell.row not in ATTRIBUTES
-    for row in PRINTED:
+    for row in TABLE_V:
         assert whole.cell(row, "staging-directory").holds is whole.cell(row, "staging-partitioned").holds
     promised = [whole.cell(row.name, "two_phase") for row in whole.rows if row.name not in ATTRIBUTES]
     assert all(cell.holds and not cell.unless for cell in promised)

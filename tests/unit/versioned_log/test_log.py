@@ -8,7 +8,14 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from holdfast.errors import CorruptDataError, LogRemovedError, LogTrimmedError, OutcomeUnknownError, UnavailableError
+from holdfast.errors import (
+    CorruptDataError,
+    LogRemovedError,
+    LogTrimmedError,
+    NotFoundError,
+    OutcomeUnknownError,
+    UnavailableError,
+)
 from holdfast.runtime import SerialRunner
 from holdfast.stores.base import ObjectPage, iter_objects
 from holdfast.stores.interceptors.faulty import FOR_EVER, Fault, FaultMode, Faulty, SimulatedCrash, crash_at
@@ -47,14 +54,18 @@ def log_in(store: object, *, conditional: bool = True) -> VersionedLog[Note]:
         clock=SimulatedClock(),
         conditional=conditional,
     )
-    return VersionedLog(records=records, runner=SerialRunner(), folder="log/", encode=_encode, decode=_decode)
+    return VersionedLog(records=records, runner=SerialRunner(), folder="log/", decode=_decode)
+
+
+def append(log: VersionedLog[Note], note: Note) -> Note:
+    return log.append(note, _encode(note), lambda other: other.token == note.token)
 
 
 def fill(log: VersionedLog[Note], count: int, *, done: bool = True) -> list[Note]:
     notes: list[Note] = []
     for seq in range(log.read().head + 1, log.read().head + count + 1):
         before = log.entry(seq - 1).token if seq > 1 and log.exists(seq - 1) else ""
-        notes.append(log.append(Note(seq, f"t{seq}", before), lambda other: False))
+        notes.append(append(log, Note(seq, f"t{seq}", before)))
         if done:
             log.mark(seq, "visible")
             log.mark(seq, "done")
@@ -85,16 +96,16 @@ def test_entries_come_back_with_their_marks(conditional: bool) -> None:
 
 def test_of_two_writers_one_wins_and_both_learn_which() -> None:
     log = log_in(MemoryStore())
-    first = log.append(Note(1, "mine"), lambda other: False)
-    assert log.append(Note(1, "yours"), lambda other: False) == first
-    assert log.append(first, lambda other: False) == first, "writing one's own entry again finds it"
+    first = append(log, Note(1, "mine"))
+    assert append(log, Note(1, "yours")) == first
+    assert append(log, first) == first, "writing one's own entry again finds it"
 
 
 @pytest.mark.parametrize("times", [1, 2])
 def test_a_lost_reply_is_settled_by_content(times: int) -> None:
     fault = Faulty(Fault(FaultMode.LOST_REPLY, Operation.PUT, times=times))
     log = log_in(InterceptedStore(MemoryStore(), fault))
-    assert log.append(Note(1, "mine"), lambda other: False) == Note(1, "mine")
+    assert append(log, Note(1, "mine")) == Note(1, "mine")
 
 
 @pytest.mark.parametrize(
@@ -106,6 +117,18 @@ def test_a_store_that_never_answers(mode: FaultMode, error: type[Exception]) -> 
     log = log_in(InterceptedStore(store, Faulty(*faults)))
     with pytest.raises(error, match="run the same command again"):
         log.records.create("x", b"mine")
+
+
+@pytest.mark.parametrize("conditional", [True, False])
+def test_a_missing_bucket_is_reported_at_once(conditional: bool) -> None:
+    """It is not the answer that S3 gives while another write of the key is in flight."""
+    missing = Fault(FaultMode.FAIL, Operation.PUT, times=FOR_EVER, error=NotFoundError("no such bucket"))
+    faulty = Faulty(missing)
+    log = log_in(InterceptedStore(MemoryStore(), faulty), conditional=conditional)
+    with pytest.raises(NotFoundError, match="no such bucket"):
+        log.records.create("x", b"mine")
+    assert isinstance(log.records.clock, SimulatedClock)
+    assert not log.records.clock.waits
 
 
 def test_a_file_of_somebody_else_is_reported_and_hidden_ones_are_not() -> None:
@@ -175,7 +198,7 @@ def test_a_writer_from_the_trimmed_past_is_ignored() -> None:
     fill(log, 6)
     log.trim(log.read(), keep=2)
     with pytest.raises(LogTrimmedError):
-        log.append(late, lambda other: other.token == "late")
+        append(log, late)
     assert log.exists(3)
     view = log.read()
     assert (view.oldest, view.head) == (7, 8) and [seq for seq, _key in view.stale] == [3]
@@ -186,7 +209,7 @@ def test_a_writer_from_the_trimmed_past_is_ignored() -> None:
 def test_an_entry_that_others_have_put_more_behind_is_in_order() -> None:
     log = log_in(MemoryStore())
     fill(log, 2)
-    found = log.append(Note(3, "t3", "t2"), lambda other: False)
+    found = append(log, Note(3, "t3", "t2"))
     fill(log, 2)
     assert log.find(log.read(), lambda note: note == found, 2) == found
 

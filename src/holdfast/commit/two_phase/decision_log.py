@@ -31,9 +31,7 @@ __all__ = [
 
 def decision_log(ctx: CommitContext) -> VersionedLog[LogEntry]:
     """Return the destination's decision log."""
-    return VersionedLog(
-        records=ctx.records, runner=ctx.runner, folder=layout.LOG, encode=encode_entry, decode=decode_entry
-    )
+    return VersionedLog(records=ctx.records, runner=ctx.runner, folder=layout.LOG, decode=decode_entry)
 
 
 def read_log(ctx: CommitContext) -> LogView:
@@ -112,7 +110,7 @@ def append_entry(ctx: CommitContext, entry: LogEntry) -> LogEntry:
             the job has ended.
     """
     try:
-        return decision_log(ctx).append(entry, lambda other: other.job == entry.job)
+        return decision_log(ctx).append(entry, encode_entry(entry), lambda other: other.job == entry.job)
     except LogRemovedError as error:
         raise _log_removed(ctx) from error
     except LogTrimmedError as error:
