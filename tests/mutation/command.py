@@ -35,7 +35,7 @@ _NO_JUDGES = frozenset({"test_mutants.py"})  # plants its own mistakes
 
 def judges() -> list[Path]:
     """Return the files of the tests that judge: simulation, the checker's verdicts, unit tests of what is mutated."""
-    folders = ("simulation", "checker", "unit/commit", "unit/versioned_log")
+    folders = ("simulation", "checker", "unit/commit", "unit/versioned_log", "unit/cli")
     found = [path for folder in folders for path in (ROOT / "tests" / folder).rglob("test_*.py")]
     return sorted(path for path in found if path.name not in _NO_JUDGES)
 

@@ -141,6 +141,15 @@ def test_chosen_names_of_a_live_job_are_spared() -> None:
     settle(world)
 
 
+def test_an_upload_that_only_an_announcement_names_is_in_the_list() -> None:
+    world = World("upload")
+    job = start(minio(world))
+    with TWO_PHASE.setup_task(minio(world), job, 0) as attempt:
+        attempt.open("no manifest names it").write(b"0123456789")
+        assert [upload.key for upload in find_uploads(minio(world)).uploads] == [f"{HOME}no manifest names it"]
+    assert find_uploads(minio(world)).uploads == []
+
+
 def test_the_list_of_pending_uploads_says_what_it_lacks() -> None:
     world = World("upload")
     world.store.create_upload(f"{HOME}of another tool")
@@ -189,8 +198,9 @@ def test_a_listing_that_lags_does_not_keep_what_was_reported() -> None:
 
 
 # --- uploads that expire ----------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("gone", range(2 * TASKS))
 @pytest.mark.parametrize("listed", [True, False])
-def test_uploads_that_expired_are_noticed_before_the_decision(listed: bool) -> None:
+def test_uploads_that_expired_are_noticed_before_the_decision(listed: bool, gone: int) -> None:
     """C11: a job runs for a day on a server that discards idle uploads. Defect: it was decided and then damaged."""
     world = World("upload")
     run_job(world.context(), "old")
@@ -199,8 +209,8 @@ def test_uploads_that_expired_are_noticed_before_the_decision(listed: bool) -> N
     job = start(ctx, SaveMode.OVERWRITE)
     messages = run_tasks(ctx, job, "new")
     world.clock.sleep(24 * 3600.0)
-    gone = next(upload for upload in iter_uploads(world.store, HOME) if job.job in upload.key)
-    world.store.abort_upload(gone.key, gone.upload_id)
+    expired = [upload for upload in iter_uploads(world.store, HOME) if job.job in upload.key][gone]
+    world.store.abort_upload(expired.key, expired.upload_id)
     with pytest.raises(NotFoundError, match="uploads of the job have expired"):
         TWO_PHASE.commit_job(ctx, job, messages, TASKS)
     assert not TWO_PHASE.abort_job(ctx, job).committed

@@ -15,7 +15,8 @@ from holdfast.commit.two_phase.write_ids import KEPT_S, WRITE_ID, find_write
 from holdfast.commit.write_lookup import QUIET_S, refuse_running
 from holdfast.errors import ConflictError, CorruptDataError, HoldfastError
 from holdfast.stores.base import Overwrite, iter_objects
-from holdfast.stores.interceptors.faulty import SimulatedCrash, crash_at
+from holdfast.stores.interceptors.faulty import Fault, FaultMode, SimulatedCrash, crash_at
+from holdfast.stores.interceptors.intercepted import Operation
 from tests.simulation.world import (
     HOME,
     PUBLICATIONS,
@@ -188,3 +189,15 @@ def test_totals_are_those_of_the_first() -> None:
     found = find_write(world.context(), read_log(world.context()), "nightly")
     assert found is not None
     assert found.totals == Totals(files=4, size_bytes=sum(map(len, expected("one"))), rows=4)
+
+
+def test_a_write_whose_decision_is_not_carried_out_yet_is_found_unfinished() -> None:
+    world = World("upload")
+    dying = world.context(Fault(FaultMode.CRASH_BEFORE, Operation.COMPLETE_UPLOAD))
+    with pytest.raises(SimulatedCrash):
+        write(dying, "one")
+    found = find_write(world.context(), read_log(world.context()), "nightly")
+    assert found is not None and (found.committed, found.finished) == (True, False)
+    recover(world.context())
+    found = find_write(world.context(), read_log(world.context()), "nightly")
+    assert found is not None and (found.committed, found.finished) == (True, True)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.commit import TWO_PHASE, CommitContext, SaveMode, get_committer, open_context
+from holdfast.commit import TWO_PHASE, CommitContext, CommitSettings, SaveMode, get_committer, open_context
 from holdfast.commit.committer import Action, Leftover
 from holdfast.commit.end_write import EndedWrite, WriteEnd, end_write
 from holdfast.commit.write_lookup import TOKEN, JobIds
@@ -48,3 +48,11 @@ def test_a_job_that_cannot_be_judged_is_kept(ctx: CommitContext, monkeypatch: py
     ended = end_write(ctx, get_committer("magic"), TOKEN_VALUE)
     assert ended == EndedWrite(end=WriteEnd.KEPT, job=leftover.job, reason="1 file is lost")
     assert finished == ["finish"]
+
+
+def test_a_write_without_records_and_files_has_no_job(tmp_path: Path) -> None:
+    ctx = open_context(str(tmp_path / "out"), settings=CommitSettings(allow_unsafe=True))
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "foreign.csv").write_bytes(b"1")
+    assert end_write(ctx, get_committer("direct"), TOKEN_VALUE) == EndedWrite(end=WriteEnd.ABORTED)
+    assert (tmp_path / "out" / "foreign.csv").exists()

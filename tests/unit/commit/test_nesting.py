@@ -23,6 +23,7 @@ from holdfast.commit.nesting import refuse_part
 from holdfast.commit.two_phase.stream_jobs import plan_batch
 from holdfast.errors import AccessDeniedError, ConflictError, CorruptDataError, InvalidRequestError
 from holdfast.stores.base import iter_objects
+from holdfast.stores.interceptors.faulty import Fault, FaultMode, SimulatedCrash
 from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation, StoreCall
 from holdfast.stores.interceptors.recording import Recorder
 from tests.simulation.world import (
@@ -348,3 +349,34 @@ def test_a_folder_of_a_destination_is_not_read_by_itself() -> None:
     refuse_part(world.context(home=OUTER))
     refuse_part(world.context(home="beside/"))
     refuse_part(world.context(home=f"{OUTER}_archive/old/"))
+
+
+# --- data of other committers, and first jobs in the middle -----------------------------------------------------------
+@pytest.mark.parametrize("mode", list(SaveMode))
+def test_a_committer_without_a_log_checks_below_before_it_replaces_data(mode: SaveMode) -> None:
+    """Its destination has no log, so another one may have been created inside it since its first job."""
+    bucket = Bucket("staging-directory")
+    bucket.run_job(bucket.context(OUTER), "outer")
+    inner = Bucket("two_phase")
+    inner.store = bucket.store
+    inner.run_job(inner.context(INNER), "inner")
+    before = bucket.visible(OUTER)
+    if mode in (SaveMode.OVERWRITE, SaveMode.OVERWRITE_PARTITIONS):
+        staging = COMMITTERS["staging-partitioned" if mode is SaveMode.OVERWRITE_PARTITIONS else bucket.committer]
+        with pytest.raises(InvalidRequestError, match="another destination lies inside this one"):
+            staging.setup_job(bucket.context(OUTER), mode, {})
+    elif mode is SaveMode.APPEND:
+        assert bucket.start(bucket.context(OUTER), mode)
+    assert bucket.visible(OUTER) == before
+
+
+def test_inside_a_destination_whose_first_commit_is_not_visible_yet() -> None:
+    """Its driver died directly after the decision: the log has one entry and no marks."""
+    world = World("upload")
+    job = start(world.context())
+    messages = run_tasks(world.context(), job, "outer")
+    dying = world.context(Fault(FaultMode.CRASH_BEFORE, Operation.COMPLETE_UPLOAD))
+    with pytest.raises(SimulatedCrash):
+        TWO_PHASE.commit_job(dying, job, messages, TASKS)
+    with pytest.raises(InvalidRequestError, match="lies inside another one"):
+        start(world.context(home=INNER))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from holdfast.commit import COMMITTERS, CommitContext, CommitSettings, HadoopSettings, SaveMode
@@ -61,3 +63,13 @@ def test_only_a_token_becomes_part_of_a_job_id() -> None:
     found = find_written(bucket.context(), "nightly load")
     assert found is not None
     assert found.job == other
+
+
+@pytest.mark.parametrize("success", [False, None, 1])
+def test_a_report_of_a_job_that_failed_is_no_commit(success: object) -> None:
+    bucket = Bucket("magic")
+    ctx = bucket.context()
+    run(bucket, ctx)
+    report = json.loads(bucket.store.get(ctx.key("_SUCCESS")))
+    bucket.store.put(ctx.key("_SUCCESS"), json.dumps(report | {"success": success}).encode())
+    assert find_written(ctx, TOKEN) is None

@@ -206,6 +206,17 @@ def test_a_writer_from_the_trimmed_past_is_ignored() -> None:
     assert not log.exists(3) and log.read().stale == ()
 
 
+def test_an_entry_that_cannot_be_read_is_not_taken_for_trimmed() -> None:
+    """It stays in the log's range, so that whoever reads the log learns of the damage."""
+    store = MemoryStore()
+    log = log_in(store)
+    fill(log, 2, done=False)
+    store.put(f"home/{log.path(1)}", b"damaged")
+    assert (log.read().oldest, log.read().head) == (1, 2)
+    with pytest.raises(CorruptDataError):
+        log.entry(1)
+
+
 def test_an_entry_that_others_have_put_more_behind_is_in_order() -> None:
     log = log_in(MemoryStore())
     fill(log, 2)

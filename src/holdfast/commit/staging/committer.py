@@ -104,8 +104,9 @@ class StagingCommitter(Committer):
         self, ctx: CommitContext, mode: SaveMode, details: Mapping[str, object] | None = None
     ) -> JobRecord | None:
         self.check_fit(ctx, mode)
-        # A mode that is checked later, in tasks, must not refuse the destination now.
-        job = new_job(ctx, self.name, mode if self.conflicts.at_setup else SaveMode.APPEND, details or {})
+        # A mode that is checked later, in tasks, must not refuse or skip the destination now.
+        later = mode in (SaveMode.FAIL, SaveMode.IGNORE) and not self.conflicts.at_setup
+        job = new_job(ctx, self.name, SaveMode.APPEND if later else mode, details or {})
         if job is None:
             return None
         job = replace(job, mode=mode)

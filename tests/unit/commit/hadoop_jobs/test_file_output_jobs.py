@@ -198,3 +198,15 @@ def test_a_job_that_goes_on_is_not_ended() -> None:
     with pytest.raises(ConflictError, match="made progress"):
         found.recover()
     assert at.visible() == {}
+
+
+@each_store
+@pytest.mark.parametrize("resolution", list(Resolution))
+def test_a_job_that_another_recovery_has_ended_is_no_error(kind: str, resolution: Resolution) -> None:
+    at = destination(kind)
+    dead_job(at, 1)
+    first, second = (only(at.context(), resolution) for _ in range(2))
+    first.recover()
+    before = at.visible()
+    second.recover()
+    assert at.visible() == before and at.debris() == []

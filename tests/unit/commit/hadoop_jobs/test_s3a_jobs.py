@@ -20,6 +20,7 @@ from holdfast.stores.interceptors.faulty import Fault, FaultMode, Faulty, Simula
 from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation, StoreCall
 from holdfast.stores.memory.store import MemoryStore
 from holdfast.testing.minio_like import MinioLike
+from tests.unit.commit.attempts import Before
 from tests.unit.commit.hadoop_jobs.dead_jobs import RECORDED, UUID, Destination, HadoopTasks, name, only
 
 OTHER = "99999999-5a77-4c3d-9c55-0d5c8f7e1a2b"
@@ -535,3 +536,47 @@ def test_on_a_server_that_does_not_list_uploads_by_directory(resolution: Resolut
 def test_a_rename_store_has_none() -> None:
     at = Destination()
     assert list(find_hadoop_jobs(at.context(store=MemoryStore(limits=None, rename=True)))) == []
+
+
+def test_a_users_file_may_be_named_like_a_record() -> None:
+    at = Destination()
+    tasks = dead_job(at, 1)
+    tasks.write(3, {name(3).replace(".txt", ".pendingset"): b"late"})
+    found = only(at.context(), Resolution.COMMIT)
+    assert (found.action, found.uploads) == (Action.FORWARD, 5)
+    found.recover()
+    assert at.visible() == ALL and at.debris() == []
+
+
+@each_layout
+def test_an_upload_that_starts_during_the_abort_is_aborted(layout: str) -> None:
+    """Its key contains the job, and no record names it yet."""
+    at = Destination()
+    dead_job(at, layout=layout)
+    race = Before(Operation.ABORT_UPLOAD, lambda: at.store.create_upload(at.home + name(9)))
+    only(at.context(store=InterceptedStore(at.store, race)), Resolution.ABORT).recover()
+    assert race.fired and at.visible() == {} and at.debris() == []
+
+
+def test_an_upload_that_no_record_names_is_counted_and_aborted() -> None:
+    """Also if it is the first in the listing."""
+    at = Destination()
+    tasks = HadoopTasks(at)
+    tasks.commit_task(0, files_of(0))
+    at.store.create_upload(at.home + f"a/{name(0)}")
+    found = only(at.context(), Resolution.ABORT)
+    assert found.uploads == 3
+    found.recover()
+    assert at.visible() == {} and at.debris() == []
+
+
+def test_a_completion_that_fails_takes_nothing_back() -> None:
+    """The next run goes on where this one stopped."""
+    at = Destination()
+    dead_job(at, 1)
+    fault = Faulty(Fault(FaultMode.FAIL, Operation.COMPLETE_UPLOAD, nth=3))
+    with pytest.raises(UnavailableError, match="injected"):
+        only(at.context(store=InterceptedStore(at.store, fault)), Resolution.COMMIT).recover()
+    assert len(at.visible()) == 2
+    only(at.context(), Resolution.COMMIT).recover()
+    assert at.visible() == ALL and at.debris() == []

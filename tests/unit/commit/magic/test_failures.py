@@ -304,3 +304,13 @@ def test_a_lost_directory_is_not_another_jobs() -> None:
         bucket.store.delete(HOME + path)
     with pytest.raises(NotFoundError, match=job.job), attempt:
         attempt.commit()
+
+
+def test_an_abort_goes_on_without_the_success_report(caplog: pytest.LogCaptureFixture) -> None:
+    """Whether the job is committed is then unknown, so the abort does not claim it."""
+    bucket = Bucket("magic")
+    job = bucket.start(bucket.context())
+    run_tasks(bucket, bucket.context(), job, "new")
+    outcome = MAGIC.abort_job(faulty_context(bucket, Fault(FaultMode.FAIL, Operation.GET)), job)
+    assert not outcome.committed and "_SUCCESS could not be read" in caplog.text
+    assert bucket.visible() == {} and bucket.debris() == []

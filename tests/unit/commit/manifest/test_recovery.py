@@ -382,7 +382,7 @@ def test_late_attempt_that_replaced_a_manifest_when_more_was_visible() -> None:
     assert (found.action, found.files) == (Action.FORWARD, 3)
     bucket.run_task(ctx, job, 0, bucket.contents("late", 0))
     (found,) = leftovers(bucket)
-    assert found.action is Action.BACK and "2 are blocked" in found.reason
+    assert found.action is Action.BACK and ", 2 are blocked" in found.reason
     found.recover()
     assert bucket.visible() == {} and bucket.debris() == []
 

@@ -295,3 +295,14 @@ def test_manifest_is_json_of_one_line() -> None:
     run_attempt(bucket, ctx, job, 7, {"a": b"1"})
     value = json.loads(bucket.store.get(HOME + task_manifest(job, 7)))
     assert value["taskID"] == f"task_{job.job}_m_000007" and value["files"][0]["d"].endswith("/out%20put/dataset1/a")
+
+
+@pytest.mark.parametrize("deep", ["a", "z"])
+def test_the_depth_of_the_deepest_directory_is_counted(deep: str) -> None:
+    bucket = Bucket("manifest")
+    ctx = bucket.context()
+    job = bucket.start(ctx)
+    commit = run_attempt(bucket, ctx, job, 0, {"m/x": b"0", f"{deep}/b/c/x": b"1"})
+    report = bucket.commit(ctx, job, [commit]).report
+    assert report is not None
+    assert report.statistics.counters["committer_task_directory_depth"] == 3

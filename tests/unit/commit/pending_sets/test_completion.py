@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeVar
 
 import pytest
 
@@ -13,6 +14,7 @@ from holdfast.commit.measure import Measure
 from holdfast.commit.pending_sets.completion import (
     Published,
     abort_all,
+    abort_listed,
     abort_sets,
     bucket_name,
     complete_all,
@@ -24,10 +26,12 @@ from holdfast.commit.uploads import ATTEMPT_METADATA
 from holdfast.errors import CorruptDataError, NotFoundError, OutcomeUnknownError, UnavailableError
 from holdfast.runtime import ThreadRunner
 from holdfast.stores.interceptors.faulty import FOR_EVER, Fault, FaultMode, Faulty
-from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
+from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation, StoreCall
 from holdfast.stores.interceptors.recording import Recorder
 from tests.unit.commit.attempts import Before, faulty_context
 from tests.unit.commit.committer_jobs import Bucket
+
+T = TypeVar("T")
 
 JOB = JobId("20270115080000000-00000000000a")
 OWNER = FileOwner(JOB, 0, AttemptId("00000000000b"))
@@ -266,3 +270,24 @@ def test_what_is_saved_of_a_file() -> None:
     assert (found.job_id, found.task_id) == (JOB, f"attempt_{JOB}_m_000000_{OWNER.attempt}")
     assert found.created_ms == found.saved_ms > 0 and found.date.endswith("Z")
     assert writer_of(found) == OWNER.attempt
+
+
+# --- uploads that outlive their abort ---------------------------------------------------------------------------------
+@pytest.mark.parametrize(("outlived", "left"), [(0, 0), (2, 0), (3, 1)])
+def test_listed_uploads_are_aborted_in_at_most_three_rounds(outlived: int, left: int) -> None:
+    """A part in flight can keep an upload alive: what a listing still shows is aborted again, but not forever."""
+    bucket = Bucket("magic")
+    bucket.store.create_upload(f"{bucket.context().prefix}x")
+    calls = 0
+
+    def outlive(call: StoreCall, proceed: Callable[[], T]) -> T | None:
+        nonlocal calls
+        if call.operation is Operation.ABORT_UPLOAD:
+            calls += 1
+            if calls <= outlived:
+                return None
+        return proceed()
+
+    ctx = bucket.context(store=InterceptedStore(bucket.store, outlive))  # type: ignore[arg-type]  # an abort returns None
+    abort_listed(Measure(ctx), lambda uploads: uploads)
+    assert len(pending(bucket)) == left

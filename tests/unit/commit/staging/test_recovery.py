@@ -211,3 +211,17 @@ def test_what_an_attempt_saves_after_the_end_of_its_job_goes(committer: str) -> 
     assert list(leftovers(bucket, "out put/dataset2/")) == [], "the set names another destination"
     assert set(finish_all(bucket)) == {Action.CLEAN}
     assert bucket.debris() == [] and bucket.visible() == {}
+
+
+@_each
+def test_uploads_of_a_job_that_is_over_are_counted(committer: str) -> None:
+    """Over all sets that its attempts have saved."""
+    bucket = Bucket(committer)
+    ctx = bucket.context()
+    job = bucket.start(ctx)
+    for task in range(2):
+        run_attempt(bucket, ctx, job, task, {f"day={number}/{task}": b"0" for number in range(task + 1)})
+    bucket.shared.delete(f"holdfast-staging/{job.job}/job.json")
+    assert {(found.action, found.uploads) for found in leftovers(bucket)} == {(Action.CLEAN, 3)}
+    finish_all(bucket)
+    assert bucket.debris() == []

@@ -30,7 +30,7 @@ from holdfast.stores.interceptors.faulty import Fault, FaultMode, SimulatedCrash
 from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation, StoreCall
 from holdfast.stores.interceptors.recording import Recorder
 from holdfast.stores.memory.store import MemoryStore
-from tests.simulation.world import HOME, TASKS, World, expected, run_job, run_task, run_tasks, start
+from tests.simulation.world import HOME, PUBLICATIONS, TASKS, World, expected, run_job, run_task, run_tasks, start
 
 
 def everything(world: World) -> dict[str, bytes]:
@@ -432,3 +432,17 @@ def test_context_prefix_is_a_directory() -> None:
     """C7: a prefix without its slash would reach into ``dataset10``."""
     with pytest.raises(AssertionError):
         CommitContext(store=MemoryStore(), prefix="dataset1", url="memory://x/dataset1")
+
+
+def test_one_attempt_at_a_decision_is_enough_without_other_jobs() -> None:
+    world = World("upload")
+    assert run_job(world.context().with_settings(conflict_attempts=1), "new").committed
+    assert world.contents() == expected("new")
+
+
+@pytest.mark.parametrize("publication", PUBLICATIONS)
+def test_recovery_of_a_healthy_destination_reports_nothing(publication: str) -> None:
+    world = World(publication)
+    run_job(world.context(), "new")
+    report = recover(world.context())
+    assert report.clean and (report.uploads_aborted, report.folders_removed) == (0, 0)

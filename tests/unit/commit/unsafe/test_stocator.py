@@ -70,8 +70,10 @@ def test_only_files_of_attempts_that_count_stay() -> None:
     commit = run_attempt(bucket, ctx, job, 0, {"a": b"right"})
     run_attempt(bucket, ctx, job, 0, {"a": b"a twin that the driver did not accept"})
     bucket.store.create_upload(f"{HOME}x-{job.job}-attempt-000000000000")  # of an attempt that died while writing
+    bucket.store.put(f"{HOME}foreign.csv", b"another tool's")
     bucket.commit(ctx, job, [commit])
-    assert sorted(bucket.visible().values()) == sorted([*bucket.expected("old"), b"another job's", b"right"])
+    others = [*bucket.expected("old"), b"another job's", b"another tool's"]
+    assert sorted(bucket.visible().values()) == sorted([*others, b"right"])
     assert len(success_names(bucket)) == 1 and list(iter_uploads(bucket.store, "")) == []
 
 

@@ -1,0 +1,185 @@
+"""Check that `verify` finds what is wrong with a destination, and only that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from holdfast.commit import TWO_PHASE, CommitContext, JobRecord, SaveMode, verify
+from holdfast.stores.interceptors.faulty import Fault, FaultMode, SimulatedCrash
+from holdfast.stores.interceptors.intercepted import Operation
+from tests.simulation.world import HOME, TASKS, World, run_job, run_tasks, start
+
+
+def first_file(world: World) -> str:
+    return HOME + next(iter(world.listing()))
+
+
+def truncate(world: World) -> None:
+    world.store.put(first_file(world), b"")
+
+
+def delete(world: World) -> None:
+    world.store.delete(first_file(world))
+
+
+def add(world: World) -> None:
+    key = first_file(world)
+    world.store.put(key.replace("-00000.txt", "-00009.txt"), b"x")
+
+
+def forge(world: World) -> None:
+    """Create a file of a job that never committed."""
+    job = start(world.context())
+    name = f"part-00000-{job.job}-0123456789ab-00000.txt"
+    world.store.put(HOME + name, b"x")
+    TWO_PHASE.abort_job(world.context(), job)
+
+
+def drop_success(world: World) -> None:
+    world.store.delete(f"{HOME}_SUCCESS")
+
+
+def old_success(world: World) -> None:
+    report = world.store.get(f"{HOME}_SUCCESS")
+    run_job(world.context(), "later")
+    world.store.put(f"{HOME}_SUCCESS", report)
+
+
+DAMAGES: dict[Callable[[World], None], str] = {
+    truncate: "should have 4 files",
+    delete: "has 3 files",
+    add: "has 5 files",
+    forge: "did not commit them",
+    drop_success: "_SUCCESS is missing",
+    old_success: "but the last job is",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
+def test_damage_is_found(damage: Callable[[World], None]) -> None:
+    world = World("upload")
+    run_job(world.context(), "new")
+    assert verify(world.context()).verified
+    damage(world)
+    problems = verify(world.context()).problems
+    assert len(problems) == 1 and DAMAGES[damage] in problems[0]
+
+
+def test_counts_follow_the_log() -> None:
+    world = World("upload")
+    run_job(world.context(), "a")
+    run_job(world.context(), "b", SaveMode.OVERWRITE_PARTITIONS, tasks=1)
+    run_job(world.context(), "c")
+    report = verify(world.context())
+    assert report.verified and report.jobs == 3 and report.totals.files == 6
+    run_job(world.context(), "d", SaveMode.OVERWRITE)
+    report = verify(world.context())
+    assert report.verified and report.totals.files == 4
+
+
+def test_foreign_files_and_reports_are_notes() -> None:
+    world = World("upload")
+    run_job(world.context(), "new")
+    world.store.put(f"{HOME}data.csv", b"x")
+    world.store.put(f"{HOME}_SUCCESS", b"")
+    report = verify(world.context())
+    assert report.verified and len(report.notes) == 2
+
+
+# --- files of other jobs ----------------------------------------------------------------------------------------------
+def put_file_of(world: World, job: JobRecord) -> None:
+    """Make a file visible that the job has not committed."""
+    world.store.put(f"{HOME}part-00000-{job.job}-0123456789ab-00000.txt", b"x")
+
+
+def trimmed_world() -> tuple[World, CommitContext]:
+    """Return a world whose log retains only its newest entries."""
+    world = World("upload")
+    ctx = world.context().with_settings(log_retention_entries=2)
+    for number in range(4):
+        run_job(ctx, f"job{number}", tasks=1)
+    return world, ctx
+
+
+def unknown_job(ctx: CommitContext) -> JobRecord:
+    """Return a job that has left no record: neither its own nor a log entry."""
+    job = start(ctx)
+    ctx.store.delete(ctx.key(f"_holdfast/jobs/{job.job}/job.json"))
+    return job
+
+
+def test_files_of_a_job_that_a_complete_log_lacks_are_a_problem() -> None:
+    world = World("upload")
+    run_job(world.context(), "new")
+    put_file_of(world, unknown_job(world.context()))
+    (problem,) = verify(world.context()).problems
+    assert "1 of the visible files belong to job" in problem and "did not commit them" in problem
+
+
+def test_files_of_a_job_that_a_trimmed_log_lacks_are_a_note() -> None:
+    world, ctx = trimmed_world()
+    put_file_of(world, unknown_job(ctx))
+    report = verify(ctx)
+    assert report.verified and any("whose log entry has been trimmed" in note for note in report.notes)
+
+
+def test_files_of_an_undecided_job_are_a_problem_in_a_trimmed_log_too() -> None:
+    world, ctx = trimmed_world()
+    job = start(ctx)
+    put_file_of(world, job)
+    (problem,) = verify(ctx).problems
+    assert job.job in problem and "did not commit them" in problem
+
+
+def test_files_of_an_aborted_job_are_a_problem_while_the_log_retains_its_entry() -> None:
+    """Also of the oldest entry of a trimmed log, after the others have been trimmed."""
+    world, ctx = trimmed_world()
+    job = start(ctx)
+    TWO_PHASE.abort_job(ctx, job)
+    run_job(ctx, "next", tasks=1)
+    put_file_of(world, job)
+    (problem,) = verify(ctx).problems
+    assert job.job in problem and "did not commit them" in problem
+
+
+def test_a_trimmed_log_that_an_overwrite_follows_is_complete() -> None:
+    """The overwrite has replaced all files of the jobs whose entries were trimmed."""
+    world, ctx = trimmed_world()
+    job = unknown_job(ctx)
+    run_job(ctx, "all", SaveMode.OVERWRITE, tasks=1)
+    put_file_of(world, job)
+    (problem,) = verify(ctx).problems
+    assert job.job in problem and "did not commit them" in problem
+
+
+@pytest.mark.parametrize("chosen", [False, True])
+def test_files_without_a_job_in_their_names_may_be_chosen_names(chosen: bool) -> None:
+    world = World("upload")
+    ctx = world.context()
+    job = start(ctx, SaveMode.OVERWRITE)
+    with TWO_PHASE.setup_task(ctx, job, 0) as attempt:
+        attempt.open("chosen.txt" if chosen else attempt.file_name(".txt")).write(b"x")
+        commit = attempt.commit()
+    TWO_PHASE.commit_job(ctx, job, [commit], 1)
+    if not chosen:
+        world.store.put(f"{HOME}foreign.txt", b"x")
+    report = verify(ctx)
+    assert report.verified
+    assert report.notes == [
+        "the names of 1 file do not contain a job id" + ("" if chosen else ": no job in Holdfast's log wrote them")
+    ]
+
+
+@pytest.mark.parametrize(("operation", "pending"), [(Operation.COMPLETE_UPLOAD, True), (Operation.LIST_UPLOADS, False)])
+def test_a_problem_speaks_of_pending_uploads_only_while_there_are_any(operation: Operation, pending: bool) -> None:
+    world = World("upload")
+    job = start(world.context())
+    messages = run_tasks(world.context(), job, "new")
+    with pytest.raises(SimulatedCrash):
+        TWO_PHASE.commit_job(world.context(Fault(FaultMode.CRASH_BEFORE, operation)), job, messages, TASKS)
+    world.clock.sleep(7200)
+    unfinished = [problem for problem in verify(world.context()).problems if "not finished" in problem]
+    assert len(unfinished) == 1
+    assert ("pending uploads for 2 h" in unfinished[0]) is pending
